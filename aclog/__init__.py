@@ -1,0 +1,1 @@
+"""aclog: Apache Kafka's access control as an event-sourced system."""

@@ -1,0 +1,1 @@
+"""Who you are: SCRAM credentials and delegation tokens."""

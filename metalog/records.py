@@ -1,0 +1,191 @@
+"""The metadata records that aclog interprets, as frozen values, and `OpaqueRecord` for all others.
+
+Field names and meanings are those of Kafka's `metadata/src/main/resources/common/metadata/*.json`. Enum fields
+(resource type, operation, mechanism, ...) stay the raw int8 that stands in the log: a code that a newer Kafka
+knows and we do not must re-encode unchanged. `tagged_fields` holds unknown tagged fields as (tag, bytes) pairs,
+in ascending tag order. All of these records have only version 0.
+"""
+
+from enum import IntEnum
+from typing import ClassVar, TypeAlias
+from uuid import UUID
+
+from attrs import field, frozen
+
+TaggedFields: TypeAlias = tuple[tuple[int, bytes], ...]
+
+FRAME_VERSION = 1
+"""First byte of every record value (Kafka's MetadataRecordSerde / AbstractApiMessageSerde)."""
+
+
+class RecordType(IntEnum):
+    """apiKeys of all metadata records of Kafka 4.3.1; `.name` is the name that DumpLogSegments prints."""
+
+    REGISTER_BROKER_RECORD = 0
+    UNREGISTER_BROKER_RECORD = 1
+    TOPIC_RECORD = 2
+    PARTITION_RECORD = 3
+    CONFIG_RECORD = 4
+    PARTITION_CHANGE_RECORD = 5
+    FENCE_BROKER_RECORD = 7
+    UNFENCE_BROKER_RECORD = 8
+    REMOVE_TOPIC_RECORD = 9
+    DELEGATION_TOKEN_RECORD = 10
+    USER_SCRAM_CREDENTIAL_RECORD = 11
+    FEATURE_LEVEL_RECORD = 12
+    CLIENT_QUOTA_RECORD = 14
+    PRODUCER_IDS_RECORD = 15
+    BROKER_REGISTRATION_CHANGE_RECORD = 17
+    ACCESS_CONTROL_ENTRY_RECORD = 18
+    REMOVE_ACCESS_CONTROL_ENTRY_RECORD = 19
+    NO_OP_RECORD = 20
+    ZK_MIGRATION_STATE_RECORD = 21
+    REMOVE_USER_SCRAM_CREDENTIAL_RECORD = 22
+    BEGIN_TRANSACTION_RECORD = 23
+    END_TRANSACTION_RECORD = 24
+    ABORT_TRANSACTION_RECORD = 25
+    REMOVE_DELEGATION_TOKEN_RECORD = 26
+    REGISTER_CONTROLLER_RECORD = 27
+    CLEAR_ELR_RECORD = 28
+
+
+@frozen(kw_only=True)
+class AccessControlEntryRecord:
+    """A rule came into force (KIP-801). `id` is the rule's uuid."""
+
+    api_key: ClassVar[RecordType] = RecordType.ACCESS_CONTROL_ENTRY_RECORD
+    id: UUID
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class RemoveAccessControlEntryRecord:
+    """The rule with this id is no longer in force (KIP-801)."""
+
+    api_key: ClassVar[RecordType] = RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD
+    id: UUID
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class UserScramCredentialRecord:
+    """A user's SCRAM credential for one mechanism (1 SCRAM-SHA-256, 2 SCRAM-SHA-512); replaces one before it."""
+
+    api_key: ClassVar[RecordType] = RecordType.USER_SCRAM_CREDENTIAL_RECORD
+    name: str
+    mechanism: int
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    iterations: int
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class RemoveUserScramCredentialRecord:
+    """The user's credential for this mechanism is gone; nothing if there was none."""
+
+    api_key: ClassVar[RecordType] = RecordType.REMOVE_USER_SCRAM_CREDENTIAL_RECORD
+    name: str
+    mechanism: int
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class DelegationTokenRecord:
+    """A delegation token (KIP-48, KIP-373); timestamps in ms since 1970. Replaces one of the same id (a renewal)."""
+
+    api_key: ClassVar[RecordType] = RecordType.DELEGATION_TOKEN_RECORD
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issue_timestamp: int
+    max_timestamp: int
+    expiration_timestamp: int
+    token_id: str
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class RemoveDelegationTokenRecord:
+    """The token is gone; nothing if there was none."""
+
+    api_key: ClassVar[RecordType] = RecordType.REMOVE_DELEGATION_TOKEN_RECORD
+    token_id: str
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class FeatureLevelRecord:
+    """The finalized level of a feature (metadata.version among them); level 0 removes it."""
+
+    api_key: ClassVar[RecordType] = RecordType.FEATURE_LEVEL_RECORD
+    name: str
+    feature_level: int
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class NoOpRecord:
+    """Written when the log is idle, so that followers see that the leader lives (KIP-835)."""
+
+    api_key: ClassVar[RecordType] = RecordType.NO_OP_RECORD
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class BeginTransactionRecord:
+    """What follows becomes visible together at the EndTransactionRecord (KIP-868)."""
+
+    api_key: ClassVar[RecordType] = RecordType.BEGIN_TRANSACTION_RECORD
+    name: str | None = None
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class EndTransactionRecord:
+    """All since the BeginTransactionRecord becomes visible (KIP-868)."""
+
+    api_key: ClassVar[RecordType] = RecordType.END_TRANSACTION_RECORD
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class AbortTransactionRecord:
+    """All since the BeginTransactionRecord is dropped (KIP-868)."""
+
+    api_key: ClassVar[RecordType] = RecordType.ABORT_TRANSACTION_RECORD
+    reason: str | None = None
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class OpaqueRecord:
+    """A record that we do not interpret: `value` is the record's whole value, frame included, kept as it is."""
+
+    api_key: int
+    version: int
+    value: bytes = field(repr=False)
+
+
+MetadataRecord: TypeAlias = (
+    AccessControlEntryRecord
+    | RemoveAccessControlEntryRecord
+    | UserScramCredentialRecord
+    | RemoveUserScramCredentialRecord
+    | DelegationTokenRecord
+    | RemoveDelegationTokenRecord
+    | FeatureLevelRecord
+    | NoOpRecord
+    | BeginTransactionRecord
+    | EndTransactionRecord
+    | AbortTransactionRecord
+    | OpaqueRecord
+)

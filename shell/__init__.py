@@ -1,0 +1,1 @@
+"""The tree of a metadata image, its commands, and the prompt."""
