@@ -31,7 +31,7 @@ lint: venv  ## ruff, mypy --strict, import-linter
 
 .PHONY: fmt
 fmt: venv  ## format and fix what can be fixed
-	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff check --fix --exit-zero --quiet .
 	$(BIN)/ruff format .
 
 .PHONY: test
