@@ -60,3 +60,7 @@ class LockedError(LogError):
 
 class CheckpointError(MetadataError):
     """A checkpoint that is not whole, or that does not say what its name says."""
+
+
+class EncodeError(MetadataError):
+    """A value that the format cannot hold: a string beyond 32,767 bytes, a number out of its field's range."""

@@ -1,0 +1,344 @@
+"""Record batches, format 2 (magic 2): the unit that is written, replicated and made visible whole.
+
+Mirrors org.apache.kafka.common.record.DefaultRecordBatch and DefaultRecord, and the rules that Kafka's raft reader
+(org.apache.kafka.raft.internals.RecordsIterator) adds for a metadata log: no compression, every timestamp delta 0, no
+headers; in a data batch no key and no empty value. Positions in errors are byte positions in the buffer.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+
+import crc32c
+from attrs import frozen
+
+from metalog.errors import DecodeError, EncodeError, LogError
+from metalog.primitives import Buffer, read_varint, read_varlong, varint
+
+HEADER_SIZE = 61
+"""Bytes before the first record."""
+
+LENGTH_END = 12
+"""base_offset and batch_length: what batch_length itself does not count."""
+
+CRC_START = 21
+"""The first byte that the CRC covers (attributes); what lies before must be checked by other means."""
+
+CONTROL = 0x20
+"""The attribute bit of a control batch, the only one that stands in a metadata log."""
+
+_MAGIC = 2
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_BEFORE_CRC = struct.Struct(">qiib")
+_AFTER_CRC = struct.Struct(">hiqqqhii")
+_UINT32 = struct.Struct(">I")
+
+
+@frozen(kw_only=True)
+class BatchHeader:
+    """The first 61 bytes of a batch; `crc` is unsigned, timestamps are ms since 1970, `batch_length` is as stored."""
+
+    base_offset: int
+    batch_length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
+    @property
+    def size(self) -> int:
+        """The whole batch in bytes."""
+        return self.batch_length + LENGTH_END
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the record after this batch."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the records are control records (see metalog.control)."""
+        return bool(self.attributes & CONTROL)
+
+
+@frozen(kw_only=True)
+class Record:
+    """One record of a batch; `key` is None but in control batches. Timestamp delta and headers are always 0 here."""
+
+    attributes: int = 0
+    offset_delta: int
+    key: bytes | None = None
+    value: bytes
+
+
+@frozen(kw_only=True)
+class RecordBatch:
+    """A whole batch, its CRC and structure checked."""
+
+    header: BatchHeader
+    records: tuple[Record, ...]
+
+
+def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The header at `position`; its own fields are checked, the CRC and the records are not.
+
+    Raises:
+        DecodeError: cut, another magic, compressed or with attributes of a topic's batch, lengths, counts or offsets
+            that no batch can have.
+
+    """
+    if position + HEADER_SIZE > len(buffer):
+        raise DecodeError(f"cut inside a batch header: expected {HEADER_SIZE} bytes", position=position)
+    fields = _HEADER.unpack_from(buffer, position)
+    base, length, epoch, magic, crc, attributes, last, first_ms, max_ms, producer, p_epoch, sequence, count = fields
+    if magic != _MAGIC:
+        raise DecodeError(f"a batch of magic {magic}: expected {_MAGIC}", position=position + 16)
+    if length < HEADER_SIZE - LENGTH_END:
+        raise DecodeError(f"batch length {length}: expected {HEADER_SIZE - LENGTH_END} or more", position=position + 8)
+    if attributes & ~CONTROL:
+        what = "a compressed batch" if attributes & 7 else f"batch attributes {attributes}"
+        raise DecodeError(f"{what}: expected 0 or {CONTROL} (control) in a metadata log", position=position + CRC_START)
+    if count < 1 or last != count - 1:
+        raise DecodeError(f"{count} records with last offset delta {last}: expected one less", position=position + 23)
+    if base < 0 or epoch < 0 or base + last >= 1 << 63:
+        raise DecodeError(f"base offset {base}, leader epoch {epoch}: expected 0 or more", position=position)
+    return BatchHeader(
+        base_offset=base,
+        batch_length=length,
+        leader_epoch=epoch,
+        magic=magic,
+        crc=crc,
+        attributes=attributes,
+        last_offset_delta=last,
+        base_timestamp=first_ms,
+        max_timestamp=max_ms,
+        producer_id=producer,
+        producer_epoch=p_epoch,
+        base_sequence=sequence,
+        count=count,
+    )
+
+
+def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
+    """Check the CRC-32C of the batch at `position`, which covers all from its attributes on.
+
+    Raises:
+        DecodeError: the batch is cut, or its CRC is another one.
+
+    """
+    end = position + header.size
+    if end > len(buffer):
+        raise DecodeError(
+            f"cut inside a batch: {header.size} bytes announced, {len(buffer) - position} left",
+            position=position,
+            offset=header.base_offset,
+        )
+    found = crc32c.crc32c(memoryview(buffer)[position + CRC_START : end])
+    if found != header.crc:
+        raise DecodeError(
+            f"CRC mismatch: the batch says {header.crc}, its bytes give {found}",
+            position=position,
+            offset=header.base_offset,
+        )
+
+
+def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    """Each whole batch from `position` on, as (its position, its header); CRCs are not checked.
+
+    A batch that the buffer's end cuts ends the iteration: position + size of the last one given tells where.
+
+    Raises:
+        DecodeError: a header that no batch can have.
+
+    """
+    while position + HEADER_SIZE <= len(buffer):
+        header = read_header(buffer, position)
+        if position + header.size > len(buffer):
+            return
+        yield position, header
+        position += header.size
+
+
+def decode_batch(buffer: Buffer, position: int = 0) -> RecordBatch:
+    """The batch at `position`, CRC checked, every record decoded.
+
+    Raises:
+        DecodeError: cut, a bad CRC, or anything that a metadata log's batch cannot hold (see the module).
+
+    """
+    header = read_header(buffer, position)
+    check_crc(buffer, position, header)
+    return RecordBatch(header=header, records=tuple(read_records(buffer, position, header)))
+
+
+def read_records(buffer: Buffer, position: int, header: BatchHeader) -> Iterator[Record]:
+    """Each record of the whole batch at `position`, whose header has been read and whose CRC has been checked.
+
+    Raises:
+        DecodeError: a record that a metadata log cannot hold, or a count that does not agree with the content.
+
+    """
+    end = position + header.size
+    batch = memoryview(buffer)[:end]
+    at = position + HEADER_SIZE
+    for delta in range(header.count):
+        try:
+            record, at = _read_record(batch, at, delta, control=header.is_control)
+        except DecodeError as e:
+            raise e.at(offset=header.base_offset + delta) from None
+        yield record
+    if at != end:
+        raise DecodeError(
+            f"{end - at} bytes after the last of {header.count} records", position=at, offset=header.last_offset
+        )
+
+
+def _read_record(batch: memoryview, position: int, delta: int, *, control: bool) -> tuple[Record, int]:
+    length, start = read_varint(batch, position)
+    end = start + length
+    if length < 0 or end > len(batch):
+        raise DecodeError(f"a record of {length} bytes, {len(batch) - start} left in its batch", position=position)
+    body = batch[:end]
+    if start == end:
+        raise DecodeError("an empty record", position=position)
+    timestamp_delta, at = read_varlong(body, start + 1)
+    if timestamp_delta:
+        raise DecodeError(f"timestamp delta {timestamp_delta}: expected 0", position=start + 1)
+    offset_delta, after = read_varint(body, at)
+    if offset_delta != delta:
+        raise DecodeError(f"offset delta {offset_delta}: expected {delta}", position=at)
+    key, at = _read_key(body, after, control=control)
+    value, after = _read_nullable(body, at)
+    if not value:
+        raise DecodeError("a record without a value", position=at)
+    headers, at = read_varint(body, after)
+    if headers:
+        raise DecodeError(f"{headers} record headers: expected none in a metadata log", position=after)
+    if at != end:
+        raise DecodeError(f"{end - at} bytes after the end of a record", position=at)
+    return Record(attributes=body[start], offset_delta=delta, key=key, value=value), at
+
+
+def _read_key(body: memoryview, position: int, *, control: bool) -> tuple[bytes | None, int]:
+    key, after = _read_nullable(body, position)
+    if control and key is None:
+        raise DecodeError("a control record without a key", position=position)
+    if not control and key is not None:
+        raise DecodeError("a data record with a key: expected none in a metadata log", position=position)
+    return key, after
+
+
+def _read_nullable(body: memoryview, position: int) -> tuple[bytes | None, int]:
+    length, start = read_varint(body, position)
+    if length == -1:
+        return None, start
+    end = start + length
+    if length < 0 or end > len(body):
+        raise DecodeError(f"{length} bytes announced, {len(body) - start} left in the record", position=position)
+    return bytes(body[start:end]), end
+
+
+def encode_batch(batch: RecordBatch) -> bytes:
+    """The bytes of a batch; length, last offset delta, count and CRC are computed from its records.
+
+    Raises:
+        EncodeError: no records, or a number out of its field's range.
+
+    """
+    header = batch.header
+    records = b"".join(map(_record_bytes, batch.records))
+    return _assemble(
+        records,
+        len(batch.records),
+        base_offset=header.base_offset,
+        leader_epoch=header.leader_epoch,
+        attributes=header.attributes,
+        timestamps=(header.base_timestamp, header.max_timestamp),
+        producer=(header.producer_id, header.producer_epoch, header.base_sequence),
+    )
+
+
+def build_batch(values: Sequence[bytes], *, base_offset: int, leader_epoch: int, timestamp: int) -> bytes:
+    """A data batch of these record values as Kafka's controller writes it; `timestamp` is ms since 1970.
+
+    Raises:
+        LogError: no values, or an empty one (Kafka could not read it back).
+        EncodeError: a number out of its field's range.
+
+    """
+    if not values or not all(values):
+        raise LogError("a batch needs at least one record value, and no value may be empty")
+    parts = []
+    for delta, value in enumerate(values):
+        body = b"\x00\x00" + varint(delta) + b"\x01" + varint(len(value))
+        parts += (varint(len(body) + len(value) + 1), body, value, b"\x00")
+    return _assemble(
+        b"".join(parts),
+        len(values),
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        attributes=0,
+        timestamps=(timestamp, timestamp),
+    )
+
+
+def build_control_batch(
+    records: Sequence[tuple[bytes, bytes]], *, base_offset: int, leader_epoch: int, timestamp: int
+) -> bytes:
+    """A control batch of (key, value) pairs (see metalog.control), as Kafka's raft client writes it.
+
+    Raises:
+        EncodeError: no records, or a number out of its field's range.
+
+    """
+    parts = [
+        _record_bytes(Record(offset_delta=delta, key=key, value=value)) for delta, (key, value) in enumerate(records)
+    ]
+    return _assemble(
+        b"".join(parts),
+        len(parts),
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        attributes=CONTROL,
+        timestamps=(timestamp, timestamp),
+    )
+
+
+def _record_bytes(record: Record) -> bytes:
+    key = varint(-1) if record.key is None else varint(len(record.key)) + record.key
+    start = bytes((record.attributes, 0)) + varint(record.offset_delta) + key
+    body = start + varint(len(record.value)) + record.value + b"\x00"
+    return varint(len(body)) + body
+
+
+def _assemble(
+    records: bytes,
+    count: int,
+    *,
+    base_offset: int,
+    leader_epoch: int,
+    attributes: int,
+    timestamps: tuple[int, int],
+    producer: tuple[int, int, int] = (-1, -1, -1),
+) -> bytes:
+    if not count:
+        raise EncodeError("a batch without records")
+    try:
+        covered = _AFTER_CRC.pack(attributes, count - 1, *timestamps, *producer, count)
+        length = len(covered) + len(records) + CRC_START - LENGTH_END
+        before = _BEFORE_CRC.pack(base_offset, length, leader_epoch, _MAGIC)
+    except struct.error as e:
+        raise EncodeError(f"a batch at offset {base_offset}, epoch {leader_epoch} of {count} records: {e}") from None
+    crc = crc32c.crc32c(records, crc32c.crc32c(covered))
+    return b"".join((before, _UINT32.pack(crc), covered, records))
