@@ -279,7 +279,7 @@ def build_batch(values: Sequence[bytes], *, base_offset: int, leader_epoch: int,
     """
     if not values or not all(values):
         raise LogError("a batch needs at least one record value, and no value may be empty")
-    parts = []
+    parts: list[bytes] = []
     for delta, value in enumerate(values):
         body = b"\x00\x00" + varint(delta) + b"\x01" + varint(len(value))
         parts += (varint(len(body) + len(value) + 1), body, value, b"\x00")
