@@ -1,0 +1,92 @@
+"""The `aclog` command: runs it, and turns every failure into one line on stderr and an exit code.
+
+Exit codes: 0 done (ALLOWED), 1 a negative answer (DENIED, a log or checkpoint that does not verify), 2 bad input,
+130 interrupted, 141 the reader of our output went away.
+"""
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+
+import typer
+
+from aclog.notices import complain
+from metalog.errors import MetadataError
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+def main() -> None:
+    """Run the command line of this process and exit."""
+    # An image of a million rules is a few big columns: looking for cycles among small objects only costs pauses.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    code = run(sys.argv[1:])
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; never raises on bad input."""
+    _speak_utf8()
+    try:
+        code = _invoke(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_output()
+        return BROKEN_PIPE
+    if code == INTERRUPTED:
+        complain("interrupted")
+    return code
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    from aclog.app import app
+
+    try:
+        result = app(args=list(arguments), prog_name="aclog", standalone_mode=False)
+    except BrokenPipeError:
+        raise
+    except (typer.TyperException, MetadataError, OSError) as error:
+        complain(_text(error))
+        return BAD_INPUT
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    return result if isinstance(result, int) else 0
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, typer.TyperException):
+        return _usage(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def _usage(error: typer.TyperException) -> str:
+    """What is wrong with the command line, and where to read on."""
+    context = getattr(error, "ctx", None)
+    hint = f" (see `{context.command_path} --help`)" if context is not None else ""
+    return error.format_message().rstrip(".") + hint
+
+
+def _speak_utf8() -> None:
+    """Names are Unicode, whatever the locale says."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Let the interpreter's last flush go nowhere."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # stdout is not a file
+        return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Rules as JSON lines: what `acls list --format jsonl` prints and `--acls FILE` reads."""
+
+import json
+from collections.abc import Iterator
+from enum import IntEnum
+from uuid import UUID
+
+from aclog.json_object import parse_object, text_field
+from aclog.lines import display_name, numbered
+from authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+    code_name,
+)
+from metalog.errors import ConfigError
+from metalog.uuids import parse_uuid, uuid_text
+
+
+def read_acls(path: str) -> Iterator[StandardAclWithId]:
+    """The rules of a file of JSON lines (`-` is stdin, gzip is read as it is); `id` may be missing or null.
+
+    Rules that only a record can hold (an UNKNOWN permission, a principal without colon) are read as they are.
+
+    Raises:
+        ConfigError: a line that is not a rule, with its number; or a damaged file.
+        OSError: the file cannot be read.
+
+    """
+    for number, line in numbered(path):
+        try:
+            yield parse_acl(line)
+        except ConfigError as error:
+            raise ConfigError(f"{display_name(path)}: line {number}: {error}") from error
+
+
+def parse_acl(line: bytes) -> StandardAclWithId:
+    """The rule in one line.
+
+    Raises:
+        ConfigError: a key is missing, an enum name is not one, or the id is not a uuid's text.
+
+    """
+    value = parse_object(line)
+    return StandardAclWithId(
+        id=_id(value),
+        acl=StandardAcl(
+            resource_type=enum_field(value, "resourceType", ResourceType),
+            resource_name=text_field(value, "resourceName"),
+            pattern_type=enum_field(value, "patternType", PatternType),
+            principal=text_field(value, "principal"),
+            host=text_field(value, "host"),
+            operation=enum_field(value, "operation", AclOperation),
+            permission_type=enum_field(value, "permissionType", AclPermissionType),
+        ),
+    )
+
+
+def enum_field(value: dict[str, object], key: str, kind: type[IntEnum]) -> int:
+    """The code of a field that holds an upper-case enum name.
+
+    Raises:
+        ConfigError: the key is missing, or its value is not one of the names.
+
+    """
+    name = text_field(value, key)
+    member = kind.__members__.get(name)
+    if member is None:
+        raise ConfigError(f"{key} {name[:40]!r} is not one of {', '.join(kind.__members__)}")
+    return int(member)
+
+
+def _id(value: dict[str, object]) -> UUID | None:
+    return None if value.get("id") is None else parse_uuid(text_field(value, "id"))
+
+
+def acl_object(rule: StandardAclWithId) -> dict[str, str | None]:
+    """The rule as a JSON object, keys in the order in which lines are sorted."""
+    acl = rule.acl
+    return {
+        "resourceType": code_name(ResourceType, acl.resource_type),
+        "resourceName": acl.resource_name,
+        "patternType": code_name(PatternType, acl.pattern_type),
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": code_name(AclOperation, acl.operation),
+        "permissionType": code_name(AclPermissionType, acl.permission_type),
+        "id": None if rule.id is None else uuid_text(rule.id),
+    }
+
+
+def acl_line(rule: StandardAclWithId) -> str:
+    """The rule as one line of JSON, without a line end."""
+    return json.dumps(acl_object(rule), ensure_ascii=False, separators=(",", ":"))
+
+
+def sort_key(rule: StandardAclWithId) -> tuple[str, ...]:
+    """Lines are sorted by all their fields, as text, in the order of the keys; no id sorts first."""
+    return tuple(text or "" for text in acl_object(rule).values())

@@ -1,0 +1,1 @@
+"""Avro for others' eyes: schemas in files, and container files with them."""

@@ -1,0 +1,210 @@
+"""Options that several commands share, as annotated types."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from aclog.enum_names import OPERATIONS, PATTERN_TYPES, completions, named
+from authorizer.acl import AclOperation, PatternType
+
+_SOURCE = "State source (exactly one)"
+_RESOURCE = "Resource"
+_RULE = "Rule"
+_AUTHORIZER = "Authorizer"
+
+LogDir: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--log",
+        metavar="DIR",
+        help="A directory of segments and checkpoints: aclog's own, or the [cyan]__cluster_metadata-0[/] of a stopped "
+        "Kafka (or a copy of it).",
+        rich_help_panel=_SOURCE,
+    ),
+]
+SnapshotFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--snapshot", metavar="FILE", help="A checkpoint file, as Kafka or aclog wrote it.", rich_help_panel=_SOURCE
+    ),
+]
+AclsFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--acls",
+        metavar="FILE",
+        help="Rules as JSON lines, as [cyan]acls list --format jsonl[/] prints them; [cyan]-[/] is stdin, gzip is read "
+        "as it is. The id may be missing.",
+        rich_help_panel=_SOURCE,
+    ),
+]
+AsOf: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="N|TIME",
+        help="With --log: the state after offset N-1, or before the first batch that is later than TIME "
+        "([cyan]2026-11-20T10:00:00Z[/]).",
+        rich_help_panel=_SOURCE,
+    ),
+]
+
+Topics: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="NAME", help="A topic; [cyan]'*'[/] is all.", rich_help_panel=_RESOURCE),
+]
+Groups: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--group", metavar="NAME", help="A consumer group.", rich_help_panel=_RESOURCE),
+]
+Cluster: TypeAlias = Annotated[bool, typer.Option("--cluster", help="The cluster.", rich_help_panel=_RESOURCE)]
+TransactionalIds: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--transactional-id", metavar="ID", help="A transactional id.", rich_help_panel=_RESOURCE),
+]
+DelegationTokens: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--delegation-token", metavar="ID", help="A delegation token's id.", rich_help_panel=_RESOURCE),
+]
+UserPrincipals: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--user-principal",
+        metavar="PRINCIPAL",
+        help="A user as the resource, for CREATE_TOKENS and DESCRIBE_TOKENS.",
+        rich_help_panel=_RESOURCE,
+    ),
+]
+ResourcePatternType: TypeAlias = Annotated[
+    PatternType,
+    typer.Option(
+        "--resource-pattern-type",
+        parser=named(PATTERN_TYPES),
+        autocompletion=completions(PATTERN_TYPES),
+        metavar="literal|prefixed|any|match",
+        help="How names are compared. To list and remove also [cyan]any[/] (this very name, either type) and "
+        "[cyan]match[/] (all that affects the resource).",
+        rich_help_panel=_RESOURCE,
+    ),
+]
+
+Operations: TypeAlias = Annotated[
+    list[AclOperation] | None,
+    typer.Option(
+        "--operation",
+        parser=named(OPERATIONS),
+        autocompletion=completions(OPERATIONS),
+        metavar="NAME",
+        help="An operation, such as READ or AlterConfigs. [dim]Default: ALL[/]",
+        rich_help_panel=_RULE,
+    ),
+]
+AllowPrincipals: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-principal",
+        metavar="TYPE:NAME",
+        help="Who is allowed; [cyan]'User:*'[/] is everybody.",
+        rich_help_panel=_RULE,
+    ),
+]
+DenyPrincipals: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--deny-principal", metavar="TYPE:NAME", help="Who is denied. A DENY beats every ALLOW.", rich_help_panel=_RULE
+    ),
+]
+AllowHosts: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="ADDRESS",
+        help="From where the allowed may come. [dim]Default: *[/]",
+        rich_help_panel=_RULE,
+    ),
+]
+DenyHosts: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--deny-host",
+        metavar="ADDRESS",
+        help="From where the denied may not come. [dim]Default: *[/]",
+        rich_help_panel=_RULE,
+    ),
+]
+Producer: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--producer",
+        help="WRITE, DESCRIBE and CREATE on the topics, WRITE and DESCRIBE on the transactional ids.",
+        rich_help_panel=_RULE,
+    ),
+]
+Consumer: TypeAlias = Annotated[
+    bool,
+    typer.Option("--consumer", help="READ and DESCRIBE on the topics, READ on the groups.", rich_help_panel=_RULE),
+]
+Idempotent: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--idempotent", help="With --producer: IDEMPOTENT_WRITE on the cluster as well.", rich_help_panel=_RULE
+    ),
+]
+
+SuperUsers: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--super-users",
+        metavar="'User:a;User:b'",
+        help="Who may do everything, as the broker's [cyan]super.users[/] has it.",
+        rich_help_panel=_AUTHORIZER,
+    ),
+]
+AllowEveryone: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--allow-everyone-if-no-acl-found",
+        help="Allow where no rule is about the resource, as the broker's property of that name.",
+        rich_help_panel=_AUTHORIZER,
+    ),
+]
+
+
+class Semantics(StrEnum):
+    """Whose answers are given where Kafka 4.3.1 departs from its own documentation."""
+
+    KAFKA = "kafka"
+    DOCUMENTED = "documented"
+
+
+SemanticsOption: TypeAlias = Annotated[
+    Semantics,
+    typer.Option(
+        "--semantics",
+        help="[cyan]kafka[/] answers as Kafka 4.3.1 does; [cyan]documented[/] lets a rule on '*' also cover names that "
+        "begin with '*'.",
+        rich_help_panel=_AUTHORIZER,
+    ),
+]
+
+ShowSecrets: TypeAlias = Annotated[
+    bool,
+    typer.Option("--show-secrets", help="Print salts, keys and HMACs, which show as [cyan]***[/] otherwise."),
+]
+
+
+class ListFormat(StrEnum):
+    """How rules are printed."""
+
+    KAFKA = "kafka"
+    JSONL = "jsonl"
+    TABLE = "table"
+
+
+class ExportFormat(StrEnum):
+    """How a state or a history is written."""
+
+    AVRO = "avro"
+    JSONL = "jsonl"

@@ -1,0 +1,163 @@
+"""Metadata records as rows of an export, and back: plain dicts in the shape of avro/image.avsc."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aclog.avro.files import Row
+from aclog.codes import code_text, parse_code
+from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from credentials.scram import ScramMechanism
+from metalog.codec import decode_record
+from metalog.errors import ConfigError, DecodeError
+from metalog.records import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    OpaqueRecord,
+    RecordType,
+    TaggedFields,
+    UserScramCredentialRecord,
+)
+from metalog.uuids import parse_uuid, uuid_text
+
+
+def row_of(record: MetadataRecord, *, show_secrets: bool) -> Row:
+    """The record as a row with one key, its kind. `show_secrets`: with salts and keys."""
+    match record:
+        case AccessControlEntryRecord():
+            return {"acl": acl_row(record)}
+        case UserScramCredentialRecord():
+            return {"scram": _scram_row(record, show_secrets=show_secrets)}
+        case DelegationTokenRecord():
+            return {"delegationToken": _token_row(record)}
+        case FeatureLevelRecord():
+            tagged = _tagged_rows(record.tagged_fields)
+            return {"feature": {"name": record.name, "level": record.feature_level, "taggedFields": tagged}}
+        case OpaqueRecord():
+            return {"opaque": {"type": code_text(RecordType, record.api_key), "value": record.value}}
+        case _:
+            raise TypeError(f"{type(record).__name__} is not part of a state")
+
+
+def record_of(kind: str, row: Mapping[str, Any]) -> MetadataRecord | None:
+    """The record of a row; None for a SCRAM credential that was written without its secrets.
+
+    Raises:
+        ConfigError: a name, an id or an opaque value that is not one.
+
+    """
+    return _READERS[kind](row)
+
+
+def acl_row(record: AccessControlEntryRecord) -> Row:
+    """A rule in the shape of the schema's Acl."""
+    return {
+        "id": uuid_text(record.id),
+        "resourceType": code_text(ResourceType, record.resource_type),
+        "resourceName": record.resource_name,
+        "patternType": code_text(PatternType, record.pattern_type),
+        "principal": record.principal,
+        "host": record.host,
+        "operation": code_text(AclOperation, record.operation),
+        "permissionType": code_text(AclPermissionType, record.permission_type),
+        "taggedFields": _tagged_rows(record.tagged_fields),
+    }
+
+
+def acl_record(row: Mapping[str, Any]) -> AccessControlEntryRecord:
+    """The rule of such a row. Raises as record_of."""
+    return AccessControlEntryRecord(
+        id=parse_uuid(row["id"] or ""),
+        resource_type=parse_code(ResourceType, row["resourceType"]),
+        resource_name=row["resourceName"],
+        pattern_type=parse_code(PatternType, row["patternType"]),
+        principal=row["principal"],
+        host=row["host"],
+        operation=parse_code(AclOperation, row["operation"]),
+        permission_type=parse_code(AclPermissionType, row["permissionType"]),
+        tagged_fields=_tagged_fields(row),
+    )
+
+
+def _scram_row(record: UserScramCredentialRecord, *, show_secrets: bool) -> Row:
+    return {
+        "user": record.name,
+        "mechanism": code_text(ScramMechanism, record.mechanism).replace("_", "-"),
+        "iterations": record.iterations,
+        "salt": record.salt if show_secrets else None,
+        "storedKey": record.stored_key if show_secrets else None,
+        "serverKey": record.server_key if show_secrets else None,
+        "taggedFields": _tagged_rows(record.tagged_fields),
+    }
+
+
+def _scram_record(row: Mapping[str, Any]) -> UserScramCredentialRecord | None:
+    if row["salt"] is None or row["storedKey"] is None or row["serverKey"] is None:
+        return None
+    return UserScramCredentialRecord(
+        name=row["user"],
+        mechanism=parse_code(ScramMechanism, row["mechanism"].replace("SCRAM-SHA-", "SCRAM_SHA_")),
+        salt=row["salt"],
+        stored_key=row["storedKey"],
+        server_key=row["serverKey"],
+        iterations=row["iterations"],
+        tagged_fields=_tagged_fields(row),
+    )
+
+
+def _token_row(record: DelegationTokenRecord) -> Row:
+    return {
+        "tokenId": record.token_id,
+        "owner": record.owner,
+        "requester": record.requester,
+        "renewers": list(record.renewers),
+        "issueTimestamp": record.issue_timestamp,
+        "maxTimestamp": record.max_timestamp,
+        "expirationTimestamp": record.expiration_timestamp,
+        "taggedFields": _tagged_rows(record.tagged_fields),
+    }
+
+
+def _token_record(row: Mapping[str, Any]) -> DelegationTokenRecord:
+    return DelegationTokenRecord(
+        owner=row["owner"],
+        requester=row["requester"],
+        renewers=tuple(row["renewers"]),
+        issue_timestamp=row["issueTimestamp"],
+        max_timestamp=row["maxTimestamp"],
+        expiration_timestamp=row["expirationTimestamp"],
+        token_id=row["tokenId"],
+        tagged_fields=_tagged_fields(row),
+    )
+
+
+def _feature_record(row: Mapping[str, Any]) -> FeatureLevelRecord:
+    return FeatureLevelRecord(name=row["name"], feature_level=row["level"], tagged_fields=_tagged_fields(row))
+
+
+def _opaque_record(row: Mapping[str, Any]) -> OpaqueRecord:
+    try:
+        record = decode_record(row["value"])
+    except DecodeError as error:
+        raise ConfigError(f"an opaque record that is none: {error}") from error
+    if not isinstance(record, OpaqueRecord):
+        raise ConfigError(f"an opaque record that is none: its value is a {record.api_key.name}")
+    return record
+
+
+def _tagged_rows(fields: TaggedFields) -> list[Row]:
+    return [{"tag": tag, "data": data} for tag, data in fields]
+
+
+def _tagged_fields(row: Mapping[str, Any]) -> TaggedFields:
+    return tuple((field["tag"], field["data"]) for field in row["taggedFields"])
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], MetadataRecord | None]] = {
+    "acl": acl_record,
+    "scram": _scram_record,
+    "delegationToken": _token_record,
+    "feature": _feature_record,
+    "opaque": _opaque_record,
+}
