@@ -198,6 +198,64 @@ def read_records(buffer: Buffer, position: int, header: BatchHeader) -> Iterator
         except DecodeError as e:
             raise e.at(offset=header.base_offset + delta) from None
         yield record
+    _check_end(at, end, header)
+
+
+def read_values(buffer: Buffer, position: int, header: BatchHeader) -> Iterator[tuple[int, bytes]]:
+    """(Its position, the value) of each record of a whole data batch; faster than `read_records`, which it agrees with.
+
+    Raises:
+        DecodeError: as read_records.
+
+    """
+    end = position + header.size
+    at = position + HEADER_SIZE
+    for delta in range(header.count):
+        start, after = _plain_value(buffer, at, delta)
+        if not start or after > end:
+            batch = memoryview(buffer)[:end]
+            try:
+                record, after = _read_record(batch, at, delta, control=False)
+            except DecodeError as e:
+                raise e.at(offset=header.base_offset + delta) from None
+            start = after - 1 - len(record.value)
+        yield start, bytes(buffer[start : after - 1])
+        at = after
+    _check_end(at, end, header)
+
+
+def _plain_value(buffer: Buffer, at: int, delta: int) -> tuple[int, int]:
+    """(Start of the value, end of the record) of a plain record below 8 KiB, delta below 64; (0, 0) for any other."""
+    try:
+        length, body = _short_length(buffer, at)
+        size, start = _short_length(buffer, body + 4)
+        end = start + size + 1
+        if (
+            size > 0
+            and end == body + length
+            and buffer[body + 1] == 0
+            and 0x80 > buffer[body + 2] == delta << 1
+            and buffer[body + 3] == 1
+            and buffer[end - 1] == 0
+        ):
+            return start, end
+    except IndexError:
+        pass
+    return 0, 0
+
+
+def _short_length(buffer: Buffer, at: int) -> tuple[int, int]:
+    """(A length, the position after it), the length -1 unless it is positive and its varint of one or two bytes."""
+    low = buffer[at]
+    if low < 0x80:
+        return (-1 if low & 1 else low >> 1), at + 1
+    high = buffer[at + 1]
+    if low & 1 or not 0 < high < 0x80:
+        return -1, at + 2
+    return (low & 0x7F | high << 7) >> 1, at + 2
+
+
+def _check_end(at: int, end: int, header: BatchHeader) -> None:
     if at != end:
         raise DecodeError(
             f"{end - at} bytes after the last of {header.count} records", position=at, offset=header.last_offset

@@ -5,26 +5,14 @@ decodes, encodes to the same bytes: a form that Kafka does not write (a varint l
 its default value, bytes after the end) is a DecodeError, as is a string that is not UTF-8.
 """
 
+from collections.abc import Iterator
 from types import MappingProxyType
-from typing import Any
+from uuid import UUID
 
-from attrs import frozen
-
-from metalog.errors import DecodeError, EncodeError
-from metalog.fields import (
-    BYTES,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    STRING,
-    STRINGS,
-    UUID_BYTES,
-    FieldType,
-    read_tagged_fields,
-    write_tagged_fields,
-)
-from metalog.primitives import Buffer, compact_string, read_compact_string, read_unsigned_varint
+from metalog.batches import BatchHeader, read_values
+from metalog.errors import DecodeError
+from metalog.fields import BYTES, INT8, INT16, INT32, INT64, STRING, UUID_BYTES, StructType, array_of
+from metalog.primitives import Buffer, read_unsigned_varint
 from metalog.records import (
     FRAME_VERSION,
     AbortTransactionRecord,
@@ -40,77 +28,72 @@ from metalog.records import (
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
     RemoveUserScramCredentialRecord,
-    TaggedFields,
     UserScramCredentialRecord,
 )
 
 _MAX_INT16 = 0x7FFF
 
+_ACL_FRAME = bytes((FRAME_VERSION, RecordType.ACCESS_CONTROL_ENTRY_RECORD, 0))
 
-@frozen(kw_only=True)
-class Schema:
-    """A record type's fields in wire order, each (attribute, wire type); `tag_0` is the string field of tag 0, if any.
-
-    Only the transaction records have a known tagged field: a nullable string that is absent when null.
-    """
-
-    record: type[Any]
-    fields: tuple[tuple[str, FieldType], ...] = ()
-    tag_0: str | None = None
-
+_STRINGS = array_of(STRING)
 
 SCHEMAS = MappingProxyType(
     {
-        schema.record.api_key: schema
-        for schema in (
-            Schema(
-                record=DelegationTokenRecord,
-                fields=(
-                    ("owner", STRING),
-                    ("requester", STRING),
-                    ("renewers", STRINGS),
-                    ("issue_timestamp", INT64),
-                    ("max_timestamp", INT64),
-                    ("expiration_timestamp", INT64),
-                    ("token_id", STRING),
-                ),
+        RecordType.DELEGATION_TOKEN_RECORD: StructType(
+            make=DelegationTokenRecord,
+            fields=(
+                ("owner", STRING),
+                ("requester", STRING),
+                ("renewers", _STRINGS),
+                ("issue_timestamp", INT64),
+                ("max_timestamp", INT64),
+                ("expiration_timestamp", INT64),
+                ("token_id", STRING),
             ),
-            Schema(
-                record=UserScramCredentialRecord,
-                fields=(
-                    ("name", STRING),
-                    ("mechanism", INT8),
-                    ("salt", BYTES),
-                    ("stored_key", BYTES),
-                    ("server_key", BYTES),
-                    ("iterations", INT32),
-                ),
+        ),
+        RecordType.USER_SCRAM_CREDENTIAL_RECORD: StructType(
+            make=UserScramCredentialRecord,
+            fields=(
+                ("name", STRING),
+                ("mechanism", INT8),
+                ("salt", BYTES),
+                ("stored_key", BYTES),
+                ("server_key", BYTES),
+                ("iterations", INT32),
             ),
-            Schema(record=FeatureLevelRecord, fields=(("name", STRING), ("feature_level", INT16))),
-            Schema(
-                record=AccessControlEntryRecord,
-                fields=(
-                    ("id", UUID_BYTES),
-                    ("resource_type", INT8),
-                    ("resource_name", STRING),
-                    ("pattern_type", INT8),
-                    ("principal", STRING),
-                    ("host", STRING),
-                    ("operation", INT8),
-                    ("permission_type", INT8),
-                ),
+        ),
+        RecordType.FEATURE_LEVEL_RECORD: StructType(
+            make=FeatureLevelRecord, fields=(("name", STRING), ("feature_level", INT16))
+        ),
+        RecordType.ACCESS_CONTROL_ENTRY_RECORD: StructType(
+            make=AccessControlEntryRecord,
+            fields=(
+                ("id", UUID_BYTES),
+                ("resource_type", INT8),
+                ("resource_name", STRING),
+                ("pattern_type", INT8),
+                ("principal", STRING),
+                ("host", STRING),
+                ("operation", INT8),
+                ("permission_type", INT8),
             ),
-            Schema(record=RemoveAccessControlEntryRecord, fields=(("id", UUID_BYTES),)),
-            Schema(record=NoOpRecord),
-            Schema(record=RemoveUserScramCredentialRecord, fields=(("name", STRING), ("mechanism", INT8))),
-            Schema(record=BeginTransactionRecord, tag_0="name"),
-            Schema(record=EndTransactionRecord),
-            Schema(record=AbortTransactionRecord, tag_0="reason"),
-            Schema(record=RemoveDelegationTokenRecord, fields=(("token_id", STRING),)),
-        )
+        ),
+        RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD: StructType(
+            make=RemoveAccessControlEntryRecord, fields=(("id", UUID_BYTES),)
+        ),
+        RecordType.NO_OP_RECORD: StructType(make=NoOpRecord),
+        RecordType.REMOVE_USER_SCRAM_CREDENTIAL_RECORD: StructType(
+            make=RemoveUserScramCredentialRecord, fields=(("name", STRING), ("mechanism", INT8))
+        ),
+        RecordType.BEGIN_TRANSACTION_RECORD: StructType(make=BeginTransactionRecord, tag_0="name"),
+        RecordType.END_TRANSACTION_RECORD: StructType(make=EndTransactionRecord),
+        RecordType.ABORT_TRANSACTION_RECORD: StructType(make=AbortTransactionRecord, tag_0="reason"),
+        RecordType.REMOVE_DELEGATION_TOKEN_RECORD: StructType(
+            make=RemoveDelegationTokenRecord, fields=(("token_id", STRING),)
+        ),
     }
 )
-"""Every record type that this project interprets, by apiKey; all have version 0 only."""
+"""How every record that this project interprets stands in the log; all have version 0 only."""
 
 _KNOWN_KEYS = frozenset(RecordType)
 
@@ -149,34 +132,61 @@ def decode_record(value: bytes) -> MetadataRecord:
         DecodeError: with the position in `value`; also for a record that we interpret in a version above 0.
 
     """
-    api_key, version, at = read_frame(value)
+    if value.startswith(_ACL_FRAME):
+        acl = _plain_acl(value)
+        if acl is not None:
+            return acl
+    api_key, version, body = read_frame(value)
     schema = SCHEMAS.get(RecordType(api_key)) if api_key in _KNOWN_KEYS else None
     if schema is None:
         return OpaqueRecord(api_key=api_key, version=version, value=value)
     if version:
         name = RecordType(api_key).name
-        raise DecodeError(f"{name} in version {version}, written by a newer Kafka: expected version 0", position=at - 1)
-    found: dict[str, Any] = {}
-    for name, kind in schema.fields:
-        found[name], at = kind.read(value, at)
-    tags, end = read_tagged_fields(value, at)
-    if schema.tag_0 is not None and tags and tags[0][0] == 0:
-        found[schema.tag_0] = _tagged_string(tags[0][1], at)
-        tags = tags[1:]
+        raise DecodeError(f"{name} in version {version}, written by a newer Kafka: expected version 0", position=2)
+    record: MetadataRecord
+    record, end = schema.read(value, body)
     if end != len(value):
         raise DecodeError(f"{len(value) - end} bytes after the end of the record", position=end)
-    record: MetadataRecord = schema.record(**found, tagged_fields=tags)
     return record
 
 
-def _tagged_string(data: bytes, position: int) -> str:
+def _plain_acl(value: bytes) -> AccessControlEntryRecord | None:
+    """The commonest record by a shorter way; None if its strings are long or not valid, or it has tagged fields."""
     try:
-        text, end = read_compact_string(data, 0)
-    except DecodeError as e:
-        raise DecodeError(f"in the field of tag 0: {e.what}", position=position) from None
-    if end != len(data):
-        raise DecodeError(f"in the field of tag 0: {len(data) - end} bytes too many", position=position)
-    return text
+        name_end = 20 + value[20]
+        principal = name_end + 1
+        host = principal + value[principal]
+        end = host + value[host]
+        if not (end + 3 == len(value) and 0 < value[20] < 128 and 0 < value[principal] < 128 and 0 < value[host] < 128):
+            return None
+        if value[end + 2]:
+            return None
+        return AccessControlEntryRecord(
+            id=UUID(bytes=value[3:19]),
+            resource_type=(value[19] ^ 128) - 128,
+            resource_name=value[21:name_end].decode(),
+            pattern_type=(value[name_end] ^ 128) - 128,
+            principal=value[principal + 1 : host].decode(),
+            host=value[host + 1 : end].decode(),
+            operation=(value[end] ^ 128) - 128,
+            permission_type=(value[end + 1] ^ 128) - 128,
+        )
+    except (IndexError, UnicodeDecodeError):
+        return None
+
+
+def decode_values(buffer: Buffer, position: int, header: BatchHeader) -> Iterator[MetadataRecord]:
+    """The records, in order, of the whole data batch at `position`, its header read and its CRC checked.
+
+    Raises:
+        DecodeError: a record that is damaged, with its position in the buffer and its offset.
+
+    """
+    for delta, (start, value) in enumerate(read_values(buffer, position, header)):
+        try:
+            yield decode_record(value)
+        except DecodeError as e:
+            raise e.at(offset=header.base_offset + delta, base=start) from None
 
 
 def encode_record(record: MetadataRecord) -> bytes:
@@ -188,19 +198,4 @@ def encode_record(record: MetadataRecord) -> bytes:
     """
     if isinstance(record, OpaqueRecord):
         return record.value
-    schema = SCHEMAS[record.api_key]
-    parts = [bytes((FRAME_VERSION, record.api_key, 0))]
-    for name, kind in schema.fields:
-        parts.append(kind.write(getattr(record, name)))
-    parts.append(write_tagged_fields(_tags(record, schema)))
-    return b"".join(parts)
-
-
-def _tags(record: Any, schema: Schema) -> TaggedFields:
-    tags: TaggedFields = record.tagged_fields
-    if schema.tag_0 is None:
-        return tags
-    if tags and tags[0][0] == 0:
-        raise EncodeError(f"tag 0 is {schema.tag_0}, not an unknown tagged field")
-    text = getattr(record, schema.tag_0)
-    return tags if text is None else ((0, compact_string(text)), *tags)
+    return bytes((FRAME_VERSION, record.api_key, 0)) + SCHEMAS[record.api_key].write(record)

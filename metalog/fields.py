@@ -1,8 +1,11 @@
-"""The wire types of record fields, each as a reader and a writer; which record has which fields is in metalog.codec."""
+"""The wire types of message fields, each a reader and a writer, and messages made of them (KIP-482, flexible versions).
 
-import itertools
+Which record has which fields is in metalog.codec and metalog.control.
+"""
+
 import struct
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +30,91 @@ class FieldType:
 
     read: Callable[[Buffer, int], tuple[Any, int]]
     write: Callable[[Any], bytes]
+
+
+@frozen(kw_only=True)
+class StructType:
+    """A message: its `fields` as (attribute, wire type) in wire order, then tagged fields.
+
+    `make` builds the value from keyword arguments, `tagged_fields` among them: the unknown ones. `tag_0` names the one
+    known tagged field that Kafka's records have, a string that is absent when null.
+    """
+
+    make: Callable[..., Any]
+    fields: tuple[tuple[str, FieldType], ...] = ()
+    tag_0: str | None = None
+
+    def read(self, buffer: Buffer, position: int) -> tuple[Any, int]:
+        """(value, position after it).
+
+        Raises:
+            DecodeError: cut, or a form that would not be written so.
+
+        """
+        found: dict[str, Any] = {}
+        at = position
+        for name, kind in self.fields:
+            found[name], at = kind.read(buffer, at)
+        tags, end = read_tagged_fields(buffer, at)
+        if self.tag_0 is not None and tags and tags[0][0] == 0:
+            found[self.tag_0] = _tagged_string(tags[0][1], at)
+            tags = tags[1:]
+        return self.make(**found, tagged_fields=tags), end
+
+    def write(self, value: Any) -> bytes:
+        """The bytes of a value.
+
+        Raises:
+            EncodeError: a field that the format cannot hold.
+
+        """
+        parts = [kind.write(getattr(value, name)) for name, kind in self.fields]
+        return b"".join((*parts, write_tagged_fields(self._tags(value))))
+
+    def _tags(self, value: Any) -> TaggedFields:
+        tags: TaggedFields = value.tagged_fields
+        if self.tag_0 is None:
+            return tags
+        if tags and tags[0][0] == 0:
+            raise EncodeError(f"tag 0 is {self.tag_0}, not an unknown tagged field")
+        text = getattr(value, self.tag_0)
+        return tags if text is None else ((0, compact_string(text)), *tags)
+
+
+def _tagged_string(data: bytes, position: int) -> str:
+    try:
+        text, end = read_compact_string(data, 0)
+    except DecodeError as e:
+        raise DecodeError(f"in the field of tag 0: {e.what}", position=position) from None
+    if end != len(data):
+        raise DecodeError(f"in the field of tag 0: {len(data) - end} bytes too many", position=position)
+    return text
+
+
+def array_of(element: FieldType | StructType) -> FieldType:
+    """A compact array, not nullable, of elements that take a byte or more each; its values are tuples."""
+
+    def read(buffer: Buffer, position: int) -> tuple[tuple[Any, ...], int]:
+        count, at = read_unsigned_varint(buffer, position)
+        if count == 0:
+            raise DecodeError("a null array where one is required", position=position)
+        if count - 1 > len(buffer) - at:
+            raise DecodeError(f"{count - 1} elements announced in {len(buffer) - at} bytes", position=position)
+        values = []
+        for _ in range(count - 1):
+            value, at = element.read(buffer, at)
+            values.append(value)
+        return tuple(values), at
+
+    def write(values: tuple[Any, ...]) -> bytes:
+        return unsigned_varint(len(values) + 1) + b"".join(map(element.write, values))
+
+    return FieldType(read=read, write=write)
+
+
+def field_of(message: StructType) -> FieldType:
+    """A message as a field of another one."""
+    return FieldType(read=message.read, write=message.write)
 
 
 def _integer(code: str) -> FieldType:
@@ -58,35 +146,18 @@ def _write_uuid(value: UUID) -> bytes:
     return value.bytes
 
 
-def _read_strings(buffer: Buffer, position: int) -> tuple[tuple[str, ...], int]:
-    count, at = read_unsigned_varint(buffer, position)
-    if count == 0:
-        raise DecodeError("a null array where one is required", position=position)
-    if count - 1 > len(buffer) - at:
-        raise DecodeError(f"{count - 1} strings announced in {len(buffer) - at} bytes", position=position)
-    strings = []
-    for _ in range(count - 1):
-        value, at = read_compact_string(buffer, at)
-        strings.append(value)
-    return tuple(strings), at
-
-
-def _write_strings(values: tuple[str, ...]) -> bytes:
-    return unsigned_varint(len(values) + 1) + b"".join(map(compact_string, values))
-
-
 INT8 = _integer("b")
 INT16 = _integer("h")
+UINT16 = _integer("H")
 INT32 = _integer("i")
 INT64 = _integer("q")
 UUID_BYTES = FieldType(read=_read_uuid, write=_write_uuid)
 STRING = FieldType(read=read_compact_string, write=compact_string)
 BYTES = FieldType(read=read_compact_bytes, write=compact_bytes)
-STRINGS = FieldType(read=_read_strings, write=_write_strings)
 
 
 def read_tagged_fields(buffer: Buffer, position: int) -> tuple[TaggedFields, int]:
-    """The tagged fields at the end of a message (KIP-482), known and unknown ones alike, as (tag, bytes) pairs.
+    """The tagged fields at the end of a message, known and unknown ones alike, as (tag, bytes) pairs.
 
     Raises:
         DecodeError: cut, or tags that do not ascend.
@@ -115,7 +186,7 @@ def write_tagged_fields(pairs: TaggedFields) -> bytes:
 
     """
     tags = [tag for tag, _ in pairs]
-    if any(later <= earlier for earlier, later in itertools.pairwise(tags)):
+    if any(later <= earlier for earlier, later in pairwise(tags)):
         raise EncodeError(f"tags {tags}: expected ascending ones")
     written = (unsigned_varint(tag) + unsigned_varint(len(data)) + data for tag, data in pairs)
     return unsigned_varint(len(pairs)) + b"".join(written)
