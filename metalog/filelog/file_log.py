@@ -1,0 +1,138 @@
+"""A log of ours, open for writing: appends by group commit, reads up to its own high-water mark, retention."""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from attrs import define, field
+
+from metalog.batches import build_batch
+from metalog.control import ControlRecord, control_batch
+from metalog.errors import LogError
+from metalog.filelog.appender import Appender
+from metalog.filelog.files import log_error
+from metalog.filelog.group_commit import GroupCommit
+from metalog.filelog.locks import WriterLock
+from metalog.filelog.mark import Mark, MarkFile
+from metalog.filelog.retention import remove_segments_below
+from metalog.filelog.segments import Segments
+from metalog.log import Appended
+
+
+@define(eq=False)
+class FileLog:
+    """The one writer of a log directory, and a reader of it (metalog.log.Log). Made by `open_log`.
+
+    Safe for many threads. `notes` says what was found and done when it was opened (a torn tail that was cut).
+    """
+
+    directory: Path
+    notes: tuple[str, ...]
+    leader_epoch: int
+    _lock: WriterLock
+    _marks: MarkFile
+    _segments: Segments
+    _appender: Appender
+    _high_watermark: int
+    _published: threading.Condition = field(init=False, factory=threading.Condition)
+    _closed: bool = field(init=False, default=False)
+    _committer: GroupCommit = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._committer = GroupCommit(self.name, self._high_watermark, self._commit, self._appender.cut_back)
+
+    @property
+    def name(self) -> str:
+        """The directory."""
+        return str(self.directory)
+
+    def start_offset(self) -> int:
+        """The first offset that can still be read."""
+        return self._segments.start_offset()
+
+    def high_watermark(self) -> int:
+        """All below is on the disk and published to readers in other processes."""
+        return self._high_watermark
+
+    def end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self._committer.end_offset
+
+    def append(self, values: Sequence[bytes], *, timestamp: int) -> Future[Appended]:
+        """Append record values as one atomic batch (metalog.log.Log.append)."""
+        batch = build_batch(values, base_offset=0, leader_epoch=self.leader_epoch, timestamp=timestamp)
+        return self._committer.submit(batch, len(values), self.leader_epoch)
+
+    def append_control(self, *records: ControlRecord, timestamp: int) -> Future[Appended]:
+        """Append control records as one atomic control batch; raises what `append` raises."""
+        batch = control_batch(*records, base_offset=0, leader_epoch=self.leader_epoch, timestamp=timestamp)
+        return self._committer.submit(batch, len(records), self.leader_epoch)
+
+    def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
+        """Whole committed batches from the one that holds `offset` (metalog.log.LogReader.read)."""
+        if self._closed:
+            raise LogError(f"{self.name}: closed")
+        start, mark = self.start_offset(), self._high_watermark
+        if not start <= offset <= mark:
+            raise LogError(f"{self.name}: offset {offset} is outside {start}..{mark}, the log's start and end")
+        return b"" if offset == mark else self._segments.read(offset, mark, max_bytes)
+
+    def wait(self, offset: int, timeout: float) -> bool:
+        """Wait until the high-water mark is above `offset` (metalog.log.LogReader.wait)."""
+        with self._published:
+            return self._published.wait_for(lambda: self._high_watermark > offset or self._closed, timeout) and (
+                self._high_watermark > offset
+            )
+
+    def delete_segments_below(self, offset: int) -> int:
+        """Remove segments that lie wholly below `offset`, a checkpoint's end offset; returns the new start offset.
+
+        The last segment always stays. A crash in between leaves a log that begins where a removed segment ended.
+
+        Raises:
+            LogError: no checkpoint in the directory reaches to `offset`, or the disk refuses.
+
+        """
+        return remove_segments_below(self._segments, min(offset, self._high_watermark))
+
+    def close(self) -> None:
+        """Commit what waits, let go of files and locks; a second close is nothing."""
+        if self._closed:
+            return
+        self._committer.close()
+        with self._published:
+            self._closed = True
+            self._published.notify_all()
+        try:
+            self._marks.sync()
+        except OSError as error:
+            raise log_error(error, self._marks.path, "cannot sync") from error
+        finally:
+            self._appender.close()
+            self._marks.close()
+            self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _commit(self, batches: Sequence[bytes], ends: Sequence[int]) -> int:
+        """Write as many of `batches` as go into one segment, make them durable, publish; in the commit thread."""
+        count = self._appender.fits(batches)
+        if not count:
+            self._marks.sync()  # so that the mark that a power loss leaves behind is in the last segment
+            self._segments.add(self._appender.roll(self._high_watermark))
+            count = self._appender.fits(batches)
+        self._appender.write(batches[:count])
+        self._marks.publish(Mark(epoch=self.leader_epoch, offset=ends[count - 1]))
+        with self._published:
+            self._high_watermark = ends[count - 1]
+            self._published.notify_all()
+        return count

@@ -1,0 +1,129 @@
+"""Group commit: many threads append, one thread writes; whatever waits while it writes goes into its next write.
+
+Mirrors what Kafka's `BatchAccumulator` and its append purgatory do together. Offsets are given out when a batch is
+submitted, so the order of the calls is the order of the log; a batch's CRC does not cover its base offset, which is
+therefore stamped on the finished batch.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import TypeAlias
+
+from attrs import define, field, frozen
+
+from metalog.errors import LogError
+from metalog.log import Appended
+
+MAX_BATCH_BYTES = 8 << 20
+"""Kafka's smallest metadata.log.segment.bytes: a larger batch would kill a Kafka that goes on with this log."""
+
+MAX_WAITING_BYTES = 64 << 20
+"""What may wait to be written: a caller that never looks at its futures is stopped here, not by the memory's end."""
+
+Commit: TypeAlias = Callable[[Sequence[bytes], Sequence[int]], int]
+"""Given batches and the offset after each: write at least the first of them, make them durable, publish; how many."""
+
+
+@frozen
+class _Waiting:
+    data: bytes
+    appended: Appended
+    future: Future[Appended]
+
+
+@define(eq=False)
+class GroupCommit:
+    """The batches that wait, and the thread that commits them. Safe for many threads.
+
+    `_commit` runs in that thread only; `_give_up` is called there, once, when it has failed.
+    """
+
+    _name: str
+    _end_offset: int
+    _commit: Commit
+    _give_up: Callable[[], None]
+    _waiting: list[_Waiting] = field(init=False, factory=list)
+    _waiting_bytes: int = field(init=False, default=0)
+    _guard: threading.Condition = field(init=False, factory=lambda: threading.Condition(threading.Lock()))
+    _refusal: str = field(init=False, default="")
+    _closing: bool = field(init=False, default=False)
+    _pid: int = field(init=False, factory=os.getpid)
+    _thread: threading.Thread = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._thread = threading.Thread(target=self._run, name=f"commit {self._name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def end_offset(self) -> int:
+        """The offset that the next batch gets."""
+        return self._end_offset
+
+    def submit(self, batch: bytes, count: int, leader_epoch: int) -> Future[Appended]:
+        """Queue a finished batch of `count` records; its base offset is stamped here.
+
+        Raises:
+            LogError: the batch is beyond 8 MiB, too much waits already, or the log is closed or has failed.
+
+        """
+        if len(batch) > MAX_BATCH_BYTES:
+            raise LogError(f"{self._name}: a batch of {len(batch)} bytes: at most {MAX_BATCH_BYTES} are expected")
+        if os.getpid() != self._pid:
+            raise LogError(f"{self._name}: opened for writing by process {self._pid}, not by this one")
+        future: Future[Appended] = Future()
+        future.set_running_or_notify_cancel()  # a write that is under way cannot be called off
+        with self._guard:
+            self._check(len(batch))
+            base, self._end_offset = self._end_offset, self._end_offset + count
+            appended = Appended(base_offset=base, last_offset=base + count - 1, leader_epoch=leader_epoch)
+            self._waiting.append(_Waiting(base.to_bytes(8, "big") + batch[8:], appended, future))
+            self._waiting_bytes += len(batch)
+            if len(self._waiting) == 1:
+                self._guard.notify()
+        return future
+
+    def _check(self, size: int) -> None:
+        if self._refusal:
+            raise LogError(self._refusal)
+        if self._waiting_bytes + size > MAX_WAITING_BYTES:
+            raise LogError(f"{self._name}: {self._waiting_bytes} bytes wait to be written: wait for earlier appends")
+
+    def _run(self) -> None:
+        while group := self._next_group():
+            try:
+                while group:
+                    done = self._commit([one.data for one in group], [one.appended.last_offset + 1 for one in group])
+                    for one in group[:done]:
+                        one.future.set_result(one.appended)
+                    group = group[done:]
+            except Exception as error:  # noqa: BLE001 - whatever it was, nobody may wait for ever
+                self._fail(group, error)
+                return
+
+    def _next_group(self) -> list[_Waiting]:
+        with self._guard:
+            while not self._waiting and not self._closing:
+                self._guard.wait()
+            group, self._waiting, self._waiting_bytes = self._waiting, [], 0
+            return group
+
+    def _fail(self, group: list[_Waiting], error: Exception) -> None:
+        with self._guard:
+            self._refusal = f"{error}; the log takes no more appends until it is opened again"
+            group = group + self._waiting
+            self._waiting = []
+            self._end_offset = group[0].appended.base_offset
+        self._give_up()
+        for one in group:
+            one.future.set_exception(LogError(self._refusal))
+
+    def close(self) -> None:
+        """Commit what waits, then stop; a second close is nothing."""
+        with self._guard:
+            self._closing = True
+            self._refusal = self._refusal or f"{self._name}: closed"
+            self._guard.notify()
+        if self._pid == os.getpid() and self._thread is not threading.current_thread():
+            self._thread.join()
