@@ -1,0 +1,67 @@
+"""The delegation tokens of an image: immutable, keyed by token id (org.apache.kafka.image.DelegationTokenImage)."""
+
+import hashlib
+import hmac
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Self, TypeAlias
+
+from attrs import field, frozen
+from immutables import Map
+
+from metalog.records import DelegationTokenRecord, RemoveDelegationTokenRecord
+
+TokenChange: TypeAlias = DelegationTokenRecord | RemoveDelegationTokenRecord
+
+
+def token_hmac(secret: str, token_id: str) -> str:
+    """The token's secret: base64 of HmacSHA512 over the token id, keyed by `delegation.token.secret.key` (KIP-48).
+
+    It is never in the log; clients use it as the password of a SCRAM login whose user name is the token id.
+    """
+    digest = hmac.new(secret.encode(), token_id.encode(), hashlib.sha512).digest()
+    return b64encode(digest).decode("ascii")
+
+
+def _number(values: Map[Any, Any]) -> str:
+    return str(len(values))
+
+
+@frozen(kw_only=True)
+class TokensImage:
+    """All delegation tokens at one offset; expired ones are among them until the controller removes them."""
+
+    EMPTY: ClassVar["TokensImage"]
+
+    _tokens: Map[str, DelegationTokenRecord] = field(factory=Map, alias="tokens", repr=_number)
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def get(self, token_id: str) -> DelegationTokenRecord | None:
+        """The token of this id, or None."""
+        return self._tokens.get(token_id)
+
+    def records(self) -> Iterator[DelegationTokenRecord]:
+        """The records that make this image, by token id."""
+        return (self._tokens[token_id] for token_id in sorted(self._tokens))
+
+    def owned_by(self, principals: Iterable[str]) -> Iterator[DelegationTokenRecord]:
+        """The tokens that one of these principals owns, requested or may renew, as Kafka's describe by owner."""
+        wanted = frozenset(principals)
+        for record in self.records():
+            if not wanted.isdisjoint((record.owner, record.requester, *record.renewers)):
+                yield record
+
+    def apply(self, changes: Iterable[TokenChange]) -> Self:
+        """The image after these changes, in order. Removing what is not there is nothing: Kafka writes such logs."""
+        tokens = self._tokens.mutate()
+        for change in changes:
+            if isinstance(change, DelegationTokenRecord):
+                tokens[change.token_id] = change
+            else:
+                tokens.pop(change.token_id, None)
+        return type(self)(tokens=tokens.finish())
+
+
+TokensImage.EMPTY = TokensImage()

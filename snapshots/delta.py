@@ -1,0 +1,117 @@
+"""What one or more whole batches change in an image (org.apache.kafka.image.MetadataDelta)."""
+
+from typing import TypeAlias
+
+from attrs import define, field
+from authorizer.acls_image import AclsImage
+
+from credentials.scram import ScramChange
+from credentials.tokens import TokenChange
+from metalog.errors import DecodeError, ReplayError
+from metalog.records import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    NoOpRecord,
+    OpaqueRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from snapshots.image import Image, Provenance
+from snapshots.newer_kafka import NewerKafka
+from snapshots.opaque import OpaqueChange
+from snapshots.subjects import effect_of
+
+AclChange: TypeAlias = AccessControlEntryRecord | RemoveAccessControlEntryRecord
+
+
+@define(kw_only=True)
+class Delta:
+    """Changes in the order of their offsets, by what they change; owned by the applier that makes the next image."""
+
+    newer: NewerKafka
+    acls: list[AclChange] = field(factory=list)
+    _acl_offsets: list[int] = field(factory=list, init=False)
+    _scram: list[ScramChange] = field(factory=list, init=False)
+    _tokens: list[TokenChange] = field(factory=list, init=False)
+    _features: list[FeatureLevelRecord] = field(factory=list, init=False)
+    _opaque: list[OpaqueChange] = field(factory=list, init=False)
+
+    def replay(self, record: MetadataRecord, offset: int) -> None:
+        """Take in a record that is no transaction marker; records come in the order of their offsets.
+
+        Raises:
+            ReplayError: a newer Kafka wrote it, and the policy is to stop.
+            DecodeError: an uninterpreted record whose subject cannot be read.
+
+        """
+        match record:
+            case AccessControlEntryRecord() | RemoveAccessControlEntryRecord():
+                self.acls.append(record)
+                self._acl_offsets.append(offset)
+            case NoOpRecord():
+                pass
+            case UserScramCredentialRecord() | RemoveUserScramCredentialRecord():
+                self._scram.append(record)
+            case DelegationTokenRecord() | RemoveDelegationTokenRecord():
+                self._tokens.append(record)
+            case FeatureLevelRecord():
+                self.newer.check_feature(record, offset)
+                self._features.append(record)
+            case OpaqueRecord():
+                self.newer.check_opaque(record, offset)
+                self._opaque.append(_opaque_change(record, offset))
+            case _:
+                raise ReplayError(f"{type(record).__name__} is no change of state", offset=offset)
+
+    def apply(self, image: Image, provenance: Provenance) -> Image:
+        """The image after these changes; `provenance` says up to where.
+
+        Raises:
+            ReplayError: an ACL is added that is there, or removed that is not, with its offset.
+
+        """
+        acls = self._apply_acls(image.acls) if self.acls else image.acls
+        return self.apply_all_but_acls(image, acls, provenance)
+
+    def apply_all_but_acls(self, image: Image, acls: AclsImage, provenance: Provenance) -> Image:
+        """As `apply`, with `acls` in the place of what the ACL changes would give."""
+        return Image(
+            acls=acls,
+            scram=image.scram.apply(self._scram) if self._scram else image.scram,
+            tokens=image.tokens.apply(self._tokens) if self._tokens else image.tokens,
+            features=image.features.apply(self._features) if self._features else image.features,
+            opaque=image.opaque.apply(self._opaque) if self._opaque else image.opaque,
+            provenance=provenance,
+        )
+
+    def _apply_acls(self, acls: AclsImage) -> AclsImage:
+        try:
+            return acls.apply(self.acls)
+        except ReplayError:
+            self._find_culprit(acls)
+            raise
+
+    def _find_culprit(self, acls: AclsImage) -> None:
+        for change, offset in zip(self.acls, self._acl_offsets, strict=True):
+            try:
+                acls = acls.apply([change])
+            except ReplayError as e:
+                raise e.at(offset=offset) from None
+
+
+def _opaque_change(record: OpaqueRecord, offset: int) -> OpaqueChange:
+    try:
+        return OpaqueChange(effect=effect_of(record), value=record.value)
+    except DecodeError as e:
+        raise in_value(e, offset) from None
+
+
+def in_value(error: DecodeError, offset: int) -> DecodeError:
+    """An error whose position is one in a record's value, told as one of the record at `offset`."""
+    if error.position is None:
+        return error.at(offset=offset)
+    return type(error)(f"{error.what} (byte {error.position} of the record's value)", offset=offset)

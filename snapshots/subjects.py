@@ -1,0 +1,178 @@
+"""What an uninterpreted record is about: just enough of its fields to know what it replaces or removes.
+
+Kafka's `common/metadata/*.json` put what is decoded here into the first fields of every version so far, so a record of
+a later version is read the same way.
+"""
+
+import struct
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from attrs import frozen
+
+from metalog.codec import read_frame
+from metalog.errors import DecodeError
+from metalog.fields import read_tagged_fields
+from metalog.primitives import read_compact_string, read_unsigned_varint
+from metalog.records import OpaqueRecord, RecordType
+
+Subject: TypeAlias = tuple[str, Any]
+"""What records are grouped by: ("topic", its uuid), ("broker", its id), ("log", None) for all that has no subject."""
+
+WHOLE_LOG: Subject = ("log", None)
+TOPIC_CONFIG = 2
+"""ConfigResource.Type.TOPIC: the resource type in a ConfigRecord about a topic."""
+
+_INT32 = struct.Struct(">i")
+
+
+@frozen(kw_only=True)
+class Appended:
+    """A record that stays beside those before it; `topic_name` is set by a TopicRecord only."""
+
+    subject: Subject
+    topic_name: str | None = None
+
+
+@frozen(kw_only=True)
+class AppendedByName:
+    """A record about the topic that has this name at its offset (ClearElrRecord)."""
+
+    topic_name: str
+
+
+@frozen(kw_only=True)
+class Latest:
+    """A record that takes the place of the one before it with the same group and key; `removes`: and leaves nothing."""
+
+    group: Subject
+    key: str
+    removes: bool = False
+
+
+@frozen(kw_only=True)
+class Removed:
+    """A record that ends its subject: nothing of it stays, nor the record itself."""
+
+    subject: Subject
+
+
+Effect: TypeAlias = Appended | AppendedByName | Latest | Removed
+
+
+def effect_of(record: OpaqueRecord) -> Effect:
+    """What an uninterpreted record does to those before it.
+
+    Raises:
+        DecodeError: the fields that would tell are damaged; the position is one in the record's value.
+
+    """
+    read = _READERS.get(record.api_key)
+    if read is None:
+        return Appended(subject=WHOLE_LOG)
+    _, _, at = read_frame(record.value)
+    return read(record.value, at)
+
+
+def config_group(resource_type: int, resource_name: str) -> Subject:
+    """The group of all ConfigRecords of one resource."""
+    return "config", (resource_type, resource_name)
+
+
+def _topic(value: bytes, at: int) -> Effect:
+    name, at = read_compact_string(value, at)
+    return Appended(subject=("topic", _uuid(value, at)), topic_name=name)
+
+
+def _partition(value: bytes, at: int) -> Effect:
+    return Appended(subject=("topic", _uuid(value, at + 4)))
+
+
+def _remove_topic(value: bytes, at: int) -> Effect:
+    return Removed(subject=("topic", _uuid(value, at)))
+
+
+def _clear_elr(value: bytes, at: int) -> Effect:
+    name, _ = read_compact_string(value, at)
+    return AppendedByName(topic_name=name) if name else Appended(subject=WHOLE_LOG)
+
+
+def _broker(value: bytes, at: int) -> Effect:
+    return Appended(subject=("broker", _int32(value, at)))
+
+
+def _unregister_broker(value: bytes, at: int) -> Effect:
+    return Removed(subject=("broker", _int32(value, at)))
+
+
+def _producer_ids(_value: bytes, _at: int) -> Effect:
+    return Latest(group=("producer ids", None), key="")
+
+
+def _config(value: bytes, at: int) -> Effect:
+    resource_type = _byte(value, at)
+    resource_name, at = read_compact_string(value, at + 1)
+    name, at = read_compact_string(value, at)
+    length, _ = read_unsigned_varint(value, at)
+    return Latest(group=config_group(resource_type, resource_name), key=name, removes=length == 0)
+
+
+def _client_quota(value: bytes, at: int) -> Effect:
+    count, at = read_unsigned_varint(value, at)
+    if count == 0:
+        raise DecodeError("a null array of quota entities", position=at - 1)
+    entity = []
+    for _ in range(count - 1):
+        entity_type, at = read_compact_string(value, at)
+        entity_name, at = _nullable_string(value, at)
+        _, at = read_tagged_fields(value, at)
+        entity.append((entity_type, entity_name))
+    key, at = read_compact_string(value, at)
+    removes = _byte(value, at + 8) != 0
+    return Latest(group=("quota", frozenset(entity)), key=key, removes=removes)
+
+
+def _nullable_string(value: bytes, at: int) -> tuple[str | None, int]:
+    if _byte(value, at) == 0:
+        return None, at + 1
+    return read_compact_string(value, at)
+
+
+def _byte(value: bytes, at: int) -> int:
+    if at >= len(value):
+        raise DecodeError("cut inside a record", position=at)
+    return value[at]
+
+
+def _int32(value: bytes, at: int) -> int:
+    if at + 4 > len(value):
+        raise DecodeError("cut inside an integer of 4 bytes", position=at)
+    number: int = _INT32.unpack_from(value, at)[0]
+    return number
+
+
+def _uuid(value: bytes, at: int) -> UUID:
+    if at + 16 > len(value):
+        raise DecodeError("cut inside a uuid of 16 bytes", position=at)
+    return UUID(bytes=value[at : at + 16])
+
+
+_READERS: MappingProxyType[int, Callable[[bytes, int], Effect]] = MappingProxyType(
+    {
+        RecordType.REGISTER_BROKER_RECORD: _broker,
+        RecordType.UNREGISTER_BROKER_RECORD: _unregister_broker,
+        RecordType.TOPIC_RECORD: _topic,
+        RecordType.PARTITION_RECORD: _partition,
+        RecordType.CONFIG_RECORD: _config,
+        RecordType.PARTITION_CHANGE_RECORD: _partition,
+        RecordType.FENCE_BROKER_RECORD: _broker,
+        RecordType.UNFENCE_BROKER_RECORD: _broker,
+        RecordType.REMOVE_TOPIC_RECORD: _remove_topic,
+        RecordType.CLIENT_QUOTA_RECORD: _client_quota,
+        RecordType.PRODUCER_IDS_RECORD: _producer_ids,
+        RecordType.BROKER_REGISTRATION_CHANGE_RECORD: _broker,
+        RecordType.CLEAR_ELR_RECORD: _clear_elr,
+    }
+)
