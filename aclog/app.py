@@ -14,10 +14,10 @@ StandardAuthorizer does. Commands that read never change what they read.
 
 [bold]Examples[/]
 
-  aclog log dump backup/__cluster_metadata-0\n
-  aclog acls list --log backup/__cluster_metadata-0 --topic orders --resource-pattern-type match\n
-  aclog authorize --log backup/__cluster_metadata-0 --principal User:alice --operation READ --topic orders\n
-  aclog explain --log backup/__cluster_metadata-0 --as-of 70000 --principal User:bob --operation WRITE --topic pay\n
+  aclog log dump backup/__cluster_metadata-0
+  aclog acls list --log backup/__cluster_metadata-0 --topic orders --resource-pattern-type match
+  aclog authorize --log backup/__cluster_metadata-0 --principal User:alice --operation READ --topic orders
+  aclog explain --log backup/__cluster_metadata-0 --as-of 70000 --principal User:bob --operation WRITE --topic pay
   aclog shell --log backup/__cluster_metadata-0 tree /acl
 """
 

@@ -24,6 +24,9 @@ LogDir: TypeAlias = Annotated[
         rich_help_panel=_SOURCE,
     ),
 ]
+WritableLog: TypeAlias = Annotated[
+    Path, typer.Option("--log", metavar="DIR", help="The log's directory.", show_default=False)
+]
 SnapshotFile: TypeAlias = Annotated[
     Path | None,
     typer.Option(

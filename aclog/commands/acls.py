@@ -1,0 +1,205 @@
+"""`aclog acls`: kafka-acls.sh, on a log, a checkpoint or a file of rules."""
+
+from typing import Annotated
+
+import typer
+
+from aclog.acl_flags import EntryFlags, ResourceFlags
+from aclog.options import (
+    AclsFile,
+    AllowHosts,
+    AllowPrincipals,
+    AsOf,
+    Cluster,
+    Consumer,
+    DelegationTokens,
+    DenyHosts,
+    DenyPrincipals,
+    Groups,
+    Idempotent,
+    ListFormat,
+    LogDir,
+    Operations,
+    Producer,
+    ResourcePatternType,
+    SnapshotFile,
+    Topics,
+    TransactionalIds,
+    UserPrincipals,
+    WritableLog,
+)
+from authorizer.acl import PatternType
+
+app = typer.Typer(help="List, add and remove rules, with the flags of kafka-acls.sh.", no_args_is_help=True)
+
+
+@app.command(name="list")
+def list_(
+    log: LogDir = None,
+    snapshot: SnapshotFile = None,
+    acls: AclsFile = None,
+    as_of: AsOf = None,
+    topic: Topics = None,
+    group: Groups = None,
+    cluster: Cluster = False,
+    transactional_id: TransactionalIds = None,
+    delegation_token: DelegationTokens = None,
+    user_principal: UserPrincipals = None,
+    resource_pattern_type: ResourcePatternType = PatternType.LITERAL,
+    principal: Annotated[
+        list[str] | None,
+        typer.Option("--principal", metavar="TYPE:NAME", help="Only the rules of this principal.", show_default=False),
+    ] = None,
+    format_: Annotated[
+        ListFormat | None,
+        typer.Option(
+            "--format",
+            help="As kafka-acls.sh prints it, as JSON lines, or in columns.",
+            show_default="table on a terminal, kafka elsewhere",
+        ),
+    ] = None,
+) -> None:
+    """List the rules of some resources or principals, or all of them.
+
+    JSON lines have the keys resourceType, resourceName, patternType, principal,
+    host, operation, permissionType and id, and are sorted by all of them in this
+    order.
+
+    [bold]Examples[/]
+
+      aclog acls list --log DIR --topic payments.eu --resource-pattern-type match
+      aclog acls list --snapshot FILE --principal User:bob --format jsonl
+    """
+    from aclog.listing import print_rules
+    from aclog.sources import open_source
+
+    resources = _resources(
+        topic, group, cluster, transactional_id, delegation_token, user_principal, resource_pattern_type
+    )
+    print_rules(open_source(log, snapshot, acls).at(as_of), resources, principal or (), format_)
+
+
+@app.command()
+def add(
+    log: WritableLog,
+    topic: Topics = None,
+    group: Groups = None,
+    cluster: Cluster = False,
+    transactional_id: TransactionalIds = None,
+    delegation_token: DelegationTokens = None,
+    user_principal: UserPrincipals = None,
+    resource_pattern_type: ResourcePatternType = PatternType.LITERAL,
+    allow_principal: AllowPrincipals = None,
+    deny_principal: DenyPrincipals = None,
+    allow_host: AllowHosts = None,
+    deny_host: DenyHosts = None,
+    operation: Operations = None,
+    producer: Producer = False,
+    consumer: Consumer = False,
+    idempotent: Idempotent = False,
+    force: Annotated[bool, typer.Option("--force", help="Write, even though the log belongs to a Kafka.")] = False,
+) -> None:
+    """Add rules to a log; those that exist already stay as they are.
+
+    A log that belongs to a Kafka (a meta.properties lies beside it) is written with
+    --force only, and only while no Kafka runs on it.
+
+    [bold]Examples[/]
+
+      aclog acls add --log DIR --allow-principal User:alice --operation READ --topic orders
+      aclog acls add --log DIR --allow-principal User:app --consumer --topic orders --group app
+    """
+    from aclog.changing import add_rules
+
+    resources = _resources(
+        topic, group, cluster, transactional_id, delegation_token, user_principal, resource_pattern_type
+    )
+    entries = _entries(
+        operation, allow_principal, deny_principal, allow_host, deny_host, producer, consumer, idempotent
+    )
+    add_rules(log, resources, entries, force=force)
+
+
+@app.command()
+def remove(
+    log: WritableLog,
+    topic: Topics = None,
+    group: Groups = None,
+    cluster: Cluster = False,
+    transactional_id: TransactionalIds = None,
+    delegation_token: DelegationTokens = None,
+    user_principal: UserPrincipals = None,
+    resource_pattern_type: ResourcePatternType = PatternType.LITERAL,
+    allow_principal: AllowPrincipals = None,
+    deny_principal: DenyPrincipals = None,
+    allow_host: AllowHosts = None,
+    deny_host: DenyHosts = None,
+    operation: Operations = None,
+    producer: Producer = False,
+    consumer: Consumer = False,
+    idempotent: Idempotent = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Do not ask, and write even though the log belongs to a Kafka.")
+    ] = False,
+) -> None:
+    """Remove rules from a log: those of the given principals, or all of the resources if no principal is given.
+
+    Asks before it removes. As in kafka-acls.sh, --operation and hosts count only
+    together with a principal.
+
+    [bold]Examples[/]
+
+      aclog acls remove --log DIR --allow-principal User:alice --operation READ --topic orders
+      aclog acls remove --log DIR --topic old. --resource-pattern-type prefixed --force
+    """
+    from aclog.changing import remove_rules
+
+    resources = _resources(
+        topic, group, cluster, transactional_id, delegation_token, user_principal, resource_pattern_type
+    )
+    entries = _entries(
+        operation, allow_principal, deny_principal, allow_host, deny_host, producer, consumer, idempotent
+    )
+    remove_rules(log, resources, entries, force=force)
+
+
+def _resources(
+    topics: Topics,
+    groups: Groups,
+    cluster: Cluster,
+    transactional_ids: TransactionalIds,
+    delegation_tokens: DelegationTokens,
+    user_principals: UserPrincipals,
+    pattern_type: ResourcePatternType,
+) -> ResourceFlags:
+    return ResourceFlags(
+        topics=topics or (),
+        groups=groups or (),
+        cluster=cluster,
+        transactional_ids=transactional_ids or (),
+        delegation_tokens=delegation_tokens or (),
+        user_principals=user_principals or (),
+        pattern_type=pattern_type,
+    )
+
+
+def _entries(
+    operations: Operations,
+    allow_principals: AllowPrincipals,
+    deny_principals: DenyPrincipals,
+    allow_hosts: AllowHosts,
+    deny_hosts: DenyHosts,
+    producer: bool,
+    consumer: bool,
+    idempotent: bool,
+) -> EntryFlags:
+    return EntryFlags(
+        operations=operations or (),
+        allow_principals=allow_principals or (),
+        deny_principals=deny_principals or (),
+        allow_hosts=allow_hosts or (),
+        deny_hosts=deny_hosts or (),
+        producer=producer,
+        consumer=consumer,
+        idempotent=idempotent,
+    )

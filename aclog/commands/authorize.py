@@ -1,0 +1,99 @@
+"""`aclog authorize`: decide one request, or many."""
+
+from typing import Annotated
+
+import typer
+
+from aclog.options import (
+    AclsFile,
+    AllowEveryone,
+    AsOf,
+    LogDir,
+    Semantics,
+    SemanticsOption,
+    SnapshotFile,
+    SuperUsers,
+)
+from aclog.request_options import (
+    REQUEST_PANEL,
+    DelegationToken,
+    Group,
+    Host,
+    OnCluster,
+    Operation,
+    Principal,
+    ResourceChoice,
+    Topic,
+    TransactionalId,
+    UserPrincipal,
+    one_request,
+)
+from metalog.errors import ConfigError
+
+
+def authorize(
+    log: LogDir = None,
+    snapshot: SnapshotFile = None,
+    acls: AclsFile = None,
+    as_of: AsOf = None,
+    principal: Principal = None,
+    operation: Operation = None,
+    host: Host = "127.0.0.1",
+    topic: Topic = None,
+    group: Group = None,
+    cluster: OnCluster = False,
+    transactional_id: TransactionalId = None,
+    delegation_token: DelegationToken = None,
+    user_principal: UserPrincipal = None,
+    requests: Annotated[
+        str | None,
+        typer.Option(
+            "--requests",
+            metavar="FILE",
+            help="Decide every line of this file of JSON lines ([cyan]-[/] is stdin, gzip is read as it is).",
+            rich_help_panel=REQUEST_PANEL,
+        ),
+    ] = None,
+    super_users: SuperUsers = "",
+    allow_everyone: AllowEveryone = False,
+    semantics: SemanticsOption = Semantics.KAFKA,
+) -> None:
+    """Say ALLOWED or DENIED, and the rule that decided, as Kafka's authorizer names it.
+
+    Exit code 0 if allowed, 1 if denied, 2 for bad input.
+
+    With --requests each line has the keys principal, host, operation, resourceType
+    and resourceName, or "kind":"byResourceType" and no resourceName, which asks for
+    any resource of the type. One line a request comes out, in order:
+    {"decision":"ALLOWED","rule":"..."}; a malformed request gives
+    {"decision":"ERROR","error":"..."}, and exit code 2 at the end; denied requests
+    count for nothing then.
+
+    [bold]Examples[/]
+
+      aclog authorize --log DIR --principal User:alice --operation READ --topic orders --host 10.0.0.1
+      aclog authorize --snapshot FILE --super-users 'User:admin' --requests accesses.jsonl.gz > decisions.jsonl
+    """
+    from aclog.deciding import AuthorizerFlags, decide_one, decide_requests
+    from aclog.sources import open_source
+
+    flags = AuthorizerFlags(
+        super_users=super_users, allow_everyone=allow_everyone, documented=semantics is Semantics.DOCUMENTED
+    )
+    choice = ResourceChoice(
+        topic=topic,
+        group=group,
+        cluster=cluster,
+        transactional_id=transactional_id,
+        delegation_token=delegation_token,
+        user_principal=user_principal,
+    )
+    source = open_source(log, snapshot, acls)
+    if requests is None:
+        code = decide_one(source.at(as_of), flags, one_request(principal, operation, host, choice))
+    elif principal is not None or operation is not None or choice.given():
+        raise ConfigError("--requests FILE excludes --principal, --operation and the resource flags")
+    else:
+        source.refuse_stdin_twice(requests)
+        code = decide_requests(source.at(as_of), flags, requests)
+    raise typer.Exit(code)

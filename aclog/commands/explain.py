@@ -1,0 +1,67 @@
+"""`aclog explain`: why a request is allowed or denied."""
+
+from aclog.options import (
+    AclsFile,
+    AllowEveryone,
+    AsOf,
+    LogDir,
+    Semantics,
+    SemanticsOption,
+    SnapshotFile,
+    SuperUsers,
+)
+from aclog.request_options import (
+    DelegationToken,
+    Group,
+    Host,
+    OnCluster,
+    Operation,
+    Principal,
+    ResourceChoice,
+    Topic,
+    TransactionalId,
+    UserPrincipal,
+    one_request,
+)
+
+
+def explain(
+    log: LogDir = None,
+    snapshot: SnapshotFile = None,
+    acls: AclsFile = None,
+    as_of: AsOf = None,
+    principal: Principal = None,
+    operation: Operation = None,
+    host: Host = "127.0.0.1",
+    topic: Topic = None,
+    group: Group = None,
+    cluster: OnCluster = False,
+    transactional_id: TransactionalId = None,
+    delegation_token: DelegationToken = None,
+    user_principal: UserPrincipal = None,
+    super_users: SuperUsers = "",
+    allow_everyone: AllowEveryone = False,
+    semantics: SemanticsOption = Semantics.KAFKA,
+) -> None:
+    """Show every rule that took part in a decision, which one decided, and what would have to change.
+
+    [bold]Example[/]
+
+      aclog explain --log DIR --principal User:bob --operation WRITE --topic payments.eu --host 127.0.0.1
+    """
+    from aclog.deciding import AuthorizerFlags, explain_one
+    from aclog.sources import open_source
+
+    flags = AuthorizerFlags(
+        super_users=super_users, allow_everyone=allow_everyone, documented=semantics is Semantics.DOCUMENTED
+    )
+    choice = ResourceChoice(
+        topic=topic,
+        group=group,
+        cluster=cluster,
+        transactional_id=transactional_id,
+        delegation_token=delegation_token,
+        user_principal=user_principal,
+    )
+    request = one_request(principal, operation, host, choice)
+    explain_one(open_source(log, snapshot, acls).at(as_of), flags, request)

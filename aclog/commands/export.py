@@ -1,0 +1,46 @@
+"""`aclog export`: a state, or the history of its rules, for other tools."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aclog.options import AclsFile, AsOf, ExportFormat, LogDir, ShowSecrets, SnapshotFile
+
+
+def export(
+    format_: Annotated[
+        ExportFormat,
+        typer.Option("--format", help="Avro (the schemas stand in docs), or JSON lines with the same fields."),
+    ],
+    log: LogDir = None,
+    snapshot: SnapshotFile = None,
+    acls: AclsFile = None,
+    as_of: AsOf = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="With --log: every change of a rule instead of the state.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Where to write.", show_default="standard output"),
+    ] = None,
+    show_secrets: ShowSecrets = False,
+) -> None:
+    """Write a state (rules, credentials, tokens, features, and the rest as bytes), or the history of its rules.
+
+    What is exported with --show-secrets can be imported without loss; without it,
+    SCRAM credentials have no keys.
+
+    [bold]Examples[/]
+
+      aclog export --log DIR --format avro --out state.avro
+      aclog export --log DIR --format jsonl --history | jq 'select(.change == "REMOVED")'
+    """
+    from aclog.exporting import export_history, export_image
+    from aclog.sources import open_source
+
+    source = open_source(log, snapshot, acls)
+    if history:
+        export_history(source, as_of, format_, out)
+    else:
+        export_image(source.at(as_of), format_, out, show_secrets=show_secrets)

@@ -1,0 +1,66 @@
+"""`aclog snapshot`: checkpoint files."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aclog.options import AclsFile, AsOf, LogDir, SnapshotFile
+
+app = typer.Typer(help="Write, check and list checkpoint files.", no_args_is_help=True)
+
+
+@app.command()
+def create(
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="DIR", help="Where the checkpoint goes; made if missing.", show_default=False),
+    ],
+    log: LogDir = None,
+    snapshot: SnapshotFile = None,
+    acls: AclsFile = None,
+    as_of: AsOf = None,
+) -> None:
+    """Write the state as a checkpoint, DIR/<end offset>-<epoch>.checkpoint, that Kafka's tools read too.
+
+    [bold]Examples[/]
+
+      aclog snapshot create --log backup/__cluster_metadata-0 --as-of 70000 --out /tmp/then
+      aclog snapshot create --acls rules.jsonl --out /tmp/rules
+    """
+    from aclog.checkpoints import create_checkpoint
+    from aclog.sources import open_source
+
+    print(create_checkpoint(open_source(log, snapshot, acls).at(as_of), out))
+
+
+@app.command()
+def verify(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Checkpoint files.", show_default=False)],
+) -> None:
+    """Check checkpoint files: every CRC, header, footer, name and record. Exit code 1 if anything is wrong.
+
+    [bold]Example[/]
+
+      aclog snapshot verify backup/__cluster_metadata-0/*.checkpoint
+    """
+    from aclog.checkpoints import verify_checkpoints
+
+    if not verify_checkpoints(files):
+        raise typer.Exit(1)
+
+
+@app.command(name="list")
+def list_(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory with checkpoints.", show_default=False)],
+) -> None:
+    """List the checkpoints of a directory, oldest first: end offset, epoch, time, and what each holds.
+
+    [bold]Example[/]
+
+      aclog snapshot list backup/__cluster_metadata-0
+    """
+    from aclog.checkpoints import list_checkpoints
+
+    for line in list_checkpoints(directory):
+        print(line)
