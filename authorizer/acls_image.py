@@ -1,0 +1,118 @@
+"""The ACL part of an image: all rules of one moment, immutable, and every question about them."""
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import Self
+
+from attrs import evolve, frozen
+
+from authorizer.acl import StandardAclWithId
+from authorizer.index import rules, subjects
+from authorizer.index.base import Subject
+from authorizer.index.build import build, rows_of_acls, rows_of_columns
+from authorizer.index.deciding import State
+from authorizer.index.masks import ALLOWED, DENIED, known_operation, known_type
+from authorizer.index.overlay import Change, apply_changes
+from metalog.columns import AclColumns
+from metalog.errors import ReplayError
+
+
+class Verdict(IntEnum):
+    """What the rules say; the first two are told apart by allow.everyone.if.no.acl.found."""
+
+    NO_CANDIDATE = 0
+    NO_MATCH = 1
+    ALLOW = 2
+    DENY = 3
+
+
+@frozen(eq=False, kw_only=True)
+class AclsImage:
+    """Rules, indexed (AclsImage and StandardAuthorizerData in one). Kept for ever, it never changes."""
+
+    state: State
+    documented: bool = False
+    """Whether LITERAL `*` matches a name that begins with `*` and is longer; with Kafka it does not."""
+
+    @classmethod
+    def from_acls(cls, acls: Iterable[StandardAclWithId]) -> Self:
+        """An image of these rules.
+
+        Raises:
+            ReplayError: an id that stands twice, or one content under two ids.
+
+        """
+        return cls(state=State(build(rows_of_acls(acls))))
+
+    @classmethod
+    def from_columns(cls, columns: AclColumns) -> Self:
+        """An image of records in bulk; `columns.buffer` is not kept.
+
+        Raises:
+            ReplayError: as `from_acls`; `position` is where the later record's value begins in the buffer.
+
+        """
+        try:
+            return cls(state=State(build(rows_of_columns(columns))))
+        except ReplayError as e:
+            row = e.position
+            raise ReplayError(e.what, position=None if row is None else int(columns.value_start[row])) from None
+
+    def apply(self, changes: Iterable[Change]) -> Self:
+        """The image after these records, in order; the whole of them or an error.
+
+        Raises:
+            ReplayError: an id that stands already, one content under two ids, a removal of an absent id.
+
+        """
+        state = self.state
+        return evolve(self, state=State(state.base, apply_changes(state.base, state.overlay, changes)))
+
+    def __len__(self) -> int:
+        overlay = self.state.overlay
+        return len(self.state.base) + len(overlay.added) - len(overlay.removed)
+
+    def subject(self, principal: str, host: str) -> Subject:
+        """Who asks, resolved once. Raises InvalidRequestError for a principal that Kafka's authorizer throws on."""
+        return subjects.resolve(self.state, principal, host)
+
+    def verdict(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Verdict:
+        """What the rules say to one request.
+
+        Raises:
+            InvalidRequestError: the principal has no colon or is `User:*`, or a rule was looked at that has no colon.
+
+        """
+        operation, resource_type = known_operation(operation), known_type(resource_type)
+        subject = self.subject(principal, host)
+        bits = self.state.mask(subject, resource_type, name, star_always=self.documented) >> operation
+        if self.state.throws:
+            rules.check_principals(self.state, subject, operation, resource_type, name, star_always=self.documented)
+        if bits & DENIED:
+            return Verdict.DENY
+        if bits & ALLOWED:
+            return Verdict.ALLOW
+        return Verdict.NO_MATCH if self.has_candidate(resource_type, name) else Verdict.NO_CANDIDATE
+
+    def has_candidate(self, resource_type: int, name: str) -> bool:
+        """Whether any rule is on this name, whomever it is for."""
+        levels = self.state.levels(known_type(resource_type), name, star_always=self.documented)
+        return bool(levels.others or levels.star or levels.empty)
+
+    def rule(
+        self, principal: str, host: str, operation: int, resource_type: int, name: str
+    ) -> StandardAclWithId | None:
+        """The rule that Kafka names for the answer; None where no rule matches. Raises as `verdict`."""
+        subject = self.subject(principal, host)
+        return rules.determining(
+            self.state,
+            subject,
+            known_operation(operation),
+            known_type(resource_type),
+            name,
+            star_always=self.documented,
+        )
+
+    def candidates(self, resource_type: int, name: str) -> Iterator[StandardAclWithId]:
+        """Every rule on a name in the order Kafka looks at them, whomever they are for."""
+        return rules.candidates(self.state, known_type(resource_type), name, star_always=self.documented)
