@@ -23,10 +23,12 @@ LENGTH_END = 12
 CRC_START = 21
 """The first byte that the CRC covers (attributes); what lies before must be checked by other means."""
 
+MAGIC = 2
+"""The batch format's version."""
+
 CONTROL = 0x20
 """The attribute bit of a control batch, the only one that stands in a metadata log."""
 
-_MAGIC = 2
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _BEFORE_CRC = struct.Struct(">qiib")
 _AFTER_CRC = struct.Struct(">hiqqqhii")
@@ -102,8 +104,8 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         raise DecodeError(f"cut inside a batch header: expected {HEADER_SIZE} bytes", position=position)
     fields = _HEADER.unpack_from(buffer, position)
     base, length, epoch, magic, crc, attributes, last, first_ms, max_ms, producer, p_epoch, sequence, count = fields
-    if magic != _MAGIC:
-        raise DecodeError(f"a batch of magic {magic}: expected {_MAGIC}", position=position + 16)
+    if magic != MAGIC:
+        raise DecodeError(f"a batch of magic {magic}: expected {MAGIC}", position=position + 16)
     if length < HEADER_SIZE - LENGTH_END:
         raise DecodeError(f"batch length {length}: expected {HEADER_SIZE - LENGTH_END} or more", position=position + 8)
     if attributes & ~CONTROL:
@@ -189,6 +191,11 @@ def read_records(buffer: Buffer, position: int, header: BatchHeader) -> Iterator
         DecodeError: a record that a metadata log cannot hold, or a count that does not agree with the content.
 
     """
+    return (record for _, record in locate_records(buffer, position, header))
+
+
+def locate_records(buffer: Buffer, position: int, header: BatchHeader) -> Iterator[tuple[int, Record]]:
+    """(The position of its value in the buffer, the record) for each of `read_records`; raises as that does."""
     end = position + header.size
     batch = memoryview(buffer)[:end]
     at = position + HEADER_SIZE
@@ -197,7 +204,7 @@ def read_records(buffer: Buffer, position: int, header: BatchHeader) -> Iterator
             record, at = _read_record(batch, at, delta, control=header.is_control)
         except DecodeError as e:
             raise e.at(offset=header.base_offset + delta) from None
-        yield record
+        yield at - 1 - len(record.value), record
     _check_end(at, end, header)
 
 
@@ -395,7 +402,7 @@ def _assemble(
     try:
         covered = _AFTER_CRC.pack(attributes, count - 1, *timestamps, *producer, count)
         length = len(covered) + len(records) + CRC_START - LENGTH_END
-        before = _BEFORE_CRC.pack(base_offset, length, leader_epoch, _MAGIC)
+        before = _BEFORE_CRC.pack(base_offset, length, leader_epoch, MAGIC)
     except struct.error as e:
         raise EncodeError(f"a batch at offset {base_offset}, epoch {leader_epoch} of {count} records: {e}") from None
     crc = crc32c.crc32c(records, crc32c.crc32c(covered))

@@ -162,7 +162,7 @@ def _plain_acl(value: bytes) -> AccessControlEntryRecord | None:
         if value[end + 2]:
             return None
         return AccessControlEntryRecord(
-            id=UUID(bytes=value[3:19]),
+            id=UUID(int=int.from_bytes(value[3:19])),
             resource_type=(value[19] ^ 128) - 128,
             resource_name=value[21:name_end].decode(),
             pattern_type=(value[name_end] ^ 128) - 128,

@@ -11,15 +11,12 @@ from attrs import fields, frozen
 from numpy.typing import NDArray
 
 from metalog.primitives import MAX_STRING, Buffer
-from metalog.vectors import Bools, Bytes, Int64s, bytes_at, slices_at, unsigned_varints
+from metalog.vectors import BLOCK, Bools, Bytes, Int64s, bytes_at, slices_at, unsigned_varints
 
 _FRAME = 3
 """Bytes of frame version, apiKey 18 and version 0."""
 
 _UUID = 16
-
-_BLOCK = 1 << 16
-"""Records looked at together: what is computed on the way stays in the processor's cache, and memory small."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -70,8 +67,8 @@ def read_acls(buffer: Buffer, value_start: Int64s, value_end: Int64s) -> tuple[A
     """
     data = np.frombuffer(buffer, np.uint8)
     blocks, left = [], []
-    for first in range(0, max(len(value_start), 1), _BLOCK):
-        block = slice(first, first + _BLOCK)
+    for first in range(0, max(len(value_start), 1), BLOCK):
+        block = slice(first, first + BLOCK)
         acls, plain = _read_block(buffer, data, value_start[block], value_end[block])
         blocks.append(acls if plain.all() else acls.take(plain))
         left.append(np.flatnonzero(~plain) + first)

@@ -13,9 +13,10 @@ from uuid import UUID
 
 from attrs import frozen
 
-from metalog.batches import build_control_batch
+from metalog.batches import BatchHeader, build_control_batch, locate_records
 from metalog.errors import DecodeError
 from metalog.fields import INT16, INT32, INT64, STRING, UINT16, UUID_BYTES, StructType, array_of, field_of
+from metalog.primitives import Buffer
 from metalog.records import TaggedFields
 
 _KEY = struct.Struct(">hh")
@@ -180,7 +181,7 @@ def decode_control(key: bytes, value: bytes) -> ControlRecord:
 
     """
     if len(key) != _KEY.size:
-        raise DecodeError(f"a control record's key of {len(key)} bytes: expected {_KEY.size}")
+        raise DecodeError(f"a control record's key of {len(key)} bytes: expected {_KEY.size}", position=0)
     key_version, code = _KEY.unpack(key)
     if key_version or code not in frozenset(ControlType):
         return OpaqueControlRecord(control_type=code, key=key, value=value)
@@ -192,6 +193,22 @@ def decode_control(key: bytes, value: bytes) -> ControlRecord:
     if end != len(value):
         raise DecodeError(f"{len(value) - end} bytes after the end of {kind.name}", position=end)
     return record
+
+
+def decode_control_batch(buffer: Buffer, position: int, header: BatchHeader) -> tuple[ControlRecord, ...]:
+    """The records of the whole control batch at `position`, whose header has been read and whose CRC has been checked.
+
+    Raises:
+        DecodeError: as decode_control and batches.read_records, with the position in the buffer and the offset.
+
+    """
+    records = []
+    for start, record in locate_records(buffer, position, header):
+        try:
+            records.append(decode_control(record.key or b"", record.value))
+        except DecodeError as e:
+            raise e.at(offset=header.base_offset + record.offset_delta, base=start) from None
+    return tuple(records)
 
 
 def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:

@@ -14,6 +14,9 @@ Int64s: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 Bytes: TypeAlias = NDArray[np.uint8]
 
+BLOCK = 1 << 16
+"""Records looked at together: what is computed on the way stays in the processor's cache, and memory small."""
+
 
 def bytes_at(data: Bytes, at: Int64s) -> Bytes:
     """The byte at each position."""
