@@ -41,7 +41,7 @@ def read_rows(file: IO[bytes], source: str) -> tuple[str, Iterator[Row]]:
 
     """
     try:
-        name = fastavro.reader(file).writer_schema["name"]  # type: ignore[index, call-overload]
+        name = str(fastavro.reader(file).writer_schema["name"])  # type: ignore[index, call-overload]
     except Exception as error:  # fastavro raises whatever the bytes lead it into
         raise ConfigError(f"{source}: not an Avro file: {_reason(error)}") from error
     if name not in _FILES:
