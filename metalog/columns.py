@@ -32,10 +32,8 @@ class AclColumns:
     buffer: Buffer
     value_start: Int64s
     value_end: Int64s
-    resource_start: Int64s
     name_start: Int64s
     resource_end: Int64s
-    pair_start: Int64s
     principal_start: Int64s
     principal_end: Int64s
     host_start: Int64s
@@ -49,6 +47,16 @@ class AclColumns:
 
     def __len__(self) -> int:
         return len(self.value_start)
+
+    @property
+    def resource_start(self) -> Int64s:
+        """Where the resource key begins: after frame and uuid."""
+        return self.value_start + _FRAME + _UUID
+
+    @property
+    def pair_start(self) -> Int64s:
+        """Where the pair key begins: at the end of the resource key."""
+        return self.resource_end
 
     def take(self, rows: Int64s | Bools | slice) -> Self:
         """The records of these rows (indices, a mask or a slice), in the order given, over the same buffer."""
@@ -79,18 +87,16 @@ def read_acls(buffer: Buffer, value_start: Int64s, value_end: Int64s) -> tuple[A
 def _read_block(buffer: Buffer, data: Bytes, start: Int64s, end: Int64s) -> tuple[AclColumns, Bools]:
     resource_start = start + _FRAME + _UUID
     name_start, name_end, plain = _strings(data, resource_start + 1)
-    pair_start = name_end + 1
-    principal_start, principal_end, principal_ok = _strings(data, pair_start)
+    resource_end = name_end + 1
+    principal_start, principal_end, principal_ok = _strings(data, resource_end)
     host_start, pair_end, host_ok = _strings(data, principal_end)
     plain &= principal_ok & host_ok & (pair_end + 3 == end) & (bytes_at(data, pair_end + 2) == 0)
     acls = AclColumns(
         buffer=buffer,
         value_start=start,
         value_end=end,
-        resource_start=resource_start,
         name_start=name_start,
-        resource_end=pair_start,
-        pair_start=pair_start,
+        resource_end=resource_end,
         principal_start=principal_start,
         principal_end=principal_end,
         host_start=host_start,

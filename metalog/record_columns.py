@@ -119,7 +119,8 @@ def _block_api_keys(data: Bytes, start: Int64s, end: Int64s) -> Int64s:
 def _plain(data: Bytes, values: ValueColumns, api_key: NDArray[np.int16], kind: RecordType, size: int) -> Bools:
     """The rows of this type and size whose last byte, the number of tagged fields, is 0."""
     found: Bools = (api_key == kind) & (values.value_end - values.value_start == size)
-    return found & (bytes_at(data, values.value_end - 1) == 0)
+    found &= bytes_at(data, values.value_end - 1) == 0
+    return found
 
 
 @frozen(kw_only=True)
