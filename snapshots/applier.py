@@ -3,12 +3,12 @@
 from attrs import define, field
 
 from metalog.batches import BatchHeader, check_crc, read_header, read_records
+from metalog.codec import decode_values
 from metalog.control import KRaftVersion, KRaftVoters, SnapshotFooter, SnapshotHeader, decode_control
 from metalog.errors import DecodeError, MetadataError, ReplayError
 from snapshots.delta import AclChange, Delta, in_value
 from snapshots.image import Image, Provenance
 from snapshots.newer_kafka import NewerKafka
-from snapshots.plain import decode_value, read_values
 from snapshots.transactions import Placed, Transactions
 
 
@@ -16,13 +16,12 @@ from snapshots.transactions import Placed, Transactions
 class Applier:
     """Owned by the one thread that replays a log. `image` is always the state after a whole batch.
 
-    `next_offset` is where the next chunk must begin: above `image.end_offset` only while a transaction is open. With
-    `strict`, as for a node, a log of a newer Kafka is an error; without, for commands that read, a warning.
+    `next_offset` is where the next chunk must begin: above `image.end_offset` only while a transaction is open.
+    `newer` says what to do about a log of a newer Kafka: to stop, unless told otherwise.
     """
 
     image: Image = Image.EMPTY
-    strict: bool = True
-    newer: NewerKafka = field(init=False)
+    newer: NewerKafka = field(factory=NewerKafka)
     next_offset: int = field(init=False)
     journal: list[AclChange] | None = field(default=None, init=False)
     _read_to: Provenance = field(init=False)
@@ -30,7 +29,6 @@ class Applier:
     _failure: MetadataError | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.newer = NewerKafka(strict=self.strict)
         self.load(self.image)
 
     @property
@@ -43,8 +41,10 @@ class Applier:
         self.image, self._read_to, self.next_offset = image, image.provenance, image.end_offset
         self._transactions, self._failure, self.journal = Transactions(), None, None
 
-    def apply(self, chunk: bytes) -> Image:
+    def apply(self, chunk: bytes, position: int = 0, end: int | None = None) -> Image:
         """The image after a chunk of whole committed batches, such as LogReader.read returns.
+
+        `position` and `end` are where in the chunk they stand, all of it unless said.
 
         After an error the image is the one after the last good batch, and every later call raises the same error:
         nothing is ever skipped. Positions in errors are byte positions in the chunk.
@@ -58,8 +58,8 @@ class Applier:
         if self._failure is not None:
             raise self._failure
         try:
-            position = 0
-            while position < len(chunk):
+            end = len(chunk) if end is None else end
+            while position < end:
                 position = self._apply_batch(chunk, position)
         except MetadataError as e:
             self._failure = e
@@ -73,11 +73,8 @@ class Applier:
         if header.is_control:
             self._read_to = read_control(chunk, position, header, self._read_to)
         else:
-            for offset, value in enumerate(read_values(chunk, position, header), header.base_offset):
-                try:
-                    self._transactions.add(offset, decode_value(value))
-                except DecodeError as e:
-                    raise in_value(e, offset) from None
+            for offset, record in enumerate(decode_values(chunk, position, header), header.base_offset):
+                self._transactions.add(offset, record)
             self._read_to = _read_to(self._read_to, header)
         if not self._transactions.is_open:
             self._show(self._transactions.take())

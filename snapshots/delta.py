@@ -3,8 +3,8 @@
 from typing import TypeAlias
 
 from attrs import define, field
-from authorizer.acls_image import AclsImage
 
+from authorizer.acls_image import AclsImage
 from credentials.scram import ScramChange
 from credentials.tokens import TokenChange
 from metalog.errors import DecodeError, ReplayError

@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
-from attrs import field, frozen
-from authorizer.acls_image import AclsImage
+from attrs import evolve, field, frozen
 
+from authorizer.acls_image import AclsImage
 from credentials.scram import ScramImage
 from credentials.tokens import TokensImage
 from metalog.control import KRaftVoters
@@ -30,13 +30,17 @@ class Provenance:
     voters: KRaftVoters | None = None
 
 
+def _no_acls() -> AclsImage:
+    return AclsImage.from_acls(())
+
+
 @frozen(kw_only=True, eq=False)
 class Image:
     """All metadata after a whole committed batch, outside any open transaction."""
 
     EMPTY: ClassVar["Image"]
 
-    acls: AclsImage = field(factory=AclsImage.empty)
+    acls: AclsImage = field(factory=_no_acls)
     scram: ScramImage = ScramImage.EMPTY
     tokens: TokensImage = TokensImage.EMPTY
     features: FeaturesImage = FeaturesImage.EMPTY
@@ -57,6 +61,14 @@ class Image:
     def timestamp(self) -> int:
         """When the last batch was appended, in ms since 1970; NO_TIMESTAMP for the empty image."""
         return self.provenance.timestamp
+
+    def at(self, provenance: Provenance) -> "Image":
+        """The same content, known to be that of another place in a log."""
+        return evolve(self, provenance=provenance)
+
+    def with_acls(self, acls: AclsImage) -> "Image":
+        """The same image with its ACLs in another form: merged, or with other semantics."""
+        return evolve(self, acls=acls)
 
 
 Image.EMPTY = Image()

@@ -1,0 +1,184 @@
+"""Recovery: the newest checkpoint that is whole, then the log after it (what a Kafka node does as it starts)."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from attrs import define, field, frozen
+
+from metalog.errors import CheckpointError, DecodeError, LogError
+from metalog.filelog import open_reader
+from metalog.filelog.names import CheckpointFile, list_checkpoints, list_segments
+from metalog.log import LogReader
+from snapshots.applier import Applier
+from snapshots.checkpoint_reader import read_checkpoint
+from snapshots.image import Image
+from snapshots.newer_kafka import NewerKafka
+from snapshots.time_travel import READ_BYTES, end_offset_at, milliseconds, size_below
+
+Moment: TypeAlias = int | datetime
+"""An end offset (exclusive), or a time with a zone."""
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told (offset reached, offset to reach) after each chunk."""
+
+
+@frozen(kw_only=True)
+class Recovered:
+    """A state, where it came from, and what an operator should know about it.
+
+    `applier` stands where replay ended, an open transaction included: follow the log from its `next_offset`.
+    """
+
+    image: Image
+    notes: tuple[str, ...]
+    source: str
+    applier: Applier = field(repr=False)
+
+
+def recover(
+    path: Path | str, as_of: Moment | None = None, *, strict: bool = True, progress: Progress | None = None
+) -> Recovered:
+    """The state in a directory of segments and checkpoints, or in one checkpoint file.
+
+    Not `strict`, as for commands that read, a log of a newer Kafka is gone through with a note.
+
+    Raises:
+        LogError: no such directory or log, or `as_of` lies outside of what can be reached.
+        CheckpointError: no whole checkpoint reaches back to where the log begins, or the file is not whole.
+        DecodeError: damage in the log, a ReplayError if it is in what the records say; with path and offset.
+
+    """
+    path = Path(path)
+    newer = NewerKafka(strict=strict)
+    if path.is_file():
+        return _recover_file(path, as_of, newer)
+    checkpoints = list_checkpoints(path) if path.is_dir() else ()
+    if checkpoints and not list_segments(path):
+        return recover_log(None, checkpoints, as_of, newer=newer, progress=progress)
+    with open_reader(path) as reader:
+        found = recover_log(reader, checkpoints, as_of, newer=newer, progress=progress)
+        notes = (*reader.notes, *found.notes)
+        return Recovered(image=found.image, notes=notes, source=found.source, applier=found.applier)
+
+
+def _recover_file(path: Path, as_of: Moment | None, newer: NewerKafka) -> Recovered:
+    image = read_checkpoint(path, newer=newer)
+    reached = image.end_offset if isinstance(as_of, int) else image.timestamp
+    wanted = milliseconds(as_of) if isinstance(as_of, datetime) else as_of
+    if wanted is not None and (wanted < reached or (isinstance(as_of, int) and wanted > reached)):
+        raise LogError(
+            f"{path}: as of {as_of}: expected {image.end_offset}, the end offset of this checkpoint, or a time not "
+            f"before its last record's, {image.timestamp} ms"
+        )
+    applier = Applier(image=image, newer=newer)
+    return Recovered(image=image, notes=newer.warnings(), source=str(path), applier=applier)
+
+
+def recover_log(
+    reader: LogReader | None,
+    checkpoints: Sequence[CheckpointFile],
+    as_of: Moment | None = None,
+    *,
+    newer: NewerKafka | None = None,
+    progress: Progress | None = None,
+) -> Recovered:
+    """The state of a log, wherever it lives, with the help of these checkpoints (in the order of their offsets).
+
+    Raises as `recover`.
+    """
+    recovery = _Recovery(reader=reader, checkpoints=checkpoints, newer=newer or NewerKafka(), progress=progress)
+    return recovery.run(as_of)
+
+
+@define(kw_only=True)
+class _Recovery:
+    """One recovery under way: what to read from, and the notes it has made."""
+
+    reader: LogReader | None
+    checkpoints: Sequence[CheckpointFile]
+    newer: NewerKafka
+    progress: Progress | None
+    notes: list[str] = field(factory=list)
+
+    def run(self, as_of: Moment | None) -> Recovered:
+        limit = self._limit(as_of)
+        image, source = self._start(limit, as_of)
+        applier = Applier(image=image, newer=self.newer)
+        if self.reader is not None and applier.next_offset < limit:
+            self._replay(self.reader, applier, limit)
+            source = f"{source}, then {self.reader.name} from offset {image.end_offset}"
+        self._note_lowered(applier, limit)
+        notes = (*self.notes, *self.newer.warnings())
+        return Recovered(image=applier.image, notes=notes, source=source, applier=applier)
+
+    def _limit(self, as_of: Moment | None) -> int:
+        """The end offset to reach."""
+        newest = self.checkpoints[-1].end_offset if self.checkpoints else 0
+        end = newest if self.reader is None else max(self.reader.high_watermark(), newest)
+        if as_of is None:
+            return end
+        if isinstance(as_of, datetime):
+            return end if self.reader is None else min(end_offset_at(self.reader, as_of), end)
+        if not 0 <= as_of <= end:
+            raise self._unreachable(as_of)
+        return as_of
+
+    def _start(self, limit: int, as_of: Moment | None) -> tuple[Image, str]:
+        """The newest image at or below `limit` from which the log goes on."""
+        log_start = None if self.reader is None else self.reader.start_offset()
+        failure: CheckpointError | None = None
+        for checkpoint in reversed(self.checkpoints):
+            end = checkpoint.end_offset
+            if end > limit or not self._leads_to(end, limit, log_start):
+                continue
+            try:
+                image = read_checkpoint(checkpoint.path, newer=self.newer)
+            except CheckpointError as e:
+                failure = e
+                self.notes.append(f"{e}; what came before it is used instead")
+                continue
+            if not isinstance(as_of, datetime) or image.timestamp <= milliseconds(as_of) or end == 0:
+                return image, str(checkpoint.path)
+        if log_start == 0 and self.reader is not None:
+            return Image.EMPTY, self.reader.name
+        if failure is not None:
+            raise failure
+        raise self._unreachable(as_of)
+
+    def _leads_to(self, end: int, limit: int, log_start: int | None) -> bool:
+        """Whether the log, if need be, takes a state at `end` on to `limit`."""
+        return end == limit or (log_start is not None and log_start <= end)
+
+    def _replay(self, reader: LogReader, applier: Applier, limit: int) -> None:
+        committed = reader.high_watermark()
+        while applier.next_offset < limit:
+            chunk = reader.read(applier.next_offset, READ_BYTES)
+            size = len(chunk) if limit >= committed else size_below(chunk, limit)
+            try:
+                applier.apply(chunk, 0, size)
+            except DecodeError as e:
+                # A position in the chunk says nothing to an operator; the offset is what finds the place.
+                raise type(e)(e.what, offset=e.offset, path=reader.name) from None
+            if self.progress is not None:
+                self.progress(applier.next_offset, limit)
+            if size < len(chunk) or not chunk:
+                return
+
+    def _note_lowered(self, applier: Applier, limit: int) -> None:
+        reached = applier.image.end_offset
+        if reached < limit:
+            why = "a transaction is open there" if applier.in_transaction else "a batch holds it"
+            self.notes.append(f"offset {limit} lowered to {reached}, the end of the last whole batch: {why}")
+
+    def _unreachable(self, as_of: Moment | None) -> LogError:
+        where = self.reader.name if self.reader is not None else str(self.checkpoints[0].path.parent)
+        ends = [checkpoint.end_offset for checkpoint in self.checkpoints]
+        if self.reader is None:
+            return LogError(f"{where}: as of {as_of}: expected one of the end offsets {', '.join(map(str, ends))}")
+        start, end = self.reader.start_offset(), self.reader.high_watermark()
+        earliest = min((e for e in (*ends, *([0] * (start == 0))) if e >= start), default=None)
+        if earliest is None:
+            return LogError(f"{where}: the log begins at offset {start}, and no checkpoint reaches so far")
+        return LogError(f"{where}: as of {as_of}: expected an offset or a time from {earliest} to {end}")
