@@ -3,5 +3,6 @@
 from metalog.filelog.file_log import FileLog
 from metalog.filelog.opening import open_log
 from metalog.filelog.reader import FileLogReader, open_reader
+from metalog.filelog.verify import Finding, verify
 
-__all__ = ["FileLog", "FileLogReader", "open_log", "open_reader"]
+__all__ = ["FileLog", "FileLogReader", "Finding", "open_log", "open_reader", "verify"]

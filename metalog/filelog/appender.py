@@ -29,7 +29,7 @@ class Appender:
     _size: int
 
     @classmethod
-    def open(cls, file: SegmentFile, size: int, *, segment_bytes: int, fsync: Fsync) -> "Appender":
+    def open(cls, path: Path, size: int, *, segment_bytes: int, fsync: Fsync) -> "Appender":
         """Go on at `size` of a segment, cutting what lies beyond (a torn tail), and make all of it durable.
 
         Raises:
@@ -37,7 +37,7 @@ class Appender:
 
         """
         try:
-            fd = os.open(file.path, os.O_WRONLY | os.O_APPEND)
+            fd = os.open(path, os.O_WRONLY | os.O_APPEND)
             try:
                 os.ftruncate(fd, size)
                 fsync(fd)
@@ -45,8 +45,8 @@ class Appender:
                 os.close(fd)
                 raise
         except OSError as error:
-            raise log_error(error, file.path, "cannot open for writing") from error
-        return cls(file.path.parent, segment_bytes, fsync, file.path, fd, size)
+            raise log_error(error, path, "cannot open for writing") from error
+        return cls(path.parent, segment_bytes, fsync, path, fd, size)
 
     def fits(self, batches: Sequence[bytes]) -> int:
         """How many of `batches` still go into this segment: 0 means that it must be rolled first."""

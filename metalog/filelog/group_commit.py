@@ -3,15 +3,20 @@
 Mirrors what Kafka's `BatchAccumulator` and its append purgatory do together. Offsets are given out when a batch is
 submitted, so the order of the calls is the order of the log; a batch's CRC does not cover its base offset, which is
 therefore stamped on the finished batch.
+
+Those who were answered together tend to come back together, one after the other: a commit that began with the first of
+them would leave the others to the next one. So before it writes, the thread waits until as many wait as the last group
+had, or until nobody more came for as long as the last commit took. A single writer never waits for that.
 """
 
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TypeAlias
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from metalog.errors import LogError
 from metalog.log import Appended
@@ -26,7 +31,7 @@ Commit: TypeAlias = Callable[[Sequence[bytes], Sequence[int]], int]
 """Given batches and the offset after each: write at least the first of them, make them durable, publish; how many."""
 
 
-@frozen
+@define
 class _Waiting:
     data: bytes
     appended: Appended
@@ -46,13 +51,18 @@ class GroupCommit:
     _give_up: Callable[[], None]
     _waiting: list[_Waiting] = field(init=False, factory=list)
     _waiting_bytes: int = field(init=False, default=0)
-    _guard: threading.Condition = field(init=False, factory=lambda: threading.Condition(threading.Lock()))
+    _guard: threading.Lock = field(init=False, factory=threading.Lock)
+    _work: threading.Condition = field(init=False)
     _refusal: str = field(init=False, default="")
+    _wanted: int = field(init=False, default=1)
+    _last_size: int = field(init=False, default=1)
+    _last_seconds: float = field(init=False, default=0.0)
     _closing: bool = field(init=False, default=False)
     _pid: int = field(init=False, factory=os.getpid)
     _thread: threading.Thread = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._work = threading.Condition(self._guard)
         self._thread = threading.Thread(target=self._run, name=f"commit {self._name}", daemon=True)
         self._thread.start()
 
@@ -80,8 +90,8 @@ class GroupCommit:
             appended = Appended(base_offset=base, last_offset=base + count - 1, leader_epoch=leader_epoch)
             self._waiting.append(_Waiting(base.to_bytes(8, "big") + batch[8:], appended, future))
             self._waiting_bytes += len(batch)
-            if len(self._waiting) == 1:
-                self._guard.notify()
+            if len(self._waiting) == self._wanted:
+                self._work.notify()
         return future
 
     def _check(self, size: int) -> None:
@@ -92,22 +102,37 @@ class GroupCommit:
 
     def _run(self) -> None:
         while group := self._next_group():
+            self._last_size = len(group)
             try:
                 while group:
-                    done = self._commit([one.data for one in group], [one.appended.last_offset + 1 for one in group])
-                    for one in group[:done]:
-                        one.future.set_result(one.appended)
-                    group = group[done:]
+                    group = group[self._commit_some(group) :]
             except Exception as error:  # noqa: BLE001 - whatever it was, nobody may wait for ever
                 self._fail(group, error)
                 return
 
+    def _commit_some(self, group: list[_Waiting]) -> int:
+        begin = time.monotonic()
+        count = self._commit([one.data for one in group], [one.appended.last_offset + 1 for one in group])
+        self._last_seconds = time.monotonic() - begin
+        for one in group[:count]:
+            one.future.set_result(one.appended)
+        return count
+
     def _next_group(self) -> list[_Waiting]:
         with self._guard:
             while not self._waiting and not self._closing:
-                self._guard.wait()
+                self._work.wait()
+            self._gather()
             group, self._waiting, self._waiting_bytes = self._waiting, [], 0
             return group
+
+    def _gather(self) -> None:
+        came = 0
+        self._wanted = self._last_size
+        while came < len(self._waiting) < self._wanted and not self._closing:
+            came = len(self._waiting)
+            self._work.wait(self._last_seconds)
+        self._wanted = 1
 
     def _fail(self, group: list[_Waiting], error: Exception) -> None:
         with self._guard:
@@ -124,6 +149,6 @@ class GroupCommit:
         with self._guard:
             self._closing = True
             self._refusal = self._refusal or f"{self._name}: closed"
-            self._guard.notify()
+            self._work.notify()
         if self._pid == os.getpid() and self._thread is not threading.current_thread():
             self._thread.join()

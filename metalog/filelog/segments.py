@@ -18,7 +18,7 @@ from metalog.batches import HEADER_SIZE, read_header
 from metalog.errors import DecodeError, LogError
 from metalog.filelog.files import log_error, read_at
 from metalog.filelog.names import SegmentFile, list_segments
-from metalog.filelog.scan import Epochs, checked_batches, walk
+from metalog.filelog.walk import Epochs, checked_batches, walk
 
 _INDEX_INTERVAL = 4096
 

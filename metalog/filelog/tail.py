@@ -13,7 +13,7 @@ from metalog.batches import HEADER_SIZE, check_crc, read_header
 from metalog.errors import DecodeError, ReplayError
 from metalog.filelog.files import log_error, read_at
 from metalog.filelog.names import SegmentFile
-from metalog.filelog.scan import Epochs, walk
+from metalog.filelog.walk import Epochs, walk
 
 _CRC_BUDGET = 4
 """How many times a tail's bytes may be summed in the search for a batch behind damage, whatever they claim."""

@@ -1,0 +1,166 @@
+"""Check a log directory whole: what is wrong, and where. Nothing is locked or changed.
+
+Checked are every batch below the high-water mark (or, in a directory that a Kafka wrote, to the end of the last
+segment): length, magic, CRC, offset continuity, leader epoch; segment names against what they hold; both slots of the
+mark file; leader-epoch-checkpoint against the batches; and the checkpoints. What lies above the mark is not part of
+the log: a writer may be at work there, and the next one cuts what is torn.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from metalog.errors import DecodeError
+from metalog.filelog.epochs import EPOCHS_FILE, read_epochs
+from metalog.filelog.files import log_error, read_at
+from metalog.filelog.mark import MARK_FILE, decode_slots, open_valid_mark_file
+from metalog.filelog.names import SegmentFile, find_segments, list_checkpoints
+from metalog.filelog.tail import next_batch
+from metalog.filelog.verify_checkpoint import verify_checkpoint
+from metalog.filelog.walk import Epochs, walk
+
+Progress = Callable[[int, int], None]
+"""Told how many bytes have been checked, and how many there are."""
+
+
+@frozen(kw_only=True)
+class Finding:
+    """Something that is wrong: the file, the byte position in it, the log offset (each as far as it makes sense)."""
+
+    path: Path
+    position: int | None = None
+    offset: int | None = None
+    what: str
+
+    def __str__(self) -> str:
+        return str(DecodeError(self.what, path=str(self.path), position=self.position, offset=self.offset))
+
+
+def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[Finding]:
+    """Everything that is wrong with a log directory, as it is found; nothing if all is well.
+
+    Raises:
+        LogError: no log is there, or a file cannot be read.
+
+    """
+    directory = Path(directory)
+    segments = find_segments(directory)
+    checkpoints = list_checkpoints(directory)
+    paths = [file.path for file in segments] + [file.path for file in checkpoints]
+    meter = _Meter(progress, sum(path.stat().st_size for path in paths))
+    problems: list[DecodeError] = []
+    mark = _mark(directory, problems)
+    epochs = _epochs(directory, problems)
+    yield from map(_finding, problems)
+    yield from _verify_segments(segments, mark, epochs, meter)
+    start = segments[0].base_offset
+    if start > 0 and not any(checkpoint.end_offset >= start for checkpoint in checkpoints):
+        yield Finding(
+            path=directory, offset=start, what="the log begins here, but no checkpoint holds what came before"
+        )
+    for checkpoint in checkpoints:
+        yield from map(_finding, verify_checkpoint(checkpoint, epochs, start))
+        meter.add(checkpoint.path.stat().st_size)
+
+
+@define
+class _Meter:
+    _progress: Progress | None
+    _total: int
+    _done: int = field(init=False, default=0)
+
+    def add(self, size: int) -> None:
+        self._done += size
+        if self._progress is not None:
+            self._progress(self._done, self._total)
+
+
+def _finding(error: DecodeError) -> Finding:
+    path = Path(error.path or ".")
+    return Finding(path=path, position=error.position, offset=error.offset, what=error.what)
+
+
+def _mark(directory: Path, problems: list[DecodeError]) -> int | None:
+    """The high-water mark, None where a Kafka's log has none; what is wrong with the file is added to `problems`."""
+    path = directory / MARK_FILE
+    try:
+        file = open_valid_mark_file(directory)
+        if file is None:
+            return None
+        mark = file.read().offset
+        file.close()
+        slots = decode_slots(path.read_bytes())
+    except DecodeError as error:
+        if error.path == str(path):
+            problems.append(error)
+        return None
+    for number, slot in enumerate(slots):
+        if slot is None:
+            problems.append(DecodeError("a damaged slot", path=str(path), position=number * 512))
+    return mark
+
+
+def _epochs(directory: Path, problems: list[DecodeError]) -> Epochs:
+    try:
+        epochs = read_epochs(directory)
+    except DecodeError as error:
+        problems.append(error)
+        return None
+    if epochs is None:
+        what = "not there: epochs can only be checked for their order"
+        problems.append(DecodeError(what, path=str(directory / EPOCHS_FILE)))
+    return epochs
+
+
+def _verify_segments(
+    segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epochs, meter: _Meter
+) -> Iterator[Finding]:
+    end = segments[0].base_offset
+    for file in segments:
+        if file.base_offset != end and (mark is None or end < mark):
+            what = f"the segment's name says offset {file.base_offset}, the segment before ends at {end}"
+            yield Finding(path=file.path, offset=end, what=what)
+        end = file.base_offset
+        for offset, problem in _verify_segment(file, mark, epochs, meter):
+            end = offset
+            if problem is not None:
+                yield _finding(problem)
+    last = segments[-1].path
+    if mark is not None and end < mark:
+        yield Finding(path=last, offset=end, what=f"the log ends here, below its high-water mark {mark}")
+    for start in epochs or ():
+        if start.start_offset > end:
+            what = f"epoch {start.epoch} begins at offset {start.start_offset}, beyond the log's end {end}"
+            yield Finding(path=last.parent / EPOCHS_FILE, what=what)
+
+
+def _verify_segment(
+    file: SegmentFile, mark: int | None, epochs: Epochs, meter: _Meter
+) -> Iterator[tuple[int, DecodeError | None]]:
+    """The offset after each batch, and what is wrong there; goes on behind damage where a whole batch follows."""
+    position, offset = 0, file.base_offset
+    try:
+        fd = os.open(file.path, os.O_RDONLY)
+    except OSError as error:
+        raise log_error(error, file.path, "cannot read") from error
+    try:
+        while mark is None or offset < mark:
+            try:
+                for at, header in walk(fd, file.path, position=position, offset=offset, epochs=epochs):
+                    meter.add(header.size)
+                    position, offset = at + header.size, header.end_offset
+                    yield offset, None
+                    if offset == mark:
+                        return
+            except DecodeError as error:
+                yield offset, error
+                follows = next_batch(read_at(fd, position, os.fstat(fd).st_size - position), 1, offset)
+                if follows is None:
+                    return
+                position, offset = position + follows[0], follows[1]
+            else:
+                return
+    finally:
+        os.close(fd)
