@@ -2,19 +2,34 @@
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from hashlib import blake2b
 from typing import Self
+from uuid import UUID
 
 from attrs import evolve, frozen
 
-from authorizer.acl import StandardAclWithId
-from authorizer.index import rules, subjects
+from authorizer.acl import (
+    AclBindingFilter,
+    AclOperation,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+    code_name,
+)
+from authorizer.errors import InvalidRequestError
+from authorizer.index import by_type, filters, rules, subjects
 from authorizer.index.base import Subject
 from authorizer.index.build import build, rows_of_acls, rows_of_columns
 from authorizer.index.deciding import State
+from authorizer.index.encoding import encoded_records
 from authorizer.index.masks import ALLOWED, DENIED, known_operation, known_type
-from authorizer.index.overlay import Change, apply_changes
+from authorizer.index.merge import merged_rows
+from authorizer.index.overlay import Change, acl_of, apply_changes, key_of
 from metalog.columns import AclColumns
 from metalog.errors import ReplayError
+
+PROBE = "hardcode"
+"""The name that byResourceType asks about first (Authorizer.authorizeByResourceType)."""
 
 
 class Verdict(IntEnum):
@@ -116,3 +131,63 @@ class AclsImage:
     def candidates(self, resource_type: int, name: str) -> Iterator[StandardAclWithId]:
         """Every rule on a name in the order Kafka looks at them, whomever they are for."""
         return rules.candidates(self.state, known_type(resource_type), name, star_always=self.documented)
+
+    def get(self, id: UUID) -> StandardAcl | None:  # noqa: A002
+        """The rule with this id."""
+        overlay = self.state.overlay
+        record = overlay.added.get(id.int)
+        if record is not None:
+            return acl_of(record)
+        row = self.state.base.ids.find(id.int) if self.state.base.has_ids else -1
+        return None if row < 0 or row in overlay.removed else self.state.base.rule(row).acl
+
+    def find(self, acl: StandardAcl) -> UUID | None:
+        """The id of a rule that says exactly this."""
+        kind, name, literal = key_of(acl)
+        resource = self.state.named(kind, name)[0 if literal else 1]
+        subject = self.state.base.subject(((acl.principal, acl.host),))
+        return next((rule.id for rule in rules.rules_of(self.state, resource, subject) if rule.acl == acl), None)
+
+    def __iter__(self) -> Iterator[StandardAclWithId]:
+        for _, resource in self.state.resources():
+            yield from rules.rules_of(self.state, resource)
+
+    def matching(self, wanted: AclBindingFilter) -> Iterator[StandardAclWithId]:
+        """The rules that a filter takes, lazily, in no order."""
+        return filters.matching(self.state, wanted)
+
+    def by_resource_type(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
+        """Whether the operation is allowed on at least one resource of the type (authorizeByResourceType).
+
+        Raises:
+            InvalidRequestError: as `verdict`; an operation or a type that is ANY or UNKNOWN; a rule that holds what
+                only a filter may.
+
+        """
+        if known_operation(operation) <= AclOperation.ANY or known_type(resource_type) <= ResourceType.ANY:
+            raise InvalidRequestError(
+                f"operation {code_name(AclOperation, operation)} on type {code_name(ResourceType, resource_type)}: "
+                "expected neither ANY nor UNKNOWN"
+            )
+        if self.verdict(principal, host, operation, resource_type, PROBE) is Verdict.ALLOW:
+            return True
+        return by_type.some_resource_allowed(self.state, self.subject(principal, host), operation, resource_type)
+
+    def merged(self) -> Self:
+        """The same rules with all changes folded into a new base; for a background thread."""
+        state = self.state
+        return evolve(self, state=State(build(merged_rows(state.base, state.overlay))))
+
+    @property
+    def overlay_size(self) -> int:
+        """How many changes stand beside the base: what `merged` would fold in."""
+        return len(self.state.overlay)
+
+    def records(self) -> Iterator[bytes]:
+        """Every rule as the value of an AccessControlEntryRecord, as it was read, in no order."""
+        return encoded_records(self.state)
+
+    def digest(self) -> bytes:
+        """16 bytes that are the same for the same records, however they came to be; for comparing images."""
+        total = sum(int.from_bytes(blake2b(value, digest_size=16).digest()) for value in self.records())
+        return (total & (1 << 128) - 1).to_bytes(16)

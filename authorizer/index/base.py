@@ -46,6 +46,8 @@ class Memo:
     mask_count: int = 0
     names: tuple[dict[tuple[int, int], int], list[tuple[int, str]]] | None = None
     """See authorizer.index.order."""
+    columns: object = None
+    """See authorizer.index.columns."""
 
 
 @frozen(eq=False, kw_only=True)

@@ -10,9 +10,10 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
+from authorizer.index.arrays import Binary, Dictionary, Int32s, binary_columns, slices, values
 from authorizer.index.base import Base
 from authorizer.index.ids import IdIndex
-from authorizer.index.keys import KeyTable, binary_columns, compact
+from authorizer.index.keys import KeyTable, compact
 from authorizer.index.masks import TYPES, known_type, mask_table
 from authorizer.index.prefixes import EMPTY, Prefixes
 from metalog.columns import AclColumns
@@ -26,18 +27,17 @@ T = TypeVar("T")
 NONE: frozenset[int] = frozenset()
 _COLON = ord(":")
 _MASKS = mask_table().ravel()
-_INT32_BYTES = 1 << 31
 
 
 @frozen(eq=False, kw_only=True)
 class Rows:
     """Rules with numbered keys, in log order: what a base is built of."""
 
-    resources: pa.Array
+    resources: Binary
     """Distinct resource keys (authorizer.index.keys), and the number of each row's."""
-    resource_of: NDArray[np.int32]
-    pairs: pa.Array
-    pair_of: NDArray[np.int32]
+    resource_of: Int32s
+    pairs: Binary
+    pair_of: Int32s
     ids: NDArray[np.uint8]
     has_ids: bool = True
     operations: NDArray[np.uint8]
@@ -70,10 +70,10 @@ def rows_of_acls(acls: Iterable[StandardAclWithId]) -> Rows:
 
 def rows_of_columns(columns: AclColumns) -> Rows:
     """Records in a buffer to rows; the buffer is not kept."""
-    buffer = pa.py_buffer(columns.buffer)
+    buffer = columns.buffer
     return _encoded(
-        _slices(buffer, columns.resource_start, columns.resource_end),
-        _slices(buffer, columns.pair_start, columns.pair_end),
+        slices(buffer, columns.resource_start, columns.resource_end),
+        slices(buffer, columns.pair_start, columns.pair_end),
         ids=columns.ids,
         has_ids=True,
         operations=columns.operation.view(np.uint8),
@@ -81,26 +81,9 @@ def rows_of_columns(columns: AclColumns) -> Rows:
     )
 
 
-def _slices(buffer: pa.Buffer, starts: Int64s, ends: Int64s) -> pa.Array:
-    """The bytes [start, end) of each row as a binary array."""
-    ascending = bool((starts[1:] >= ends[:-1]).all())
-    order = None if ascending else np.argsort(starts, kind="stable")
-    wide = buffer.size >= _INT32_BYTES
-    positions = np.empty(2 * len(starts) + 1, np.int64 if wide else np.int32)
-    positions[0:-1:2] = starts if order is None else starts[order]
-    positions[1::2] = ends if order is None else ends[order]
-    positions[-1] = positions[-2] if len(starts) else 0
-    kind = pa.large_binary() if wide else pa.binary()
-    interleaved = pa.Array.from_buffers(kind, 2 * len(starts), [None, pa.py_buffer(positions), buffer])
-    slot = np.arange(0, 2 * len(starts), 2)
-    if order is not None:
-        slot[order] = slot.copy()
-    return interleaved.take(pa.array(slot))
-
-
 def _encoded(
-    resource_keys: pa.Array,
-    pair_keys: pa.Array,
+    resource_keys: Binary,
+    pair_keys: Binary,
     *,
     ids: NDArray[np.uint8],
     has_ids: bool,
@@ -123,7 +106,7 @@ def _encoded(
     )
 
 
-def _canonical(keys: pa.Array, encoded: pa.DictionaryArray) -> tuple[pa.DictionaryArray, dict[int, tuple[int, int]]]:
+def _canonical(keys: Binary, encoded: Dictionary) -> tuple[Dictionary, dict[int, tuple[int, int]]]:
     """Keys as authorize() reads them, and what stood there instead.
 
     A type that Kafka does not know is UNKNOWN to it, and every pattern type but LITERAL acts as PREFIXED.
@@ -135,7 +118,7 @@ def _canonical(keys: pa.Array, encoded: pa.DictionaryArray) -> tuple[pa.Dictiona
         return encoded, {}
     codes = np.asarray(encoded.indices)
     odd = {}
-    texts = encoded.dictionary.to_pylist()
+    texts = values(encoded.dictionary)
     for number in np.flatnonzero(~plain).tolist():
         key = texts[number]
         kind, pattern = _signed(key[0]), _signed(key[-1])
@@ -167,13 +150,14 @@ def build(rows: Rows) -> Base:
     cell_resources, cell_pairs = resource_of[first], pair_of[first]
     masks = np.bitwise_or.reduceat(_MASKS[codes], first) if len(first) else np.zeros(0, np.uint32)
     one_each = len(first) == len(order)
+    unbindable, irregular = _counts(rows)
     return Base(
         resources=rows.resource_table or KeyTable.of(rows.resources),
         pairs=rows.pair_table or KeyTable.of(rows.pairs),
         cell_starts=_starts(cell_resources, len(rows.resources)),
-        cell_pairs=memoryview(cell_pairs),
-        cell_masks=memoryview(masks),
-        cell_rows=range(len(order) + 1) if one_each else memoryview(np.append(first, len(order)).astype(np.int32)),
+        cell_pairs=cell_pairs.data,
+        cell_masks=masks.data,
+        cell_rows=range(len(order) + 1) if one_each else np.append(first, len(order)).astype(np.int32).data,
         operations=(codes & 0xFF).astype(np.uint8).tobytes(),
         permissions=(codes >> 8).astype(np.uint8).tobytes(),
         ids=ids,
@@ -181,21 +165,22 @@ def build(rows: Rows) -> Base:
         odd=_moved(rows.odd, order),
         tags=_moved(rows.tags, order),
         **_resources(rows, cell_resources, cell_pairs),
-        **_counts(rows),
+        unbindable=unbindable,
+        irregular=irregular,
     )
 
 
-def _sorted(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint16]]:
+def _sorted(rows: Rows) -> tuple[NDArray[np.int64], Int32s, Int32s, NDArray[np.uint16]]:
     """The rows' order by (resource, pair, permission, operation), and these columns in it, the last two as one."""
-    codes = rows.permissions.astype(np.uint16) << 8 | rows.operations
+    codes: NDArray[np.uint16] = (rows.permissions.astype(np.uint16) << np.uint16(8)) | rows.operations
     pair_bits = len(rows.pairs).bit_length()
     if len(rows.resources).bit_length() + pair_bits > 48:
-        order = np.lexsort((codes, rows.pair_of, rows.resource_of))
-        return order, rows.resource_of[order], rows.pair_of[order], codes[order]
+        wide = np.lexsort((codes, rows.pair_of, rows.resource_of))
+        return wide, rows.resource_of[wide], rows.pair_of[wide], codes[wide]
     key = rows.resource_of.astype(np.uint64) << np.uint64(pair_bits + 16)
     key |= rows.pair_of.astype(np.uint64) << np.uint64(16)
     key |= codes
-    order = np.argsort(key)
+    order: Int64s = np.argsort(key)
     key = key[order]
     pairs = (key >> np.uint64(16)) & np.uint64((1 << pair_bits) - 1)
     return (
@@ -206,7 +191,7 @@ def _sorted(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[n
     )
 
 
-def _changes(*columns: NDArray[np.int32]) -> Int64s:
+def _changes(*columns: Int32s) -> Int64s:
     """Where a value differs from the one before, the first row included."""
     if not len(columns[0]):
         return np.zeros(0, np.int64)
@@ -217,11 +202,11 @@ def _changes(*columns: NDArray[np.int32]) -> Int64s:
     return np.flatnonzero(differs)
 
 
-def _starts(numbers: NDArray[np.int32], count: int) -> memoryview:
+def _starts(numbers: Int32s, count: int) -> memoryview:
     """Where each number begins in a sorted column, and its length."""
     starts = np.zeros(count + 1, np.int32)
     np.cumsum(np.bincount(numbers, minlength=count), out=starts[1:])
-    return memoryview(starts)
+    return starts.data
 
 
 def _moved(sparse: Mapping[int, T], order: NDArray[np.int64]) -> dict[int, T]:
@@ -236,8 +221,8 @@ def _moved(sparse: Mapping[int, T], order: NDArray[np.int64]) -> dict[int, T]:
 def _check_content(
     rows: Rows,
     order: NDArray[np.int64],
-    resource_of: NDArray[np.int32],
-    pair_of: NDArray[np.int32],
+    resource_of: Int32s,
+    pair_of: Int32s,
     codes: NDArray[np.uint16],
 ) -> None:
     same = resource_of[1:] == resource_of[:-1]
@@ -267,10 +252,10 @@ def _name(rows: Rows, row: int) -> str:
     return f"ACL {uuid_text(UUID(bytes=rows.ids[row].tobytes()))}" if rows.has_ids else f"ACL {row + 1}"
 
 
-def _resources(rows: Rows, cell_resources: NDArray[np.int32], cell_pairs: NDArray[np.int32]) -> dict[str, Any]:
+def _resources(rows: Rows, cell_resources: Int32s, cell_pairs: Int32s) -> dict[str, Any]:
     """What a base keeps of its resources: the prefixes, LITERAL `*`, those with a principal without colon."""
     offsets, data = binary_columns(rows.resources)
-    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64) - 1
+    starts, ends = offsets[:-1], offsets[1:] - 1
     kinds = data[starts]
     prefixed = data[ends] == PatternType.PREFIXED
     _, name_starts, _ = unsigned_varints(data, starts + 1)
@@ -278,7 +263,7 @@ def _resources(rows: Rows, cell_resources: NDArray[np.int32], cell_pairs: NDArra
     prefixes, first_nodes, nodes = [], [], 0
     for code in range(TYPES):
         members = np.flatnonzero(prefixed & (kinds == code))
-        names = _slices(pa.py_buffer(data), name_starts[members], ends[members])
+        names = slices(data.data, name_starts[members], ends[members])
         prefixes.append(Prefixes.of(names, members.astype(np.int32)) if len(members) else EMPTY)
         first_nodes.append(nodes)
         nodes += len(members)
@@ -292,15 +277,15 @@ def _resources(rows: Rows, cell_resources: NDArray[np.int32], cell_pairs: NDArra
     }
 
 
-def _with_colon(pairs: pa.Array) -> Bools:
+def _with_colon(pairs: Binary) -> Bools:
     """Whether the principal of each pair key has a colon."""
     offsets, data = binary_columns(pairs)
-    length, starts, _ = unsigned_varints(data, offsets[:-1].astype(np.int64))
+    length, starts, _ = unsigned_varints(data, offsets[:-1])
     before = np.concatenate(([0], np.cumsum(data == _COLON)))
     return np.asarray(before[starts + length - 1] > before[starts], np.bool_)
 
 
-def _counts(rows: Rows) -> dict[str, int]:
+def _counts(rows: Rows) -> tuple[int, int]:
     """How many rules are beyond what CreateAcls lets in; see Base."""
     any_code = (rows.operations == AclOperation.ANY) | (rows.permissions == AclPermissionType.ANY)
     strange = (rows.permissions != AclPermissionType.ALLOW) & (rows.permissions != AclPermissionType.DENY)
@@ -310,4 +295,4 @@ def _counts(rows: Rows) -> dict[str, int]:
     for row, (_, pattern) in rows.odd.items():
         any_code[row] |= pattern in {PatternType.ANY, PatternType.MATCH}
         strange[row] |= pattern not in {PatternType.LITERAL, PatternType.PREFIXED}
-    return {"unbindable": int(any_code.sum()), "irregular": int(strange.sum())}
+    return int(any_code.sum()), int(strange.sum())

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from attrs import field, frozen
 
-from authorizer.acl import WILDCARD
+from authorizer.acl import WILDCARD, PatternType
 from authorizer.index.base import Base, Subject
-from authorizer.index.keys import pair_key
+from authorizer.index.keys import pair_key, resource_name
 from authorizer.index.overlay import Overlay, Touched
 
 
@@ -49,21 +49,31 @@ class State:
         `star_always`: LITERAL `*` matches names that begin with `*` too (documented semantics).
         """
         base, overlay = self.base, self.overlay
-        low, high, node, quirk = base.place(resource_type, name)
-        mask = self._level(low, high, overlay.touched.get((resource_type, name, True)), subject)
-        if star_always or not quirk:
-            star = overlay.stars[resource_type]
-            if star is None:
-                mask |= subject.stars[resource_type]
-            else:
-                mask |= self._level(*base.cells(base.stars[resource_type]), star, subject)
+        _, _, _, quirk = base.place(resource_type, name)
+        mask = self.literal_mask(subject, resource_type, name) | self.prefix_mask(subject, resource_type, name)
+        if quirk and not star_always:
+            return mask
+        star = overlay.stars[resource_type]
+        if star is None:
+            return mask | subject.stars[resource_type]
+        return mask | self._level(*base.cells(base.stars[resource_type]), star, subject)
+
+    def literal_mask(self, subject: Subject, resource_type: int, name: str) -> int:
+        """What the LITERAL rules of exactly this name say."""
+        low, high, _, _ = self.base.place(resource_type, name)
+        return self._level(low, high, self.overlay.touched.get((resource_type, name, True)), subject)
+
+    def prefix_mask(self, subject: Subject, resource_type: int, name: str) -> int:
+        """What the rules on prefixes of a name say."""
+        base, mask = self.base, 0
         touched = self._touched_prefixes(resource_type, name)
         if any(resource.touched.shrunk for resource in touched if resource.touched is not None):
             for resource in self.prefixes(resource_type, name):
                 mask |= self._level(*base.cells(resource.number), resource.touched, subject)
             return mask
+        _, _, node, _ = base.place(resource_type, name)
         known = subject.chains.get(node)
-        mask |= base.chain(subject, resource_type, node) if known is None else known
+        mask = base.chain(subject, resource_type, node) if known is None else known
         for resource in touched:
             mask |= self._level(0, 0, resource.touched, subject)
         return mask
@@ -116,7 +126,7 @@ class State:
     def count(self, resource: Resource) -> int:
         """How many rules a resource has."""
         if resource.touched is not None:
-            return resource.touched.count
+            return resource.touched.rules
         return len(self.base.rows(*self.base.cells(resource.number)))
 
     def named(self, resource_type: int, name: str) -> tuple[Resource, Resource]:
@@ -137,3 +147,20 @@ class State:
         if name != WILDCARD and (star_always or name[:1] != WILDCARD):
             star = [r for r in (self.literal(resource_type, WILDCARD),) if self.count(r)]
         return Levels([level for level in levels.values() if level], star, empty)
+
+    def resources(self) -> Iterator[tuple[int, Resource]]:
+        """Every resource with rules, and its type, in no order."""
+        base, touched = self.base, self.overlay.touched
+        seen = set()
+        for number in range(len(base.resources)):
+            key = base.resources.key(number)
+            place = key[0], resource_name(key), key[-1] == PatternType.LITERAL
+            known = touched.get(place) if touched else None
+            if known is not None:
+                seen.add(place)
+            resource = Resource(place[1], literal=place[2], number=number, touched=known)
+            if self.count(resource):
+                yield key[0], resource
+        for (kind, name, literal), known in touched.items():
+            if known.rules and (kind, name, literal) not in seen:
+                yield kind, Resource(name, literal=literal, number=-1, touched=known)

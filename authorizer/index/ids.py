@@ -37,7 +37,7 @@ class IdIndex:
         starts = np.zeros((1 << bits) + 1, np.int32)
         bucket_of = (ordered >> np.uint64(64 - bits)).astype(np.int64) if bits else np.zeros(n, np.int64)
         np.cumsum(np.bincount(bucket_of, minlength=1 << bits), out=starts[1:])
-        return cls(ids.tobytes(), memoryview(order.astype(np.int32)), memoryview(starts), 128 - bits), repeated
+        return cls(ids.tobytes(), order.astype(np.int32).data, starts.data, 128 - bits), repeated
 
     def find(self, number: int) -> int:
         """The row of the uuid with this integer value; -1 if there is none."""

@@ -8,10 +8,11 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 from attrs import frozen
-from numpy.typing import NDArray
 
 from authorizer.acl import PatternType
+from authorizer.index.arrays import INT32_BYTES, Binary, binary_columns, values
 from authorizer.index.masks import TYPES
+from metalog.vectors import Int64s
 
 _CHUNK = 4096
 """Keys made into objects at a time: a longer call would keep other threads waiting for the interpreter."""
@@ -84,15 +85,16 @@ class KeyTable:
     _entries: memoryview
 
     @classmethod
-    def of(cls, array: pa.Array) -> Self:
+    def of(cls, array: Binary) -> Self:
         """A table of a binary array's values, which are distinct and not null."""
         offsets, data = binary_columns(array)
         hashes = np.empty(len(array), np.int64)
         for start in range(0, len(array), _CHUNK):
-            chunk = array.slice(start, _CHUNK).to_pylist()
+            chunk = values(array.slice(start, _CHUNK))
             hashes[start : start + len(chunk)] = np.fromiter(map(hash, chunk), np.int64, len(chunk))
         buckets, entries = bucketed(hashes & (bucket_count(len(array)) - 1), bucket_count(len(array)))
-        return cls(data.tobytes(), memoryview(np.ascontiguousarray(offsets)), buckets, entries)
+        narrow = offsets.astype(np.int32) if len(data) < INT32_BYTES else offsets
+        return cls(data.tobytes(), narrow.data, buckets, entries)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -111,19 +113,10 @@ class KeyTable:
                 return int(number)
         return -1
 
-    def array(self) -> pa.Array:
+    def array(self) -> Binary:
         """The keys as an Arrow array over the same memory."""
         kind = pa.large_binary() if self.offsets.itemsize == 8 else pa.binary()
         return pa.Array.from_buffers(kind, len(self), [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)])
-
-
-def binary_columns(array: pa.Array) -> tuple[NDArray[np.int64] | NDArray[np.int32], NDArray[np.uint8]]:
-    """A binary array's offsets, from 0, and its bytes; no copy where none is needed."""
-    wide = pa.types.is_large_binary(array.type)
-    _, positions, values = array.buffers()
-    offsets = np.frombuffer(positions, np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
-    data = np.frombuffer(values or b"", np.uint8)
-    return offsets - offsets[0], data[offsets[0] : offsets[-1]]
 
 
 def bucket_count(n: int) -> int:
@@ -131,8 +124,8 @@ def bucket_count(n: int) -> int:
     return 1 << max(n - 1, 0).bit_length()
 
 
-def bucketed(bucket_of: NDArray[np.int64], count: int) -> tuple[memoryview, memoryview]:
+def bucketed(bucket_of: Int64s, count: int) -> tuple[memoryview, memoryview]:
     """Which entries lie in each bucket: (count + 1 starts, entries ordered by bucket)."""
     starts = np.zeros(count + 1, np.int32)
     np.cumsum(np.bincount(bucket_of, minlength=count), out=starts[1:])
-    return memoryview(starts), memoryview(np.argsort(bucket_of.astype(np.uint32)).astype(np.int32))
+    return starts.data, np.argsort(bucket_of.astype(np.uint32)).astype(np.int32).data

@@ -73,7 +73,7 @@ def _initials(state: State) -> dict[tuple[int, int], int]:
                 number = state.base.resource(kind, name, literal=literal)
                 before = len(state.base.rows(*state.base.cells(number)))
                 key = kind, _unit(name)
-                known[key] = known.get(key, 0) + touched.count - before
+                known[key] = known.get(key, 0) + touched.rules - before
         state.memo["initials"] = known
     return known
 

@@ -32,7 +32,7 @@ class Touched(NamedTuple):
     """A resource that a change touched."""
 
     cells: "Map[PairKey, Cell]"
-    count: int
+    rules: int
     """How many rules it has now, untouched ones included."""
     shrunk: bool
     """Whether a rule of the base was removed: then what the base says is more than what is true."""
@@ -165,7 +165,7 @@ class _Draft:
         self._check_content(record, rows, cell)
         mask = cell.mask | rule_mask(record.operation, record.permission_type)
         cells = touched.cells.set(pair, Cell(mask, (*cell.added, record)))
-        self._touch(key, Touched(cells, touched.count + 1, touched.shrunk))
+        self._touch(key, Touched(cells, touched.rules + 1, touched.shrunk))
         self.added = self.added.set(number, record)
         self._count(record, 1)
         if "/" in record.host:
@@ -201,7 +201,7 @@ class _Draft:
         cells = touched.cells.set(pair, Cell(mask, added))
         if not added and not rows:
             cells = cells.delete(pair)
-        self._touch(key, Touched(cells, touched.count - 1, touched.shrunk or shrinks))
+        self._touch(key, Touched(cells, touched.rules - 1, touched.shrunk or shrinks))
         self._count(acl, -1)
 
     def _row(self, number: int) -> int:

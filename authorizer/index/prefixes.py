@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
+from authorizer.index.arrays import Binary, Int32s
+
 _CHUNK = 4096
 
 
@@ -29,15 +31,15 @@ class Prefixes:
     jumps: memoryview
 
     @classmethod
-    def of(cls, names: pa.Array, resources: "np.ndarray[tuple[int], np.dtype[np.int32]]") -> Self:
+    def of(cls, names: Binary, resources: Int32s) -> Self:
         """Of a binary array of UTF-8 names, in any order, and the resource number of each."""
         order = pc.array_sort_indices(names)
         in_order = names.take(order).cast(pa.large_string() if pa.types.is_large_binary(names.type) else pa.string())
         texts: list[str] = []
         for start in range(0, len(in_order), _CHUNK):
-            texts += in_order.slice(start, _CHUNK).to_pylist()
+            texts += in_order.slice(start, _CHUNK).to_pylist()  # type: ignore[arg-type]  # there are no nulls
         parents, jumps = _links(texts)
-        return cls(texts, memoryview(resources[np.asarray(order)]), memoryview(parents), memoryview(jumps))
+        return cls(texts, resources[np.asarray(order)].data, parents.data, jumps.data)
 
     def nearest(self, name: str) -> int:
         """The node of the longest prefix of `name` (or the whole of it); -1 if there is none."""
@@ -56,10 +58,10 @@ class Prefixes:
             node = self.parents[node]
 
 
-EMPTY = Prefixes([], *(memoryview(np.zeros(0, np.int32)) for _ in range(3)))
+EMPTY = Prefixes([], *(np.zeros(0, np.int32).data for _ in range(3)))
 
 
-def _links(names: Sequence[str]) -> tuple["np.ndarray[tuple[int], np.dtype[np.int32]]", ...]:
+def _links(names: Sequence[str]) -> tuple[Int32s, Int32s]:
     parents = [-1] * len(names)
     jumps = [-1] * len(names)
     depths: dict[int, int] = {}
