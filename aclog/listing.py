@@ -12,6 +12,7 @@ from aclog.cidr_warning import CidrWatch
 from aclog.kafka_text import listed
 from aclog.options import ListFormat
 from aclog.table import aligned
+from aclog.text_order import in_text_order
 from authorizer.acl import AclBindingFilter, StandardAclWithId
 from authorizer.acls_image import AclsImage
 
@@ -61,6 +62,9 @@ def _lines(
 
 def _sorted(acls: AclsImage, filters: Iterable[AclBindingFilter]) -> Iterable[StandardAclWithId]:
     """The rules that any of the filters takes, each once, in the order of JSON lines."""
+    filters = list(filters)
+    if filters == [AclBindingFilter()]:
+        return in_text_order(acls)
     found = dict.fromkeys(rule for each in filters for rule in acls.matching(each))
     return sorted(found, key=sort_key)
 

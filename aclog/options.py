@@ -81,14 +81,14 @@ UserPrincipals: TypeAlias = Annotated[
     ),
 ]
 ResourcePatternType: TypeAlias = Annotated[
-    PatternType,
+    PatternType | None,
     typer.Option(
         "--resource-pattern-type",
         parser=named(PATTERN_TYPES),
         autocompletion=completions(PATTERN_TYPES),
-        metavar="literal|prefixed|any|match",
-        help="How names are compared. To list and remove also [cyan]any[/] (this very name, either type) and "
-        "[cyan]match[/] (all that affects the resource).",
+        metavar="TYPE",
+        help="How names are compared: [cyan]literal[/] or [cyan]prefixed[/]; to list and remove also [cyan]any[/] (this "
+        "very name, either type) and [cyan]match[/] (all that affects the resource). [dim]Default: literal[/]",
         rich_help_panel=_RESOURCE,
     ),
 ]

@@ -45,7 +45,7 @@ def list_(
     transactional_id: TransactionalIds = None,
     delegation_token: DelegationTokens = None,
     user_principal: UserPrincipals = None,
-    resource_pattern_type: ResourcePatternType = PatternType.LITERAL,
+    resource_pattern_type: ResourcePatternType = None,
     principal: Annotated[
         list[str] | None,
         typer.Option("--principal", metavar="TYPE:NAME", help="Only the rules of this principal.", show_default=False),
@@ -70,13 +70,13 @@ def list_(
       aclog acls list --log DIR --topic payments.eu --resource-pattern-type match
       aclog acls list --snapshot FILE --principal User:bob --format jsonl
     """
+    from aclog.chosen_source import choose_source
     from aclog.listing import print_rules
-    from aclog.sources import open_source
 
     resources = _resources(
         topic, group, cluster, transactional_id, delegation_token, user_principal, resource_pattern_type
     )
-    print_rules(open_source(log, snapshot, acls).at(as_of), resources, principal or (), format_)
+    print_rules(choose_source(log, snapshot, acls, as_of).image().acls, resources, principal or (), format_)
 
 
 @app.command()
@@ -88,7 +88,7 @@ def add(
     transactional_id: TransactionalIds = None,
     delegation_token: DelegationTokens = None,
     user_principal: UserPrincipals = None,
-    resource_pattern_type: ResourcePatternType = PatternType.LITERAL,
+    resource_pattern_type: ResourcePatternType = None,
     allow_principal: AllowPrincipals = None,
     deny_principal: DenyPrincipals = None,
     allow_host: AllowHosts = None,
@@ -129,7 +129,7 @@ def remove(
     transactional_id: TransactionalIds = None,
     delegation_token: DelegationTokens = None,
     user_principal: UserPrincipals = None,
-    resource_pattern_type: ResourcePatternType = PatternType.LITERAL,
+    resource_pattern_type: ResourcePatternType = None,
     allow_principal: AllowPrincipals = None,
     deny_principal: DenyPrincipals = None,
     allow_host: AllowHosts = None,
@@ -179,7 +179,7 @@ def _resources(
         transactional_ids=transactional_ids or (),
         delegation_tokens=delegation_tokens or (),
         user_principals=user_principals or (),
-        pattern_type=pattern_type,
+        pattern_type=pattern_type or PatternType.LITERAL,
     )
 
 

@@ -74,8 +74,8 @@ def authorize(
       aclog authorize --log DIR --principal User:alice --operation READ --topic orders --host 10.0.0.1
       aclog authorize --snapshot FILE --super-users 'User:admin' --requests accesses.jsonl.gz > decisions.jsonl
     """
+    from aclog.chosen_source import choose_source
     from aclog.deciding import AuthorizerFlags, decide_one, decide_requests
-    from aclog.sources import open_source
 
     flags = AuthorizerFlags(
         super_users=super_users, allow_everyone=allow_everyone, documented=semantics is Semantics.DOCUMENTED
@@ -88,12 +88,12 @@ def authorize(
         delegation_token=delegation_token,
         user_principal=user_principal,
     )
-    source = open_source(log, snapshot, acls)
+    source = choose_source(log, snapshot, acls, as_of)
     if requests is None:
-        code = decide_one(source.at(as_of), flags, one_request(principal, operation, host, choice))
+        code = decide_one(source.image(), flags, one_request(principal, operation, host, choice))
     elif principal is not None or operation is not None or choice.given():
         raise ConfigError("--requests FILE excludes --principal, --operation and the resource flags")
     else:
-        source.refuse_stdin_twice(requests)
-        code = decide_requests(source.at(as_of), flags, requests)
+        source.keep_stdin_for(requests)
+        code = decide_requests(source.image(), flags, requests)
     raise typer.Exit(code)

@@ -49,8 +49,8 @@ def explain(
 
       aclog explain --log DIR --principal User:bob --operation WRITE --topic payments.eu --host 127.0.0.1
     """
+    from aclog.chosen_source import choose_source
     from aclog.deciding import AuthorizerFlags, explain_one
-    from aclog.sources import open_source
 
     flags = AuthorizerFlags(
         super_users=super_users, allow_everyone=allow_everyone, documented=semantics is Semantics.DOCUMENTED
@@ -64,4 +64,4 @@ def explain(
         user_principal=user_principal,
     )
     request = one_request(principal, operation, host, choice)
-    explain_one(open_source(log, snapshot, acls).at(as_of), flags, request)
+    explain_one(choose_source(log, snapshot, acls, as_of).image(), flags, request)

@@ -36,11 +36,11 @@ def export(
       aclog export --log DIR --format avro --out state.avro
       aclog export --log DIR --format jsonl --history | jq 'select(.change == "REMOVED")'
     """
+    from aclog.chosen_source import choose_source
     from aclog.exporting import export_history, export_image
-    from aclog.sources import open_source
 
-    source = open_source(log, snapshot, acls)
+    source = choose_source(log, snapshot, acls, as_of)
     if history:
-        export_history(source, as_of, format_, out)
+        export_history(source, format_, out)
     else:
-        export_image(source.at(as_of), format_, out, show_secrets=show_secrets)
+        export_image(source.image(), format_, out, show_secrets=show_secrets)

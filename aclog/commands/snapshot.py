@@ -29,9 +29,9 @@ def create(
       aclog snapshot create --acls rules.jsonl --out /tmp/rules
     """
     from aclog.checkpoints import create_checkpoint
-    from aclog.sources import open_source
+    from aclog.chosen_source import choose_source
 
-    print(create_checkpoint(open_source(log, snapshot, acls).at(as_of), out))
+    print(create_checkpoint(choose_source(log, snapshot, acls, as_of).image(), out))
 
 
 @app.command()

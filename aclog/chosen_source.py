@@ -1,0 +1,61 @@
+"""The state source that the flags of a command choose."""
+
+from pathlib import Path
+
+from attrs import define
+
+from aclog.lines import STDIN
+from aclog.notices import note
+from aclog.progress import progress
+from aclog.sources import AclsSource, CheckpointSource, LogSource
+from metalog.errors import ConfigError
+from shell.moments import parse_moment
+from shell.source import StateSource
+from snapshots.image import Image
+
+
+@define
+class ChosenSource:
+    """A source, and the moment that is asked for."""
+
+    source: StateSource
+    as_of: str | None
+
+    def image(self) -> Image:
+        """The state, with a progress bar while it is replayed.
+
+        Raises:
+            MetadataError, OSError: the source is damaged or does not reach to the moment.
+
+        """
+        moment = None if self.as_of is None else parse_moment(self.as_of)
+        with progress(f"reading {self.source.name}") as advance:
+            if isinstance(self.source, LogSource):
+                self.source.progress = advance
+            return self.source.image() if moment is None else self.source.image_at(moment)
+
+    def keep_stdin_for(self, path: str) -> None:
+        """Refuse to read two things from stdin.
+
+        Raises:
+            ConfigError: both the rules and `path` are `-`.
+
+        """
+        if isinstance(self.source, AclsSource) and self.source.path == path == STDIN:
+            raise ConfigError("--acls - and --requests -: only one of them can be stdin")
+
+
+def choose_source(log: Path | None, snapshot: Path | None, acls: str | None, as_of: str | None = None) -> ChosenSource:
+    """The one source that is given.
+
+    Raises:
+        ConfigError: none, or more than one.
+
+    """
+    if sum(each is not None for each in (log, snapshot, acls)) != 1:
+        raise ConfigError("exactly one state source must be given: --log DIR, --snapshot FILE or --acls FILE")
+    if log is not None:
+        return ChosenSource(LogSource(log, note), as_of)
+    if snapshot is not None:
+        return ChosenSource(CheckpointSource(snapshot, note), as_of)
+    return ChosenSource(AclsSource(acls or ""), as_of)
