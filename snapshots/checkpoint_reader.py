@@ -14,8 +14,9 @@ from metalog.control import (
 from metalog.errors import CheckpointError, DecodeError
 from metalog.filelog.names import PARTIAL_SUFFIX, parse_checkpoint_name
 from snapshots.applier import Applier
-from snapshots.image import Image, Provenance
+from snapshots.image import Image
 from snapshots.newer_kafka import NewerKafka
+from snapshots.provenance import Provenance
 
 BOOTSTRAP_NAME = "bootstrap.checkpoint"
 """What `kafka-storage format` writes beside a log: records for the log's first transaction, not yet in any log."""

@@ -20,9 +20,10 @@ from metalog.records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from snapshots.image import Image, Provenance
+from snapshots.image import Image
 from snapshots.newer_kafka import NewerKafka
 from snapshots.opaque import OpaqueChange
+from snapshots.provenance import Provenance, in_value
 from snapshots.subjects import effect_of
 
 AclChange: TypeAlias = AccessControlEntryRecord | RemoveAccessControlEntryRecord
@@ -108,10 +109,3 @@ def _opaque_change(record: OpaqueRecord, offset: int) -> OpaqueChange:
         return OpaqueChange(effect=effect_of(record), value=record.value)
     except DecodeError as e:
         raise in_value(e, offset) from None
-
-
-def in_value(error: DecodeError, offset: int) -> DecodeError:
-    """An error whose position is one in a record's value, told as one of the record at `offset`."""
-    if error.position is None:
-        return error.at(offset=offset)
-    return type(error)(f"{error.what} (byte {error.position} of the record's value)", offset=offset)

@@ -7,27 +7,9 @@ from attrs import evolve, field, frozen
 from authorizer.acls_image import AclsImage
 from credentials.scram import ScramImage
 from credentials.tokens import TokensImage
-from metalog.control import KRaftVoters
 from snapshots.features import FeaturesImage
 from snapshots.opaque import OpaqueImage
-
-NO_TIMESTAMP = -1
-"""The timestamp of an image that no batch went into."""
-
-
-@frozen(kw_only=True)
-class Provenance:
-    """Which part of the log an image holds (MetadataProvenance), and what its control records said.
-
-    `end_offset` is exclusive; `epoch` and `timestamp` (ms since 1970) are those of the last batch. `voters` is the
-    last KRaftVoters record, which a checkpoint must repeat where `kraft_version` is not 0.
-    """
-
-    end_offset: int = 0
-    epoch: int = 0
-    timestamp: int = NO_TIMESTAMP
-    kraft_version: int = 0
-    voters: KRaftVoters | None = None
+from snapshots.provenance import Provenance
 
 
 def _no_acls() -> AclsImage:
@@ -45,7 +27,7 @@ class Image:
     tokens: TokensImage = TokensImage.EMPTY
     features: FeaturesImage = FeaturesImage.EMPTY
     opaque: OpaqueImage = OpaqueImage.EMPTY
-    provenance: Provenance = Provenance()
+    provenance: Provenance = field(factory=Provenance)
 
     @property
     def end_offset(self) -> int:

@@ -24,6 +24,16 @@ class NewerKafka:
         """What was met, each with the first offset where it stood."""
         return tuple(f"offset {offset}: {what}" for what, offset in self._warnings.items())
 
+    def copy(self) -> "NewerKafka":
+        """The same policy and warnings, to try something with."""
+        copy = NewerKafka(strict=self.strict)
+        copy.take(self)
+        return copy
+
+    def take(self, other: "NewerKafka") -> None:
+        """Take over the warnings of a copy."""
+        self._warnings = dict(other._warnings)
+
     def check_opaque(self, record: OpaqueRecord, offset: int) -> None:
         """Look at an uninterpreted record.
 

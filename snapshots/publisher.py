@@ -1,0 +1,115 @@
+"""The publisher: what readers see is one reference, swapped after each whole batch (MetadataPublisher, KIP-801)."""
+
+import threading
+from collections.abc import Callable
+from typing import TypeAlias
+
+from attrs import define, field
+
+from authorizer.acls_image import AclsImage
+from snapshots.applier import Applier
+from snapshots.delta import AclChange
+from snapshots.image import Image
+
+Subscriber: TypeAlias = Callable[[Image], None]
+"""Told each new image, in order, by the thread that publishes; it must be quick and must not publish."""
+
+UNKNOWN_MARK = -1
+"""A high-water mark that is not known yet (LogReader.high_watermark)."""
+
+_FEW_CHANGES = 64
+"""How many changes are applied to a merged base while the applier waits: less than a millisecond's worth."""
+
+
+@define(kw_only=True, eq=False)
+class Publisher:
+    """Owns the applier and the image that readers see.
+
+    Readers take `current` once per call and keep what they took; they never wait. One thread at a time calls `advance`
+    or `replace`; a lock keeps a merge in another thread (see Merger) from slipping in between.
+    """
+
+    applier: Applier = field(factory=Applier)
+    current: Image = field(init=False)
+    _mark: int = field(default=UNKNOWN_MARK, init=False)
+    _ready: threading.Event = field(factory=threading.Event, init=False)
+    _subscribers: list[Subscriber] = field(factory=list, init=False)
+    _swapping: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.current = self.applier.image
+
+    def advance(self, chunk: bytes) -> Image:
+        """Replay a chunk of whole committed batches and show what came of it. Raises as Applier.apply.
+
+        Each batch of the chunk is visible as a whole or not at all, as are all of them together.
+        """
+        with self._swapping:
+            self.current = image = self.applier.apply(chunk)
+        self._tell(image)
+        return image
+
+    def replace(self, image: Image) -> None:
+        """Show another image, such as that of a checkpoint, in one swap; replay goes on after it."""
+        with self._swapping:
+            self.applier.load(image)
+            self.current = image
+        self._tell(image)
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Tell `subscriber` of every image from now on."""
+        self._subscribers.append(subscriber)
+
+    def learn(self, high_watermark: int) -> None:
+        """Take in a high-water mark; the first that is known is what must be replayed before this node is ready."""
+        if self._mark == UNKNOWN_MARK and high_watermark >= 0:
+            self._mark = high_watermark
+            self._see_ready()
+
+    @property
+    def ready(self) -> bool:
+        """Whether all below the high-water mark first learned is visible, and anything at all; it never goes back."""
+        return self._ready.is_set()
+
+    def wait_ready(self, timeout: float | None = None) -> bool:
+        """Wait, at most `timeout` seconds, until this node is ready; tell whether it is."""
+        return self._ready.wait(timeout)
+
+    def _tell(self, image: Image) -> None:
+        if not self._ready.is_set():
+            self._see_ready()
+        for subscriber in self._subscribers:
+            subscriber(image)
+
+    def _see_ready(self) -> None:
+        reached = self.current.end_offset
+        if self._mark != UNKNOWN_MARK and 0 < reached >= self._mark:
+            self._ready.set()
+
+    def begin_merge(self) -> AclsImage:
+        """The ACLs to merge; from here on the changes to later ones are noted for `finish_merge`."""
+        with self._swapping:
+            self.applier.journal = []
+            return self.applier.image.acls
+
+    def finish_merge(self, merged: AclsImage) -> list[AclChange]:
+        """Put merged ACLs in the place of those they were made of, with what has changed since.
+
+        Where much has changed, nothing is put: apply what is returned to `merged` and try again with the outcome, so
+        that the lock is never held for long. Where a checkpoint has replaced the image meanwhile, the merge is void.
+        """
+        with self._swapping:
+            changes = self.applier.journal
+            if changes is None:
+                return []
+            if len(changes) > _FEW_CHANGES:
+                self.applier.journal = []
+                return changes
+            self.applier.journal = None
+            self.current = self.applier.put_acls(merged.apply(changes) if changes else merged)
+            return []
+
+    def abandon_merge(self) -> None:
+        """Stop noting changes: the merge failed."""
+        with self._swapping:
+            self.applier.journal = None
