@@ -1,6 +1,7 @@
 """From a rule's uuid to its row: rows ordered by uuid, found through buckets of the uuids' leading bits."""
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
@@ -53,3 +54,15 @@ class IdIndex:
             if ids[16 * row : 16 * row + 16] == wanted:
                 return int(row)
         return -1
+
+    def rows_from(self, number: int) -> Iterator[int]:
+        """The rows whose uuid has this integer value or a higher one, in the order of the uuids."""
+        order = self._order
+        at = bisect_left(order, number, key=self.number)
+        while at < len(order):
+            yield order[at]
+            at += 1
+
+    def number(self, row: int) -> int:
+        """The integer value of a row's uuid."""
+        return int.from_bytes(self.ids[16 * row : 16 * row + 16])
