@@ -107,53 +107,46 @@ class ReferenceAuthorizer:
         return [rule.acl for rule in self._walks(resource_type, name)[0]]
 
     def _walks(self, resource_type: int, name: str) -> tuple[list[Rule], list[Rule]]:
-        """The candidates in the order Kafka first looks at them, and in the order it last looks at them."""
+        """The candidates in the order in which Kafka first looks at each, and in the order of its last looks."""
         key = (resource_type, name)
         if key not in self._found:
             covering = [rule for rule in self.rules if self.covers(rule, resource_type, name)]
-            self._found[key] = self._first_order(covering, name), self._last_order(covering, name)
+            stars = [rule for rule in covering if rule.star and name != "*"]
+            empties = [rule for rule in covering if rule.name == ""]
+            others = [rule for rule in covering if rule not in stars and rule not in empties]
+            again = self._seen_again(others, resource_type, name)
+            self._found[key] = (
+                others + (empties + stars if self._star_comes_late(resource_type, name) else stars + empties),
+                [rule for rule in others if rule not in again] + stars + again + empties,
+            )
         return self._found[key]
 
-    def _first_order(self, covering: list[Rule], name: str) -> list[Rule]:
-        stars, empties, others = split(covering, name)
-        return others + (empties + stars if self._empty_before_star(covering, name) else stars + empties)
-
-    def _last_order(self, covering: list[Rule], name: str) -> list[Rule]:
-        stars, empties, others = split(covering, name)
-        if not (name and utf16(name) < utf16("*")):
-            return (stars + others if not name else others + stars) + empties
-        # After `*` Kafka looks on at the names below it, and so again at those that begin the resource's name,
-        # as far as nothing else stands between.
-        again = []
-        for rule in self.rules:
-            if rule.type == (covering[0].type if covering else None) and utf16(rule.name) < utf16("*"):
-                if not name.startswith(rule.name):
-                    break
-                again.append(rule)
-        if any(rule.name == "*" and not rule.literal for rule in self._after_star(covering)):
-            again = []
-        again = [rule for rule in others if rule in again]
-        return [rule for rule in others if rule not in again] + stars + again + empties
-
-    def _after_star(self, covering: list[Rule]) -> list[Rule]:
-        return [
-            rule
-            for rule in self.rules
-            if covering and rule.type == covering[0].type and rule.name == "*" and rule.pattern > PatternType.LITERAL
-        ]
-
-    def _empty_before_star(self, covering: list[Rule], name: str) -> bool:
-        """Kafka skips over LITERAL `*` at first when a name between it and the resource's first character stands."""
+    def _star_comes_late(self, resource_type: int, name: str) -> bool:
+        """Kafka jumps over LITERAL `*` to the empty name if anything stands between `*` and the resource's first
+        character, and never passes it when that character sorts below `*`; it comes back to it at the end."""
         if utf16(name) < utf16("*"):
             return True
         first = utf16(name)[:2]
         return any(
-            covering
-            and rule.type == covering[0].type
+            rule.type == resource_type
             and utf16(rule.name) < first
             and (utf16(rule.name) > utf16("*") or (rule.name == "*" and rule.pattern < PatternType.LITERAL))
             for rule in self.rules
         )
+
+    def _seen_again(self, others: list[Rule], resource_type: int, name: str) -> list[Rule]:
+        """After LITERAL `*` Kafka looks on at the names below it until one is no prefix of the resource, and so sees
+        those prefixes of a resource whose first character sorts below `*` for a second time."""
+        if not name or utf16(name) >= utf16("*"):
+            return []
+        again = []
+        for rule in self.rules:
+            if rule.type != resource_type or (utf16(rule.name), -rule.pattern) >= (utf16("*"), -PatternType.LITERAL):
+                continue
+            if not name.startswith(rule.name):
+                break
+            again.append(rule)
+        return [rule for rule in others if rule in again]
 
     # --- whether a rule matches the request ------------------------------------------------------------------
 
@@ -268,13 +261,6 @@ class ReferenceAuthorizer:
         return None
 
 
-def split(covering: list[Rule], name: str) -> tuple[list[Rule], list[Rule], list[Rule]]:
-    """LITERAL `*` (but for the resource `*` itself), the empty prefixes, and what names (a part of) the resource."""
-    stars = [rule for rule in covering if rule.star and name != "*"]
-    empties = [rule for rule in covering if rule.name == ""]
-    return stars, empties, [rule for rule in covering if rule not in stars and rule not in empties]
-
-
 def common_units(a: str, b: str) -> int:
     """How many UTF-16 code units two names share from the start."""
     left, right = utf16(a), utf16(b)
@@ -311,19 +297,21 @@ def refuse_filter_values(rule: Rule) -> None:
 
 def takes(wanted: AclBindingFilter, rule: Rule) -> bool:
     """Whether a filter takes a rule (AclBindingFilter.matches); a pattern other than LITERAL counts as a prefix."""
+    return (
+        wanted.principal in (None, rule.acl.principal)
+        and wanted.host in (None, rule.acl.host)
+        and known(ResourceType, wanted.resource_type) in (ResourceType.ANY, rule.type)
+        and known(AclOperation, wanted.operation) in (AclOperation.ANY, rule.operation)
+        and known(AclPermissionType, wanted.permission_type) in (AclPermissionType.ANY, rule.permission)
+        and takes_name(known(PatternType, wanted.pattern_type), wanted.resource_name, rule)
+    )
+
+
+def takes_name(pattern: PatternType, name: str | None, rule: Rule) -> bool:
+    """ResourcePatternFilter.matches, for pattern type and name."""
     acl = rule.acl
-    if wanted.principal not in (None, acl.principal) or wanted.host not in (None, acl.host):
-        return False
-    if known(ResourceType, wanted.resource_type) not in (ResourceType.ANY, rule.type):
-        return False
-    if known(AclOperation, wanted.operation) not in (AclOperation.ANY, rule.operation):
-        return False
-    if known(AclPermissionType, wanted.permission_type) not in (AclPermissionType.ANY, rule.permission):
-        return False
-    pattern = known(PatternType, wanted.pattern_type)
     if pattern not in (PatternType.ANY, PatternType.MATCH, rule.pattern):
         return False
-    name = wanted.resource_name
     if name is None:
         return True
     if pattern != PatternType.MATCH:
