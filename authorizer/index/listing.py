@@ -1,6 +1,5 @@
 """What rules there are, without a look at each: their ids in order, the resource patterns, the principals."""
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from heapq import merge
 from uuid import UUID
@@ -41,8 +40,8 @@ def resource_patterns(state: State) -> Iterator[ResourcePattern]:
             yield ResourcePattern(resource_type=kind, name=resource.name, pattern_type=pattern_type)
         else:  # rules with codes that only a record can hold stand with those that Kafka takes them for
             codes = {(rule.acl.resource_type, rule.acl.pattern_type) for rule in rules_of(state, resource)}
-            for resource_type, pattern_type in codes:
-                yield ResourcePattern(resource_type=resource_type, name=resource.name, pattern_type=pattern_type)
+            for code, pattern_code in codes:
+                yield ResourcePattern(resource_type=code, name=resource.name, pattern_type=pattern_code)
 
 
 def principals(state: State) -> set[str]:
