@@ -179,7 +179,7 @@ def decode_values(buffer: Buffer, position: int, header: BatchHeader) -> Iterato
     """The records, in order, of the whole data batch at `position`, its header read and its CRC checked.
 
     Raises:
-        DecodeError: a record that is damaged, with its position in the buffer and its offset.
+        DecodeError: the batch's structure, then a record that is damaged, with position in the buffer and offset.
 
     """
     for delta, (start, value) in enumerate(read_values(buffer, position, header)):

@@ -221,7 +221,7 @@ NOT_COVERED = {
     **dict.fromkeys(range(8), "base_offset"),
     **dict.fromkeys(range(12, 16), "leader_epoch"),
 }
-"""The only bytes whose change gives another valid batch: the CRC does not cover them; length, magic, CRC are checked."""
+"""The only bytes whose change gives another valid batch: the CRC does not cover them; length, magic, CRC are seen."""
 
 
 def test_every_single_bit_flip_is_detected_or_seen_in_what_continuity_checks():
