@@ -87,8 +87,8 @@ ResourcePatternType: TypeAlias = Annotated[
         parser=named(PATTERN_TYPES),
         autocompletion=completions(PATTERN_TYPES),
         metavar="TYPE",
-        help="How names are compared: [cyan]literal[/] or [cyan]prefixed[/]; to list and remove also [cyan]any[/] (this "
-        "very name, either type) and [cyan]match[/] (all that affects the resource). [dim]Default: literal[/]",
+        help="How names are compared: [cyan]literal[/] or [cyan]prefixed[/]; to list and remove also [cyan]any[/] "
+        "(this very name, either type) and [cyan]match[/] (all that affects the resource). [dim]Default: literal[/]",
         rich_help_panel=_RESOURCE,
     ),
 ]

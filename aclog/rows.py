@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from typing import Any
+from uuid import UUID
 
 from aclog.avro.files import Row
 from aclog.codes import code_text, parse_code
@@ -9,6 +10,7 @@ from authorizer.acl import AclOperation, AclPermissionType, PatternType, Resourc
 from credentials.scram import ScramMechanism
 from metalog.codec import decode_record
 from metalog.errors import ConfigError, DecodeError
+from metalog.json_form import HIDDEN, record_json
 from metalog.records import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
@@ -20,6 +22,9 @@ from metalog.records import (
     UserScramCredentialRecord,
 )
 from metalog.uuids import parse_uuid, uuid_text
+
+NO_ID = UUID(int=0)
+"""Stands in a record for the id of a rule from a source without ids; Kafka never gives it to a rule."""
 
 
 def row_of(record: MetadataRecord, *, show_secrets: bool) -> Row:
@@ -35,13 +40,15 @@ def row_of(record: MetadataRecord, *, show_secrets: bool) -> Row:
             tagged = _tagged_rows(record.tagged_fields)
             return {"feature": {"name": record.name, "level": record.feature_level, "taggedFields": tagged}}
         case OpaqueRecord():
-            return {"opaque": {"type": code_text(RecordType, record.api_key), "value": record.value}}
+            hidden = not show_secrets and record_json(record)["data"] == {"base64": HIDDEN}
+            value = None if hidden else record.value
+            return {"opaque": {"type": code_text(RecordType, record.api_key), "value": value}}
         case _:
             raise TypeError(f"{type(record).__name__} is not part of a state")
 
 
 def record_of(kind: str, row: Mapping[str, Any]) -> MetadataRecord | None:
-    """The record of a row; None for a SCRAM credential that was written without its secrets.
+    """The record of a row; None for one that was written without its secrets.
 
     Raises:
         ConfigError: a name, an id or an opaque value that is not one.
@@ -53,7 +60,7 @@ def record_of(kind: str, row: Mapping[str, Any]) -> MetadataRecord | None:
 def acl_row(record: AccessControlEntryRecord) -> Row:
     """A rule in the shape of the schema's Acl."""
     return {
-        "id": uuid_text(record.id),
+        "id": uuid_text(record.id) if record.id != NO_ID else None,
         "resourceType": code_text(ResourceType, record.resource_type),
         "resourceName": record.resource_name,
         "patternType": code_text(PatternType, record.pattern_type),
@@ -68,7 +75,7 @@ def acl_row(record: AccessControlEntryRecord) -> Row:
 def acl_record(row: Mapping[str, Any]) -> AccessControlEntryRecord:
     """The rule of such a row. Raises as record_of."""
     return AccessControlEntryRecord(
-        id=parse_uuid(row["id"] or ""),
+        id=NO_ID if row["id"] is None else parse_uuid(row["id"]),
         resource_type=parse_code(ResourceType, row["resourceType"]),
         resource_name=row["resourceName"],
         pattern_type=parse_code(PatternType, row["patternType"]),
@@ -136,7 +143,9 @@ def _feature_record(row: Mapping[str, Any]) -> FeatureLevelRecord:
     return FeatureLevelRecord(name=row["name"], feature_level=row["level"], tagged_fields=_tagged_fields(row))
 
 
-def _opaque_record(row: Mapping[str, Any]) -> OpaqueRecord:
+def _opaque_record(row: Mapping[str, Any]) -> OpaqueRecord | None:
+    if row["value"] is None:
+        return None
     try:
         record = decode_record(row["value"])
     except DecodeError as error:

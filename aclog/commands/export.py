@@ -37,7 +37,7 @@ def export(
       aclog export --log DIR --format jsonl --history | jq 'select(.change == "REMOVED")'
     """
     from aclog.chosen_source import choose_source
-    from aclog.exporting import export_history, export_image
+    from aclog.exporting import export_image
 
     source = choose_source(log, snapshot, acls, as_of)
     if history:

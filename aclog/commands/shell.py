@@ -29,3 +29,14 @@ def shell(
       aclog shell --log DIR ls /acl/resource/TOPIC
       aclog shell --snapshot FILE cat '/acl/id/*'
     """
+    from aclog.chosen_source import choose_source
+    from aclog.progress import progress
+    from shell.moments import parse_moment
+    from shell.session import run_shell
+    from shell.state import ShellState
+
+    source = choose_source(log, snapshot, acls).source
+    state = ShellState(source=source, show_secrets=show_secrets)
+    with progress(f"reading {source.name}"):
+        state.go_to(None if as_of is None else parse_moment(as_of))
+    raise typer.Exit(run_shell(state, command or ()))

@@ -60,7 +60,7 @@ def list_(
 
       aclog snapshot list backup/__cluster_metadata-0
     """
-    from aclog.checkpoints import list_checkpoints
+    from aclog.checkpoints import describe_checkpoints
 
-    for line in list_checkpoints(directory):
+    for line in describe_checkpoints(directory):
         print(line)

@@ -126,9 +126,6 @@ def test_markers_are_no_part_of_a_state():
         ("acl", {**acl_row(AccessControlEntryRecord(
             id=UUID(int=9), resource_type=2, resource_name="t", pattern_type=3, principal="p", host="h", operation=3,
             permission_type=3)), "operation": "FLY"}, "'FLY' is neither one of"),
-        ("acl", {**acl_row(AccessControlEntryRecord(
-            id=UUID(int=9), resource_type=2, resource_name="t", pattern_type=3, principal="p", host="h", operation=3,
-            permission_type=3)), "id": None}, "'' is not a Kafka uuid"),
     ],
 )  # fmt: skip
 def test_a_row_that_is_no_record_is_refused(kind, value, message):

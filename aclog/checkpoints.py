@@ -1,0 +1,97 @@
+"""`snapshot create`, `snapshot verify` and `snapshot list`."""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from attrs import evolve
+
+from aclog.cidr_warning import CidrWatch
+from aclog.notices import note, one_line
+from aclog.verifying import summary
+from authorizer.acls_image import AclsImage
+from metalog.errors import CheckpointError, LogError, MetadataError
+from metalog.filelog.names import list_checkpoints
+from metalog.uuids import random_uuid
+from snapshots.checkpoint_reader import read_checkpoint
+from snapshots.checkpoint_writer import write_checkpoint
+from snapshots.image import Image
+from snapshots.newer_kafka import NewerKafka
+
+
+def create_checkpoint(image: Image, directory: Path) -> Path:
+    """Write the state as a checkpoint into a directory, which is made if need be; rules without an id get one.
+
+    Raises:
+        CheckpointError, LogError: no checkpoint can be made of this state, or the disk refuses.
+        OSError: the directory cannot be made.
+
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    return write_checkpoint(evolve(image, acls=_with_ids(image.acls)), directory)
+
+
+def _with_ids(acls: AclsImage) -> AclsImage:
+    if all(rule.id is not None for rule in acls):
+        return acls
+    return AclsImage.from_acls(evolve(rule, id=rule.id or random_uuid(secrets.token_bytes)) for rule in acls)
+
+
+def verify_checkpoints(paths: Sequence[Path]) -> bool:
+    """Print a line for each file; tells whether all are whole.
+
+    Raises:
+        LogError: a path is not there.
+
+    """
+    sound, watch = True, CidrWatch()
+    for path in paths:
+        if not path.is_file():
+            raise LogError(f"{path}: not a file: expected a checkpoint")
+        try:
+            image = _read(path)
+        except MetadataError as error:
+            sound = False
+            print(one_line(str(error)))
+            continue
+        for _ in watch.watch(image.acls):
+            pass
+        print(f"{path}: whole: {summary(image)}")
+    watch.report()
+    return sound
+
+
+def describe_checkpoints(directory: Path) -> Iterator[str]:
+    """A line for each checkpoint of a directory, oldest first.
+
+    Raises:
+        LogError: it holds none, or is none.
+
+    """
+    found = list_checkpoints(directory)
+    if not found:
+        raise LogError(f"{directory}: no checkpoints (*.checkpoint) in it")
+    for checkpoint in found:
+        try:
+            image = _read(checkpoint.path)
+        except CheckpointError as error:
+            yield one_line(f"{checkpoint.path.name}  damaged: {error}")
+            continue
+        yield f"{checkpoint.path.name}  {_time(image.timestamp)}  {summary(image)}"
+
+
+def _read(path: Path) -> Image:
+    newer = NewerKafka(strict=False)
+    image = read_checkpoint(path, newer=newer)
+    for warning in newer.warnings():
+        note(f"{path}: {warning}")
+    return image
+
+
+def _time(timestamp: int) -> str:
+    """UTC to the millisecond; the number itself where it is no time of the calendar."""
+    try:
+        return datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp} ms"

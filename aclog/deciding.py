@@ -1,0 +1,164 @@
+"""`authorize` and `explain`: one request, or a file of them."""
+
+import json
+import sys
+from functools import lru_cache
+
+from attrs import frozen
+
+from aclog.acl_json import enum_field
+from aclog.json_object import parse_object, text_field
+from aclog.lines import blocks
+from aclog.request_options import Request
+from authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from authorizer.acls_image import PROBE
+from authorizer.decision import Decision
+from authorizer.hosts import host_address
+from authorizer.interface import Action, AuthorizationResult, RequestContext
+from authorizer.standard import StandardAuthorizer
+from authorizer.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from metalog.errors import ConfigError, MetadataError
+from snapshots.image import Image
+
+ALLOWED, DENIED, BAD_INPUT = 0, 1, 2
+"""Exit codes."""
+
+_BY_RESOURCE_TYPE = "byResourceType"
+_MOST_REMEMBERED = 1 << 18
+"""Lines whose answers are remembered before all are forgotten: about 400 bytes each."""
+
+_canonical = lru_cache(1 << 16)(host_address)
+
+
+@frozen(kw_only=True)
+class AuthorizerFlags:
+    """The properties of a broker that decide beside the rules; `documented` is --semantics documented."""
+
+    super_users: str = ""
+    allow_everyone: bool = False
+    documented: bool = False
+
+
+def build_authorizer(image: Image, flags: AuthorizerFlags) -> StandardAuthorizer:
+    """An authorizer that decides on this state.
+
+    Raises:
+        ConfigError: a super user without colon.
+
+    """
+    authorizer = StandardAuthorizer(documented=flags.documented, cache=False)
+    authorizer.configure(
+        {SUPER_USERS_CONFIG: flags.super_users, ALLOW_EVERYONE_CONFIG: str(flags.allow_everyone).lower()}
+    )
+    authorizer.load(image.acls)
+    authorizer.complete_initial_load()
+    return authorizer
+
+
+def decide_one(image: Image, flags: AuthorizerFlags, request: Request) -> int:
+    """Print the decision and its rule; returns the exit code.
+
+    Raises:
+        ConfigError: the host is no address, or a super user has no colon.
+        InvalidRequestError: a request on which Kafka's authorizer throws.
+
+    """
+    decision = decide(build_authorizer(image, flags), request)
+    print(decision.result.value, decision.text)
+    return ALLOWED if decision.result is AuthorizationResult.ALLOWED else DENIED
+
+
+def decide(authorizer: StandardAuthorizer, request: Request) -> Decision:
+    """The decision on a request for a named resource. Raises as decide_one."""
+    context = RequestContext(principal=request.principal, host=_canonical(request.host))
+    pattern = ResourcePattern(resource_type=request.resource_type, name=request.name or "")
+    return authorizer.decide(context, Action(operation=request.operation, resource_pattern=pattern))
+
+
+def decide_requests(image: Image, flags: AuthorizerFlags, path: str) -> int:
+    """Answer each line of a file with a line on stdout; returns the exit code.
+
+    Raises:
+        ConfigError: a super user without colon, a damaged gzip file, or an endless line.
+        OSError: the file cannot be read.
+
+    """
+    answers = RequestAnswers(build_authorizer(image, flags))
+    for lines in blocks(path):
+        if lines:
+            sys.stdout.write("\n".join(map(answers.answer, lines)) + "\n")
+            sys.stdout.flush()
+    return BAD_INPUT if answers.failed else ALLOWED
+
+
+class RequestAnswers:
+    """Answers lines of JSON from one state; a line that was seen before costs a look into a dict.
+
+    `failed` tells whether a line was malformed.
+    """
+
+    def __init__(self, authorizer: StandardAuthorizer) -> None:
+        """`authorizer` must not change: its answers are remembered."""
+        self.failed = False
+        self._authorizer = authorizer
+        self._known: dict[bytes, str] = {}
+
+    def answer(self, line: bytes) -> str:
+        """The answer to one line, without a line end."""
+        known = self._known.get(line)
+        if known is None:
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            known = self._known[line] = self._answer(line)
+        return known
+
+    def _answer(self, line: bytes) -> str:
+        try:
+            request = parse_request(line)
+            result, rule = self._decide(request)
+        except MetadataError as error:
+            self.failed = True
+            return _compact({"decision": "ERROR", "error": str(error)})
+        return _compact({"decision": result.value, "rule": rule})
+
+    def _decide(self, request: Request) -> tuple[AuthorizationResult, str]:
+        if request.name is not None:
+            decision = decide(self._authorizer, request)
+            return decision.result, decision.text
+        context = RequestContext(principal=request.principal, host=_canonical(request.host))
+        result = self._authorizer.authorize_by_resource_type(context, request.operation, request.resource_type)
+        probe = ResourcePattern(resource_type=request.resource_type, name=PROBE)
+        asked = Action(operation=request.operation, resource_pattern=probe)
+        return result, f"{PROBE}:{self._authorizer.decide(context, asked).text}"
+
+
+def parse_request(line: bytes) -> Request:
+    """The request in one line of JSON.
+
+    Raises:
+        ConfigError: it is not JSON, a key is missing, or an enum name is not one.
+
+    """
+    value = parse_object(line)
+    kind = value.get("kind")
+    if kind not in {None, _BY_RESOURCE_TYPE}:
+        raise ConfigError(f"kind must be {_BY_RESOURCE_TYPE} or absent, not {json.dumps(kind)[:40]}")
+    return Request(
+        principal=text_field(value, "principal"),
+        operation=enum_field(value, "operation", AclOperation),
+        host=text_field(value, "host"),
+        resource_type=enum_field(value, "resourceType", ResourceType),
+        name=None if kind else text_field(value, "resourceName"),
+    )
+
+
+def _compact(value: dict[str, str]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def explain_one(image: Image, flags: AuthorizerFlags, request: Request) -> None:
+    """Print every rule that took part in a decision, which one decided, and what would have to change.
+
+    Raises as decide_one.
+    """
+    raise NotImplementedError

@@ -1,0 +1,39 @@
+"""Where an export goes: standard output, or a file that gets its name when it is whole."""
+
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from metalog.errors import ConfigError
+
+
+@contextmanager
+def open_output(path: Path | None, *, binary: bool) -> Iterator[IO[bytes]]:
+    """A file to write bytes to; nothing is left of it if the `with` ends by an error.
+
+    Raises:
+        ConfigError: binary data would go to a terminal.
+        OSError: the file cannot be written.
+
+    """
+    if path is None:
+        if binary and sys.stdout.isatty():
+            raise ConfigError("binary data does not go to a terminal: give --out FILE, or a pipe")
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with partial.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
