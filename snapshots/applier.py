@@ -21,10 +21,12 @@ class Applier:
     `next_offset` is where the next chunk must begin: above `image.end_offset` only while a transaction is open.
     `newer` says what to do about a log of a newer Kafka: to stop, unless told otherwise. `journal`, where there is a
     list, gets every ACL change that becomes visible; it is None again when the image was replaced or rebuilt.
+    Chunks of `bulk_bytes` or more are replayed in bulk.
     """
 
     image: Image = Image.EMPTY
     newer: NewerKafka = field(factory=NewerKafka)
+    bulk_bytes: int = BULK_BYTES
     next_offset: int = field(init=False)
     journal: list[AclChange] | None = field(default=None, init=False)
     _read_to: Provenance = field(init=False)
@@ -79,7 +81,7 @@ class Applier:
         """
         one_by_one, patience = 0, 1
         while position < end:
-            if one_by_one == 0 and end - position >= BULK_BYTES and not self.in_transaction:
+            if one_by_one == 0 and end - position >= self.bulk_bytes and not self.in_transaction:
                 position = self._apply_in_bulk(chunk, position, end)
                 one_by_one, patience = patience, 2 * patience
             else:

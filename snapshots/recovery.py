@@ -14,6 +14,7 @@ from metalog.log import LogReader
 from snapshots.applier import Applier
 from snapshots.checkpoint_reader import read_checkpoint
 from snapshots.image import Image
+from snapshots.memory import give_back_freed_memory
 from snapshots.newer_kafka import NewerKafka
 from snapshots.time_travel import READ_BYTES, end_offset_at, milliseconds, size_below
 
@@ -65,6 +66,7 @@ def recover(
 
 def _recover_file(path: Path, as_of: Moment | None, newer: NewerKafka) -> Recovered:
     image = read_checkpoint(path, newer=newer)
+    give_back_freed_memory()
     reached = image.end_offset if isinstance(as_of, int) else image.timestamp
     wanted = milliseconds(as_of) if isinstance(as_of, datetime) else as_of
     if wanted is not None and (wanted < reached or (isinstance(as_of, int) and wanted > reached)):
@@ -110,6 +112,7 @@ class _Recovery:
             self._replay(self.reader, applier, limit)
             source = f"{source}, then {self.reader.name} from offset {image.end_offset}"
         self._note_lowered(applier, limit)
+        give_back_freed_memory()
         notes = (*self.notes, *self.newer.warnings())
         return Recovered(image=applier.image, notes=notes, source=source, applier=applier)
 
