@@ -6,18 +6,19 @@ from hashlib import blake2b
 from typing import Self
 from uuid import UUID
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from authorizer.acl import (
     AclBindingFilter,
     AclOperation,
+    ResourcePattern,
     ResourceType,
     StandardAcl,
     StandardAclWithId,
     code_name,
 )
 from authorizer.errors import InvalidRequestError
-from authorizer.index import by_type, filters, rules, subjects
+from authorizer.index import by_type, filters, listing, rules, subjects
 from authorizer.index.base import Subject
 from authorizer.index.build import build, rows_of_acls, rows_of_columns
 from authorizer.index.deciding import State
@@ -41,6 +42,20 @@ class Verdict(IntEnum):
     DENY = 3
 
 
+def check_kinds(operation: int, resource_type: int) -> None:
+    """Refuse what byResourceType cannot be asked.
+
+    Raises:
+        InvalidRequestError: an operation or a resource type that is ANY or UNKNOWN.
+
+    """
+    if known_operation(operation) <= AclOperation.ANY or known_type(resource_type) <= ResourceType.ANY:
+        raise InvalidRequestError(
+            f"operation {code_name(AclOperation, operation)} on type {code_name(ResourceType, resource_type)}: "
+            "expected neither ANY nor UNKNOWN"
+        )
+
+
 @frozen(eq=False, kw_only=True)
 class AclsImage:
     """Rules, indexed (AclsImage and StandardAuthorizerData in one). Kept for ever, it never changes."""
@@ -48,6 +63,17 @@ class AclsImage:
     state: State
     documented: bool = False
     """Whether LITERAL `*` matches a name that begins with `*` and is longer; with Kafka it does not."""
+    cidr: bool = False
+    """Whether a rule's host may be a CIDR range (KIP-1276)."""
+
+    @classmethod
+    def empty(cls) -> Self:
+        """The image without rules."""
+        return cls.from_acls(())
+
+    def with_options(self, *, documented: bool, cidr: bool) -> Self:
+        """The same rules, read in another way."""
+        return type(self)(state=self.state, documented=documented, cidr=cidr)
 
     @classmethod
     def from_acls(cls, acls: Iterable[StandardAclWithId]) -> Self:
@@ -81,7 +107,10 @@ class AclsImage:
 
         """
         state = self.state
-        return evolve(self, state=State(state.base, apply_changes(state.base, state.overlay, changes)))
+        return self._with(State(state.base, apply_changes(state.base, state.overlay, changes)))
+
+    def _with(self, state: State) -> Self:
+        return type(self)(state=state, documented=self.documented, cidr=self.cidr)
 
     def __len__(self) -> int:
         overlay = self.state.overlay
@@ -89,7 +118,10 @@ class AclsImage:
 
     def subject(self, principal: str, host: str) -> Subject:
         """Who asks, resolved once. Raises InvalidRequestError for a principal that Kafka's authorizer throws on."""
-        return subjects.resolve(self.state, principal, host)
+        if self.cidr:
+            return subjects.resolve_ranges(self.state, principal, host)
+        found = self.state.base.memo.subjects.get((principal, host))
+        return subjects.resolve(self.state, principal, host) if found is None else found
 
     def verdict(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Verdict:
         """What the rules say to one request.
@@ -98,16 +130,25 @@ class AclsImage:
             InvalidRequestError: the principal has no colon or is `User:*`, or a rule was looked at that has no colon.
 
         """
-        operation, resource_type = known_operation(operation), known_type(resource_type)
         subject = self.subject(principal, host)
-        bits = self.state.mask(subject, resource_type, name, star_always=self.documented) >> operation
+        bits = self.state.mask(subject, resource_type, name, self.documented) >> known_operation(operation)
         if self.state.throws:
-            rules.check_principals(self.state, subject, operation, resource_type, name, star_always=self.documented)
+            self.check_principals(subject, operation, resource_type, name)
         if bits & DENIED:
             return Verdict.DENY
         if bits & ALLOWED:
             return Verdict.ALLOW
         return Verdict.NO_MATCH if self.has_candidate(resource_type, name) else Verdict.NO_CANDIDATE
+
+    def check_principals(self, subject: Subject, operation: int, resource_type: int, name: str) -> None:
+        """Where a rule's principal may lack its colon (`state.throws`): fail if Kafka would look at such a rule.
+
+        Raises:
+            InvalidRequestError: it would, and throw.
+
+        """
+        operation, resource_type = known_operation(operation), known_type(resource_type)
+        rules.check_principals(self.state, subject, operation, resource_type, name, star_always=self.documented)
 
     def has_candidate(self, resource_type: int, name: str) -> bool:
         """Whether any rule is on this name, whomever it is for."""
@@ -152,6 +193,18 @@ class AclsImage:
         for _, resource in self.state.resources():
             yield from rules.rules_of(self.state, resource)
 
+    def ids(self, low: int = 0, high: int = 1 << 128) -> Iterator[UUID]:
+        """The ids of the rules from `low` to below `high` (as integers), ascending, lazily."""
+        return listing.ids(self.state, low, high)
+
+    def resource_patterns(self) -> Iterator[ResourcePattern]:
+        """Every resource pattern that a rule is about, once, in no order; the codes are those of the records."""
+        return listing.resource_patterns(self.state)
+
+    def principals(self) -> set[str]:
+        """Every principal that a rule is for."""
+        return listing.principals(self.state)
+
     def matching(self, wanted: AclBindingFilter) -> Iterator[StandardAclWithId]:
         """The rules that a filter takes, lazily, in no order."""
         return filters.matching(self.state, wanted)
@@ -164,11 +217,7 @@ class AclsImage:
                 only a filter may.
 
         """
-        if known_operation(operation) <= AclOperation.ANY or known_type(resource_type) <= ResourceType.ANY:
-            raise InvalidRequestError(
-                f"operation {code_name(AclOperation, operation)} on type {code_name(ResourceType, resource_type)}: "
-                "expected neither ANY nor UNKNOWN"
-            )
+        check_kinds(operation, resource_type)
         if self.verdict(principal, host, operation, resource_type, PROBE) is Verdict.ALLOW:
             return True
         return by_type.some_resource_allowed(self.state, self.subject(principal, host), operation, resource_type)
@@ -176,12 +225,12 @@ class AclsImage:
     def merged(self) -> Self:
         """The same rules with all changes folded into a new base; for a background thread."""
         state = self.state
-        return evolve(self, state=State(build(merged_rows(state.base, state.overlay))))
+        return self._with(State(build(merged_rows(state.base, state.overlay))))
 
     @property
     def overlay_size(self) -> int:
         """How many changes stand beside the base: what `merged` would fold in."""
-        return len(self.state.overlay)
+        return self.state.overlay.changes
 
     def records(self) -> Iterator[bytes]:
         """Every rule as the value of an AccessControlEntryRecord, as it was read, in no order."""

@@ -29,7 +29,7 @@ class Subject:
     keys: tuple[tuple[str, str], ...]
     """The (principal, host) texts that match: own and wildcard."""
     pairs: tuple[int, ...]
-    stars: list[int]
+    stars: dict[int, int]
     """The mask of LITERAL `*`, by resource type."""
     chains: dict[int, int]
     """The mask of a prefix and all shorter ones, by global node; filled as nodes are asked about."""
@@ -41,8 +41,7 @@ class Memo:
 
     places: dict[int, dict[str, Place]] = Factory(lambda: {code: {} for code in range(8)})
     place_count: int = 0
-    subjects: tuple[dict[tuple[str, str], Subject], dict[tuple[str, str], Subject]] = Factory(lambda: ({}, {}))
-    """Without and with CIDR hosts."""
+    subjects: dict[tuple[str, str], Subject] = Factory(dict)
     mask_count: int = 0
     names: tuple[dict[tuple[int, int], int], list[tuple[int, str]]] | None = None
     """See authorizer.index.order."""
@@ -113,7 +112,7 @@ class Base:
         """A subject of these (principal, host) texts."""
         found = (self.pairs.find(pair_key(principal, host)) for principal, host in keys)
         pairs = tuple(pair for pair in found if pair >= 0)
-        stars = [self.level(*self.cells(star), pairs) for star in self.stars]
+        stars = {kind: self.level(*self.cells(star), pairs) for kind, star in enumerate(self.stars)}
         return Subject(tuple(keys), pairs, stars, {-1: 0})
 
     def level(self, low: int, high: int, pairs: Sequence[int]) -> int:
@@ -141,7 +140,7 @@ class Base:
             chains[step] = mask
         self.memo.mask_count += len(path)
         if self.memo.mask_count > _MOST_MASKS:
-            self.memo.subjects = ({}, {})
+            self.memo.subjects = {}
             self.memo.mask_count = 0
         return mask
 

@@ -8,6 +8,7 @@ from attrs import field, frozen
 from authorizer.acl import WILDCARD, PatternType
 from authorizer.index.base import Base, Subject
 from authorizer.index.keys import pair_key, resource_name
+from authorizer.index.masks import known_type
 from authorizer.index.overlay import Overlay, Touched
 
 
@@ -41,22 +42,40 @@ class State:
     @property
     def throws(self) -> bool:
         """Whether there is a rule whose principal has no colon: a decision that looks at it is an error."""
-        return bool(self.base.throwing) or self.overlay.colonless > 0
+        return self.overlay.colonless > 0 or len(self.base.throwing) > 0
 
-    def mask(self, subject: Subject, resource_type: int, name: str, *, star_always: bool) -> int:
-        """What all rules of 0..7 `resource_type` on `name` say to the subject, denied << 16 | allowed.
+    def mask(self, subject: Subject, resource_type: int, name: str, star_always: bool) -> int:
+        """What all rules on a name say to the subject, denied << 16 | allowed.
 
         `star_always`: LITERAL `*` matches names that begin with `*` too (documented semantics).
         """
-        base, overlay = self.base, self.overlay
-        _, _, _, quirk = base.place(resource_type, name)
+        base = self.base
+        try:
+            low, high, node, quirk = base.memo.places[resource_type][name]
+        except KeyError:
+            resource_type = known_type(resource_type)
+            low, high, node, quirk = base.place(resource_type, name)
+        if self.overlay.changes:
+            return self._changed_mask(subject, resource_type, name, star=star_always or not quirk)
+        try:
+            mask = subject.chains[node]
+        except KeyError:
+            mask = base.chain(subject, resource_type, node)
+        if not quirk or star_always:
+            mask |= subject.stars[resource_type]
+        if low != high:
+            mask |= base.level(low, high, subject.pairs)
+        return mask
+
+    def _changed_mask(self, subject: Subject, resource_type: int, name: str, *, star: bool) -> int:
+        """The same, where an overlay may know better."""
         mask = self.literal_mask(subject, resource_type, name) | self.prefix_mask(subject, resource_type, name)
-        if quirk and not star_always:
+        if not star:
             return mask
-        star = overlay.stars[resource_type]
-        if star is None:
+        touched = self.overlay.stars[resource_type]
+        if touched is None:
             return mask | subject.stars[resource_type]
-        return mask | self._level(*base.cells(base.stars[resource_type]), star, subject)
+        return mask | self._level(*self.base.cells(self.base.stars[resource_type]), touched, subject)
 
     def literal_mask(self, subject: Subject, resource_type: int, name: str) -> int:
         """What the LITERAL rules of exactly this name say."""

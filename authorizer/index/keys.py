@@ -18,6 +18,9 @@ _CHUNK = 4096
 """Keys made into objects at a time: a longer call would keep other threads waiting for the interpreter."""
 
 _TYPE_BYTES = tuple(bytes([code]) for code in range(TYPES))
+_SHORT = 127
+_HEADS = tuple(tuple(bytes((code, length + 1)) for length in range(_SHORT)) for code in range(TYPES))
+"""What a key begins with, by type and length of a name of few bytes."""
 _PATTERN_BYTES = (bytes([PatternType.PREFIXED]), bytes([PatternType.LITERAL]))
 
 
@@ -42,6 +45,8 @@ def utf16(text: str) -> bytes:
 
 def resource_key(resource_type: int, name: str, *, literal: bool) -> bytes:
     """The key of a resource; `resource_type` is 0..7, and every pattern type but LITERAL acts as PREFIXED."""
+    if name.isascii() and len(name) < _SHORT:
+        return _HEADS[resource_type][len(name)] + name.encode() + _PATTERN_BYTES[literal]
     return _TYPE_BYTES[resource_type] + compact(name) + _PATTERN_BYTES[literal]
 
 
@@ -106,11 +111,11 @@ class KeyTable:
     def find(self, key: bytes) -> int:
         """The number of a key; -1 if it is not here."""
         bucket = hash(key) & (len(self._buckets) - 2)
-        data, offsets, entries = self.data, self.offsets, self._entries
-        for entry in range(self._buckets[bucket], self._buckets[bucket + 1]):
-            number = entries[entry]
-            if data[offsets[number] : offsets[number + 1]] == key:
-                return int(number)
+        buckets, entries, offsets = self._buckets, self._entries, self.offsets
+        for entry in range(buckets[bucket], buckets[bucket + 1]):
+            number: int = entries[entry]
+            if self.data[offsets[number] : offsets[number + 1]] == key:
+                return number
         return -1
 
     def array(self) -> Binary:

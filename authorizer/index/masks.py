@@ -47,18 +47,23 @@ def known_permission(code: int) -> int:
     return code if 0 <= code <= 3 else 0
 
 
+def _mask(operation: int, *, allow: bool) -> int:
+    bits = ALL_OPERATIONS if operation == AclOperation.ALL else 1 << operation
+    return bits | _IMPLIED.get(AclOperation(operation), 0) if allow else bits << 16
+
+
+_ALLOWING = tuple(_mask(known_operation(byte), allow=True) for byte in range(256))
+_DENYING = tuple(_mask(known_operation(byte), allow=False) for byte in range(256))
+
+
 def rule_mask(operation: int, permission_type: int) -> int:
     """The operations a rule allows, implied ones too, or denies: whatever does not allow, denies."""
-    operation = known_operation(operation)
-    bits = ALL_OPERATIONS if operation == AclOperation.ALL else 1 << operation
-    if permission_type == AclPermissionType.ALLOW:
-        return bits | _IMPLIED.get(AclOperation(operation), 0)
-    return bits << 16
+    return (_ALLOWING if permission_type == AclPermissionType.ALLOW else _DENYING)[operation & 0xFF]
 
 
 def mask_table() -> Masks:
     """Masks by [permission code as a byte, operation code as a byte]."""
     table = np.empty((256, 256), np.uint32)
-    table[:] = [rule_mask(operation, AclPermissionType.DENY) for operation in range(256)]
-    table[AclPermissionType.ALLOW] = [rule_mask(operation, AclPermissionType.ALLOW) for operation in range(256)]
+    table[:] = _DENYING
+    table[AclPermissionType.ALLOW] = _ALLOWING
     return table

@@ -7,10 +7,18 @@ from uuid import UUID
 from attrs import define, field, frozen
 from immutables import Map
 
-from authorizer.acl import WILDCARD, PatternType, StandardAcl, StandardAclWithId
+from authorizer.acl import (
+    WILDCARD,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+)
 from authorizer.index.base import Base
 from authorizer.index.keys import pair_key, resource_key
-from authorizer.index.masks import TYPES, known_pattern, known_permission, known_type, rule_mask
+from authorizer.index.masks import TYPES, known_type, rule_mask
 from metalog.errors import ReplayError
 from metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from metalog.uuids import uuid_text
@@ -19,6 +27,10 @@ Change: TypeAlias = AccessControlEntryRecord | RemoveAccessControlEntryRecord
 ResourceKey: TypeAlias = tuple[int, str, bool]
 """Resource type 0..7, name, whether LITERAL."""
 PairKey: TypeAlias = tuple[str, str]
+
+
+_ORDINARY_PATTERNS = frozenset((PatternType.LITERAL, PatternType.PREFIXED))
+_ORDINARY_PERMISSIONS = frozenset((AclPermissionType.DENY, AclPermissionType.ALLOW))
 
 
 class Cell(NamedTuple):
@@ -58,9 +70,8 @@ class Overlay:
     unbindable: int = 0
     irregular: int = 0
     """See Base; the difference to it."""
-
-    def __len__(self) -> int:
-        return len(self.added) + len(self.removed)
+    changes: int = 0
+    """How many rules were added and removed."""
 
 
 def acl_of(record: AccessControlEntryRecord) -> StandardAcl:
@@ -89,16 +100,16 @@ def key_of(acl: StandardAcl | AccessControlEntryRecord) -> ResourceKey:
 def is_unbindable(acl: StandardAcl | AccessControlEntryRecord) -> bool:
     """Whether Kafka cannot list the rule: something that only a filter may have."""
     return (
-        acl.resource_type == 1
-        or acl.operation == 1
-        or acl.permission_type == 1
-        or acl.pattern_type in {PatternType.ANY, PatternType.MATCH}
+        acl.resource_type == ResourceType.ANY
+        or acl.operation == AclOperation.ANY
+        or acl.permission_type == AclPermissionType.ANY
+        or acl.pattern_type in (PatternType.ANY, PatternType.MATCH)
     )
 
 
 def is_irregular(acl: StandardAcl | AccessControlEntryRecord) -> bool:
     """Whether authorize() and byResourceType read the rule differently."""
-    return known_permission(acl.permission_type) < 2 or known_pattern(acl.pattern_type) < PatternType.LITERAL
+    return acl.permission_type not in _ORDINARY_PERMISSIONS or acl.pattern_type not in _ORDINARY_PATTERNS
 
 
 def apply_changes(base: Base, overlay: Overlay, changes: Iterable[Change]) -> Overlay:
@@ -154,6 +165,7 @@ class _Draft:
             colonless=self.colonless,
             unbindable=self.unbindable,
             irregular=self.irregular,
+            changes=len(self.added) + len(self.removed),
         )
 
     def add(self, record: AccessControlEntryRecord) -> None:
@@ -243,7 +255,7 @@ class _Draft:
         self.touched = self.touched.set(key, touched)
 
     def _count(self, acl: StandardAcl | AccessControlEntryRecord, step: int) -> None:
-        if is_unbindable(acl):
-            self.unbindable += step
         if is_irregular(acl):
             self.irregular += step
+        if is_unbindable(acl):
+            self.unbindable += step

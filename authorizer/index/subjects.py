@@ -1,9 +1,13 @@
 """From (principal, host) to the pairs that can match it: itself, `User:*`, host `*`, and CIDR ranges where enabled."""
 
 from authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL
+from authorizer.cidr import parse_cidr
 from authorizer.errors import InvalidRequestError
 from authorizer.index.base import Subject
+from authorizer.index.columns import pairs_of
 from authorizer.index.deciding import State
+from authorizer.index.keys import split_pair
+from metalog.errors import ConfigError
 
 _MOST_SUBJECTS = 1 << 16
 
@@ -26,10 +30,39 @@ def matching_pairs(principal: str, host: str) -> tuple[tuple[str, str], ...]:
 def resolve(state: State, principal: str, host: str) -> Subject:
     """The subject, remembered by the base; raises as `matching_pairs`."""
     memo = state.base.memo
-    subject = memo.subjects[0].get((principal, host))
+    subject = memo.subjects.get((principal, host))
     if subject is None:
         subject = state.base.subject(matching_pairs(principal, host))
-        if len(memo.subjects[0]) >= _MOST_SUBJECTS:
-            memo.subjects = ({}, {})
-        memo.subjects[0][principal, host] = subject
+        if len(memo.subjects) >= _MOST_SUBJECTS:
+            memo.subjects = {}
+        memo.subjects[principal, host] = subject
     return subject
+
+
+def resolve_ranges(state: State, principal: str, host: str) -> Subject:
+    """The subject where hosts of rules may be CIDR ranges, remembered by the state; raises as `matching_pairs`."""
+    known: dict[tuple[str, str], Subject] = state.memo.setdefault("range subjects", {})
+    subject = known.get((principal, host))
+    if subject is None:
+        keys = matching_pairs(principal, host)
+        ranges = (pair for who in (principal, WILDCARD_PRINCIPAL) for pair in _ranges(state, who))
+        subject = state.base.subject((*keys, *(pair for pair in ranges if _contains(pair[1], host))))
+        if len(known) >= _MOST_SUBJECTS:
+            known.clear()
+        known[principal, host] = subject
+    return subject
+
+
+def _ranges(state: State, principal: str) -> set[tuple[str, str]]:
+    """The pairs of a principal whose host has a slash."""
+    base = state.base
+    found = {split_pair(base.pairs.key(pair)) for pair in pairs_of(base, principal)}
+    found |= {(principal, host) for host in state.overlay.ranges.get(principal, ())}
+    return {(who, where) for who, where in found if "/" in where}
+
+
+def _contains(text: str, host: str) -> bool:
+    try:
+        return parse_cidr(text).contains(host)
+    except ConfigError:
+        return False

@@ -1,0 +1,103 @@
+"""The data of the side-by-side benchmark, after Kafka's own AuthorizerBenchmark: shapes K and S."""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import numpy as np
+from attrs import evolve
+
+from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, StandardAclWithId
+from metalog.codec import encode_record
+from metalog.columns import AclColumns, read_acls
+from metalog.records import AccessControlEntryRecord
+
+STEM = "resource-stem-"
+HOST = "127.0.0.1"
+
+
+def user(number: int) -> str:
+    return "User:test-user" + (str(number) if number else "")
+
+
+def is_denied(number: int, percent: int) -> bool:
+    """Spread evenly: of any 100 rules in a row, `percent` are denied."""
+    return number * percent % 100 < percent
+
+
+def rules(resources: int, *, per_resource: int = 10, deny_percent: int = 50, wildcards: bool) -> Iterator[StandardAcl]:
+    """K with `wildcards`, else S: `per_resource` users READ each resource, and some are denied it."""
+    number = 0
+    for r in range(resources):
+        kind = ResourceType.GROUP if r % 10 == 0 else ResourceType.TOPIC
+        pattern = PatternType.PREFIXED if r % 5 == 0 else PatternType.LITERAL
+        for u in range(per_resource):
+            yield from _pair(kind, STEM + str(r), pattern, user(u), "*", denied=is_denied(number, deny_percent))
+            number += 1
+    if not wildcards:
+        return
+    for h in range(10):
+        host = f"127.0.{h // 256}.{h % 256 + 2}"
+        denied = h * 2 < deny_percent // 5
+        yield from _pair(ResourceType.TOPIC, STEM, PatternType.PREFIXED, user(0), host, denied=denied)
+    for h in range(resources // 10):
+        host = f"10.{h // 65536}.{h // 256 % 256}.{h % 256}"
+        denied = is_denied(h, deny_percent)
+        yield from _pair(ResourceType.TOPIC, "*", PatternType.LITERAL, user(0), host, denied=denied)
+
+
+def _pair(kind: int, name: str, pattern: int, principal: str, host: str, *, denied: bool) -> Iterator[StandardAcl]:
+    acl = StandardAcl(
+        resource_type=kind,
+        resource_name=name,
+        pattern_type=pattern,
+        principal=principal,
+        host=host,
+        operation=AclOperation.READ,
+        permission_type=AclPermissionType.ALLOW,
+    )
+    yield acl
+    if denied:
+        yield evolve(acl, permission_type=AclPermissionType.DENY)
+
+
+def with_id(number: int, acl: StandardAcl) -> StandardAclWithId:
+    """A rule with an id that looks random and is not."""
+    value = (number + 1) * 0x9E3779B97F4A7C15F39CC0605CEDC835 % (1 << 128)
+    return StandardAclWithId(id=UUID(int=value), acl=acl)
+
+
+def record(rule: StandardAclWithId) -> AccessControlEntryRecord:
+    acl = rule.acl
+    return AccessControlEntryRecord(
+        id=rule.id or UUID(int=0),
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission_type,
+    )
+
+
+def columns(acls: Iterator[StandardAcl]) -> AclColumns:
+    """The rules as records in one buffer, and these as columns."""
+    values = [encode_record(record(with_id(number, acl))) for number, acl in enumerate(acls)]
+    ends = np.cumsum([len(value) for value in values])
+    starts = np.concatenate(([0], ends[:-1]))
+    return read_acls(b"".join(values), starts, ends)[0]
+
+
+def million(count: int = 1_000_000) -> Iterator[StandardAcl]:
+    """As in a big cluster: one rule on each resource, three of ten prefixed, a fifth as many principals."""
+    for r in range(count):
+        scrambled = r * 2_654_435_761 % 4_294_967_296
+        yield StandardAcl(
+            resource_type=ResourceType.GROUP if r % 7 == 0 else ResourceType.TOPIC,
+            resource_name=f"{('payments', 'orders', 'clicks', 'audit')[r % 4]}.{scrambled:010d}",
+            pattern_type=PatternType.PREFIXED if scrambled % 10 < 3 else PatternType.LITERAL,
+            principal=f"User:service-{scrambled % (count // 5 + 1)}",
+            host="*",
+            operation=AclOperation(3 + scrambled % 10),
+            permission_type=AclPermissionType.DENY if scrambled % 50 == 0 else AclPermissionType.ALLOW,
+        )
