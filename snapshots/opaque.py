@@ -7,7 +7,7 @@ remove a topic that it has never seen.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import ClassVar, NamedTuple, Self, TypeAlias
 from uuid import UUID
 
 from attrs import define, field, frozen
@@ -15,14 +15,13 @@ from immutables import Map, MapMutation
 
 from snapshots.subjects import (
     TOPIC_CONFIG,
-    WHOLE_LOG,
     Appended,
-    AppendedByName,
     Effect,
     Latest,
     Removed,
     Subject,
     config_group,
+    named_topic,
 )
 
 
@@ -65,7 +64,6 @@ class OpaqueImage:
     _chains: Map[Subject, Chain] = field(factory=Map, alias="chains")
     _latest: Map[Subject, _Latest] = field(factory=Map, alias="latest")
     _topic_names: Map[UUID, str] = field(factory=Map, alias="topic_names")
-    _topic_ids: Map[str, UUID] = field(factory=Map, alias="topic_ids")
 
     def __len__(self) -> int:
         return self.count
@@ -90,7 +88,6 @@ class OpaqueImage:
             chains=self._chains.mutate(),
             latest=self._latest.mutate(),
             topic_names=self._topic_names.mutate(),
-            topic_ids=self._topic_ids.mutate(),
         )
         for change in changes:
             editor.replay(change)
@@ -101,7 +98,6 @@ class OpaqueImage:
             chains=editor.chains.finish(),
             latest=editor.latest.finish(),
             topic_names=editor.topic_names.finish(),
-            topic_ids=editor.topic_ids.finish(),
         )
 
 
@@ -124,7 +120,6 @@ class _Editor:
     chains: MapMutation[Subject, Chain]
     latest: MapMutation[Subject, _Latest]
     topic_names: MapMutation[UUID, str]
-    topic_ids: MapMutation[str, UUID]
 
     def replay(self, change: OpaqueChange) -> None:
         kept = Kept(self.next_sequence, change.value)
@@ -133,10 +128,7 @@ class _Editor:
             case Appended(subject=subject, topic_name=name):
                 self._append(subject, kept)
                 if name is not None:
-                    self._name_topic(subject[1], name)
-            case AppendedByName(topic_name=name):
-                topic_id = self.topic_ids.get(name)
-                self._append(WHOLE_LOG if topic_id is None else ("topic", topic_id), kept)
+                    self.topic_names[subject[1]] = name
             case Latest(group=group, key=key, removes=removes):
                 self._replace(group, key, None if removes else kept)
             case Removed(subject=subject):
@@ -163,20 +155,18 @@ class _Editor:
             self.latest.pop(group, None)
 
     def _remove(self, subject: Subject) -> None:
+        self._drop(subject)
+        name = self.topic_names.pop(subject[1], None) if subject[0] == "topic" else None
+        if name is not None:
+            self._drop(named_topic(name))
+            configs = config_group(TOPIC_CONFIG, name)
+            for key in self.latest.get(configs, Map()):
+                self._replace(configs, key, None)
+
+    def _drop(self, subject: Subject) -> None:
         chain = self.chains.pop(subject, None)
         if chain is not None:
             self._weigh(-chain.length, -chain.size)
-        name = self.topic_names.pop(subject[1], None) if subject[0] == "topic" else None
-        if name is None:
-            return
-        if self.topic_ids.get(name) == subject[1]:
-            del self.topic_ids[name]
-        for key in self.latest.get(config_group(TOPIC_CONFIG, name), Map()):
-            self._replace(config_group(TOPIC_CONFIG, name), key, None)
-
-    def _name_topic(self, topic_id: Any, name: str) -> None:
-        self.topic_names[topic_id] = name
-        self.topic_ids[name] = topic_id
 
     def _weigh(self, count: int, size: int) -> None:
         self.count += count

@@ -19,7 +19,7 @@ from metalog.primitives import read_compact_string, read_unsigned_varint
 from metalog.records import OpaqueRecord, RecordType
 
 Subject: TypeAlias = tuple[str, Any]
-"""What records are grouped by: ("topic", its uuid), ("broker", its id), ("log", None) for all that has no subject."""
+"""What records are grouped by: ("topic", its uuid), ("broker", its id), ("log", None) for what has none, ..."""
 
 WHOLE_LOG: Subject = ("log", None)
 TOPIC_CONFIG = 2
@@ -34,13 +34,6 @@ class Appended:
 
     subject: Subject
     topic_name: str | None = None
-
-
-@frozen(kw_only=True)
-class AppendedByName:
-    """A record about the topic that has this name at its offset (ClearElrRecord)."""
-
-    topic_name: str
 
 
 @frozen(kw_only=True)
@@ -59,7 +52,7 @@ class Removed:
     subject: Subject
 
 
-Effect: TypeAlias = Appended | AppendedByName | Latest | Removed
+Effect: TypeAlias = Appended | Latest | Removed
 
 
 def effect_of(record: OpaqueRecord) -> Effect:
@@ -81,6 +74,11 @@ def config_group(resource_type: int, resource_name: str) -> Subject:
     return "config", (resource_type, resource_name)
 
 
+def named_topic(name: str) -> Subject:
+    """The subject of records that name a topic instead of giving its uuid (ClearElrRecord)."""
+    return "topic name", name
+
+
 def _topic(value: bytes, at: int) -> Effect:
     name, at = read_compact_string(value, at)
     return Appended(subject=("topic", _uuid(value, at)), topic_name=name)
@@ -96,7 +94,7 @@ def _remove_topic(value: bytes, at: int) -> Effect:
 
 def _clear_elr(value: bytes, at: int) -> Effect:
     name, _ = read_compact_string(value, at)
-    return AppendedByName(topic_name=name) if name else Appended(subject=WHOLE_LOG)
+    return Appended(subject=named_topic(name) if name else WHOLE_LOG)
 
 
 def _broker(value: bytes, at: int) -> Effect:
