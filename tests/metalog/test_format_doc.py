@@ -15,9 +15,6 @@ from tests.support.dump_log import DATA
 
 PAGE = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
 BLOCKS = re.findall(r"```(\w\S*)\n(.*?)```\n(?:```json\n(.*?)```\n)?", PAGE, re.DOTALL)
-    (kind, text, json_)
-    for kind, text, json_ in re.findall(r"```(\w\S*)\n(.*?)```\n(?:```json\n(.*?)```\n)?", PAGE, re.DOTALL)
-]
 LOG = DATA / "kafka-4.3.1-small" / "__cluster_metadata-0"
 
 
