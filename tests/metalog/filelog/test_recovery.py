@@ -1,0 +1,264 @@
+"""Truncation at every byte, damage below the mark, whole batches above it, interrupted creation and epochs."""
+
+import os
+import shutil
+
+import pytest
+
+from metalog.batches import build_batch
+from metalog.errors import DecodeError, LogError, ReplayError
+from metalog.filelog import open_log, open_reader, verify
+from metalog.filelog.epochs import read_epochs
+from metalog.filelog.mark import MARK_FILE, Mark, MarkFile
+from metalog.filelog.quorum_state import read_quorum_state
+from metalog.log import EpochStart
+from tests.support.log_files import batch_ends, read_batches, read_directory, segment_paths, small_log
+
+
+def set_mark(directory, offset):
+    marks = MarkFile.open(directory, writable=True)
+    epoch = marks.read().epoch
+    for _ in range(2):
+        marks.publish(Mark(epoch=epoch, offset=offset))
+    marks.close()
+
+
+def copy_of(directory, tmp_path, name="copy"):
+    shutil.rmtree(tmp_path / name, ignore_errors=True)
+    return shutil.copytree(directory, tmp_path / name)
+
+
+def test_truncation_at_every_byte_above_the_mark_recovers_to_the_last_whole_batch(tmp_path):
+    """The mark stands after the first batches: everything behind them may be cut."""
+    original = small_log(tmp_path / "log")
+    ends = batch_ends(original)
+    everything = read_directory(original)
+    size = segment_paths(original)[0].stat().st_size
+    for cut in range(ends[1][0], size + 1):
+        copy = copy_of(original, tmp_path)
+        set_mark(copy, ends[1][1])
+        os.truncate(segment_paths(copy)[0], cut)
+        position, end = max(one for one in ends if one[0] <= cut)
+        with open_log(copy) as log:
+            assert log.high_watermark() == log.end_offset() == end
+            assert read_batches(log) == [batch for batch in everything if batch[0] < end]
+            assert len(log.notes) == (cut > position)
+            log.append([b"after"], timestamp=0).result(60)
+        assert segment_paths(copy)[0].stat().st_size > position
+        assert list(verify(copy)) == []
+
+
+def test_truncation_at_every_byte_below_the_mark_is_damage(tmp_path):
+    original = small_log(tmp_path / "log")
+    size = segment_paths(original)[0].stat().st_size
+    for cut in range(size):
+        copy = copy_of(original, tmp_path)
+        os.truncate(segment_paths(copy)[0], cut)
+        with pytest.raises(DecodeError) as raised:
+            open_log(copy)
+        assert raised.value.path == str(segment_paths(copy)[0])
+        assert raised.value.offset is not None
+        assert segment_paths(copy)[0].stat().st_size == cut
+        assert list(verify(copy))
+
+
+def test_truncation_at_every_byte_without_a_mark_is_a_torn_tail(tmp_path):
+    original = small_log(tmp_path / "log", 2, mark=False)
+    ends = [(0, 0), *batch_ends(original)]
+    everything = read_directory(original)
+    size = segment_paths(original)[0].stat().st_size
+    for cut in range(size + 1):
+        copy = copy_of(original, tmp_path)
+        os.truncate(segment_paths(copy)[0], cut)
+        position, end = max(one for one in ends if one[0] <= cut)
+        with open_reader(copy) as reader:
+            assert read_batches(reader) == [batch for batch in everything if batch[0] < end]
+            assert ("not a whole batch" in reader.notes[-1]) == (cut > position)
+        assert bool(list(verify(copy))) == (cut > position)
+        with open_log(copy) as log:
+            assert len(log.notes) == (cut > position)
+            assert read_batches(log) == [batch for batch in everything if batch[0] < end]
+        assert list(verify(copy)) == []
+
+
+def test_a_torn_tail_is_cut_from_the_file_and_said(tmp_path):
+    directory = small_log(tmp_path / "log")
+    path = segment_paths(directory)[0]
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes() + b"torn")
+    assert list(verify(directory)) == []
+    with open_log(directory) as log:
+        cut = "a torn tail of 4 bytes was cut (the file ends inside a batch)"
+        assert log.notes == (f"{path}: byte {size}, offset {log.end_offset()}: {cut}",)
+    assert path.stat().st_size == size
+
+
+@pytest.mark.parametrize("torn", [b"\0" * 5000, b"\xff" * 5000])
+def test_a_tail_of_zeros_or_garbage_is_cut(tmp_path, torn):
+    directory = small_log(tmp_path / "log")
+    path = segment_paths(directory)[0]
+    whole = path.read_bytes()
+    path.write_bytes(whole + torn)
+    open_log(directory).close()
+    assert path.read_bytes() == whole
+
+
+def test_whole_batches_above_the_mark_are_kept_and_published(tmp_path):
+    directory = small_log(tmp_path / "log")
+    everything, ends = read_directory(directory), batch_ends(directory)
+    set_mark(directory, ends[1][1])
+    assert len(read_directory(directory)) < len(everything)
+    with open_log(directory) as log:
+        assert log.high_watermark() == ends[-1][1]
+    assert read_directory(directory) == everything
+
+
+def test_a_batch_above_the_mark_that_does_not_continue_is_an_error(tmp_path):
+    directory = small_log(tmp_path / "log")
+    path = segment_paths(directory)[0]
+    before = path.read_bytes()
+    path.write_bytes(before + build_batch([b"x"], base_offset=999, leader_epoch=1, timestamp=0))
+    with pytest.raises(ReplayError, match="999"):
+        open_log(directory)
+
+
+def test_damage_before_a_whole_batch_is_no_torn_tail_without_a_mark(tmp_path):
+    directory = small_log(tmp_path / "log", mark=False)
+    path, ends = segment_paths(directory)[0], batch_ends(directory)
+    data = bytearray(path.read_bytes())
+    data[ends[1][0] + 70] ^= 1
+    path.write_bytes(data)
+    for opened in (open_reader, open_log):
+        with pytest.raises(DecodeError, match="CRC") as raised:
+            opened(directory)
+        assert (raised.value.position, raised.value.offset) == ends[1]
+
+
+def test_a_segment_that_ends_early_is_no_torn_tail(tmp_path):
+    directory = small_log(tmp_path / "log", 30, segment_bytes=400)
+    first, last = segment_paths(directory)[0], segment_paths(directory)[-1]
+    os.truncate(first, first.stat().st_size - 1)
+    findings = list(verify(directory))
+    assert findings[0].path == first
+    with open_reader(directory) as reader, pytest.raises(DecodeError, match=first.name):
+        read_batches(reader)
+    set_mark(directory, 2)
+    with pytest.raises(DecodeError, match=first.name):
+        open_log(directory)
+    assert last.exists()
+
+
+def test_a_missing_segment_is_found(tmp_path):
+    directory = small_log(tmp_path / "log", 30, segment_bytes=400)
+    missing = segment_paths(directory)[1]
+    missing.unlink()
+    assert any("the segment before ends" in finding.what for finding in verify(directory))
+    with open_reader(directory) as reader, pytest.raises(DecodeError, match="no other segment"):
+        read_batches(reader)
+
+
+def test_a_lost_last_segment_is_found(tmp_path):
+    directory = small_log(tmp_path / "log", 30, segment_bytes=400)
+    segment_paths(directory)[-1].unlink()
+    assert any("below its high-water mark" in finding.what for finding in verify(directory))
+    with pytest.raises(DecodeError, match="below its high-water mark"):
+        open_log(directory)
+
+
+def test_an_existing_log_goes_on_in_its_epoch(tmp_path):
+    directory = small_log(tmp_path / "log")
+    before = read_directory(directory)
+    with open_log(directory) as log:
+        assert log.leader_epoch == 1
+        appended = log.append([b"more"], timestamp=0).result(60)
+    assert read_directory(directory) == [*before, (appended.base_offset, [b"more"])]
+    assert read_epochs(directory) == (EpochStart(epoch=1, start_offset=0),)
+
+
+def test_a_new_epoch_is_written_everywhere(tmp_path):
+    directory = small_log(tmp_path / "log")
+    with open_log(directory) as log:
+        end = log.end_offset()
+    with open_log(directory, new_epoch=True) as log:
+        assert log.leader_epoch == 2
+        assert log.append([b"more"], timestamp=0).result(60).leader_epoch == 2
+    assert read_epochs(directory) == (EpochStart(epoch=1, start_offset=0), EpochStart(epoch=2, start_offset=end))
+    assert read_quorum_state(directory).leader_epoch == 2
+    assert list(verify(directory)) == []
+
+
+def test_a_new_epoch_that_was_interrupted_is_begun_again(tmp_path):
+    """A crash may leave the mark file, or leader-epoch-checkpoint too, ahead of the log."""
+    directory = small_log(tmp_path / "log")
+    with open_log(directory) as log:
+        end = log.end_offset()
+    (directory / "leader-epoch-checkpoint").write_text(f"0\n2\n1 0\n2 {end}\n")
+    marks = MarkFile.open(directory, writable=True)
+    marks.publish(Mark(epoch=2, offset=end))
+    marks.close()
+    with open_log(directory) as log:
+        assert log.leader_epoch == 3
+    assert read_epochs(directory)[-1] == EpochStart(epoch=3, start_offset=end)
+    assert list(verify(directory)) == []
+
+
+@pytest.mark.parametrize("left", range(5))
+def test_an_interrupted_creation_is_done_again(tmp_path, left):
+    names = ["aclog.lock", MARK_FILE, "partition.metadata", "leader-epoch-checkpoint", "00000000000000000000.log"]
+    whole = small_log(tmp_path / "whole", 0)
+    partial = tmp_path / "partial"
+    partial.mkdir()
+    for name in names[:left]:
+        shutil.copy(whole / name, partial)
+    if left > 1:
+        (partial / MARK_FILE).unlink()
+        from metalog.filelog.mark import create_mark_file
+
+        create_mark_file(partial, Mark(epoch=0, offset=0)).close()
+    if left > 3:
+        (partial / "leader-epoch-checkpoint").write_text("0\n0\n")
+    (partial / "quorum-state.tmp").write_text("{")
+    with open_log(partial, create=True) as log:
+        assert (log.leader_epoch, log.end_offset()) == (1, 1)
+    assert list(verify(partial)) == []
+
+
+def test_creation_over_a_log_whose_segments_are_gone_is_refused(tmp_path):
+    directory = small_log(tmp_path / "log")
+    segment_paths(directory)[0].unlink()
+    with pytest.raises(LogError, match="segments are gone"):
+        open_log(directory, create=True)
+
+
+def test_creation_among_other_files_is_refused(tmp_path):
+    (tmp_path / "holiday.jpg").touch()
+    with pytest.raises(LogError, match=r"holiday\.jpg"):
+        open_log(tmp_path, create=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["holiday.jpg"]
+
+
+def test_a_log_without_its_epochs_cannot_be_written(tmp_path):
+    directory = small_log(tmp_path / "log")
+    (directory / "leader-epoch-checkpoint").unlink()
+    with pytest.raises(LogError, match="leader-epoch-checkpoint"):
+        open_log(directory)
+    assert read_directory(directory)
+
+
+def test_files_are_private(tmp_path):
+    directory = small_log(tmp_path / "log", 30, segment_bytes=400)
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in directory.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("opened", [open_log, open_reader])
+def test_what_is_not_a_log_is_refused(tmp_path, opened):
+    with pytest.raises(LogError, match="no such directory"):
+        opened(tmp_path / "nowhere")
+    (tmp_path / "file").touch()
+    with pytest.raises(LogError, match="not a directory"):
+        opened(tmp_path / "file")
+    (tmp_path / "empty" / "__cluster_metadata-0").mkdir(parents=True)
+    with pytest.raises(LogError, match=r"not a metadata log.*__cluster_metadata-0 meant"):
+        opened(tmp_path / "empty")
+    assert [path.name for path in (tmp_path / "empty").iterdir()] == ["__cluster_metadata-0"]
