@@ -82,6 +82,11 @@ class Arguments:
         words = self.all(name)
         return words[0] if words else None
 
+    def text(self, name: str) -> str:
+        """The text of the only word of an argument or option; empty if it was not given."""
+        word = self.one(name)
+        return word.text if word else ""
+
 
 def parse_arguments(signature: Signature, words: Sequence[Word]) -> Arguments:
     """Give each word to an argument. A lone `--` ends the options.

@@ -24,6 +24,11 @@ def encode_name(name: str) -> str:
     return "".join(map(_encode_character, name))
 
 
+def printable(text: str) -> str:
+    """A text fit for one line of a terminal: what does not print is percent-encoded, all else stands as it is."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else _encode_character(c) for c in text)
+
+
 def decode_name(shown: str) -> str | None:
     """The name that a path's component stands for; any character may be encoded. None if no name looks so."""
     if shown == EMPTY_NAME:

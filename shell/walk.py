@@ -33,11 +33,11 @@ def places(root: Directory, working_directory: tuple[str, ...], target: str) -> 
     `target` is a path, each component a glob; one that does not begin with `/` starts at the working directory.
     `.` and `..` are taken out before anything is looked up, as Kafka's shell does.
     """
-    components = _without_dots(working_directory, target)
-    return _descend(Place(names=(), node=root), components)
+    return _descend(Place(names=(), node=root), path_globs(working_directory, target))
 
 
-def _without_dots(working_directory: tuple[str, ...], target: str) -> list[Glob]:
+def path_globs(working_directory: tuple[str, ...], target: str) -> list[Glob]:
+    """The components of the absolute path that a target names, without dots; every `..` takes one away."""
     found = [] if target.startswith("/") else [Glob(plain=encode_name(name)) for name in working_directory]
     for component in target.split("/"):
         if component == "..":

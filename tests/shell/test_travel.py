@@ -1,0 +1,334 @@
+"""`at`, `diff` and `watch`, against the operations that are known to have made the fixture and a naive replay."""
+
+import json
+from itertools import islice
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from authorizer.acl import StandardAcl
+from metalog.batches import iter_batches, read_records
+from metalog.codec import decode_record
+from metalog.errors import ConfigError
+from metalog.records import (
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    DelegationTokenRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from metalog.uuids import uuid_text
+from shell.differences import differences
+from shell.engine import run_command
+from shell.moments import moment_text, parse_moment
+from shell.prompt import prompt_text
+from shell.rule_text import content_name
+from shell.state import ShellState
+from tests.support.shell_sources import SMALL, FollowedLog, MemoryReader, batches_of, fixture_image, session, shown
+
+
+def run(state, line):
+    return shown(run_command(line, state))
+
+
+@pytest.fixture
+def state():
+    return ShellState(source=FollowedLog(MemoryReader(list(batches_of(SMALL)), name="small")))
+
+
+def naive_rules(end_offset):
+    """The rules after the records below an offset, replayed one by one into a dict."""
+    rules = {}
+    for batch in batches_of(SMALL):
+        ((_, header),) = iter_batches(batch)
+        if header.is_control or header.base_offset >= end_offset:
+            continue
+        for each in read_records(batch, 0, header):
+            match decode_record(each.value):
+                case AccessControlEntryRecord() as added:
+                    acl = StandardAcl(
+                        **{name: getattr(added, name) for name in StandardAcl.__slots__ if name[0] != "_"}
+                    )
+                    rules[uuid_text(added.id)] = acl
+                case RemoveAccessControlEntryRecord() as removed:
+                    del rules[uuid_text(removed.id)]
+    return rules
+
+
+ENDS = [next(iter_batches(batch))[1].end_offset for batch in batches_of(SMALL)]
+
+
+@given(st.sampled_from(ENDS))
+@settings(max_examples=15)
+def test_at_an_offset_the_rules_are_those_of_then(end):
+    state = ShellState(source=FollowedLog(MemoryReader(list(batches_of(SMALL)))))
+    list(run_command(f"at {end}", state))
+    assert run(state, "ls /acl/id").split() == sorted(naive_rules(end))
+
+
+def test_there_and_back(state):
+    newest = run(state, "ls /acl/id")
+    assert run(state, "at").startswith("at latest: offset 230, epoch 2, time 2026-11-21T02:25:")
+    assert run(state, "at 69").startswith("at 69: offset 68, epoch 1, time 2026-11-21T02:24:03.326Z[UTC]; 31 rules, ")
+    assert prompt_text(state) == "/@69> "
+    assert run(state, "ls /acl/id").split() == sorted(naive_rules(69))
+    assert run(state, "cat /local/offset /local/behind") == "69\n162\n"
+    assert run(state, "at latest").startswith("at latest: offset 230")
+    assert run(state, "ls /acl/id") == newest
+    assert prompt_text(state) == "/> "
+
+
+def test_a_moment_that_is_none_leaves_the_session_where_it_is(state):
+    list(run_command("at 69", state))
+    for moment in ("yesterday", "-1", "1e3", "2026-13-01", ""):
+        (line,) = run_command(f"at '{moment}'", state)
+        assert line.failed
+        assert "expected an end offset, a time such as 2026-11-20T10:00:00Z, or latest" in line.text
+    assert state.moment == 69
+
+
+def test_one_state_has_no_past():
+    state = session(fixture_image(SMALL, 100))
+    (line,) = run_command("at 5", state)
+    assert (line.failed, line.text) == (
+        True,
+        "fixture: as of 5: one state only",
+    )
+    (line,) = run_command("watch", state)
+    assert (line.failed, line.text) == (True, "watch: fixture is one state: only a log can be followed")
+    with pytest.raises(ConfigError):
+        state.go_to(7)
+    assert state.moment is None
+
+
+def test_moments():
+    assert parse_moment("latest") is None
+    assert parse_moment("007") == 7
+    assert parse_moment("2026-11-20T10:00:00Z") == parse_moment("2026-11-20T11:00:00+01:00")
+    assert parse_moment("2026-11-20 10:00") == parse_moment("2026-11-20T10:00:00Z")
+    for text in ("latest", "12", "2026-11-20T10:00:00Z", "2026-11-20T10:00:00.250000Z"):
+        assert moment_text(parse_moment(text)) == text
+
+
+def test_a_moment_given_at_the_start_is_where_the_session_begins():
+    state = ShellState(source=FollowedLog(MemoryReader(list(batches_of(SMALL)))), moment=69)
+    assert run(state, "cat /local/offset") == "69\n"
+
+
+@given(st.sampled_from(ENDS), st.sampled_from(ENDS))
+@settings(max_examples=15)
+def test_diff_of_two_moments(start, end):
+    state = ShellState(source=FollowedLog(MemoryReader(list(batches_of(SMALL)))))
+    before, after = naive_rules(start), naive_rules(end)
+    *lines, summary = [line.text for line in run_command(f"diff {start} {end}", state)]
+    lines = [line for line in lines if "/acl/id/" in line]
+    ids = {sign: {line.split()[1].removeprefix("/acl/id/") for line in lines if line[0] == sign} for sign in "+-~"}
+    new_ids = {acl: rule_id for rule_id, acl in after.items()}
+    renewed = {new_ids[acl] for rule_id, acl in before.items() if rule_id not in after and acl in new_ids}
+    assert ids["~"] == renewed
+    assert ids["+"] == set(after) - set(before) - renewed
+    assert ids["-"] == {rule_id for rule_id, acl in before.items() if rule_id not in after and acl not in new_ids}
+    for line in lines:
+        rule_id = line.split()[1].removeprefix("/acl/id/")
+        acl = (before | after)[rule_id]
+        if content_name(acl).isprintable():
+            assert content_name(acl) in line
+    assert summary.endswith(" changed")
+
+
+def test_diff_ends_where_the_session_is(state):
+    list(run_command("at 69", state))
+    assert run(state, "diff 69") == "0 added, 0 removed, 0 changed\n"
+    assert run(state, "diff latest latest") == "0 added, 0 removed, 0 changed\n"
+    assert run(state, "diff 69 latest") == run(state, "diff 69 231")
+
+
+def rule(number, **changes):
+    fields = {
+        "resource_type": 2,
+        "resource_name": "orders",
+        "pattern_type": 3,
+        "principal": f"User:u{number}",
+        "host": "*",
+        "operation": 3,
+        "permission_type": 3,
+    }
+    return AccessControlEntryRecord(id=UUID(int=number), **(fields | changes))
+
+
+def gone(number):
+    return RemoveAccessControlEntryRecord(id=UUID(int=number))
+
+
+def rule_id(number):
+    return uuid_text(UUID(int=number))
+
+
+CREDENTIAL = UserScramCredentialRecord(
+    name="u", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096
+)
+TOKEN = DelegationTokenRecord(
+    owner="User:o",
+    requester="User:o",
+    renewers=(),
+    issue_timestamp=1,
+    max_timestamp=2,
+    expiration_timestamp=2,
+    token_id="tok",
+)
+
+
+def test_every_kind_of_change():
+    reader = MemoryReader()
+    state = ShellState(source=FollowedLog(reader))
+    reader.append(rule(5), rule(6), rule(7), CREDENTIAL, TOKEN, FeatureLevelRecord(name="f", feature_level=1))
+    reader.append(gone(5), rule(15, principal="User:u5"), gone(6), rule(6, permission_type=2), gone(7), rule(8))
+    reader.append(
+        RemoveUserScramCredentialRecord(name="u", mechanism=1),
+        RemoveDelegationTokenRecord(token_id="tok"),
+        FeatureLevelRecord(name="f", feature_level=2),
+    )
+    of_u6 = " READ User:u6 from * on TOPIC:LITERAL:orders"
+    assert run(state, "diff 6 15").splitlines() == [
+        f"~ /acl/id/{rule_id(6)} DENY{of_u6} (was ALLOW{of_u6})",
+        f"- /acl/id/{rule_id(7)} ALLOW READ User:u7 from * on TOPIC:LITERAL:orders",
+        f"+ /acl/id/{rule_id(8)} ALLOW READ User:u8 from * on TOPIC:LITERAL:orders",
+        f"~ /acl/id/{rule_id(15)} ALLOW READ User:u5 from * on TOPIC:LITERAL:orders (its id was {rule_id(5)})",
+        "- /scram/u/SCRAM-SHA-256",
+        "- /delegationToken/tok of User:o",
+        "~ /features/f 1 to 2",
+        "1 added, 3 removed, 3 changed",
+    ]
+    assert "+ /scram/u/SCRAM-SHA-256" in run(state, "diff 15 6")
+
+
+def test_a_hostile_rule_is_one_line_of_a_diff():
+    reader = MemoryReader()
+    reader.append(rule(5, resource_name="a\n+ /acl/id/x ALLOW", principal="User:\x1b[2J"))
+    lines = list(run_command("diff 0", ShellState(source=FollowedLog(reader))))
+    assert len(lines) == 2
+    assert lines[0].text.isprintable()
+
+
+def test_the_latest_state_follows_the_log():
+    reader = MemoryReader()
+    reader.append(rule(5))
+    state = ShellState(source=FollowedLog(reader))
+    assert run(state, "ls /acl/id") == f"{rule_id(5)}\n"
+    list(run_command("cd /acl/id", state))
+    reader.append(rule(6))
+    assert run(state, "ls") == f"{rule_id(5)}\n{rule_id(6)}\n"
+    list(run_command("at 1", state))
+    assert run(state, "ls") == f"{rule_id(5)}\n"
+    reader.append(gone(5))
+    list(run_command("at latest", state))
+    assert run(state, "ls") == f"{rule_id(6)}\n"
+
+
+def test_watch_tells_each_change_as_it_is_committed():
+    reader = MemoryReader(name="live")
+    reader.append(rule(5))
+    lines = run_command("watch", ShellState(source=FollowedLog(reader)))
+    assert next(lines).text == "watching . from offset 1 on; Ctrl-C ends it"
+    reader.append(rule(6), gone(5))
+    reader.append(CREDENTIAL, timestamp=1_800_000_000_250)
+    when = "2027-01-15T08:00:00"
+    assert [line.text for line in islice(lines, 3)] == [
+        f"offset 1..2 {when}Z[UTC] - /acl/id/{rule_id(5)} ALLOW READ User:u5 from * on TOPIC:LITERAL:orders",
+        f"offset 1..2 {when}Z[UTC] + /acl/id/{rule_id(6)} ALLOW READ User:u6 from * on TOPIC:LITERAL:orders",
+        f"offset 3..3 {when}.25Z[UTC] + /scram/u/SCRAM-SHA-256",
+    ]
+
+
+def test_watch_shows_a_transaction_when_it_ends_and_nothing_of_an_aborted_one():
+    reader = MemoryReader()
+    lines = run_command("watch", ShellState(source=FollowedLog(reader)))
+    next(lines)
+    reader.append(BeginTransactionRecord(name="t"), rule(5))
+    reader.append(rule(6))
+    reader.append(EndTransactionRecord())
+    reader.append(BeginTransactionRecord(name="t"), rule(7))
+    reader.append(AbortTransactionRecord(reason="r"))
+    reader.append(rule(8))
+    assert [line.text.split()[:4:3] for line in islice(lines, 3)] == [
+        ["offset", "+"],
+        ["offset", "+"],
+        ["offset", "+"],
+    ]
+    reader.append(rule(9))
+    assert rule_id(9) in next(lines).text
+
+
+@pytest.mark.parametrize(
+    ("path", "seen"),
+    [
+        ("/acl/principal/User:u6", "6"),
+        ("/acl/id", "5678"),
+        ("/image/acls/byId/{0}", "5"),
+        ("/acl/resource/TOPIC/LITERAL/or*", "567"),
+        ("/acl/resource/*/*/pay", "8"),
+        ("/acl/resource/GROUP", ""),
+        ("/scram", "s"),
+        ("/image/scram/SCRAM-SHA-256", "s"),
+        ("/features", "f"),
+        ("/delegationToken/tok", "t"),
+        ("/acl/id/{0}/deeper", ""),
+    ],
+)
+def test_watch_of_a_path_shows_what_is_under_it(path, seen):
+    texts = {"s": "+ /scram/u/", "f": "+ /features/f", "t": "+ /delegationToken/tok"}
+    reader = MemoryReader()
+    lines = run_command(f"watch {path.format(rule_id(5))}", ShellState(source=FollowedLog(reader)))
+    next(lines)
+    reader.append(*map(rule, (5, 6, 7)), rule(8, resource_name="pay"))
+    reader.append(CREDENTIAL, TOKEN, FeatureLevelRecord(name="f", feature_level=1))
+    everything = run_command("watch", ShellState(source=FollowedLog(reader), moment=0))
+    all_lines = [line.text for line in islice(everything, 1, 8)]
+    expected = [line for line in all_lines if any(texts.get(key, f"/{rule_id(int(key, 36))}") in line for key in seen)]
+    assert len(expected) == len(seen)
+    assert [line.text for line in islice(lines, len(seen))] == expected
+
+
+def test_watch_in_the_past_begins_there():
+    reader = MemoryReader(list(batches_of(SMALL)))
+    lines = run_command("watch /acl", ShellState(source=FollowedLog(reader), moment=69))
+    assert next(lines).text == "watching /acl from offset 69 on; Ctrl-C ends it"
+    found = {}
+    state = ShellState(source=FollowedLog(reader))
+    for line in islice(lines, 5):
+        found[line.text.split()[3].removeprefix("/acl/id/")] = line.text.split()[2]
+    now = naive_rules(231)
+    assert {sign for key, sign in found.items() if key in now} <= {"+", "~"}
+    assert run(state, f"diff 0 {69}").count("+ /acl/id/") == len(naive_rules(69))
+
+
+def test_operations_of_the_fixture_show_in_a_diff_from_nothing():
+    """Every ACL that the recorded requests created, and that stands at the end, is an added rule."""
+    created = set()
+    for line in (SMALL / "expected" / "operations.jsonl").read_text("utf-8").splitlines():
+        command = json.loads(line).get("cmd", {})
+        if command.get("op") == "createAcls":
+            created |= {tuple(acl) for acl in command["acls"]}
+    state = ShellState(source=FollowedLog(MemoryReader(list(batches_of(SMALL)))))
+    text = run(state, "diff 0")
+    standing = {content_name(acl) for acl in naive_rules(231).values()}
+    checked = 0
+    for kind, name, pattern, principal, host, operation, permission in created:
+        rule_text = f"{permission} {operation} {principal} from {host} on {kind}:{pattern}:{name}"
+        if rule_text in standing and rule_text.isprintable():
+            assert f" {rule_text}\n" in text
+            checked += 1
+    assert checked > 30
+
+
+def test_differences_of_an_image_with_itself():
+    image = fixture_image(SMALL, 231)
+    assert list(differences(image, image)) == []
+    assert list(differences(image, fixture_image(SMALL, 230))) == []
