@@ -10,7 +10,7 @@ from aclog.progress import progress
 from aclog.sources import AclsSource, CheckpointSource, LogSource
 from metalog.errors import ConfigError
 from shell.moments import parse_moment
-from shell.source import StateSource
+from shell.source import Moment, StateSource
 from snapshots.image import Image
 
 
@@ -21,6 +21,11 @@ class ChosenSource:
     source: StateSource
     as_of: str | None
 
+    @property
+    def moment(self) -> Moment | None:
+        """The moment; None for the newest. Raises ConfigError: it is none."""
+        return None if self.as_of is None else parse_moment(self.as_of)
+
     def image(self) -> Image:
         """The state, with a progress bar while it is replayed.
 
@@ -28,7 +33,7 @@ class ChosenSource:
             MetadataError, OSError: the source is damaged or does not reach to the moment.
 
         """
-        moment = None if self.as_of is None else parse_moment(self.as_of)
+        moment = self.moment
         with progress(f"reading {self.source.name}") as advance:
             if isinstance(self.source, LogSource):
                 self.source.progress = advance

@@ -91,13 +91,15 @@ def _named_types(schema: _Node) -> Iterator[tuple[str, _Node]]:
 def _leaf(kind: str, value: object, where: str) -> object:
     if kind in _BITS:
         return _integer(_BITS[kind], value, where)
-    if not isinstance(value, str):
-        raise ConfigError(f"{where} must be a string")
+    wanted = bool if kind == "boolean" else str
+    if not isinstance(value, wanted):
+        raise ConfigError(f"{where} must be a {kind}")
     if kind == "string":
-        check_unicode(where, value)
+        check_unicode(where, str(value))
+    if kind != "bytes":
         return value
     try:
-        return b64decode(value, validate=True)
+        return b64decode(str(value), validate=True)
     except ValueError as error:
         raise ConfigError(f"{where} is not base64: {error}") from error
 

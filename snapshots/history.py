@@ -37,11 +37,13 @@ class ChangeKind(Enum):
 class Change:
     """One committed change: where and when (ms since 1970) its record stands, and the rule, also of one removed.
 
+    `end_offset` is that of the first state that has it: changes with the same one became visible together.
     `first_seen`: the log does not reach back to where the rule was added. It stood in the checkpoint from which this
     history starts, whose last offset and time stand here.
     """
 
     offset: int
+    end_offset: int
     timestamp: int
     kind: ChangeKind
     rule: StandardAclWithId
@@ -104,6 +106,7 @@ class _History:
                 self._rules[rule.id] = rule.acl
                 yield Change(
                     offset=image.end_offset - 1,
+                    end_offset=image.end_offset,
                     timestamp=image.timestamp,
                     kind=ChangeKind.ADDED,
                     rule=rule,
@@ -147,7 +150,8 @@ class _History:
             case _:
                 return None
         rule = StandardAclWithId(id=record.id, acl=acl)
-        return Change(offset=offset, timestamp=timestamp, kind=kind, rule=rule)
+        end_offset = self.read_to.end_offset
+        return Change(offset=offset, end_offset=end_offset, timestamp=timestamp, kind=kind, rule=rule)
 
 
 def _acl(record: AccessControlEntryRecord) -> StandardAcl:

@@ -36,11 +36,12 @@ def export(
       aclog export --log DIR --format avro --out state.avro
       aclog export --log DIR --format jsonl --history | jq 'select(.change == "REMOVED")'
     """
+    from aclog.changes import export_history
     from aclog.chosen_source import choose_source
     from aclog.exporting import export_image
 
     source = choose_source(log, snapshot, acls, as_of)
     if history:
-        export_history(source, format_, out)
+        export_history(source.source, source.moment, format_, out)
     else:
         export_image(source.image(), format_, out, show_secrets=show_secrets)

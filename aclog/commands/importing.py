@@ -32,6 +32,7 @@ def import_(
       aclog import state.avro --log new-log
       aclog acls list --snapshot FILE --format jsonl | aclog import - --log new-log
     """
-    from aclog.loading import import_history, import_state
+    from aclog.changes import import_history
+    from aclog.loading import import_state
 
     (import_history if history else import_state)(file, log, force=force)

@@ -95,7 +95,7 @@ def test_records_survive_json(record):
 
 @given(acls, longs)
 def test_changes_survive_avro_and_json(record, number):
-    row = {"offset": number, "batchOffset": 0, "timestamp": 0, "change": "ADDED", "acl": acl_row(record)}
+    row = {"offset": number, "endOffset": 1, "timestamp": 0, "change": "ADDED", "firstSeen": True, "acl": acl_row(record)}
     file = io.BytesIO()
     write_rows(file, HISTORY, [row])
     file.seek(0)
@@ -209,7 +209,7 @@ class TestEvolution:
             )
         )  # fmt: skip
         if name == HISTORY:
-            return [{"offset": 1, "batchOffset": 0, "timestamp": 5, "change": "REMOVED", "acl": acl}]
+            return [{"offset": 1, "endOffset": 1, "timestamp": 5, "change": "REMOVED", "firstSeen": False, "acl": acl}]
         return [{"acl": acl}]
 
     @staticmethod
