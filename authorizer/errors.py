@@ -1,5 +1,7 @@
 """The errors of deciding: not ready, not allowed, and requests that cannot be decided."""
 
+from typing import ClassVar
+
 from metalog.errors import MetadataError
 
 
@@ -26,6 +28,29 @@ class AuthorizationError(MetadataError):
             _restored,
             (self.principal, self.operation, self.host, self.resource),
         )
+
+
+class AclRequestError(MetadataError):
+    """A request about ACLs that Kafka refuses, with the error code that its answer carries.
+
+    `code` and `name` are those of org.apache.kafka.common.protocol.Errors; `message` is the text in the answer, None
+    where Kafka sends none.
+    """
+
+    NAMES: ClassVar[dict[int, str]] = {
+        -1: "UNKNOWN_SERVER_ERROR",
+        31: "CLUSTER_AUTHORIZATION_FAILED",
+        42: "INVALID_REQUEST",
+        44: "POLICY_VIOLATION",
+    }
+
+    def __init__(self, code: int, message: str | None = None) -> None:
+        """`code` is one of NAMES."""
+        self.code, self.name, self.message = code, self.NAMES[code], message
+        super().__init__(code, message)
+
+    def __str__(self) -> str:
+        return self.name if self.message is None else self.message
 
 
 def _restored(principal: str, operation: str, host: str, resource: str) -> AuthorizationError:

@@ -1,9 +1,11 @@
 """Addresses of clients in the one text form that rules are compared with (InetAddress.getHostAddress)."""
 
+import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from metalog.errors import ConfigError
 
+_SCOPE = re.compile(r"[0-9A-Za-z._@-]{1,32}")
 _SHOWN = 80
 """No error repeats more of a bad text than this."""
 
@@ -22,11 +24,17 @@ def host_address(text: str) -> str:
     try:
         address = IPv6Address(text[1:-1]) if bracketed else ip_address(text)
     except ValueError as e:
-        raise ConfigError(f"{text[:_SHOWN]!r} is not an IPv4 or IPv6 address, such as 10.0.0.1 or 2001:db8::1") from e
+        raise _no_address(text) from e
     if isinstance(address, IPv4Address):
         return str(address)
-    mapped = address.ipv4_mapped
+    mapped, scope = address.ipv4_mapped, address.scope_id
+    if scope is not None and not _SCOPE.fullmatch(scope):
+        raise _no_address(text)
     return _long_form(address) if mapped is None else str(mapped)
+
+
+def _no_address(text: str) -> ConfigError:
+    return ConfigError(f"{text[:_SHOWN]!r} is not an IPv4 or IPv6 address, such as 10.0.0.1 or 2001:db8::1")
 
 
 def _long_form(address: IPv6Address) -> str:
@@ -35,4 +43,4 @@ def _long_form(address: IPv6Address) -> str:
     scope = address.scope_id
     if scope is None:
         return groups
-    return f"{groups}%{int(scope) if scope.isascii() and scope.isdigit() and len(scope) < 10 else scope}"
+    return f"{groups}%{int(scope) if scope.isdigit() and len(scope) < 10 else scope}"

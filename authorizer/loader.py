@@ -1,0 +1,45 @@
+"""The authorizer that a server's `authorizer.class.name` names."""
+
+from importlib import import_module
+
+from authorizer.interface import Authorizer
+from authorizer.standard import StandardAuthorizer
+from metalog.errors import ConfigError
+
+AUTHORIZER_CLASS_NAME_CONFIG = "authorizer.class.name"
+
+KAFKAS_STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+def load_authorizer_class(name: str) -> type[Authorizer]:
+    """The class of that name: Kafka's StandardAuthorizer is ours, others are `package.module.Class` in Python.
+
+    `package.module:Class` is the same. The caller makes an instance and calls its `configure`.
+
+    Raises:
+        ConfigError: no such module or class, importing it failed, or it is no Authorizer.
+
+    """
+    name = name.strip()
+    if name == KAFKAS_STANDARD_AUTHORIZER:
+        return StandardAuthorizer
+    module_name, _, class_name = name.replace(":", ".", 1).rpartition(".")
+    if not module_name or not class_name:
+        raise _cannot(name, "expected package.module.Class, or Kafka's StandardAuthorizer")
+    try:
+        found = getattr(import_module(module_name), class_name, None)
+    except Exception as e:
+        # A plugin's module may fail in any way while it is imported.
+        raise _cannot(name, f"importing {module_name} failed: {type(e).__name__}: {_one_line(e)}") from e
+    if not (isinstance(found, type) and issubclass(found, Authorizer)):
+        what = f"{module_name} has no {class_name}" if found is None else "it is no subclass of Authorizer"
+        raise _cannot(name, what)
+    return found
+
+
+def _cannot(name: str, why: str) -> ConfigError:
+    return ConfigError(f"{AUTHORIZER_CLASS_NAME_CONFIG} {name!r}: {why}")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

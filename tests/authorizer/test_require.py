@@ -1,0 +1,47 @@
+"""Errors instead of answers."""
+
+import pytest
+
+from authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from authorizer.errors import AclRequestError, AuthorizationError, AuthorizerNotReadyError
+from authorizer.interface import Action, RequestContext
+from authorizer.require import require, require_on_cluster
+from authorizer.standard import StandardAuthorizer
+
+ADMIN = RequestContext(principal="User:admin", host="10.0.0.1")
+BOB = RequestContext(principal="User:bob", host="10.0.0.1")
+READ = Action(
+    operation=AclOperation.READ, resource_pattern=ResourcePattern(resource_type=ResourceType.TOPIC, name="orders")
+)
+
+
+@pytest.fixture
+def authorizer():
+    made = StandardAuthorizer()
+    made.configure({"super.users": "User:admin"})
+    made.complete_initial_load()
+    return made
+
+
+def test_allowed(authorizer):
+    assert require(authorizer, ADMIN, READ) is None
+    assert require_on_cluster(authorizer, ADMIN, AclOperation.ALTER, "r") is None
+
+
+def test_denied(authorizer):
+    with pytest.raises(AuthorizationError) as e:
+        require(authorizer, BOB, READ)
+    denied = e.value
+    assert (denied.principal, denied.operation, denied.host) == ("User:bob", "READ", "10.0.0.1")
+    assert denied.resource == "TOPIC:LITERAL:orders"
+
+
+def test_denied_on_the_cluster(authorizer):
+    with pytest.raises(AclRequestError, match=r"^Request r needs DESCRIBE permission\.$") as e:
+        require_on_cluster(authorizer, BOB, AclOperation.DESCRIBE, "r")
+    assert (e.value.code, e.value.name) == (31, "CLUSTER_AUTHORIZATION_FAILED")
+
+
+def test_not_ready():
+    with pytest.raises(AuthorizerNotReadyError):
+        require(StandardAuthorizer(), BOB, READ)

@@ -1,0 +1,40 @@
+"""The two properties beside the rules."""
+
+import pytest
+
+from authorizer.super_users import parse_allow_everyone, parse_super_users
+from metalog.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "users"),
+    [
+        (None, set()),
+        ("", set()),
+        (" ; ;", set()),
+        ("User:admin", {"User:admin"}),
+        (" User:bob ; ;User:CN=x,OU=y", {"User:bob", "User:CN=x,OU=y"}),
+        ("User:a;User:a;Group:b", {"User:a", "Group:b"}),
+        ("\tUser:a\x00\n;:", {"User:a", ":"}),
+        ("User:*", {"User:*"}),
+        ("User: a", {"User: a"}),
+        ("User:a\u00a0", {"User:a\u00a0"}),
+    ],
+)
+def test_super_users(text, users):
+    assert parse_super_users(text) == users
+
+
+def test_a_super_user_needs_a_colon():
+    with pytest.raises(ConfigError, match=r"^super\.users: expected a string in format principalType:principalName"):
+        parse_super_users("User:a;admin")
+
+
+@pytest.mark.parametrize("text", ["true", "TRUE", " True ", "\ttrue\n"])
+def test_everyone(text):
+    assert parse_allow_everyone(text)
+
+
+@pytest.mark.parametrize("text", [None, "", "yes", "1", "on", "false", "true;", "t rue", "true\u00a0"])
+def test_not_everyone(text):
+    assert not parse_allow_everyone(text)
