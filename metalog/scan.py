@@ -168,10 +168,9 @@ def _record_starts(buffer: Buffer, batches: BatchColumns, numbers: Int64s) -> tu
     starts = array("q")
     counts, ends = batches.count[numbers].tolist(), batches.end[numbers].tolist()
     for row, (position, count, end) in enumerate(zip(batches.position[numbers].tolist(), counts, ends, strict=True)):
-        known, at = len(starts), position + HEADER_SIZE
-        if count * _LEAST_RECORD <= end - at:
-            at = _walk(buffer, at, count, starts)
-        if at != end:
+        known, first = len(starts), position + HEADER_SIZE
+        fits = count * _LEAST_RECORD <= end - first
+        if not fits or _walk(buffer, first, count, starts) != end:
             del starts[known:]
             return np.frombuffer(starts, np.int64), row
     return np.frombuffer(starts, np.int64), len(numbers)

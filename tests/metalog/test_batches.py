@@ -1,7 +1,6 @@
 import struct
 from itertools import pairwise
 
-import crc32c
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +9,7 @@ from metalog import batches as b
 from metalog.errors import DecodeError, EncodeError, LogError
 from metalog.primitives import varint
 from tests.support.dump_log import METADATA_FILES, dumped
+from tests.support.logs import recrc
 from tests.support.records import check_error, mutations
 
 VALUES = st.lists(
@@ -20,11 +20,6 @@ VALUES = st.lists(
 SMALL = b.build_batch(
     [b"\x01\x14\x00\x00", b"\x01\x18\x00\x00"], base_offset=7, leader_epoch=3, timestamp=1795227830153
 )
-
-
-def recrc(batch: bytes, position: int = 0) -> bytes:
-    """The same bytes with a CRC that fits them."""
-    return batch[: position + 17] + struct.pack(">I", crc32c.crc32c(batch[position + 21 :])) + batch[position + 21 :]
 
 
 def one_record(record: bytes, *, attributes: int = 0) -> bytes:
@@ -237,7 +232,7 @@ def test_every_single_bit_flip_is_detected_or_seen_in_what_continuity_checks():
         assert getattr(header, field) != getattr(original, field)
 
 
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(st.integers(0, 1 << 40))
 def test_hostile_bytes_raise_only_our_errors(seed):
     for damaged in mutations(SMALL, seed, 100):
