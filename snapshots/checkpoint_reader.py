@@ -105,7 +105,8 @@ def _checked_batches(data: bytes, epoch: int) -> list[tuple[int, BatchHeader]]:
                 position=position,
             )
         if header.is_control != (number in {0, len(batches) - 1}):
-            raise DecodeError("expected control records at both ends, and only there", position=position)
+            what = "control records amid the others" if header.is_control else "no footer: the checkpoint is cut"
+            raise DecodeError(f"{what}: expected control records at both ends, and only there", position=position)
         offset = header.end_offset
     return batches
 

@@ -106,15 +106,16 @@ class _Recovery:
 
     def run(self, as_of: Moment | None) -> Recovered:
         limit = self._limit(as_of)
-        image, source = self._start(limit, as_of)
+        image, checkpoint = self._start(limit, as_of)
+        sources = [] if checkpoint is None else [str(checkpoint.path)]
         applier = Applier(image=image, newer=self.newer)
         if self.reader is not None and applier.next_offset < limit:
             self._replay(self.reader, applier, limit)
-            source = f"{source}, then {self.reader.name} from offset {image.end_offset}"
+            sources.append(f"{self.reader.name} from offset {image.end_offset}")
         self._note_lowered(applier, limit)
         give_back_freed_memory()
         notes = (*self.notes, *self.newer.warnings())
-        return Recovered(image=applier.image, notes=notes, source=source, applier=applier)
+        return Recovered(image=applier.image, notes=notes, source=", then ".join(sources), applier=applier)
 
     def _limit(self, as_of: Moment | None) -> int:
         """The end offset to reach."""
@@ -128,7 +129,7 @@ class _Recovery:
             raise self._unreachable(as_of)
         return as_of
 
-    def _start(self, limit: int, as_of: Moment | None) -> tuple[Image, str]:
+    def _start(self, limit: int, as_of: Moment | None) -> tuple[Image, CheckpointFile | None]:
         """The newest image at or below `limit` from which the log goes on."""
         log_start = None if self.reader is None else self.reader.start_offset()
         failure: CheckpointError | None = None
@@ -143,9 +144,9 @@ class _Recovery:
                 self.notes.append(f"{e}; what came before it is used instead")
                 continue
             if not isinstance(as_of, datetime) or image.timestamp <= milliseconds(as_of) or end == 0:
-                return image, str(checkpoint.path)
+                return image, checkpoint
         if log_start == 0 and self.reader is not None:
-            return Image.EMPTY, self.reader.name
+            return Image.EMPTY, None
         if failure is not None:
             raise failure
         raise self._unreachable(as_of)

@@ -23,6 +23,7 @@ from tests.support.random_log import RandomLog
 from tests.support.state_records import acl, removal
 
 BULK, ONE_BY_ONE = 0, 1 << 60
+SEEDS = st.integers(0, 2**32)
 
 
 def log_of(*batches, epoch=1):
@@ -54,7 +55,7 @@ def outcome(batches, rnd, bulk_bytes):
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(seed=st.integers(0, 2**32), count=st.integers(1, 40), acls_only=st.booleans())
+@given(seed=SEEDS, count=st.integers(1, 40), acls_only=st.booleans())
 def test_every_moment_is_that_of_the_naive_replayer(seed, count, acls_only):
     batches = RandomLog(random.Random(seed), acls_only=acls_only).batches(count)
     applier, data = Applier(), b"".join(batches)
@@ -74,9 +75,7 @@ def test_every_moment_is_that_of_the_naive_replayer(seed, count, acls_only):
 
 
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    seed=st.integers(0, 2**32), count=st.integers(1, 40), faults=st.sampled_from((0.02, 0.1)), acls_only=st.booleans()
-)
+@given(seed=SEEDS, count=st.integers(1, 40), faults=st.sampled_from((0.02, 0.1)), acls_only=st.booleans())
 def test_bulk_and_one_by_one_accept_and_refuse_the_same(seed, count, faults, acls_only):
     batches = RandomLog(random.Random(seed), faults=faults, acls_only=acls_only).batches(count)
     slow, slow_error = outcome(batches, random.Random(seed), ONE_BY_ONE)
@@ -96,7 +95,7 @@ def test_bulk_and_one_by_one_accept_and_refuse_the_same(seed, count, faults, acl
 
 
 @settings(max_examples=100, deadline=None)
-@given(seed=st.integers(0, 2**32), count=st.integers(1, 30))
+@given(seed=SEEDS, count=st.integers(1, 30))
 def test_what_the_naive_replayer_refuses_is_refused_at_the_same_offset(seed, count):
     log = RandomLog(random.Random(seed), faults=0.0)
     log.faults = 0.15

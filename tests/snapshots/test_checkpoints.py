@@ -1,0 +1,262 @@
+"""Checkpoints: written and read again, refused when damaged or cut, and which of them may go."""
+
+import random
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from metalog.batches import build_batch, decode_batch, iter_batches
+from metalog.codec import encode_record
+from metalog.control import (
+    KRaftVersion,
+    KRaftVoters,
+    LeaderChange,
+    SnapshotFooter,
+    SnapshotHeader,
+    control_batch,
+    decode_control,
+)
+from metalog.errors import CheckpointError, DecodeError, LogError
+from metalog.filelog.names import list_checkpoints
+from metalog.records import BeginTransactionRecord, FeatureLevelRecord
+from snapshots.applier import Applier
+from snapshots.checkpoint_reader import decode_checkpoint, read_checkpoint
+from snapshots.checkpoint_retention import remove_old_checkpoints
+from snapshots.checkpoint_writer import checkpoint_batches, write_checkpoint
+from snapshots.image import Image
+from snapshots.newer_kafka import NewerKafka
+from snapshots.provenance import Provenance
+from tests.support.naive_replay import state_of
+from tests.support.random_log import RandomLog
+from tests.support.state_records import acl
+
+DATA = Path(__file__).parents[1] / "data"
+SMALL = DATA / "kafka-4.3.1-small/__cluster_metadata-0"
+CHECKPOINTS = [
+    file.path
+    for name in ("small", "churn")
+    for file in list_checkpoints(DATA / f"kafka-4.3.1-{name}/__cluster_metadata-0")
+]
+
+
+def random_image(seed, count=30):
+    applier = Applier()
+    for batch in RandomLog(random.Random(seed)).batches(count):
+        applier.apply(batch)
+    return applier.image
+
+
+def tiny_checkpoint(epoch=1, values=None, first=None, last=None):
+    """The bytes of a checkpoint of one data batch."""
+    values = [encode_record(acl(1)), encode_record(acl(2))] if values is None else values
+    at = {"leader_epoch": epoch, "timestamp": 5}
+    header = first or control_batch(SnapshotHeader(last_contained_log_timestamp=5), base_offset=0, **at)
+    data = build_batch(values, base_offset=1, **at) if values else b""
+    return header + data + (last or control_batch(SnapshotFooter(), base_offset=1 + len(values), **at))
+
+
+def same(one, other):
+    assert state_of(one) == state_of(other)
+    assert one.acls.digest() == other.acls.digest()
+    assert one.provenance == other.provenance
+    assert (one.opaque.count, one.opaque.size) == (other.opaque.count, other.opaque.size)
+
+
+class TestRoundTrip:
+    @pytest.mark.parametrize("path", CHECKPOINTS, ids=lambda path: f"{path.parts[-3][12:]}-{path.stem[:20]}")
+    def test_a_real_checkpoint(self, path, tmp_path):
+        image = read_checkpoint(path)
+        written = write_checkpoint(image, tmp_path)
+        assert written.name == path.name
+        same(read_checkpoint(written), image)
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(seed=st.integers(0, 2**32), limit=st.sampled_from((300, 1000, 1 << 23)))
+    def test_a_random_image(self, seed, limit):
+        image = random_image(seed)
+        if image.provenance.kraft_version and image.provenance.voters is None:
+            return
+        batches = list(checkpoint_batches(image, max_batch_bytes=limit))
+        read = decode_checkpoint(b"".join(batches), end_offset=image.end_offset, epoch=image.epoch)
+        same(read, image)
+        assert list(checkpoint_batches(read, max_batch_bytes=limit)) == batches
+        assert all(len(batch) <= limit or decode_batch(batch).header.count == 1 for batch in batches[1:-1])
+
+    def test_the_empty_image(self, tmp_path):
+        path = write_checkpoint(Image.EMPTY, tmp_path)
+        assert path.name == "00000000000000000000-0000000000.checkpoint"
+        assert len(read_checkpoint(path).acls) == 0
+
+    def test_progress_ends_at_the_size_of_the_file(self, tmp_path):
+        told = []
+        path = write_checkpoint(random_image(1), tmp_path, progress=told.append)
+        assert told == sorted(told)
+        assert told[-1] == path.stat().st_size
+
+
+class TestFile:
+    def test_it_is_private_and_nothing_else_is_left(self, tmp_path):
+        path = write_checkpoint(random_image(3), tmp_path)
+        assert list(tmp_path.iterdir()) == [path]
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+    def test_a_failure_leaves_nothing(self, tmp_path):
+        image = Image(provenance=Provenance(end_offset=9, kraft_version=1))
+        with pytest.raises(CheckpointError, match="no voters"):
+            write_checkpoint(image, tmp_path)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_no_such_directory(self, tmp_path):
+        with pytest.raises(LogError, match="cannot write the checkpoint"):
+            write_checkpoint(Image.EMPTY, tmp_path / "none")
+
+    def test_written_twice_it_is_the_same(self, tmp_path):
+        image = random_image(4)
+        before = write_checkpoint(image, tmp_path).read_bytes()
+        assert write_checkpoint(image, tmp_path).read_bytes() == before
+
+
+class TestLayout:
+    def test_header_features_opaque_acls_footer(self):
+        image = read_checkpoint(list_checkpoints(SMALL)[-1].path)
+        batches = [decode_batch(data) for data in checkpoint_batches(image)]
+        assert [batch.header.base_offset for batch in batches] == [0, 3, 3 + batches[1].header.count]
+        assert {batch.header.leader_epoch for batch in batches} == {2}
+        opening = [decode_control(r.key, r.value) for r in batches[0].records]
+        assert [type(record) for record in opening] == [SnapshotHeader, KRaftVersion, KRaftVoters]
+        assert opening[0].last_contained_log_timestamp == image.timestamp
+        kinds = [record.value[1] for record in batches[1].records]
+        assert kinds[:6] == [12] * 6
+        assert batches[1].records[0].value[4:20] == b"metadata.version"
+        opaque = [kind for kind in kinds[6:] if kind not in (10, 11, 18)]
+        assert kinds[6 : 6 + len(opaque)] == opaque
+        assert [type(decode_control(r.key, r.value)) for r in batches[2].records] == [SnapshotFooter]
+
+    def test_without_kraft_version_there_is_the_header_alone(self):
+        batch = decode_batch(next(iter(checkpoint_batches(Image(provenance=Provenance(end_offset=5, timestamp=7))))))
+        (record,) = batch.records
+        assert decode_control(record.key, record.value) == SnapshotHeader(last_contained_log_timestamp=7)
+
+
+class TestDamage:
+    def refused(self, data, match=None, **name):
+        with pytest.raises(DecodeError, match=match) as e:
+            decode_checkpoint(data, **{"end_offset": 9, "epoch": 1} | name)
+        return e.value
+
+    def test_every_single_bit_flip_is_detected(self):
+        data = tiny_checkpoint()
+        assert len(decode_checkpoint(data, end_offset=9, epoch=1).acls) == 2
+        for position in range(len(data)):
+            for bit in range(8):
+                flipped = data[:position] + bytes([data[position] ^ 1 << bit]) + data[position + 1 :]
+                self.refused(flipped)
+
+    def test_every_cut_is_refused(self):
+        data = list_checkpoints(SMALL)[1].path.read_bytes()
+        assert decode_checkpoint(data, end_offset=69, epoch=1).end_offset == 69
+        for size in range(len(data)):
+            self.refused(data[:size], end_offset=69)
+
+    def test_a_cut_at_a_batch_says_that_the_footer_is_missing(self):
+        data = tiny_checkpoint()
+        position = [position for position, _ in iter_batches(data)][-1]
+        self.refused(data[:position], match="no footer: the checkpoint is cut")
+
+    def test_bytes_after_the_footer(self):
+        self.refused(tiny_checkpoint() + b"\0")
+
+    def test_another_epoch_than_the_name_says(self):
+        self.refused(tiny_checkpoint(epoch=2), match="epoch 1 as in the checkpoint's name")
+
+    def test_no_header(self):
+        first = control_batch(
+            LeaderChange(leader_id=1, voters=(), granting_voters=()), base_offset=0, leader_epoch=1, timestamp=5
+        )
+        self.refused(tiny_checkpoint(first=first), match="no SnapshotHeader")
+
+    def test_no_footer(self):
+        last = control_batch(SnapshotHeader(last_contained_log_timestamp=5), base_offset=3, leader_epoch=1, timestamp=5)
+        self.refused(tiny_checkpoint(last=last), match="no SnapshotFooter")
+
+    def test_an_acl_twice(self):
+        value = encode_record(acl(1))
+        assert "stands already" in str(self.refused(tiny_checkpoint(values=[value, value])))
+
+    def test_an_open_transaction(self):
+        values = [encode_record(BeginTransactionRecord())]
+        self.refused(tiny_checkpoint(values=values), match="inside a transaction")
+
+    def test_a_newer_kafkas(self):
+        value = encode_record(FeatureLevelRecord(name="metadata.version", feature_level=31))
+        self.refused(tiny_checkpoint(values=[value]), match="metadata.version 31 of a newer Kafka")
+        newer = NewerKafka(strict=False)
+        decode_checkpoint(tiny_checkpoint(values=[value]), end_offset=9, epoch=1, newer=newer)
+        assert len(newer.warnings()) == 1
+
+
+class TestRead:
+    def test_damage_is_told_with_the_path_and_the_place(self, tmp_path):
+        path = tmp_path / "00000000000000000009-0000000001.checkpoint"
+        data = tiny_checkpoint()
+        path.write_bytes(data[:100] + b"\0" + data[101:])
+        with pytest.raises(CheckpointError) as e:
+            read_checkpoint(path)
+        assert str(e.value).startswith(f"{path}: ")
+        assert "\n" not in str(e.value)
+        assert "byte" in str(e.value)
+
+    @pytest.mark.parametrize(
+        "name", ["x.checkpoint", "00000000000000000009-0000000001.checkpoint.deleted", "1-1.checkpoint"]
+    )
+    def test_a_name_that_is_none(self, tmp_path, name):
+        (tmp_path / name).write_bytes(tiny_checkpoint())
+        with pytest.raises(CheckpointError, match="not a checkpoint's name"):
+            read_checkpoint(tmp_path / name)
+
+    def test_one_that_was_never_finished(self, tmp_path):
+        path = tmp_path / "00000000000000000009-0000000001-abc.checkpoint.part"
+        path.write_bytes(tiny_checkpoint())
+        with pytest.raises(CheckpointError, match="never finished"):
+            read_checkpoint(path)
+
+    def test_no_such_file(self, tmp_path):
+        with pytest.raises(CheckpointError, match="No such file"):
+            read_checkpoint(tmp_path / "00000000000000000009-0000000001.checkpoint")
+
+    def test_the_bootstrap_checkpoint(self):
+        image = read_checkpoint(DATA / "kafka-4.3.1-small/bootstrap.checkpoint")
+        assert (image.end_offset, image.features.level("metadata.version"), len(image.scram)) == (0, 30, 2)
+
+
+class TestRetention:
+    def fill(self, directory, *ends):
+        for end in ends:
+            write_checkpoint(Image(provenance=Provenance(end_offset=end, epoch=1)), directory)
+        return [file.end_offset for file in list_checkpoints(directory)]
+
+    def test_the_newest_stay(self, tmp_path):
+        self.fill(tmp_path, 1, 2, 3, 4)
+        removed = remove_old_checkpoints(tmp_path, keep=2)
+        assert [path.name[19] for path in removed] == ["1", "2"]
+        assert sorted(path.name[19] for path in tmp_path.iterdir()) == ["3", "4"]
+
+    def test_fewer_than_asked_for_all_stay(self, tmp_path):
+        assert self.fill(tmp_path, 1, 2) == [1, 2]
+        assert remove_old_checkpoints(tmp_path, keep=3) == ()
+        assert len(list_checkpoints(tmp_path)) == 2
+
+    def test_the_last_whole_one_stays_whatever_is_newer(self, tmp_path):
+        self.fill(tmp_path, 1, 2, 3, 4)
+        for end in (3, 4):
+            path = tmp_path / f"{end:020d}-0000000001.checkpoint"
+            path.write_bytes(path.read_bytes()[:-1])
+        remove_old_checkpoints(tmp_path, keep=1)
+        assert [file.end_offset for file in list_checkpoints(tmp_path)] == [2, 3, 4]
+
+    def test_none_to_keep_is_refused(self, tmp_path):
+        with pytest.raises(ValueError, match="at least 1"):
+            remove_old_checkpoints(tmp_path, keep=0)

@@ -1,0 +1,144 @@
+"""Records that are not interpreted: nothing is lost but what can no longer matter."""
+
+import random
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metalog.errors import DecodeError
+from metalog.primitives import compact_string
+from metalog.records import OpaqueRecord
+from snapshots.opaque import OpaqueChange, OpaqueImage
+from snapshots.subjects import effect_of
+from tests.support.ids import uuid_of
+from tests.support.naive_replay import opaque_step
+from tests.support.random_log import RandomLog
+
+ID, OTHER = uuid_of(1).bytes, uuid_of(2).bytes
+
+
+def record(key, body):
+    return bytes((1, key, 0)) + body
+
+
+def topic(name, topic_id=ID):
+    return record(2, compact_string(name) + topic_id + b"\0")
+
+
+def partition(topic_id=ID, number=0):
+    return record(3, struct.pack(">i", number) + topic_id + b"rest")
+
+
+def partition_change(topic_id=ID):
+    return record(5, struct.pack(">i", 0) + topic_id + b"rest")
+
+
+def remove_topic(topic_id=ID):
+    return record(9, topic_id + b"\0")
+
+
+def clear_elr(name):
+    return record(28, compact_string(name) + b"\0")
+
+
+def config(kind, resource, key, value):
+    text = b"\0" if value is None else compact_string(value)
+    return record(4, bytes((kind,)) + compact_string(resource) + compact_string(key) + text + b"\0")
+
+
+def broker(key, number):
+    return record(key, struct.pack(">i", number) + b"12345678")
+
+
+def changes(values):
+    opaque = (OpaqueRecord(api_key=value[1], version=value[2], value=value) for value in values)
+    return [OpaqueChange(effect=effect_of(each), value=each.value) for each in opaque]
+
+
+def kept(*values):
+    image = OpaqueImage.EMPTY.apply(changes(values))
+    found = list(image.values())
+    assert (image.count, image.size) == (len(found), sum(map(len, found)))
+    return found
+
+
+@given(seed=st.integers(0, 2**32), count=st.integers(0, 120))
+def test_as_the_naive_list(seed, count):
+    log = RandomLog(random.Random(seed))
+    values = [log.opaque() for _ in range(count)]
+    naive, image = [], OpaqueImage.EMPTY
+    for value in values:
+        before, was = image, list(image.values())
+        naive = opaque_step(naive, value)
+        image = image.apply(changes([value]))
+        assert list(image.values()) == naive
+        assert (image.count, image.size) == (len(naive), sum(map(len, naive)))
+        assert list(before.values()) == was
+    assert list(OpaqueImage.EMPTY.apply(changes(values)).values()) == naive
+
+
+def test_log_order_is_kept():
+    values = [
+        topic("a"),
+        broker(0, 1),
+        partition(),
+        record(21, b"\0\0"),
+        partition_change(),
+        broker(17, 1),
+        record(99, b"?"),
+    ]
+    assert kept(*values) == values
+
+
+def test_a_removed_topic_takes_all_that_was_its_own():
+    other = [topic("b", OTHER), partition(OTHER), config(2, "b", "k", "v"), config(4, "a", "k", "v"), clear_elr("b")]
+    own = [
+        topic("a"),
+        partition(),
+        partition_change(),
+        config(2, "a", "k", "v"),
+        config(2, "a", "l", "v"),
+        clear_elr("a"),
+    ]
+    assert kept(*own, *other, remove_topic()) == other
+
+
+def test_a_topic_created_again_under_its_name_starts_afresh():
+    again = [topic("a", OTHER), partition(OTHER), config(2, "a", "k", "new")]
+    assert kept(topic("a"), partition(), config(2, "a", "k", "old"), remove_topic(), *again) == again
+
+
+def test_removing_what_was_never_there_is_nothing():
+    assert kept(remove_topic(), broker(1, 7), broker(0, 1)) == [broker(0, 1)]
+
+
+def test_an_unregistered_broker_takes_all_that_was_its_own():
+    values = [broker(0, 1), broker(0, 2), broker(17, 1), broker(7, 1), broker(8, 1), broker(17, 2), broker(1, 1)]
+    assert kept(*values) == [broker(0, 2), broker(17, 2)]
+
+
+def test_a_config_takes_the_place_of_the_last():
+    assert kept(config(4, "", "k", "1"), broker(0, 1), config(4, "", "k", "2")) == [
+        broker(0, 1),
+        config(4, "", "k", "2"),
+    ]
+    assert kept(config(4, "", "k", "1"), config(4, "", "k", None)) == []
+
+
+@pytest.mark.parametrize("key", [0, 1, 2, 3, 4, 5, 7, 8, 9, 14, 17, 28])
+def test_a_cut_record_is_refused(key):
+    with pytest.raises(DecodeError):
+        changes([record(key, b"")])
+
+
+def test_a_long_chain_neither_slows_nor_crashes():
+    image = OpaqueImage.EMPTY.apply(changes([topic("a")] + [partition_change()] * 50_000))
+    assert image.count == 50_001
+    assert image.apply(changes([remove_topic()])).count == 0
+    del image
+
+
+def test_the_repr_is_short():
+    assert repr(OpaqueImage.EMPTY.apply(changes([topic("a")]))) == "OpaqueImage(count=1, size=22)"

@@ -1,0 +1,269 @@
+"""The publisher and the merger: one swap, no state in between, no change lost."""
+
+import random
+import threading
+
+import pytest
+
+from metalog.batches import build_batch
+from metalog.codec import encode_record
+from metalog.errors import ReplayError
+from snapshots.applier import Applier
+from snapshots.image import Image
+from snapshots.merger import Merger
+from snapshots.provenance import Provenance
+from snapshots.publisher import Publisher
+from tests.support.state_records import acl, removal
+
+READ, ALLOW, DENY, TOPIC = 3, 3, 2, 2
+
+
+def chunk(base, *records):
+    values = [encode_record(record) for record in records]
+    return build_batch(values, base_offset=base, leader_epoch=1, timestamp=base)
+
+
+def allowed(image, name):
+    return image.acls.verdict("User:alice", "10.0.0.1", READ, TOPIC, name).name == "ALLOW"
+
+
+class Reader(threading.Thread):
+    """Asks without pause until told to stop; keeps the first thing that went wrong."""
+
+    def __init__(self, ask):
+        super().__init__()
+        self.ask, self.stop, self.failure, self.count = ask, threading.Event(), None, 0
+
+    def run(self):
+        try:
+            while not self.stop.is_set():
+                self.ask()
+                self.count += 1
+        except BaseException as e:  # noqa: BLE001
+            self.failure = e
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.join()
+        assert self.failure is None, self.failure
+        assert self.count > 0
+
+
+class TestReadiness:
+    def image(self, end_offset):
+        return Image(provenance=Provenance(end_offset=end_offset))
+
+    @pytest.mark.parametrize("mark", [-1, 0])
+    def test_an_empty_image_is_never_ready(self, mark):
+        publisher = Publisher()
+        publisher.learn(mark)
+        publisher.replace(Image.EMPTY)
+        assert not publisher.ready
+
+    def test_a_mark_of_minus_one_is_none(self):
+        publisher = Publisher()
+        publisher.learn(-1)
+        publisher.replace(self.image(5))
+        assert not publisher.ready
+        publisher.learn(5)
+        assert publisher.ready
+
+    def test_the_first_mark_counts(self):
+        publisher = Publisher()
+        publisher.learn(5)
+        publisher.learn(100)
+        publisher.replace(self.image(4))
+        assert not publisher.ready
+        publisher.replace(self.image(5))
+        assert publisher.ready
+
+    def test_once_ready_ready(self):
+        publisher = Publisher()
+        publisher.replace(self.image(5))
+        publisher.learn(3)
+        assert publisher.ready
+        publisher.learn(50)
+        publisher.replace(Image.EMPTY)
+        assert publisher.ready
+        assert publisher.wait_ready(0)
+
+    def test_it_can_be_waited_for(self):
+        publisher = Publisher()
+        waiter = threading.Thread(target=publisher.wait_ready)
+        waiter.start()
+        publisher.learn(1)
+        publisher.advance(chunk(0, acl(1)))
+        waiter.join(30)
+        assert not waiter.is_alive()
+
+
+class TestSwap:
+    def test_subscribers_are_told_each_image_in_order(self):
+        publisher, told = Publisher(), []
+        publisher.subscribe(told.append)
+        first = publisher.advance(chunk(0, acl(1)))
+        second = publisher.advance(chunk(1, acl(2)))
+        publisher.replace(first)
+        assert told == [first, second, first]
+        assert publisher.current is first
+        assert len(first.acls) == 1
+
+    def test_replay_goes_on_after_a_replaced_image(self):
+        publisher = Publisher()
+        publisher.replace(Image(provenance=Provenance(end_offset=7, epoch=1)))
+        assert len(publisher.advance(chunk(7, acl(1))).acls) == 1
+
+    def test_after_an_error_the_last_good_image_stays(self):
+        publisher, told = Publisher(), []
+        good = publisher.advance(chunk(0, acl(1)))
+        publisher.subscribe(told.append)
+        with pytest.raises(ReplayError):
+            publisher.advance(chunk(1, acl(2), acl(1)))
+        assert publisher.current is good
+        assert told == []
+
+
+class TestAtomicity:
+    def test_a_deny_and_an_allow_in_one_batch_are_never_seen_apart(self):
+        """Every batch moves the one allowed topic on; a state in between would have none, or two."""
+        publisher = Publisher()
+        publisher.advance(chunk(0, acl(0, name="t0"), acl(1, name="t1"), acl(-1, name="t1", permission=DENY)))
+        seen = set()
+
+        def ask():
+            image = publisher.current
+            answer = (allowed(image, "t0"), allowed(image, "t1"))
+            assert answer in {(True, False), (False, True)}
+            seen.add(answer)
+
+        offset = 3
+        with Reader(ask) as reader:
+            turn = 0
+            while turn < 400 or (len(seen) < 2 and reader.is_alive()):
+                off, on = ("t0", "t1") if turn % 2 == 0 else ("t1", "t0")
+                swap = removal(-1 - turn), acl(-2 - turn, name=off, permission=DENY)
+                publisher.advance(chunk(offset, *(swap if on == "t1" else reversed(swap))))
+                offset, turn = offset + 2, turn + 1
+        assert len(seen) == 2
+
+    def test_a_checkpoint_replaces_the_image_in_one_swap(self):
+        one = Applier().apply(chunk(0, *(acl(n, name=f"one{n}") for n in range(50))))
+        two = Applier().apply(chunk(0, *(acl(n, name=f"two{n}") for n in range(50))))
+        publisher, seen = Publisher(), set()
+        publisher.replace(one)
+
+        def ask():
+            image = publisher.current
+            names = {allowed(image, f"one{n}") for n in (0, 25, 49)}, {allowed(image, f"two{n}") for n in (0, 25, 49)}
+            assert names in (({True}, {False}), ({False}, {True}))
+            seen.add(True in names[0])
+
+        with Reader(ask) as reader:
+            turn = 0
+            while turn < 300 or (len(seen) < 2 and reader.is_alive()):
+                publisher.replace((one, two)[turn % 2])
+                turn += 1
+        assert seen == {True, False}
+
+
+class TestMerger:
+    def test_it_merges_when_the_overlay_has_grown(self):
+        publisher = Publisher(applier=Applier(bulk_bytes=1 << 60))
+        merger = Merger(publisher=publisher, merge_at=10)
+        for n in range(9):
+            publisher.advance(chunk(n, acl(n)))
+        merger.wait()
+        assert publisher.current.acls.overlay_size == 9
+        publisher.advance(chunk(9, acl(9)))
+        merger.wait()
+        assert publisher.current.acls.overlay_size == 0
+        assert publisher.current is publisher.applier.image
+        assert len(publisher.advance(chunk(10, removal(3))).acls) == 9
+
+    def test_changes_during_a_merge_are_kept(self, monkeypatch):
+        publisher = Publisher()
+        merged_class = type(publisher.current.acls)
+        begun, go_on = threading.Event(), threading.Event()
+        real = merged_class.merged
+
+        def slow(self):
+            begun.set()
+            assert go_on.wait(30)
+            return real(self)
+
+        monkeypatch.setattr(merged_class, "merged", slow)
+        merger = Merger(publisher=publisher, merge_at=5)
+        publisher.advance(chunk(0, *(acl(n) for n in range(5))))
+        assert begun.wait(30)
+        offset = 5
+        for n in range(100):
+            publisher.advance(chunk(offset, acl(100 + n), *([removal(n)] if n < 5 else [])))
+            offset = publisher.current.end_offset
+        expected = publisher.current.acls.digest()
+        go_on.set()
+        merger.wait()
+        assert publisher.current.acls.digest() == expected
+        assert publisher.applier.journal is None
+        assert publisher.current.acls.overlay_size < 106
+        assert publisher.current.end_offset == offset
+
+    def test_a_checkpoint_during_a_merge_makes_it_void(self, monkeypatch):
+        publisher = Publisher()
+        replacement = Applier().apply(chunk(0, acl(77)))
+        kind = type(publisher.current.acls)
+        real = kind.merged
+
+        def replaced_meanwhile(self):
+            publisher.replace(replacement)
+            return real(self)
+
+        monkeypatch.setattr(kind, "merged", replaced_meanwhile)
+        merger = Merger(publisher=publisher, merge_at=5)
+        publisher.advance(chunk(0, *(acl(n) for n in range(5))))
+        merger.wait()
+        assert publisher.current is replacement
+
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+    def test_a_merge_that_fails_changes_nothing(self, monkeypatch):
+        publisher = Publisher()
+
+        def fails(self):
+            raise MemoryError
+
+        monkeypatch.setattr(type(publisher.current.acls), "merged", fails)
+        merger = Merger(publisher=publisher, merge_at=1)
+        image = publisher.advance(chunk(0, acl(1)))
+        merger.wait()
+        assert publisher.current is image
+        assert publisher.applier.journal is None
+
+    def test_many_merges_under_readers_lose_nothing(self):
+        publisher, rnd = Publisher(), random.Random(7)
+        merger = Merger(publisher=publisher, merge_at=50)
+        publisher.advance(chunk(0, acl(0, name="always"), acl(-1, name="never", permission=DENY)))
+        live, offset, plain = [], 2, Applier(image=publisher.current)
+
+        def ask():
+            image = publisher.current
+            assert allowed(image, "always")
+            assert not allowed(image, "never")
+
+        with Reader(ask):
+            for n in range(1, 1500):
+                if live and rnd.random() < 0.4:
+                    record = removal(live.pop(rnd.randrange(len(live))))
+                else:
+                    live.append(n)
+                    record = acl(n)
+                data = chunk(offset, record)
+                publisher.advance(data)
+                plain.apply(data)
+                offset += 1
+        merger.wait()
+        assert publisher.current.acls.digest() == plain.image.acls.digest()
+        assert publisher.current.provenance == plain.image.provenance
+        assert publisher.current.acls.overlay_size < plain.image.acls.overlay_size

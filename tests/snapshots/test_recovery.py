@@ -1,0 +1,290 @@
+"""Recovery and time travel: what is read, what is passed over, and what is said about it."""
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from metalog.batches import build_batch
+from metalog.codec import encode_record
+from metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, ReplayError
+from metalog.filelog import open_log, open_reader
+from metalog.filelog.names import list_checkpoints, segment_name
+from metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from snapshots.applier import Applier
+from snapshots.checkpoint_writer import write_checkpoint
+from snapshots.recovery import recover, recover_log
+from snapshots.time_travel import milliseconds
+from tests.support.ids import uuid_of
+from tests.support.state_records import acl, removal
+
+SMALL = Path(__file__).parents[1] / "data/kafka-4.3.1-small/__cluster_metadata-0"
+
+
+def write_log(directory, *batches, base=0, times=None):
+    """A directory as a Kafka leaves it: one segment, no mark of ours."""
+    directory.mkdir(exist_ok=True)
+    offset, data = base, []
+    for number, records in enumerate(batches):
+        time = 1000 * (number + 1) if times is None else times[number]
+        values = [encode_record(record) for record in records]
+        data.append(build_batch(values, base_offset=offset, leader_epoch=1, timestamp=time))
+        offset += len(values)
+    (directory / segment_name(base)).write_bytes(b"".join(data))
+    return directory
+
+
+def at(ms):
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def numbers(image, most=20):
+    ids = {rule.id for rule in image.acls}
+    return [number for number in range(most) if uuid_of(number) in ids]
+
+
+def checkpoint_at(directory, offset):
+    return write_checkpoint(recover(directory, offset).image, directory)
+
+
+def damage(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(bytes(data))
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Offsets 0 to 5, a batch each, an ACL each."""
+    return write_log(tmp_path / "log", *([acl(number)] for number in range(6)))
+
+
+class TestWhatIsRead:
+    def test_the_newest_checkpoint_then_the_log(self, log):
+        path = checkpoint_at(log, 4)
+        found = recover(log)
+        assert numbers(found.image) == [0, 1, 2, 3, 4, 5]
+        assert found.source == f"{path}, then {log} from offset 4"
+
+    def test_a_damaged_checkpoint_is_told_and_the_one_before_it_used(self, log):
+        before, newest = checkpoint_at(log, 2), checkpoint_at(log, 4)
+        damage(newest)
+        found = recover(log)
+        assert numbers(found.image) == [0, 1, 2, 3, 4, 5]
+        assert found.source.startswith(str(before))
+        assert any(note.startswith(f"{newest}: ") and "used instead" in note for note in found.notes)
+
+    def test_all_checkpoints_damaged_the_log_from_its_start(self, log):
+        damage(checkpoint_at(log, 4))
+        found = recover(log)
+        assert numbers(found.image) == [0, 1, 2, 3, 4, 5]
+        assert found.source == f"{log} from offset 0"
+
+    def test_a_damaged_checkpoint_that_nothing_replaces_is_an_error(self, tmp_path, log):
+        image = recover(log, 4).image
+        short = write_log(tmp_path / "short", [acl(4)], [acl(5)], base=4)
+        path = write_checkpoint(image, short)
+        assert numbers(recover(short).image) == [0, 1, 2, 3, 4, 5]
+        damage(path)
+        with pytest.raises(CheckpointError, match=str(path)):
+            recover(short)
+
+    def test_a_log_that_does_not_reach_back_is_an_error(self, tmp_path):
+        with pytest.raises(LogError, match="begins at offset 4, and no checkpoint"):
+            recover(write_log(tmp_path / "short", [acl(4)], base=4))
+
+    def test_an_older_checkpoint_that_the_log_does_not_lead_on_from_is_not_used(self, tmp_path, log):
+        older, newer = recover(log, 2).image, recover(log, 4).image
+        short = write_log(tmp_path / "short", [acl(4)], base=4)
+        write_checkpoint(older, short)
+        damage(write_checkpoint(newer, short))
+        with pytest.raises(CheckpointError):
+            recover(short)
+        assert numbers(recover(short, 2).image) == [0, 1]
+
+    def test_a_checkpoint_file_alone(self, log):
+        path = checkpoint_at(log, 4)
+        assert numbers(recover(path).image) == [0, 1, 2, 3]
+        assert numbers(recover(path, 4).image) == [0, 1, 2, 3]
+        assert numbers(recover(path, at(4000)).image) == [0, 1, 2, 3]
+        for moment in (3, 5, at(3999)):
+            with pytest.raises(LogError, match="expected 4, the end offset of this checkpoint"):
+                recover(path, moment)
+
+    def test_a_directory_of_checkpoints_alone(self, tmp_path, log):
+        only = tmp_path / "only"
+        only.mkdir()
+        for offset in (2, 4):
+            write_checkpoint(recover(log, offset).image, only)
+        assert numbers(recover(only).image) == [0, 1, 2, 3]
+        assert numbers(recover(only, 2).image) == [0, 1]
+        with pytest.raises(LogError, match="expected one of the end offsets 2, 4"):
+            recover(only, 3)
+
+    def test_checkpoints_that_were_never_finished_or_are_being_removed_are_nothing(self, log):
+        path = checkpoint_at(log, 4)
+        path.rename(f"{path}.deleted")
+        (log / "00000000000000000005-0000000001-x.checkpoint.part").write_bytes(b"")
+        assert recover(log).notes[1:] == ()
+
+    def test_a_log_of_ours_goes_no_further_than_its_mark(self, tmp_path):
+        with open_log(tmp_path / "ours", create=True) as ours:
+            ours.append([encode_record(acl(1))], timestamp=5).result(60)
+        with open_reader(tmp_path / "ours") as reader:
+            end = reader.high_watermark()
+        image = recover(tmp_path / "ours").image
+        assert (numbers(image), image.end_offset) == ([1], end)
+
+    @pytest.mark.parametrize("name", ["none", "empty"])
+    def test_what_is_no_log(self, tmp_path, name):
+        (tmp_path / "empty").mkdir()
+        with pytest.raises(LogError, match=str(tmp_path / name)):
+            recover(tmp_path / name)
+
+    def test_damage_in_the_log_is_told_with_its_offset(self, tmp_path):
+        log = write_log(tmp_path / "log", [acl(1)], [acl(2)], [acl(1)], [acl(3)])
+        with pytest.raises(ReplayError, match=rf"^{log}: offset 2: ACL .* stands already"):
+            recover(log)
+        assert numbers(recover(log, 2).image) == [1, 2]
+
+    def test_progress(self, log):
+        told = []
+        recover(log, progress=lambda done, total: told.append((done, total)))
+        assert told == [(6, 6)]
+
+    def test_a_newer_kafkas_log(self, tmp_path):
+        log = write_log(tmp_path / "log", [acl(1)])
+        unknown = build_batch([b"\1\x1d\0abc"], base_offset=1, leader_epoch=1, timestamp=5)
+        with (log / segment_name(0)).open("ab") as file:
+            file.write(unknown)
+        with pytest.raises(ReplayError, match="apiKey 29, written by a newer Kafka"):
+            recover(log)
+        found = recover(log, strict=False)
+        assert numbers(found.image) == [1]
+        assert any("apiKey 29" in note for note in found.notes)
+
+
+class TestOffsets:
+    @pytest.mark.parametrize("offset", range(7))
+    @pytest.mark.parametrize("checkpoint", [None, 3])
+    def test_every_offset(self, log, offset, checkpoint):
+        if checkpoint is not None:
+            checkpoint_at(log, checkpoint)
+        found = recover(log, offset)
+        assert numbers(found.image) == list(range(offset))
+        assert found.image.end_offset == found.applier.next_offset == offset
+
+    def test_inside_a_batch_it_is_lowered(self, tmp_path):
+        log = write_log(tmp_path / "log", [acl(0)], [acl(1), acl(2), acl(3)])
+        for offset in (1, 2, 3):
+            found = recover(log, offset)
+            assert numbers(found.image) == [0]
+            assert found.image.end_offset == 1
+            lowered = f"offset {offset} lowered to 1, the end of the last whole batch: a batch holds it"
+            assert (lowered in found.notes) == (offset > 1)
+
+    def test_inside_a_transaction_it_is_lowered(self, tmp_path):
+        begin, end, abort = BeginTransactionRecord(), EndTransactionRecord(), AbortTransactionRecord()
+        log = write_log(tmp_path / "log", [acl(0)], [begin], [acl(1)], [end], [begin], [acl(2)], [abort])
+        assert [numbers(recover(log, offset).image) for offset in range(8)] == [
+            [], [0], [0], [0], [0, 1], [0, 1], [0, 1], [0, 1]
+        ]  # fmt: skip
+        assert [recover(log, offset).image.end_offset for offset in range(8)] == [0, 1, 1, 1, 4, 4, 4, 7]
+        assert any("lowered to 1" in note and "transaction" in note for note in recover(log, 3).notes)
+
+    def test_an_open_transaction_at_the_end_is_said(self, tmp_path):
+        log = write_log(tmp_path / "log", [acl(0)], [BeginTransactionRecord(), acl(1)])
+        found = recover(log)
+        assert numbers(found.image) == [0]
+        assert any("a transaction is open there" in note for note in found.notes)
+        assert found.applier.next_offset == 3
+
+    @pytest.mark.parametrize("offset", [7, 10**12])
+    def test_beyond_the_end(self, log, offset):
+        with pytest.raises(LogError, match=f"as of {offset}: expected an offset or a time from 0 to 6"):
+            recover(log, offset)
+
+    def test_before_what_can_be_reached(self, tmp_path, log):
+        image = recover(log, 4).image
+        short = write_log(tmp_path / "short", [acl(4)], [acl(5)], base=4)
+        write_checkpoint(image, short)
+        with pytest.raises(LogError, match="as of 3: expected an offset or a time from 4 to 6"):
+            recover(short, 3)
+
+    def test_the_applier_goes_on_where_recovery_ended(self, log):
+        found = recover(log, 3)
+        with open_reader(log) as reader:
+            assert numbers(found.applier.apply(reader.read(3))) == [0, 1, 2, 3, 4, 5]
+
+
+class TestTimes:
+    @pytest.mark.parametrize(("ms", "count"), [(0, 0), (999, 0), (1000, 1), (1999, 1), (3000, 3), (10**6, 6)])
+    @pytest.mark.parametrize("checkpoint", [None, 3])
+    def test_the_state_before_the_first_later_batch(self, log, ms, count, checkpoint):
+        if checkpoint is not None:
+            checkpoint_at(log, checkpoint)
+        assert numbers(recover(log, at(ms)).image) == list(range(count))
+
+    def test_times_that_go_back_do_not_bring_later_batches_in(self, tmp_path):
+        log = write_log(tmp_path / "log", [acl(0)], [acl(1)], [acl(2)], times=[1000, 5000, 2000])
+        assert numbers(recover(log, at(3000)).image) == [0]
+        checkpoint_at(log, 3)
+        assert numbers(recover(log, at(3000)).image) == [0]
+
+    def test_before_what_a_shortened_log_knows(self, tmp_path, log):
+        image = recover(log, 4).image
+        short = write_log(tmp_path / "short", [acl(4)], base=4, times=[5000])
+        write_checkpoint(image, short)
+        assert numbers(recover(short, at(4500)).image) == [0, 1, 2, 3]
+        with pytest.raises(LogError, match="as of 1970-01-01 00:00:03"):
+            recover(short, at(3000))
+
+    def test_a_time_without_a_zone_is_refused(self, log):
+        with pytest.raises(ConfigError, match="no time zone"):
+            recover(log, datetime(2026, 1, 1))  # noqa: DTZ001
+
+    def test_parts_of_a_millisecond(self):
+        assert milliseconds(datetime(1970, 1, 1, 0, 0, 1, 1999, UTC)) == 1001
+
+
+def test_a_reader_with_checkpoints_of_elsewhere(log, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    write_checkpoint(recover(log, 5).image, elsewhere)
+    with open_reader(log) as reader:
+        found = recover_log(reader, list_checkpoints(elsewhere))
+    assert numbers(found.image) == [0, 1, 2, 3, 4, 5]
+    assert str(elsewhere) in found.source
+
+
+def test_a_removed_rule_is_gone(tmp_path):
+    log = write_log(tmp_path / "log", [acl(0)], [removal(0)])
+    assert numbers(recover(log, 1).image) == [0]
+    assert numbers(recover(log).image) == []
+
+
+@pytest.mark.parametrize("offset", [60, 69, 100, 163, 190, 231])
+def test_the_same_with_and_without_checkpoints(tmp_path, offset):
+    bare = tmp_path / "bare"
+    shutil.copytree(SMALL, bare)
+    for file in list_checkpoints(bare):
+        file.path.unlink()
+    with_them, without = recover(SMALL, offset).image, recover(bare, offset).image
+    assert with_them.acls.digest() == without.acls.digest()
+    assert with_them.provenance == without.provenance
+    assert (with_them.scram, with_them.tokens) == (without.scram, without.tokens)
+
+
+def test_a_torn_segment_of_a_kafka(tmp_path):
+    torn = tmp_path / "torn"
+    shutil.copytree(SMALL, torn)
+    for file in list_checkpoints(torn)[1:]:
+        file.path.unlink()
+    segment = torn / segment_name(183)
+    segment.write_bytes(segment.read_bytes()[:-10])
+    assert recover(torn).image.end_offset == 230
+    assert isinstance(recover(torn).applier, Applier)
+    segment.write_bytes(segment.read_bytes()[:200] + b"\0" + segment.read_bytes()[201:])
+    with pytest.raises(DecodeError, match=r"00000000000000000183\.log"):
+        recover(torn)
