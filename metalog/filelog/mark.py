@@ -76,7 +76,7 @@ class MarkFile:
 
     path: Path
     _fd: int
-    _seen: bytes = field(init=False, default=b"")
+    _seen: bytes | None = field(init=False, default=None)
     _mark: Mark = field(init=False, default=Mark(epoch=-1, offset=-1))
     _next_slot: int = field(init=False, default=0)
 

@@ -46,9 +46,10 @@ def append_forever(log, seed: int, appender: int) -> None:
         number += 1
 
 
-def write(directory: Path, seed: int) -> None:
+def write(directory: Path, seed: int, opened: int) -> None:
     new_epoch = random.Random(seed).random() < 0.2
     log = open_log(directory, create=True, new_epoch=new_epoch, segment_bytes=SEGMENT_BYTES)
+    os.write(opened, b"!")
     for appender in range(APPENDERS):
         threading.Thread(target=append_forever, args=(log, seed, appender), daemon=True).start()
     time.sleep(60)
@@ -90,6 +91,21 @@ def forked(work, *arguments) -> int:
     os._exit(0)
 
 
+def killed_writer(directory: Path, seed: int) -> bool:
+    """Fork a writer and kill it: one time in three while it opens, else while it appends; tell whether it was alive."""
+    numbers = random.Random(f"kill {seed}")
+    opened, signal_opened = os.pipe()
+    child = forked(write, directory, seed, signal_opened)
+    os.close(signal_opened)
+    if numbers.random() > 1 / 3:
+        os.read(opened, 1)
+    time.sleep(numbers.uniform(0.0, 0.02))
+    os.kill(child, signal.SIGKILL)
+    os.close(opened)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
 def main() -> None:
     readers = []
     for line in sys.stdin:
@@ -98,11 +114,7 @@ def main() -> None:
             readers.append(forked(follow, Path(directory), Path(argument)))
             say("following")
             continue
-        child = forked(write, Path(directory), int(argument))
-        time.sleep(random.Random(f"kill {argument}").uniform(0.0, 0.04))
-        os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-        say(f"done {os.WIFSIGNALED(status)}")
+        say(f"done {killed_writer(Path(directory), int(argument))}")
     for reader in readers:
         os.waitpid(reader, 0)
 

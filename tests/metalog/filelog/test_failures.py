@@ -1,0 +1,186 @@
+"""A write or fsync that fails: nothing of it is acknowledged, visible, or found again at the next open."""
+
+import errno
+import os
+import threading
+from concurrent.futures import wait
+
+import pytest
+
+from metalog.errors import LogError
+from metalog.filelog import appender as appender_module
+from metalog.filelog import open_log, open_reader, verify
+from metalog.filelog.group_commit import MAX_WAITING_BYTES
+from tests.support.log_files import read_batches, read_directory
+
+
+class FailingFsync:
+    """An fsync that fails from the moment it is told to, and counts how often it is called after that."""
+
+    def __init__(self):
+        self.error, self.calls_after = None, 0
+
+    def __call__(self, fd):
+        if self.error is not None:
+            self.calls_after += 1
+            raise self.error
+        os.fsync(fd)
+
+
+@pytest.fixture
+def fsync():
+    return FailingFsync()
+
+
+@pytest.fixture
+def log(tmp_path, fsync):
+    with open_log(tmp_path / "log", create=True, fsync=fsync) as log:
+        yield log
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EIO, "Input/output error"), "Input/output error"),
+        (OSError(errno.ENOSPC, "No space left on device"), "the disk is full"),
+        (RuntimeError("anything else"), "anything else"),
+    ],
+)
+def test_a_failed_fsync_fails_all_that_wait_and_all_later_appends(log, fsync, error, said):
+    log.append([b"good"], timestamp=0).result(60)
+    mark = log.high_watermark()
+    fsync.error = error
+    futures = []
+    for _ in range(20):
+        try:
+            futures.append(log.append([b"bad"], timestamp=0))
+        except LogError:
+            break
+    for future in futures:
+        with pytest.raises(LogError, match=said):
+            future.result(60)
+    with pytest.raises(LogError, match=said):
+        log.append([b"later"], timestamp=0)
+    assert fsync.calls_after == 1
+    assert log.high_watermark() == log.end_offset() == mark
+    assert [values for _, values in read_batches(log)] == [[b"good"]]
+    assert [values for _, values in read_directory(log.directory)] == [[b"good"]]
+
+
+def test_what_failed_is_not_found_again_at_the_next_open(log, fsync):
+    log.append([b"good"], timestamp=0).result(60)
+    fsync.error = OSError(errno.EIO, "Input/output error")
+    with pytest.raises(LogError):
+        log.append([b"bad"], timestamp=0).result(60)
+    log.close()
+    with open_log(log.directory) as again:
+        assert again.notes == ()
+        assert [values for _, values in read_batches(again)] == [[b"good"]]
+        again.append([b"after"], timestamp=0).result(60)
+    assert list(verify(log.directory)) == []
+
+
+def test_a_full_disk_is_said_as_such(log, monkeypatch):
+    """The disk takes half of the write and then no more."""
+    log.append([b"good"], timestamp=0).result(60)
+    size = sum(path.stat().st_size for path in log.directory.glob("*.log"))
+
+    def half(fd, data):
+        os.write(fd, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(appender_module, "write_all", half)
+    with pytest.raises(LogError, match="the disk is full"):
+        log.append([b"bad"], timestamp=0).result(60)
+    assert sum(path.stat().st_size for path in log.directory.glob("*.log")) == size
+
+
+def test_a_disk_that_is_full_at_a_roll_fails_only_what_comes_after_it(tmp_path, monkeypatch):
+    def refuse(file):
+        raise LogError(f"{file.path}: cannot create: the disk is full")
+
+    with open_log(tmp_path / "log", create=True, segment_bytes=400) as log:
+        monkeypatch.setattr(appender_module, "create_segment", refuse)
+        futures = [log.append([b"x" * 50], timestamp=0)]
+        while futures[-1].exception(60) is None:
+            futures.append(log.append([b"x" * 50], timestamp=0))
+        assert "the disk is full" in str(futures[-1].exception())
+        assert len(read_batches(log)) == len(futures) - 1 > 0
+
+
+def test_a_short_write_is_continued(log, monkeypatch):
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:7]))
+    log.append([b"x" * 1000], timestamp=0).result(60)
+    monkeypatch.undo()
+    assert [values for _, values in read_directory(log.directory)] == [[b"x" * 1000]]
+
+
+def test_what_is_not_durable_is_not_visible(tmp_path):
+    """While fsync runs, neither the log nor a reader shows what is being written."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(fd):
+        begun.set()
+        assert go_on.wait(60)
+        os.fsync(fd)
+
+    go_on.set()
+    with open_log(tmp_path / "log", create=True, fsync=slow) as log, open_reader(log.directory) as reader:
+        mark = log.high_watermark()
+        go_on.clear()
+        begun.clear()
+        future = log.append([b"x"], timestamp=0)
+        assert begun.wait(60)
+        assert log.high_watermark() == reader.high_watermark() == mark
+        assert read_batches(log) == read_batches(reader) == []
+        assert not future.done()
+        go_on.set()
+        future.result(60)
+        assert log.high_watermark() == reader.high_watermark() == mark + 1
+
+
+def test_all_that_waits_during_an_fsync_shares_the_next_one(tmp_path):
+    begun, go_on, calls = threading.Event(), threading.Event(), []
+
+    def counted(fd):
+        calls.append(fd)
+        begun.set()
+        assert go_on.wait(60)
+
+    go_on.set()
+    with open_log(tmp_path / "log", create=True, fsync=counted) as log:
+        go_on.clear()
+        begun.clear()
+        futures = [log.append([b"first"], timestamp=0)]
+        assert begun.wait(60)
+        before = len(calls)
+        futures += [log.append([b"x"], timestamp=0) for _ in range(200)]
+        go_on.set()
+        assert not wait(futures, timeout=60).not_done
+        assert len(calls) == before + 1
+
+
+def test_a_caller_that_never_waits_is_stopped(tmp_path):
+    go_on = threading.Event()
+    go_on.set()
+    with open_log(tmp_path / "log", create=True, fsync=lambda fd: go_on.wait(60)) as log:
+        go_on.clear()
+        value = bytes([1]) * (4 << 20)
+        first = log.append([value], timestamp=0)
+        with pytest.raises(LogError, match="wait for earlier appends"):
+            append_all(log, [value] * (2 * MAX_WAITING_BYTES // len(value)))
+        go_on.set()
+        first.result(60)
+
+
+def append_all(log, values):
+    for value in values:
+        log.append([value], timestamp=0)
+
+
+def test_a_log_is_of_no_use_in_a_forked_process(log, monkeypatch):
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    with pytest.raises(LogError, match="not by this one"):
+        log.append([b"x"], timestamp=0)
+    monkeypatch.undo()
