@@ -30,15 +30,12 @@ def run_prompt(state: ShellState, history: History) -> None:
     while not state.done:
         try:
             line = session.prompt(prompt_text(state))
-        except KeyboardInterrupt:
-            continue
-        except EOFError:
-            return
-        state.screen_width = shutil.get_terminal_size().columns
-        try:
+            state.screen_width = shutil.get_terminal_size().columns
             print_lines(run_command(line, state), sys.stdout, sys.stdout)
         except KeyboardInterrupt:
             print()  # noqa: T201
+        except EOFError:
+            return
 
 
 def prompt_text(state: ShellState) -> str:
