@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metalog import batches as b
+from metalog.batch_records import Record
 from metalog.errors import DecodeError, EncodeError, LogError
 from metalog.primitives import varint
 from tests.support.dump_log import METADATA_FILES, dumped
-from tests.support.logs import recrc
+from tests.support.logs import BAD_HEADERS, BAD_RECORDS, one_record, recrc
 from tests.support.records import check_error, mutations
 
 VALUES = st.lists(
@@ -20,13 +21,6 @@ VALUES = st.lists(
 SMALL = b.build_batch(
     [b"\x01\x14\x00\x00", b"\x01\x18\x00\x00"], base_offset=7, leader_epoch=3, timestamp=1795227830153
 )
-
-
-def one_record(record: bytes, *, attributes: int = 0) -> bytes:
-    """A batch of one record, given whole, its CRC right."""
-    batch = b.build_batch([b"x"], base_offset=0, leader_epoch=1, timestamp=9)[: b.HEADER_SIZE] + record
-    batch = batch[:8] + struct.pack(">i", len(batch) - 12) + batch[12:21] + struct.pack(">h", attributes) + batch[23:]
-    return recrc(batch)
 
 
 @pytest.mark.parametrize("path", METADATA_FILES, ids=lambda path: f"{path.parts[-3]}/{path.name}")
@@ -49,7 +43,7 @@ def test_every_batch_of_a_real_kafka_decodes_as_its_own_tool_prints_it(path):
     assert expected is None or number + 1 == len(expected)
 
 
-def key_size(record: b.Record) -> int:
+def key_size(record: Record) -> int:
     return -1 if record.key is None else len(record.key)
 
 
@@ -113,25 +107,7 @@ def test_a_control_batch_has_records():
         b.build_control_batch([], base_offset=0, leader_epoch=0, timestamp=0)
 
 
-@pytest.mark.parametrize(
-    ("at", "patch", "what", "position"),
-    [
-        (16, b"\x01", "magic 1", 16),
-        (8, b"\x00\x00\x00\x30", "batch length 48", 8),
-        (8, b"\xff\xff\xff\xff", "batch length -1", 8),
-        (21, b"\x00\x01", "compressed", 21),
-        (21, b"\x00\x04", "compressed", 21),
-        (21, b"\x00\x10", "attributes 16", 21),
-        (21, b"\x00\x08", "attributes 8", 21),
-        (57, b"\x00\x00\x00\x00", "0 records", 23),
-        (57, b"\x7f\xff\xff\xff", "2147483647 records", 23),
-        (57, b"\xff\xff\xff\xff", "-1 records", 23),
-        (23, b"\x00\x00\x00\x02", "last offset delta 2", 23),
-        (0, b"\xff", "base offset -", 0),
-        (0, b"\x7f" + b"\xff" * 7, "base offset 9223372036854775807", 0),
-        (12, b"\xff", "leader epoch -", 0),
-    ],
-)
+@pytest.mark.parametrize(("at", "patch", "what", "position"), BAD_HEADERS)
 def test_bad_headers_are_refused_with_the_position(at, patch, what, position):
     damaged = SMALL[:at] + patch + SMALL[at + len(patch) :]
     with pytest.raises(DecodeError, match=what) as caught:
@@ -156,31 +132,7 @@ def test_a_bad_crc_is_refused():
 RECORD = bytes.fromhex("0e 00 00 00 01 02 aa 00")
 
 
-@pytest.mark.parametrize(
-    ("record", "what", "position"),
-    [
-        ("0e 00 02 00 01 02 aa 00", "timestamp delta 1: expected 0", 63),
-        ("0e 00 00 02 01 02 aa 00", "offset delta 1: expected 0", 64),
-        ("0e 00 00 01 01 02 aa 00", "offset delta -1: expected 0", 64),
-        ("10 00 00 00 02 bb 02 aa 00", "data record with a key", 65),
-        ("0e 00 00 00 00 02 aa 00", "data record with a key", 65),
-        ("0c 00 00 00 01 00 00", "without a value", 66),
-        ("0c 00 00 00 01 01 00", "without a value", 66),
-        ("14 00 00 00 01 02 aa 02 02 61 01", "1 record headers: expected none", 68),
-        ("10 00 00 00 01 02 aa 00 00", "1 bytes after the end of a record", 69),
-        ("0c 00 00 00 01 02 aa 00", "cut inside a varint", 68),
-        ("10 00 00 00 01 02 aa 00", "a record of 8 bytes, 7 left", 61),
-        ("0d 00 00 00 01 02 aa 00", "a record of -7 bytes", 61),
-        ("fe ff ff ff 0f 00 00 00", "a record of 2147483647 bytes", 61),
-        ("0e 00 00 00 01 fe ff ff", "cut inside a varint", 66),
-        ("12 00 00 00 01 fe ff ff ff 0f", "2147483647 bytes announced", 66),
-        ("0e 00 00 00 01 05 aa 00", "-3 bytes announced", 66),
-        ("8e 00 00 00 00 01 02 aa 00", "shortest form", 61),
-        ("10 00 80 00 00 01 02 aa 00", "shortest form", 63),
-        ("00", "empty record", 61),
-        ("0e 00 00 00 01 02 aa 00 00", "1 bytes after the last of 1 records", 69),
-    ],
-)
+@pytest.mark.parametrize(("record", "what", "position"), BAD_RECORDS)
 def test_bad_records_are_refused_with_position_and_offset(record, what, position):
     data = one_record(bytes.fromhex(record))
     header = b.read_header(data)
@@ -191,7 +143,7 @@ def test_bad_records_are_refused_with_position_and_offset(record, what, position
 
 
 def test_the_record_those_are_made_of_is_fine():
-    assert b.decode_batch(one_record(RECORD)).records == (b.Record(offset_delta=0, value=b"\xaa"),)
+    assert b.decode_batch(one_record(RECORD)).records == (Record(offset_delta=0, value=b"\xaa"),)
 
 
 def test_a_records_attributes_are_kept():

@@ -12,7 +12,7 @@ from metalog.errors import DecodeError
 from metalog.primitives import varint
 from metalog.scan import scan_batches, scan_values
 from tests.support.dump_log import METADATA_FILES
-from tests.support.logs import HEADERS, LOGS, fitted, recrc
+from tests.support.logs import BAD_HEADERS, BAD_RECORDS, HEADERS, LOGS, fitted, one_record, recrc
 from tests.support.records import mutations
 
 NO_OP = b"\x01\x14\x00\x00"
@@ -93,6 +93,21 @@ def test_a_cut_tail_is_no_damage(parts, data):
     batches, _, damaged, bad = check_scan(whole[:cut])
     assert (damaged, bad) == (None, None)
     assert batches.end.tolist() == [end for end in np.cumsum([len(part) for part in parts]).tolist() if end <= cut]
+
+
+@pytest.mark.parametrize(("at", "patch", "_what", "_position"), BAD_HEADERS)
+def test_bad_headers_end_the_scan(at, patch, _what, _position):
+    batch = build_batch([NO_OP, NO_OP], base_offset=7, **HEADERS)
+    bad = batch[:at] + patch + batch[at + len(patch) :]
+    batches, _, damaged, _ = check_scan(batch + recrc(bad) + batch)
+    assert (len(batches), damaged) == (1, len(batch))
+
+
+@pytest.mark.parametrize(("record", "_what", "_position"), BAD_RECORDS)
+def test_bad_records_end_the_values(record, _what, _position):
+    batch = build_batch([NO_OP], base_offset=7, **HEADERS)
+    _, values, _, bad = check_scan(batch + one_record(bytes.fromhex(record)) + batch)
+    assert (len(values), bad) == (1, 1)
 
 
 def test_scanning_begins_where_it_is_told_to():
