@@ -1,0 +1,275 @@
+"""Explanations against the naive reference: what they show, and that what they advise helps."""
+
+import json
+import shlex
+from uuid import UUID
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from authorizer.acl import AclOperation, AclPermissionType, ResourcePattern, StandardAcl, StandardAclWithId
+from authorizer.acl_command import acl_flags
+from authorizer.acls_image import AclsImage
+from authorizer.explain import explain
+from authorizer.explanation import Role
+from authorizer.explanation_text import explanation_lines
+from authorizer.interface import Action, RequestContext
+from authorizer.standard import StandardAuthorizer
+from authorizer.super_users import parse_allow_everyone, parse_super_users
+from tests.support import estates
+from tests.support.reference import ReferenceAuthorizer
+
+READ, WRITE, DESCRIBE, ALL = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.ALL
+ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
+
+
+def acl(permission=ALLOW, operation=READ, *, name="t", pattern=3, principal="User:a", host="*", kind=2) -> StandardAcl:
+    return StandardAcl(
+        resource_type=kind,
+        resource_name=name,
+        pattern_type=pattern,
+        principal=principal,
+        host=host,
+        operation=operation,
+        permission_type=permission,
+    )
+
+
+def ask(
+    acls, principal="User:a", host="10.0.0.1", operation=READ, name="t", kind=2, *,
+    super_users=None, everyone=None, cidr=False, documented=False, limit=1000,
+):  # fmt: skip
+    """The explanation of one request."""
+    authorizer = StandardAuthorizer(cidr=cidr, documented=documented)
+    authorizer.configure(
+        {
+            key: value
+            for key, value in (("super.users", super_users), ("allow.everyone.if.no.acl.found", everyone))
+            if value is not None
+        }
+    )
+    image = AclsImage.from_acls(StandardAclWithId(id=UUID(int=i), acl=rule) for i, rule in enumerate(acls, 2))
+    authorizer.load(image)
+    authorizer.complete_initial_load()
+    context = RequestContext(principal=principal, host=host)
+    action = Action(operation=operation, resource_pattern=ResourcePattern(resource_type=kind, name=name))
+    return explain(
+        image.with_options(documented=documented, cidr=cidr),
+        authorizer.decide(context, action),
+        context,
+        action,
+        allow_everyone=parse_allow_everyone(everyone),
+        limit=limit,
+    )
+
+
+def roles(explanation):
+    return [(examined.role, examined.rule.acl) for examined in explanation.rules]
+
+
+def test_each_rule_has_its_role():
+    rules = {
+        acl(DENY): Role.DECIDES,
+        acl(ALLOW): Role.MATCHES,
+        acl(DENY, principal="User:*", host="10.0.0.1"): Role.MATCHES,
+        acl(ALLOW, WRITE): Role.OTHER_OPERATION,
+        acl(ALLOW, host="10.0.0.2"): Role.OTHER_HOST,
+        acl(ALLOW, principal="User:b"): Role.OTHER_PRINCIPAL,
+    }
+    other = [acl(name="u"), acl(kind=3), acl(name="tt", pattern=4)]
+    shown = ask([*rules, *other])
+    # Of the two that deny, Kafka names the first by principal.
+    first = acl(DENY, principal="User:*", host="10.0.0.1")
+    rules[first], rules[acl(DENY)] = Role.DECIDES, Role.MATCHES
+    assert {rule: role for role, rule in roles(shown)} == rules
+    assert [role for role, _ in roles(shown)] == sorted((role for role, _ in roles(shown)), key=list(Role).index)
+    assert shown.decision.rule.acl == first
+    assert (shown.allowed, shown.left_off, shown.implied_by) == (False, 0, None)
+
+
+def test_an_implied_operation_is_named():
+    shown = ask([acl(ALLOW, WRITE)], operation=DESCRIBE)
+    assert (shown.allowed, shown.implied_by) == (True, WRITE)
+    assert "A permission to WRITE implies DESCRIBE." in list(explanation_lines(shown))
+    assert ask([acl(ALLOW, ALL)], operation=DESCRIBE).implied_by is None
+
+
+def test_denying_read_leaves_describe_alone_and_that_is_said():
+    shown = ask([acl(DENY, READ), acl(ALLOW, WRITE)], operation=DESCRIBE)
+    assert shown.allowed
+    (note,) = next(examined.notes for examined in shown.rules if examined.role is Role.OTHER_OPERATION)
+    assert "denies no other" in note
+
+
+@pytest.mark.parametrize(
+    ("host", "part"),
+    [
+        ("10.0.0.0/8", "would hold 10.0.0.1"),
+        ("11.0.0.0/8", "would not hold"),
+        ("::ffff:10.0.0.1", "is the same address"),
+        ("", "no address"),
+        ("example.org", "no address"),
+    ],
+)
+def test_why_a_host_does_not_match(host, part):
+    shown = ask([acl(ALLOW, host=host)])
+    assert not shown.allowed
+    assert part in shown.rules[0].notes[0]
+
+
+def test_a_range_that_denies_fails_open():
+    rules = [acl(DENY, host="10.0.0.0/8"), acl(ALLOW)]
+    shown = ask(rules)
+    assert shown.allowed
+    assert "denies nobody" in shown.quirks[0]
+    enabled = ask(rules, cidr=True)
+    assert (enabled.allowed, enabled.quirks) == (False, ())
+    assert enabled.rules[0].role is Role.DECIDES
+
+
+def test_only_user_star_is_everyone():
+    shown = ask([acl(ALLOW, principal="Group:*")], principal="Group:x")
+    assert "only User:* stands for everyone" in shown.rules[0].notes[0]
+
+
+def test_star_does_not_cover_a_name_that_begins_with_it():
+    shown = ask([acl(ALLOW, name="*")], name="*foo")
+    assert not shown.allowed
+    assert "would say ALLOW instead of NO_CANDIDATE" in shown.quirks[0]
+    assert ask([acl(ALLOW, name="*")], name="*").quirks == ()
+    documented = ask([acl(ALLOW, name="*")], name="*foo", documented=True)
+    assert (documented.allowed, documented.quirks) == (True, ())
+    same = ask([acl(ALLOW, name="*", principal="User:z"), acl(ALLOW, name="*foo")], name="*foo")
+    assert "would be the same" in same.quirks[0]
+
+
+@pytest.mark.parametrize(("name", "what"), [("!a", "never returns"), ("!ba", "throws StringIndexOutOfBounds")])
+def test_where_a_real_kafka_gives_no_answer(name, what):
+    shown = ask([acl(ALLOW, name="!bc" if name == "!ba" else "!b", kind=3)], name=name, kind=3)
+    assert what in shown.quirks[0]
+    assert not shown.allowed
+
+
+def test_a_super_user():
+    shown = ask([acl(DENY)], super_users="User:a")
+    assert shown.allowed
+    assert shown.remedy.notes == ("take User:a out of super.users, and the rules decide",)
+    assert shown.rules[0].role is Role.MATCHES
+
+
+def test_no_rule_at_all():
+    shown = ask([], everyone="true")
+    assert (shown.allowed, shown.decision.text) == (True, "DefaultAllow")
+    assert "No rule is about this resource." in list(explanation_lines(shown))
+    assert "or turn off allow.everyone.if.no.acl.found" in shown.remedy.notes
+
+
+def test_thousands_of_rules_are_counted_not_shown():
+    many = [acl(DENY, principal="User:*", host="*", name="t" * n, pattern=4) for n in range(1, 300)]
+    others = [acl(ALLOW, principal=f"User:{n}") for n in range(700)]
+    shown = ask([*many, *others], name="t" * 299, limit=10)
+    assert len(shown.rules) == 10
+    assert shown.counts == {Role.DECIDES: 1, Role.MATCHES: 298}
+    assert (shown.left_off, len(shown.remedy.changes), shown.remedy.left_off) == (289, 11, 289)
+    assert "  ... and 289 more" in list(explanation_lines(shown))
+    assert len(list(explanation_lines(shown))) < 60
+    hidden = ask(others, limit=5)
+    assert (len(hidden.rules), hidden.left_off) == (5, 695)
+
+
+def test_the_text():
+    shown = ask([acl(DENY, ALL, principal="User:*"), acl(ALLOW, READ, host="10.0.0.9")], name="t")
+    assert list(explanation_lines(shown)) == [
+        "DENIED: User:a READ TOPIC 't' from 10.0.0.1",
+        f"based on MatchingAcl(acl={acl(DENY, ALL, principal='User:*')})",
+        "",
+        "2 rule(s) on this resource: 1 decides, 1 other host",
+        "  decides     DENY User:* ALL on TOPIC LITERAL 't' from *",
+        "  other host  ALLOW User:a READ on TOPIC LITERAL 't' from 10.0.0.9",
+        "",
+        "It would be ALLOWED by:",
+        "  removing DENY User:* ALL on TOPIC LITERAL 't' from *",
+        "    aclog acls remove --force --deny-principal 'User:*' --deny-host '*' --operation All --topic t",
+        "  adding ALLOW User:a READ on TOPIC LITERAL 't' from 10.0.0.1",
+        "    aclog acls add --allow-principal User:a --allow-host 10.0.0.1 --operation Read --topic t",
+    ]
+
+
+def test_a_hostile_name_forges_no_line():
+    shown = ask([acl(ALLOW, name="x\nALLOWED", principal="User:\x1b[31m")], name="x\nALLOWED")
+    assert all(line.isprintable() for line in explanation_lines(shown))
+
+
+@pytest.mark.parametrize(
+    ("rule", "flags"),
+    [
+        (acl(kind=4, name="kafka-cluster", operation=AclOperation.ALTER_CONFIGS), "--operation AlterConfigs --cluster"),
+        (acl(kind=3, name="g", pattern=4), "--operation Read --group g --resource-pattern-type prefixed"),
+        (acl(kind=5, name="a b"), "--operation Read --transactional-id 'a b'"),
+        (acl(kind=7, name="User:x"), "--operation Read --user-principal User:x"),
+        (acl(kind=6, name="id"), "--operation Read --delegation-token id"),
+    ],
+)
+def test_flags(rule, flags):
+    assert acl_flags(rule) == f"--allow-principal User:a --allow-host '*' {flags}"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [acl(name=""), acl(name=" t"), acl(kind=0), acl(kind=99), acl(pattern=2), acl(9), acl(operation=1),
+     acl(kind=4, name="kafka-cluster", pattern=4), acl(principal="x")],
+)  # fmt: skip
+def test_no_flags_can_name_it(rule):
+    assert acl_flags(rule) is None
+
+
+def test_a_request_that_no_rule_can_be_made_for():
+    assert ask([], name="").remedy.notes == ("no rule can be created for such a request",)
+    assert ask([acl(ALLOW)], operation=AclOperation.UNKNOWN).remedy.changes == ()
+
+
+@settings(max_examples=200, deadline=None)
+@given(estates.estates(), estates.requests(), st.booleans())
+def test_what_is_advised_gives_the_opposite_answer(estate, request_, documented):
+    assume(request_.resource_name is not None)
+    r = request_
+    shown = ask(
+        estate.acls, r.principal, r.host, r.operation, r.resource_name, r.resource_type,
+        super_users=estate.super_users, everyone=estate.allow_everyone, documented=documented,
+    )  # fmt: skip
+    users, everyone = parse_super_users(estate.super_users), parse_allow_everyone(estate.allow_everyone)
+    question = (r.principal, r.host, r.operation, r.resource_type, r.resource_name)
+    before = ReferenceAuthorizer(estate.acls, users, everyone, documented=documented)
+    assert (shown.decision.result.value, shown.decision.text) == before.decide(*question)
+    assert {rule for _, rule in roles(shown)} == set(before.candidates(r.resource_type, r.resource_name))
+    if r.principal in users:
+        return
+    stuck = before.stuck(*question)
+    assert (stuck is not None) == any("A real Kafka 4.3.1" in quirk for quirk in shown.quirks)
+    rules = set(estate.acls)
+    for change in shown.remedy.changes:
+        assert change.add != (change.acl in rules)
+        rules = rules | {change.acl} if change.add else rules - {change.acl}
+    if shown.remedy.changes:
+        after = ReferenceAuthorizer(rules, users, everyone, documented=documented)
+        assert after.decide(*question)[0] == ("DENIED" if shown.allowed else "ALLOWED")
+    else:
+        assert r.resource_name == ""
+    assert json.loads(json.dumps(shown.to_dict())) == shown.to_dict()
+    for change in shown.remedy.changes:
+        assert change.command is None or len(shlex.split(change.command)) >= 9
+
+
+@settings(max_examples=60, deadline=None)
+@given(estates.estates(odd=True), estates.requests())
+def test_odd_rules_are_explained_too(estate, request_):
+    assume(request_.resource_name is not None)
+    rules = [rule for rule in estate.acls if ":" in rule.principal]
+    r = request_
+    shown = ask(rules, r.principal, r.host, r.operation, r.resource_name, r.resource_type, limit=3)
+    assert shown.decision.text == ReferenceAuthorizer(rules).decide(
+        r.principal, r.host, r.operation, r.resource_type, r.resource_name
+    )[1]  # fmt: skip
+    assert len(shown.rules) <= 3
+    assert list(explanation_lines(shown))
