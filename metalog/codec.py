@@ -34,6 +34,9 @@ from metalog.records import (
 _MAX_INT16 = 0x7FFF
 
 _ACL_FRAME = bytes((FRAME_VERSION, RecordType.ACCESS_CONTROL_ENTRY_RECORD, 0))
+_REMOVE_FRAME = bytes((FRAME_VERSION, RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD, 0))
+_REMOVE_SIZE = 20
+"""Frame, uuid, no tagged fields: the second commonest record."""
 
 _STRINGS = array_of(STRING)
 
@@ -136,6 +139,8 @@ def decode_record(value: bytes) -> MetadataRecord:
         acl = _plain_acl(value)
         if acl is not None:
             return acl
+    elif value.startswith(_REMOVE_FRAME) and len(value) == _REMOVE_SIZE and not value[-1]:
+        return RemoveAccessControlEntryRecord(id=UUID(int=int.from_bytes(value[3:19])))
     api_key, version, body = read_frame(value)
     schema = SCHEMAS.get(RecordType(api_key)) if api_key in _KNOWN_KEYS else None
     if schema is None:
