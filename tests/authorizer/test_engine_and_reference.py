@@ -1,0 +1,81 @@
+"""The engine against the naive model, on estates of every kind, ranges and odd rules among them."""
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from authorizer.acl import ResourcePattern, StandardAclWithId
+from authorizer.acls_image import AclsImage
+from authorizer.errors import InvalidRequestError
+from authorizer.interface import Action, RequestContext
+from authorizer.standard import StandardAuthorizer
+from authorizer.super_users import parse_allow_everyone, parse_super_users
+from tests.support import estates
+from tests.support.reference import ReferenceAuthorizer
+
+
+def authorizer_of(estate, *, documented, cidr):
+    authorizer = StandardAuthorizer(documented=documented, cidr=cidr)
+    properties = {"super.users": estate.super_users, "allow.everyone.if.no.acl.found": estate.allow_everyone}
+    authorizer.configure({key: value for key, value in properties.items() if value is not None})
+    authorizer.load(
+        AclsImage.from_acls(StandardAclWithId(id=UUID(int=i), acl=rule) for i, rule in enumerate(estate.acls, 2))
+    )
+    authorizer.complete_initial_load()
+    return authorizer
+
+
+def answer_of_engine(authorizer, request):
+    """The decision, and the rule's text where one is named for it."""
+    context = RequestContext(principal=request.principal, host=request.host)
+    if request.resource_name is None:
+        answer = authorizer.authorize_by_resource_type(context, request.operation, request.resource_type)
+        return answer.value, None
+    pattern = ResourcePattern(resource_type=request.resource_type, name=request.resource_name)
+    action = Action(operation=request.operation, resource_pattern=pattern)
+    decision = authorizer.decide(context, action)
+    assert authorizer.authorize(context, [action]) == [decision.result]
+    return decision.result.value, decision.text
+
+
+def answer_of_model(model, request):
+    if request.resource_name is None:
+        answer, _ = model.by_resource_type(
+            request.principal, request.host, request.operation, request.resource_type
+        )  # fmt: skip
+        return answer, None
+    return model.decide(
+        request.principal, request.host, request.operation, request.resource_type, request.resource_name
+    )
+
+
+def answer_or_error(function, *arguments):
+    try:
+        return function(*arguments)
+    except InvalidRequestError:
+        return "error"
+
+
+@pytest.mark.parametrize(
+    ("odd", "cidr", "documented"),
+    [(False, False, False), (True, False, False), (False, True, False), (True, True, True)],
+    ids=["plain", "odd", "ranges", "all of it"],
+)
+@settings(max_examples=120, deadline=None)
+@given(data=st.data())
+def test_same_answers(data, odd, cidr, documented):
+    estate = data.draw(estates.estates(odd=odd, cidr=cidr))
+    requests = data.draw(st.lists(estates.requests(odd=odd), min_size=8, max_size=8))
+    authorizer = authorizer_of(estate, documented=documented, cidr=cidr)
+    model = ReferenceAuthorizer(
+        estate.acls,
+        parse_super_users(estate.super_users),
+        parse_allow_everyone(estate.allow_everyone),
+        documented=documented,
+        cidr=cidr,
+    )
+    for request in requests:
+        ours = answer_or_error(answer_of_engine, authorizer, request)
+        assert ours == answer_or_error(answer_of_model, model, request), request
