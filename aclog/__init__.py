@@ -1,1 +1,83 @@
-"""aclog: Apache Kafka's access control as an event-sourced system."""
+"""aclog: Apache Kafka's access control as an event-sourced system.
+
+```python
+import aclog
+authorizer = aclog.open_log("backup/__cluster_metadata-0").image().authorizer(super_users="User:admin")
+authorizer.check("User:alice", "READ", aclog.topic("orders"), host="10.0.0.1").allowed
+```
+
+docs/library.md tells more. What stands here is loaded when it is first used, so that the command starts quickly.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aclog.library import Answer, Authorizer, Image, Log, open_log
+    from aclog.resources import cluster, delegation_token, group, topic, transactional_id, user
+    from authorizer.acl import (
+        AclOperation,
+        AclPermissionType,
+        PatternType,
+        ResourcePattern,
+        ResourceType,
+        StandardAcl,
+        StandardAclWithId,
+    )
+    from authorizer.errors import InvalidRequestError
+    from metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, MetadataError, ReplayError
+
+_HOMES = {
+    "aclog.library": ("Answer", "Authorizer", "Image", "Log", "open_log"),
+    "aclog.resources": ("cluster", "delegation_token", "group", "topic", "transactional_id", "user"),
+    "authorizer.acl": (
+        "AclOperation",
+        "AclPermissionType",
+        "PatternType",
+        "ResourcePattern",
+        "ResourceType",
+        "StandardAcl",
+        "StandardAclWithId",
+    ),
+    "authorizer.errors": ("InvalidRequestError",),
+    "metalog.errors": ("CheckpointError", "ConfigError", "DecodeError", "LogError", "MetadataError", "ReplayError"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AclOperation",
+    "AclPermissionType",
+    "Answer",
+    "Authorizer",
+    "CheckpointError",
+    "ConfigError",
+    "DecodeError",
+    "Image",
+    "InvalidRequestError",
+    "Log",
+    "LogError",
+    "MetadataError",
+    "PatternType",
+    "ReplayError",
+    "ResourcePattern",
+    "ResourceType",
+    "StandardAcl",
+    "StandardAclWithId",
+    "cluster",
+    "delegation_token",
+    "group",
+    "open_log",
+    "topic",
+    "transactional_id",
+    "user",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        return getattr(import_module(_HOME_OF[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

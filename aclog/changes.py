@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future
-from itertools import groupby, takewhile
+from itertools import chain, groupby, takewhile
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -74,11 +74,14 @@ def import_history(path: str, directory: Path, *, force: bool) -> None:
         OSError: the file cannot be read.
 
     """
-    with open_target(directory, force=force) as (writer, is_new):
-        if not is_new:
-            raise ConfigError(f"{directory}: a history is replayed into a new log only: expected an empty directory")
-        with open_export(path, HISTORY) as rows, progress("replaying") as advance:
-            number = _replay(rows, writer, advance)
+    with open_export(path, HISTORY) as rows:
+        first = next(rows, None)
+        start = None if first is None else int(str(first[1]["timestamp"]))
+        with open_target(directory, force=force, timestamp=start) as (writer, is_new):
+            if not is_new:
+                raise ConfigError(f"{directory}: a history goes into a new log only: expected an empty directory")
+            with progress("replaying") as advance:
+                number = _replay(chain([] if first is None else [first], rows), writer, advance)
     print(f"written: {number} changes")
 
 

@@ -7,16 +7,19 @@ from functools import lru_cache
 from attrs import frozen
 
 from aclog.acl_json import enum_field
+from aclog.authorizers import build_authorizer
+from aclog.cidr_warning import CidrWatch
 from aclog.json_object import parse_object, text_field
 from aclog.lines import blocks
 from aclog.request_options import Request
 from authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from authorizer.acls_image import PROBE
 from authorizer.decision import Decision
+from authorizer.explain import explain
+from authorizer.explanation_text import explanation_lines
 from authorizer.hosts import host_address
 from authorizer.interface import Action, AuthorizationResult, RequestContext
 from authorizer.standard import StandardAuthorizer
-from authorizer.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from metalog.errors import ConfigError, MetadataError
 from snapshots.image import Image
 
@@ -38,21 +41,15 @@ class AuthorizerFlags:
     allow_everyone: bool = False
     documented: bool = False
 
-
-def build_authorizer(image: Image, flags: AuthorizerFlags) -> StandardAuthorizer:
-    """An authorizer that decides on this state.
-
-    Raises:
-        ConfigError: a super user without colon.
-
-    """
-    authorizer = StandardAuthorizer(documented=flags.documented, cache=False)
-    authorizer.configure(
-        {SUPER_USERS_CONFIG: flags.super_users, ALLOW_EVERYONE_CONFIG: str(flags.allow_everyone).lower()}
-    )
-    authorizer.load(image.acls)
-    authorizer.complete_initial_load()
-    return authorizer
+    def build(self, image: Image) -> StandardAuthorizer:
+        """An authorizer on this state; it remembers no answers. Raises ConfigError: a super user without colon."""
+        return build_authorizer(
+            image.acls,
+            super_users=self.super_users,
+            allow_everyone=self.allow_everyone,
+            documented=self.documented,
+            cache=False,
+        )
 
 
 def decide_one(image: Image, flags: AuthorizerFlags, request: Request) -> int:
@@ -63,7 +60,7 @@ def decide_one(image: Image, flags: AuthorizerFlags, request: Request) -> int:
         InvalidRequestError: a request on which Kafka's authorizer throws.
 
     """
-    decision = decide(build_authorizer(image, flags), request)
+    decision = decide(flags.build(image), request)
     print(decision.result.value, decision.text)
     return ALLOWED if decision.result is AuthorizationResult.ALLOWED else DENIED
 
@@ -83,7 +80,7 @@ def decide_requests(image: Image, flags: AuthorizerFlags, path: str) -> int:
         OSError: the file cannot be read.
 
     """
-    answers = RequestAnswers(build_authorizer(image, flags))
+    answers = RequestAnswers(flags.build(image))
     for lines in blocks(path):
         if lines:
             sys.stdout.write("\n".join(map(answers.answer, lines)) + "\n")
@@ -161,4 +158,14 @@ def explain_one(image: Image, flags: AuthorizerFlags, request: Request) -> None:
 
     Raises as decide_one.
     """
-    raise NotImplementedError
+    context = RequestContext(principal=request.principal, host=host_address(request.host))
+    pattern = ResourcePattern(resource_type=request.resource_type, name=request.name or "")
+    action = Action(operation=request.operation, resource_pattern=pattern)
+    decision = flags.build(image).decide(context, action)
+    acls = image.acls.with_options(documented=flags.documented, cidr=False)
+    for line in explanation_lines(explain(acls, decision, context, action, allow_everyone=flags.allow_everyone)):
+        print(line)
+    watch = CidrWatch()
+    for _ in watch.watch(acls.candidates(pattern.resource_type, pattern.name)):
+        pass
+    watch.report()

@@ -1,4 +1,4 @@
-"""Values of flags that name something in an enum."""
+"""Values of flags that name something in an enum: parsers and completers for typer."""
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
@@ -6,7 +6,9 @@ from typing import TypeVar
 
 import typer
 
+from aclog.names import parse_name
 from authorizer.acl import AclOperation, PatternType, ResourceType
+from metalog.errors import ConfigError
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
 
@@ -16,17 +18,13 @@ PATTERN_TYPES = tuple(kind for kind in PatternType if kind is not PatternType.UN
 
 
 def named(values: Sequence[_Enum]) -> Callable[[str], _Enum]:
-    """A parser of one of these names, in any case, with or without underscores (`AlterConfigs`, as kafka-acls has it).
-
-    It raises BadParameter, which names all that would be accepted.
-    """
-    by_name = {_folded(value.name): value for value in values}
+    """A parser of one of these names; it raises BadParameter, which names all that would be accepted."""
 
     def parse(text: str) -> _Enum:
-        value = by_name.get(_folded(text))
-        if value is None:
-            raise typer.BadParameter(f"{text!r} is not one of {', '.join(each.name for each in values)}")
-        return value
+        try:
+            return parse_name(values, text)
+        except ConfigError as error:
+            raise typer.BadParameter(str(error)) from error
 
     return parse
 
@@ -34,7 +32,3 @@ def named(values: Sequence[_Enum]) -> Callable[[str], _Enum]:
 def completions(values: Sequence[IntEnum]) -> Callable[[str], list[str]]:
     """A completer of these names for the shell."""
     return lambda incomplete: [value.name for value in values if value.name.startswith(incomplete.upper())]
-
-
-def _folded(name: str) -> str:
-    return name.strip().upper().replace("_", "")

@@ -63,10 +63,10 @@ def import_state(path: str, directory: Path, *, force: bool) -> None:
 
 
 @contextmanager
-def open_target(directory: Path, *, force: bool) -> Iterator[tuple[LogWriter, bool]]:
+def open_target(directory: Path, *, force: bool, timestamp: int | None = None) -> Iterator[tuple[LogWriter, bool]]:
     """A writer of the log in this directory, and whether it is new: a new log gets its name when the `with` ends well.
 
-    Raises as writing.open_writer.
+    A new log begins at `timestamp`, now by default. Raises as writing.open_writer.
     """
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         with open_writer(directory, force=force) as writer:
@@ -74,7 +74,7 @@ def open_target(directory: Path, *, force: bool) -> Iterator[tuple[LogWriter, bo
         return
     partial = directory.with_name(f"{directory.name}.{secrets.token_hex(4)}.part")
     try:
-        with open_writer(partial, create=True, force=force) as writer:
+        with open_writer(partial, create=True, force=force, timestamp=timestamp) as writer:
             yield writer, True
         partial.replace(directory)
     except BaseException:

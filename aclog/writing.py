@@ -72,8 +72,12 @@ def batched(values: Sequence[bytes]) -> Iterator[list[bytes]]:
 
 
 @contextmanager
-def open_writer(directory: Path, *, create: bool = False, force: bool = False) -> Iterator[LogWriter]:
+def open_writer(
+    directory: Path, *, create: bool = False, force: bool = False, timestamp: int | None = None
+) -> Iterator[LogWriter]:
     """Open a log for writing, with its newest state; a transaction that a writer left open is aborted.
+
+    A new log begins at `timestamp`, ms since 1970; now by default.
 
     Raises:
         LockedError: somebody else writes to it, or a Kafka runs on it.
@@ -83,7 +87,7 @@ def open_writer(directory: Path, *, create: bool = False, force: bool = False) -
     """
     if not create and not directory.is_dir():
         raise LogError(f"{directory}: no such directory")
-    with open_log(directory, create=create, force=force) as log:
+    with open_log(directory, create=create, force=force, timestamp=timestamp) as log:
         found = recover_log(log, list_checkpoints(directory), newer=NewerKafka(strict=True))
         for text in (*log.notes, *found.notes):
             note(text)

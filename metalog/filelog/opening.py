@@ -51,14 +51,16 @@ def open_log(
     force: bool = False,
     new_epoch: bool = False,
     node_id: int = 1,
+    timestamp: int | None = None,
     segment_bytes: int = SEGMENT_BYTES,
     fsync: Fsync = os.fsync,
 ) -> FileLog:
     """Open a log directory for writing; this process is then its one writer until the log is closed.
 
     `create` makes a new log where there is none: its epoch 1 begins with a LeaderChange of `node_id`. An existing log
-    stays in its epoch, or begins the next one with `new_epoch`. `force` is needed beside a Kafka's meta.properties.
-    Bytes above the high-water mark that are not a whole batch are cut; whole batches there are kept (`log.notes`).
+    stays in its epoch, or begins the next one with `new_epoch`; an epoch begins at `timestamp` (ms since 1970), now by
+    default. `force` is needed beside a Kafka's meta.properties. Bytes above the high-water mark that are not a whole
+    batch are cut; whole batches there are kept (`log.notes`).
 
     Raises:
         LockedError: somebody else writes to it, or a Kafka runs on it.
@@ -77,7 +79,8 @@ def open_log(
             create_log(directory)
         found = _recover(directory, stack, segment_bytes, fsync)
         if new_epoch or not found.epochs or found.latest_epoch > found.epochs[-1].epoch:
-            found = _begin_epoch(directory, found, node_id)
+            begun = time.time_ns() // 1_000_000 if timestamp is None else timestamp
+            found = _begin_epoch(directory, found, node_id, begun)
         log = FileLog(
             directory=directory,
             notes=found.notes,
@@ -133,7 +136,7 @@ def _notes(tail: Tail) -> tuple[str, ...]:
     return (f"{where}: a torn tail of {tail.torn_bytes} bytes was cut ({tail.problem})",)
 
 
-def _begin_epoch(directory: Path, found: _Recovered, node_id: int) -> _Recovered:
+def _begin_epoch(directory: Path, found: _Recovered, node_id: int, timestamp: int) -> _Recovered:
     """Begin the next leader epoch: the mark file first, so that it is never behind leader-epoch-checkpoint."""
     state = read_quorum_state(directory) or QuorumState(leader_id=node_id, leader_epoch=0, voters=(node_id,))
     epoch = max(found.latest_epoch, state.leader_epoch) + 1
@@ -145,8 +148,8 @@ def _begin_epoch(directory: Path, found: _Recovered, node_id: int) -> _Recovered
     found.segments.epochs = epochs
     voters = tuple(LeaderChangeVoter(voter_id=voter) for voter in state.voters or (leader,))
     change = LeaderChange(leader_id=leader, voters=voters, granting_voters=(LeaderChangeVoter(voter_id=leader),))
-    now = time.time_ns() // 1_000_000
-    found.appender.write([control_batch(change, base_offset=found.end_offset, leader_epoch=epoch, timestamp=now)])
+    batch = control_batch(change, base_offset=found.end_offset, leader_epoch=epoch, timestamp=timestamp)
+    found.appender.write([batch])
     _publish(found.marks, Mark(epoch=epoch, offset=found.end_offset + 1))
     return evolve(found, epochs=epochs, latest_epoch=epoch, end_offset=found.end_offset + 1)
 

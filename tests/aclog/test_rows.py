@@ -95,7 +95,14 @@ def test_records_survive_json(record):
 
 @given(acls, longs)
 def test_changes_survive_avro_and_json(record, number):
-    row = {"offset": number, "endOffset": 1, "timestamp": 0, "change": "ADDED", "firstSeen": True, "acl": acl_row(record)}
+    row = {
+        "offset": number,
+        "endOffset": 1,
+        "timestamp": 0,
+        "change": "ADDED",
+        "firstSeen": True,
+        "acl": acl_row(record),
+    }
     file = io.BytesIO()
     write_rows(file, HISTORY, [row])
     file.seek(0)

@@ -1,0 +1,251 @@
+"""A log, its states and their decisions, for users of the library; see docs/library.md."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from enum import IntEnum
+from os import PathLike, fspath
+from typing import Literal, TypeAlias, TypeVar
+
+from attrs import define, field, frozen
+
+from aclog.authorizers import build_authorizer
+from aclog.names import parse_name
+from aclog.sources import LogSource, open_path
+from authorizer.acl import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAclWithId,
+)
+from authorizer.acls_image import AclsImage
+from authorizer.decision import Decision
+from authorizer.explain import explain
+from authorizer.explanation import Explanation
+from authorizer.explanation_text import explanation_lines
+from authorizer.hosts import host_address
+from authorizer.interface import Action, AuthorizationResult, RequestContext
+from authorizer.standard import StandardAuthorizer
+from metalog.errors import ConfigError
+from shell.source import Moment, StateSource
+from snapshots import history, image
+
+_Enum = TypeVar("_Enum", bound=IntEnum)
+Named: TypeAlias = str | _Enum | None
+"""An enum value, or its name in any case; None for any."""
+
+LOCALHOST = "127.0.0.1"
+
+
+@define(eq=False)
+class Log:
+    """Where states come from; made by open_log, safe to use from one thread. `notes` are what recovery had to say."""
+
+    _source: StateSource
+    notes: list[str] = field(factory=list)
+
+    @property
+    def name(self) -> str:
+        """What was opened."""
+        return self._source.name
+
+    def image(self, as_of: Moment | None = None) -> "Image":
+        """The newest state, or that at an end offset or a time (UTC where it has no zone).
+
+        Raises:
+            MetadataError: what was opened is damaged, or does not reach to the moment.
+
+        """
+        if as_of is None:
+            return Image(self._source.image())
+        if isinstance(as_of, datetime) and as_of.tzinfo is None:
+            as_of = as_of.replace(tzinfo=UTC)
+        return Image(self._source.image_at(as_of))
+
+    def history(self) -> Iterator[history.Change]:
+        """Every change of a rule, in the order of the log.
+
+        Raises:
+            ConfigError: what was opened is no log.
+            MetadataError: it is damaged.
+
+        """
+        if not isinstance(self._source, LogSource):
+            raise ConfigError(f"{self.name}: a history is in a log only")
+        return history.history(self._source.directory)
+
+
+def open_log(path: str | PathLike[str]) -> Log:
+    """Open a directory of segments and checkpoints, a checkpoint (`*.checkpoint`), or a file of rules as JSON lines.
+
+    Nothing is locked or changed, and a log that is being written is followed: each image() is the newest.
+
+    Raises:
+        LogError: there is nothing at the path.
+
+    """
+    notes: list[str] = []
+    return Log(open_path(fspath(path), notes.append), notes)
+
+
+@frozen
+class Image:
+    """All rules, credentials, tokens and features at one offset; it never changes. `state` is the whole of it."""
+
+    state: image.Image
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last record that is in it; pass it as `as_of` to come back here."""
+        return self.state.end_offset
+
+    @property
+    def timestamp(self) -> int:
+        """When that record was written, in ms since 1970; -1 where it is not known."""
+        return self.state.timestamp
+
+    def __len__(self) -> int:
+        return len(self.state.acls)
+
+    def acls(
+        self,
+        *,
+        resource_type: Named[ResourceType] = None,
+        name: str | None = None,
+        pattern: Named[PatternType] = None,
+        principal: str | None = None,
+        host: str | None = None,
+        operation: Named[AclOperation] = None,
+        permission: Named[AclPermissionType] = None,
+    ) -> Iterator[StandardAclWithId]:
+        """The rules that fit all that is given, lazily, in no order.
+
+        `pattern="MATCH"` with a name takes every rule that affects the resource: literal, prefixes and `*`.
+
+        Raises:
+            ConfigError: a name of an enum that is none.
+
+        """
+        return self.state.acls.matching(
+            AclBindingFilter(
+                resource_type=_code(ResourceType, resource_type),
+                resource_name=name,
+                pattern_type=_code(PatternType, pattern),
+                principal=principal,
+                host=host,
+                operation=_code(AclOperation, operation),
+                permission_type=_code(AclPermissionType, permission),
+            )
+        )
+
+    def authorizer(
+        self,
+        *,
+        super_users: str | Iterable[str] = "",
+        allow_everyone_if_no_acl_found: bool = False,
+        semantics: Literal["kafka", "documented"] = "kafka",
+        cidr: bool = False,
+    ) -> "Authorizer":
+        """Who decides on this state; `super_users` as the broker's property has it (`User:a;User:b`), or one by one.
+
+        `semantics="documented"` turns off what Kafka 4.3.1 does against its documentation; `cidr` allows ranges of
+        addresses as hosts (KIP-1276), which 4.3.1 does not know.
+
+        Raises:
+            ConfigError: a super user without colon, or other semantics.
+
+        """
+        if semantics not in {"kafka", "documented"}:
+            raise ConfigError(f"semantics {semantics!r} is neither 'kafka' nor 'documented'")
+        documented = semantics == "documented"
+        standard = build_authorizer(
+            self.state.acls,
+            super_users=super_users if isinstance(super_users, str) else ";".join(super_users),
+            allow_everyone=allow_everyone_if_no_acl_found,
+            documented=documented,
+            cidr=cidr,
+        )
+        acls = self.state.acls.with_options(documented=documented, cidr=cidr)
+        return Authorizer(standard, acls, allow_everyone_if_no_acl_found)
+
+
+@frozen
+class Authorizer:
+    """Decides on one state, from any number of threads. `standard` is the authorizer below, for a hot path."""
+
+    standard: StandardAuthorizer
+    _acls: AclsImage = field(repr=False)
+    _allow_everyone: bool
+
+    def check(
+        self, principal: str, operation: str | AclOperation, resource: ResourcePattern, *, host: str = LOCALHOST
+    ) -> "Answer":
+        """The answer to one request; `host` is an address in any textual form.
+
+        Raises:
+            ConfigError: an operation or an address that is none.
+            InvalidRequestError: a request on which Kafka's authorizer throws.
+
+        """
+        context = RequestContext(principal=principal, host=host_address(host))
+        action = Action(operation=_code(AclOperation, operation), resource_pattern=resource)
+        decision = self.standard.decide(context, action)
+        return Answer(context, action, decision, self._acls, self._allow_everyone)
+
+    def check_any(
+        self,
+        principal: str,
+        operation: str | AclOperation,
+        resource_type: str | ResourceType,
+        *,
+        host: str = LOCALHOST,
+    ) -> bool:
+        """Whether the operation is allowed on at least one resource of the type. Raises as `check`."""
+        context = RequestContext(principal=principal, host=host_address(host))
+        result = self.standard.authorize_by_resource_type(
+            context, _code(AclOperation, operation), _code(ResourceType, resource_type)
+        )
+        return result is AuthorizationResult.ALLOWED
+
+
+@frozen
+class Answer:
+    """A decision, and why."""
+
+    context: RequestContext
+    action: Action
+    decision: Decision
+    _acls: AclsImage = field(repr=False)
+    _allow_everyone: bool = field(repr=False)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the request is allowed."""
+        return self.decision.result is AuthorizationResult.ALLOWED
+
+    @property
+    def rule(self) -> str:
+        """What decided, as Kafka's audit log names it."""
+        return self.decision.text
+
+    @property
+    def acl(self) -> StandardAclWithId | None:
+        """The rule that decided, if it was one."""
+        return self.decision.rule
+
+    def explain(self) -> str:
+        """Every rule that took part, which one decided, and what would have to change; a text for people."""
+        return "\n".join(explanation_lines(self.explanation()))
+
+    def explanation(self) -> Explanation:
+        """The same as a value."""
+        return explain(self._acls, self.decision, self.context, self.action, allow_everyone=self._allow_everyone)
+
+
+def _code(kind: type[_Enum], value: Named[_Enum]) -> int:
+    """The code of an enum value or its name; ANY for None."""
+    if value is None:
+        return int(kind["ANY"])
+    return int(parse_name(kind, value)) if isinstance(value, str) else int(value)

@@ -1,0 +1,51 @@
+"""Runs the `aclog` command inside the test process: what it prints, says and returns."""
+
+import io
+import sys
+from unittest import mock
+
+from attrs import frozen
+
+from aclog.__main__ import run
+
+
+@frozen
+class Result:
+    """Exit code, stdout and stderr of one command line."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of stdout."""
+        return self.out.splitlines()
+
+    @property
+    def complaint(self) -> str:
+        """The one line of stderr, without what is only noted or warned of."""
+        said = [line for line in self.err.splitlines() if not line.startswith(("aclog: note:", "aclog: warning:"))]
+        assert len(said) == 1, self.err
+        assert said[0].startswith("aclog: ")
+        return said[0].removeprefix("aclog: ")
+
+    def ok(self) -> "Result":
+        """This result, which must be a success."""
+        assert self.code == 0, self
+        return self
+
+
+def aclog(*arguments: object, stdin: bytes = b"") -> Result:
+    """Run one command line."""
+    out, err = io.BytesIO(), io.BytesIO()
+    streams = {
+        "stdin": io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin)), encoding="utf-8"),
+        "stdout": io.TextIOWrapper(io.BufferedWriter(out), encoding="utf-8"),
+        "stderr": io.TextIOWrapper(io.BufferedWriter(err), encoding="utf-8"),
+    }
+    with mock.patch.multiple(sys, **streams):
+        code = run([str(argument) for argument in arguments])
+        streams["stdout"].flush()
+        streams["stderr"].flush()
+        return Result(code, out.getvalue().decode(), err.getvalue().decode())
