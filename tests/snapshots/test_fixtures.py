@@ -12,7 +12,7 @@ import pytest
 from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from credentials.scram import ScramMechanism
 from credentials.tokens import token_hmac
-from metalog.batches import decode_batch, iter_batches
+from metalog.batches import build_batch, decode_batch, iter_batches
 from metalog.codec import decode_record
 from metalog.filelog.names import list_checkpoints, list_segments
 from snapshots.applier import Applier
@@ -147,6 +147,47 @@ def test_every_split_of_the_small_log_in_two_gives_the_same():
         image = applier.apply(data[position:])
         assert (image.acls.digest(), image.provenance) == (whole.acls.digest(), whole.provenance)
         assert state_of(image) == state_of(whole)
+
+
+def data_values(data):
+    batches = (decode_batch(data, position) for position, header in iter_batches(data) if not header.is_control)
+    return [record.value for batch in batches for record in batch.records]
+
+
+def rebatched(values, sizes):
+    """The same records in other batches."""
+    data, offset = [], 0
+    for size in sizes:
+        group = values[offset : offset + size]
+        if group:
+            data.append(build_batch(group, base_offset=offset, leader_epoch=1, timestamp=1))
+            offset += len(group)
+    assert offset == len(values)
+    return b"".join(data)
+
+
+@pytest.mark.parametrize("bulk_bytes", [0, 1 << 60])
+def test_every_way_to_batch_the_small_log_in_two_gives_the_same(bulk_bytes):
+    data = log_bytes(NAMES[0])
+    values, whole = data_values(data), state_of(Applier().apply(data))
+    for first in range(1, len(values)):
+        image = Applier(bulk_bytes=bulk_bytes).apply(rebatched(values, [first, len(values)]))
+        assert state_of(image) == whole
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", [1, 7, 1 << 30])
+def test_batches_of_other_sizes_give_the_same(name, size):
+    data = log_bytes(name)
+    values = data_values(data)
+    image = Applier().apply(rebatched(values, [size] * len(values)))
+    assert_is_the_same_state(image, Applier().apply(data))
+
+
+def assert_is_the_same_state(image, other):
+    assert image.acls.digest() == other.acls.digest()
+    assert (image.scram, image.tokens, image.features) == (other.scram, other.tokens, other.features)
+    assert list(image.opaque.values()) == list(other.opaque.values())
 
 
 def test_the_churn_log_at_offsets_in_between():

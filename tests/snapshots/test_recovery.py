@@ -17,22 +17,10 @@ from snapshots.checkpoint_writer import write_checkpoint
 from snapshots.recovery import recover, recover_log
 from snapshots.time_travel import milliseconds
 from tests.support.ids import uuid_of
+from tests.support.state_logs import damage, write_log
 from tests.support.state_records import acl, removal
 
 SMALL = Path(__file__).parents[1] / "data/kafka-4.3.1-small/__cluster_metadata-0"
-
-
-def write_log(directory, *batches, base=0, times=None):
-    """A directory as a Kafka leaves it: one segment, no mark of ours."""
-    directory.mkdir(exist_ok=True)
-    offset, data = base, []
-    for number, records in enumerate(batches):
-        time = 1000 * (number + 1) if times is None else times[number]
-        values = [encode_record(record) for record in records]
-        data.append(build_batch(values, base_offset=offset, leader_epoch=1, timestamp=time))
-        offset += len(values)
-    (directory / segment_name(base)).write_bytes(b"".join(data))
-    return directory
 
 
 def at(ms):
@@ -46,12 +34,6 @@ def numbers(image, most=20):
 
 def checkpoint_at(directory, offset):
     return write_checkpoint(recover(directory, offset).image, directory)
-
-
-def damage(path):
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 4
-    path.write_bytes(bytes(data))
 
 
 @pytest.fixture
