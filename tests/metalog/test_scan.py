@@ -110,6 +110,12 @@ def test_bad_records_end_the_values(record, _what, _position):
     assert (len(values), bad) == (1, 1)
 
 
+def test_an_empty_value_after_a_long_one_ends_the_values():
+    batch = build_batch([b"v" * 20, NO_OP], base_offset=7, **HEADERS)
+    empty = fitted(batch[:-11] + bytes.fromhex("0c 00 00 02 01 00 00"))
+    assert check_scan(empty)[3] == 0
+
+
 def test_scanning_begins_where_it_is_told_to():
     parts = [build_batch([NO_OP], base_offset=offset, **HEADERS) for offset in range(3)]
     batches, _ = scan_batches(b"junk" + b"".join(parts), 4 + len(parts[0]))

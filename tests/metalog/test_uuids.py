@@ -1,0 +1,43 @@
+from itertools import chain, repeat
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metalog.errors import ConfigError
+from metalog.uuids import parse_uuid, random_uuid, uuid_text
+
+
+@given(st.uuids())
+def test_round_trip(value):
+    assert parse_uuid(uuid_text(value)) == value
+    assert len(uuid_text(value)) == 22
+
+
+def test_the_topic_id_of_every_metadata_log():
+    assert uuid_text(UUID(int=1)) == "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "AAAAAAAAAAAAAAAAAAAAA",
+        "AAAAAAAAAAAAAAAAAAAAAQ==",
+        "AAAAAAAAAAAAAAAAAAAAAR",
+        "A+AAAAAAAAAAAAAAAAAAAA",
+        "é" * 22,
+    ],
+)
+def test_texts_that_are_no_uuid_are_refused(text):
+    with pytest.raises(ConfigError, match="is not a Kafka uuid"):
+        parse_uuid(text)
+
+
+def test_a_random_uuid_never_looks_like_a_flag():
+    flag, fine = b"\xf8" + bytes(15), bytes(range(16))
+    draws = chain([flag, flag], repeat(fine))
+    value = random_uuid(lambda size: next(draws)[:size])
+    assert value == UUID(bytes=fine, version=4)
+    assert not uuid_text(value).startswith("-")
