@@ -1,5 +1,7 @@
 """Small logs of ours for the tests of the file log, and what can be read out of a directory."""
 
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from metalog.batches import decode_batch, iter_batches
@@ -47,3 +49,14 @@ def batch_ends(directory: Path) -> list[tuple[int, int]]:
     """(position, offset) after each batch of a log of one segment."""
     (path,) = segment_paths(directory)
     return [(position + header.size, header.end_offset) for position, header in iter_batches(path.read_bytes())]
+
+
+def flips(path: Path, positions: Iterable[int] | None = None) -> Iterator[tuple[int, int]]:
+    """Flip each bit of a file in turn, in place (each back before the next); gives (byte position, bit)."""
+    original = path.read_bytes()
+    with path.open("r+b", buffering=0) as file:
+        for position in positions or range(len(original)):
+            for bit in range(8):
+                os.pwrite(file.fileno(), bytes([original[position] ^ 1 << bit]), position)
+                yield position, bit
+            os.pwrite(file.fileno(), original[position : position + 1], position)

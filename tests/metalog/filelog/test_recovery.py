@@ -30,7 +30,7 @@ def copy_of(directory, tmp_path, name="copy"):
 
 def test_truncation_at_every_byte_above_the_mark_recovers_to_the_last_whole_batch(tmp_path):
     """The mark stands after the first batches: everything behind them may be cut."""
-    original = small_log(tmp_path / "log")
+    original = small_log(tmp_path / "log", 3)
     ends = batch_ends(original)
     everything = read_directory(original)
     size = segment_paths(original)[0].stat().st_size
@@ -43,8 +43,7 @@ def test_truncation_at_every_byte_above_the_mark_recovers_to_the_last_whole_batc
             assert log.high_watermark() == log.end_offset() == end
             assert read_batches(log) == [batch for batch in everything if batch[0] < end]
             assert len(log.notes) == (cut > position)
-            log.append([b"after"], timestamp=0).result(60)
-        assert segment_paths(copy)[0].stat().st_size > position
+        assert segment_paths(copy)[0].stat().st_size == position
         assert list(verify(copy)) == []
 
 

@@ -1,0 +1,103 @@
+"""Retention: whole segments below a checkpoint go, crash-safe, under the eyes of readers."""
+
+import pytest
+
+from metalog.errors import LogError
+from metalog.filelog import open_log, open_reader, retention, verify
+from metalog.filelog.names import checkpoint_name
+from tests.support.log_files import read_batches, segment_paths, small_log
+
+
+@pytest.fixture
+def log(tmp_path):
+    directory = small_log(tmp_path / "log", 40, segment_bytes=400)
+    with open_log(directory, segment_bytes=400) as log:
+        yield log
+
+
+def bases(log):
+    return [int(path.stem) for path in segment_paths(log.directory)]
+
+
+def checkpoint(log, end):
+    """Only the name of a checkpoint: what is in it is not this module's concern."""
+    (log.directory / checkpoint_name(end, 1)).touch()
+
+
+def test_segments_wholly_below_the_offset_go(log):
+    before, batches = bases(log), read_batches(log)
+    checkpoint(log, before[3] + 1)
+    with open_reader(log.directory) as reader:
+        assert reader.start_offset() == 0
+        assert log.delete_segments_below(before[3] + 1) == before[3] == log.start_offset()
+        assert bases(log) == before[3:]
+        assert reader.start_offset() == before[3]
+        assert read_batches(reader) == read_batches(log) == [one for one in batches if one[0] >= before[3]]
+        for gone in (reader, log):
+            with pytest.raises(LogError, match="outside"):
+                gone.read(before[3] - 1)
+    assert not list(log.directory.glob("*.deleted"))
+
+
+def test_a_segment_that_the_offset_cuts_stays(log):
+    before = bases(log)
+    checkpoint(log, before[1])
+    assert log.delete_segments_below(before[1] - 1) == 0
+    assert bases(log) == before
+
+
+def test_the_last_segment_always_stays(log):
+    checkpoint(log, log.end_offset())
+    last = bases(log)[-1]
+    assert log.delete_segments_below(10**9) == last
+    assert bases(log) == [last]
+    assert log.append([b"x"], timestamp=0).result(60).last_offset + 1 == log.end_offset()
+
+
+def test_without_a_checkpoint_nothing_goes(log):
+    before = bases(log)
+    checkpoint(log, before[2] - 1)
+    with pytest.raises(LogError, match="no checkpoint"):
+        log.delete_segments_below(before[2])
+    assert bases(log) == before
+
+
+def test_the_start_is_found_again_and_the_log_verifies_but_for_the_checkpoint(log):
+    start = bases(log)[2]
+    checkpoint(log, start)
+    log.delete_segments_below(start)
+    log.close()
+    with open_log(log.directory) as again:
+        assert again.start_offset() == start
+    (finding,) = verify(log.directory)
+    assert "SnapshotHeader" in finding.what
+    (log.directory / checkpoint_name(start, 1)).unlink()
+    (finding,) = verify(log.directory)
+    assert "no checkpoint holds what came before" in finding.what
+
+
+@pytest.mark.parametrize("renamed", [1, 2])
+def test_a_crash_between_renaming_and_unlinking(log, monkeypatch, renamed):
+    before = bases(log)
+    checkpoint(log, before[3])
+    log.close()
+    for path in segment_paths(log.directory)[:renamed]:
+        path.rename(path.with_name(path.name + ".deleted"))
+    with open_reader(log.directory) as reader:
+        assert reader.start_offset() == before[renamed]
+    with open_log(log.directory) as again:
+        assert again.start_offset() == before[renamed]
+    assert not list(log.directory.glob("*.deleted"))
+
+
+def test_a_disk_that_refuses(log, monkeypatch):
+    before = bases(log)
+    checkpoint(log, before[3])
+
+    def refuse(directory):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(retention, "fsync_directory", refuse)
+    with pytest.raises(LogError, match="cannot remove segments"):
+        log.delete_segments_below(before[3])
+    assert log.start_offset() == before[3]

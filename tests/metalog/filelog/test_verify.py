@@ -1,0 +1,103 @@
+"""verify finds what is wrong, all of it, and where; and nothing in what a real Kafka wrote."""
+
+import shutil
+
+import pytest
+
+from metalog.errors import LogError
+from metalog.filelog import verify
+from metalog.filelog.mark import MARK_FILE
+from metalog.filelog.names import list_checkpoints
+from metalog.filelog.verify_checkpoint import verify_checkpoint
+from tests.support.log_files import KAFKA_LOGS, batch_ends, flips, segment_paths, small_log
+
+
+@pytest.mark.parametrize("path", KAFKA_LOGS, ids=lambda path: path.parent.name)
+def test_nothing_is_wrong_with_what_a_kafka_wrote(path):
+    told = []
+    assert list(verify(path, lambda done, total: told.append((done, total)))) == []
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1]
+
+
+def test_every_damage_is_found_not_only_the_first(tmp_path):
+    directory = small_log(tmp_path / "log", 8)
+    path, ends = segment_paths(directory)[0], batch_ends(directory)
+    data = bytearray(path.read_bytes())
+    for number in (2, 5):
+        data[ends[number][0] + 70] ^= 1
+    path.write_bytes(data)
+    findings = list(verify(directory))
+    assert [(finding.path, finding.position, finding.offset) for finding in findings] == [
+        (path, *ends[2]),
+        (path, *ends[5]),
+    ]
+    assert str(findings[0]).startswith(f"{path}: offset {ends[2][1]}, byte {ends[2][0]}: CRC mismatch")
+
+
+def test_epochs_beyond_the_end(tmp_path):
+    directory = small_log(tmp_path / "log", mark=False)
+    (directory / "leader-epoch-checkpoint").write_text("0\n2\n1 0\n2 500\n")
+    (finding,) = verify(directory)
+    assert "epoch 2 begins at offset 500, beyond" in finding.what
+
+
+def test_missing_and_unreadable_epochs(tmp_path):
+    directory = small_log(tmp_path / "log")
+    (directory / "leader-epoch-checkpoint").write_text("1\n")
+    assert [finding.path.name for finding in verify(directory)] == ["leader-epoch-checkpoint"]
+    (directory / "leader-epoch-checkpoint").unlink()
+    assert [finding.what for finding in verify(directory)] == ["not there: epochs can only be checked for their order"]
+
+
+def test_a_mark_file_without_a_whole_slot(tmp_path):
+    directory = small_log(tmp_path / "log")
+    (directory / MARK_FILE).write_bytes(bytes(1024))
+    (finding,) = verify(directory)
+    assert finding.path == directory / MARK_FILE
+    assert "neither slot is whole" in finding.what
+
+
+@pytest.fixture
+def kafka(tmp_path):
+    return shutil.copytree(KAFKA_LOGS[0], tmp_path / "log")
+
+
+def test_a_checkpoint_of_another_epoch(kafka):
+    path = kafka / "00000000000000000163-0000000002.checkpoint"
+    path.rename(kafka / "00000000000000000163-0000000001.checkpoint")
+    whats = [finding.what for finding in verify(kafka)]
+    assert "named for epoch 1, but offset 162 is of epoch 2" in whats
+    assert any("a batch of epoch 2" in what for what in whats)
+
+
+def test_checkpoints_that_are_cut(kafka):
+    path = kafka / "00000000000000000163-0000000002.checkpoint"
+    whole = path.read_bytes()
+    said = {}
+    for size in (0, 100, 166, len(whole) - 75, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        (finding,) = verify(kafka)
+        assert finding.path == path
+        said[size] = finding.what
+    assert said == {
+        0: "empty: at least a SnapshotHeader and a SnapshotFooter are expected",
+        100: "the file ends inside a batch",
+        166: "a control batch with a SnapshotFooter is expected as the last",
+        len(whole) - 75: "a control batch with a SnapshotFooter is expected as the last",
+        len(whole) - 1: "the file ends inside a batch",
+    }
+
+
+def test_every_flip_of_a_checkpoint_is_found(kafka):
+    checkpoint = list_checkpoints(kafka)[0]
+    checkpoint.path.chmod(0o600)
+    assert list(verify_checkpoint(checkpoint, None, 0)) == []
+    for place in flips(checkpoint.path):
+        (error,) = verify_checkpoint(checkpoint, None, 0)
+        assert error.path == str(checkpoint.path), place
+
+
+def test_what_is_not_a_log(tmp_path):
+    with pytest.raises(LogError, match="not a metadata log"):
+        list(verify(tmp_path))
