@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Iterator
 
 from authorizer.acl import CLUSTER_NAME, AclOperation, ResourcePattern, ResourceType
+from authorizer.acls_image import AclsImage
+from authorizer.explain import explain
+from authorizer.explanation_text import explanation_lines
 from authorizer.hosts import host_address
 from authorizer.interface import Action, RequestContext
 from authorizer.standard import StandardAuthorizer
-from authorizer.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from authorizer.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, parse_allow_everyone
 from metalog.errors import ConfigError
 from shell.arguments import Argument, Arguments, Count, Option, Signature
 from shell.command import Command
-from shell.names import printable
 from shell.output import Line
 from shell.state import ShellState
 
@@ -64,25 +66,31 @@ def _type_word(resource_type: ResourceType) -> str:
 
 
 def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
-    principal, operation = (arguments.text(name) for name in ("principal", "operation"))
-    asked = parse_operation(operation)
+    operation = parse_operation(arguments.text("operation"))
     patterns = [parse_resource(word.text) for word in arguments.all("resources")]
-    context = RequestContext(principal=principal, host=host_address(arguments.text(_HOST.flag) or DEFAULT_HOST))
-    authorizer = _authorizer(state, arguments)
-    for pattern in patterns:
-        decision = authorizer.decide(context, Action(operation=asked, resource_pattern=pattern))
-        yield Line(f"{decision.result.value} {printable(decision.text)}")
-
-
-def _authorizer(state: ShellState, arguments: Arguments) -> StandardAuthorizer:
-    authorizer = StandardAuthorizer(cache=False)
-    authorizer.configure(
-        {
-            SUPER_USERS_CONFIG: arguments.text(_SUPER_USERS.flag),
-            ALLOW_EVERYONE_CONFIG: arguments.text(_ALLOW_EVERYONE.flag),
-        }
+    context = RequestContext(
+        principal=arguments.text("principal"), host=host_address(arguments.text(_HOST.flag) or DEFAULT_HOST)
     )
-    authorizer.load(state.image().acls)
+    allow_everyone = arguments.text(_ALLOW_EVERYONE.flag)
+    acls = state.image().acls
+    authorizer = _authorizer(acls, arguments.text(_SUPER_USERS.flag), allow_everyone)
+    for number, pattern in enumerate(patterns):
+        action = Action(operation=operation, resource_pattern=pattern)
+        explanation = explain(
+            acls,
+            authorizer.decide(context, action),
+            context,
+            action,
+            allow_everyone=parse_allow_everyone(allow_everyone),
+        )
+        yield from [Line("")] if number else []
+        yield from map(Line, explanation_lines(explanation))
+
+
+def _authorizer(acls: AclsImage, super_users: str, allow_everyone: str) -> StandardAuthorizer:
+    authorizer = StandardAuthorizer(cache=False)
+    authorizer.configure({SUPER_USERS_CONFIG: super_users, ALLOW_EVERYONE_CONFIG: allow_everyone})
+    authorizer.load(acls)
     authorizer.complete_initial_load()
     return authorizer
 
@@ -97,7 +105,7 @@ def _suggestions(state: ShellState, number: int) -> Iterable[str]:
 
 WHY = Command(
     name="why",
-    description="Tell whether somebody may do something, and which rules make it so.",
+    description="Decide, and tell which rules took part and what would change the answer.",
     signature=Signature(
         arguments=(
             Argument(name="principal", count=Count.ONE, help="Who, such as User:alice."),

@@ -9,12 +9,12 @@ from attrs import frozen
 
 from authorizer.acl import PatternType, ResourceType, StandardAcl, StandardAclWithId, code_name
 from authorizer.acls_image import AclsImage
+from authorizer.explanation_text import acl_text
 from metalog.codec import decode_record
 from metalog.records import AccessControlEntryRecord
 from metalog.uuids import uuid_text
 from shell.credential_tree import mechanism_name
 from shell.names import path_text, printable
-from shell.rule_text import content_name
 from snapshots.image import Image
 
 K = TypeVar("K")
@@ -85,7 +85,7 @@ def _rules(before: AclsImage, after: AclsImage, ids: Iterable[UUID]) -> Iterator
             was = f" (its id was {uuid_text(rule_id)})"
             found.append(_rule(Sign.CHANGED, renewed, acl, was))
         elif rule_id in added:
-            was = f" (was {content_name(acl)})"
+            was = f" (was {acl_text(acl)})"
             found.append(_rule(Sign.CHANGED, rule_id, added.pop(rule_id), was))
         else:
             found.append(_rule(Sign.REMOVED, rule_id, acl))
@@ -96,7 +96,7 @@ def _rules(before: AclsImage, after: AclsImage, ids: Iterable[UUID]) -> Iterator
 def _rule(sign: Sign, rule_id: UUID, acl: StandardAcl, note: str = "") -> Difference:
     name = uuid_text(rule_id)
     paths = rule_paths(StandardAclWithId(id=rule_id, acl=acl))
-    return Difference(sign=sign, paths=paths, text=f"/acl/id/{name} {content_name(acl)}{note}")
+    return Difference(sign=sign, paths=paths, text=f"/acl/id/{name} {acl_text(acl)}{note}")
 
 
 def rule_paths(rule: StandardAclWithId) -> tuple[tuple[str, ...], ...]:

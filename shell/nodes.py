@@ -5,7 +5,6 @@ a class for each, org.apache.kafka.image.node).
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import takewhile
 from typing import TypeAlias
 
 from attrs import frozen
@@ -62,8 +61,3 @@ def computed(children: Mapping[str, Callable[[], Node]]) -> Directory:
         return make() if make else None
 
     return directory(lambda: children, child)
-
-
-def with_prefix(sorted_names: Iterable[str], prefix: str) -> Iterable[str]:
-    """Of names in order, which start at or after the prefix, those that begin with it."""
-    return takewhile(lambda name: name.startswith(prefix), sorted_names)

@@ -21,6 +21,6 @@ def print_lines(lines: Iterable[Line], output: TextIO, errors: TextIO) -> bool:
             output.flush()
             print(printable(line.text), file=errors, flush=True)
         else:
-            print(printable(line.text) if to_terminal else line.text, file=output)
+            print(printable(line.text) if to_terminal else line.text, file=output, flush=line.flush)
     output.flush()
     return good

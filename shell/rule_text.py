@@ -8,26 +8,17 @@ from authorizer.acl import (
     AclPermissionType,
     PatternType,
     ResourceType,
-    StandardAcl,
     StandardAclWithId,
     code_name,
 )
+from authorizer.explanation_text import acl_text
 from metalog.errors import ConfigError
 from metalog.uuids import parse_uuid, uuid_text
 
 
 def rule_name(rule: StandardAclWithId) -> str:
     """The name of a rule's file: its id, or where the source has no ids, what it says."""
-    return uuid_text(rule.id) if rule.id is not None else content_name(rule.acl)
-
-
-def content_name(acl: StandardAcl) -> str:
-    """What a rule says, short enough for a name: `ALLOW READ User:alice from * on TOPIC:LITERAL:orders`."""
-    return (
-        f"{code_name(AclPermissionType, acl.permission_type)} {code_name(AclOperation, acl.operation)} "
-        f"{acl.principal} from {acl.host} on {code_name(ResourceType, acl.resource_type)}:"
-        f"{code_name(PatternType, acl.pattern_type)}:{acl.resource_name}"
-    )
+    return uuid_text(rule.id) if rule.id is not None else acl_text(rule.acl)
 
 
 def rule_id(name: str) -> UUID | None:

@@ -19,8 +19,3 @@ def called(target: Word, place: Place) -> str:
     """What messages call a place: as it was typed, or its path where a glob was typed."""
     is_glob = any(parse_glob(component).pattern for component in target.glob.split("/"))
     return place.path if is_glob else target.text
-
-
-def first_or_none(found: Iterator[Place]) -> Place | None:
-    """The first place; None if there is none."""
-    return next(found, None)

@@ -30,12 +30,12 @@ def _watch(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     target = arguments.one("path") or HERE
     globs = path_globs(state.working_directory, target.glob)
     image = state.image()
-    yield Line(f"watching {target.text} from offset {image.end_offset} on; Ctrl-C ends it")
+    yield Line(f"watching {target.text} from offset {image.end_offset} on; Ctrl-C ends it", flush=True)
     for before, after, found in changes(log, image):
         for difference in found:
             if is_under(globs, difference):
                 where = f"offset {before.end_offset}..{after.end_offset - 1} {zoned_time(after.timestamp)}"
-                yield Line(f"{where} {difference}")
+                yield Line(f"{where} {difference}", flush=True)
 
 
 def changes(log: LogReader, image: Image) -> Iterator[tuple[Image, Image, list[Difference]]]:

@@ -198,7 +198,7 @@ def test_rules_without_an_id_are_named_by_what_they_say():
     state = session(Image(acls=acls))
     assert shown(run_command("ls /acl/id /image/acls/byId", state)) == ""
     assert shown(run_command("ls /acl/principal/User:a", state)) == (
-        "ALLOW READ User:a from * on TOPIC:LITERAL:o%2F1\nDENY READ User:a from * on TOPIC:LITERAL:o%2F1\n"
+        "ALLOW User:a READ on TOPIC LITERAL 'o%2F1' from *\nDENY User:a READ on TOPIC LITERAL 'o%2F1' from *\n"
     )
     (line,) = run_command("cat /acl/resource/TOPIC/LITERAL/o%2F1/DENY*", state)
     assert json.loads(line.text) == acl_object(StandardAclWithId(id=None, acl=denying))

@@ -9,6 +9,7 @@ from attrs import evolve
 from metalog.errors import ConfigError
 from metalog.records import DelegationTokenRecord, FeatureLevelRecord, UserScramCredentialRecord
 from shell.engine import COMMANDS, ONE_SHOT_COMMANDS, run_command
+from shell.output import Line
 from shell.printing import print_lines
 from shell.session import run_lines, run_once
 from snapshots.image import Image
@@ -232,6 +233,24 @@ def test_on_a_terminal_nothing_garbles_the_screen(state):
     assert print_lines(rules, pipe, pipe)
     assert terminal.getvalue().replace("\n", "").isprintable()
     assert pipe.getvalue() == "".join(line.text + "\n" for line in rules)
+
+
+def test_a_line_after_which_one_waits_is_flushed():
+    class Pipe(StringIO):
+        seen = 0
+
+        def flush(self):
+            self.seen = len(self.getvalue())
+
+    def lines():
+        yield Line("a", flush=True)
+        assert output.seen == 2
+        yield Line("b")
+        assert output.seen == 2
+
+    output = Pipe()
+    assert print_lines(lines(), output, StringIO())
+    assert output.seen == 4
 
 
 def test_lines_from_a_pipe():

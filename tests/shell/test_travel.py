@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from authorizer.acl import StandardAcl
+from authorizer.explanation_text import acl_text
 from metalog.batches import iter_batches, read_records
 from metalog.codec import decode_record
 from metalog.errors import ConfigError
@@ -29,7 +30,6 @@ from shell.differences import differences
 from shell.engine import run_command
 from shell.moments import moment_text, parse_moment
 from shell.prompt import prompt_text
-from shell.rule_text import content_name
 from shell.state import ShellState
 from tests.support.shell_sources import SMALL, FollowedLog, MemoryReader, batches_of, fixture_image, session, shown
 
@@ -138,8 +138,8 @@ def test_diff_of_two_moments(start, end):
     for line in lines:
         rule_id = line.split()[1].removeprefix("/acl/id/")
         acl = (before | after)[rule_id]
-        if content_name(acl).isprintable():
-            assert content_name(acl) in line
+        if acl_text(acl).isprintable():
+            assert acl_text(acl) in line
     assert summary.endswith(" changed")
 
 
@@ -195,12 +195,12 @@ def test_every_kind_of_change():
         RemoveDelegationTokenRecord(token_id="tok"),
         FeatureLevelRecord(name="f", feature_level=2),
     )
-    of_u6 = " READ User:u6 from * on TOPIC:LITERAL:orders"
+    of_u6 = " User:u6 READ on TOPIC LITERAL 'orders' from *"
     assert run(state, "diff 6 15").splitlines() == [
         f"~ /acl/id/{rule_id(6)} DENY{of_u6} (was ALLOW{of_u6})",
-        f"- /acl/id/{rule_id(7)} ALLOW READ User:u7 from * on TOPIC:LITERAL:orders",
-        f"+ /acl/id/{rule_id(8)} ALLOW READ User:u8 from * on TOPIC:LITERAL:orders",
-        f"~ /acl/id/{rule_id(15)} ALLOW READ User:u5 from * on TOPIC:LITERAL:orders (its id was {rule_id(5)})",
+        f"- /acl/id/{rule_id(7)} ALLOW User:u7 READ on TOPIC LITERAL 'orders' from *",
+        f"+ /acl/id/{rule_id(8)} ALLOW User:u8 READ on TOPIC LITERAL 'orders' from *",
+        f"~ /acl/id/{rule_id(15)} ALLOW User:u5 READ on TOPIC LITERAL 'orders' from * (its id was {rule_id(5)})",
         "- /scram/u/SCRAM-SHA-256",
         "- /delegationToken/tok of User:o",
         "~ /features/f 1 to 2",
@@ -241,8 +241,8 @@ def test_watch_tells_each_change_as_it_is_committed():
     reader.append(CREDENTIAL, timestamp=1_800_000_000_250)
     when = "2027-01-15T08:00:00"
     assert [line.text for line in islice(lines, 3)] == [
-        f"offset 1..2 {when}Z[UTC] - /acl/id/{rule_id(5)} ALLOW READ User:u5 from * on TOPIC:LITERAL:orders",
-        f"offset 1..2 {when}Z[UTC] + /acl/id/{rule_id(6)} ALLOW READ User:u6 from * on TOPIC:LITERAL:orders",
+        f"offset 1..2 {when}Z[UTC] - /acl/id/{rule_id(5)} ALLOW User:u5 READ on TOPIC LITERAL 'orders' from *",
+        f"offset 1..2 {when}Z[UTC] + /acl/id/{rule_id(6)} ALLOW User:u6 READ on TOPIC LITERAL 'orders' from *",
         f"offset 3..3 {when}.25Z[UTC] + /scram/u/SCRAM-SHA-256",
     ]
 
@@ -318,10 +318,10 @@ def test_operations_of_the_fixture_show_in_a_diff_from_nothing():
             created |= {tuple(acl) for acl in command["acls"]}
     state = ShellState(source=FollowedLog(MemoryReader(list(batches_of(SMALL)))))
     text = run(state, "diff 0")
-    standing = {content_name(acl) for acl in naive_rules(231).values()}
+    standing = {acl_text(acl) for acl in naive_rules(231).values()}
     checked = 0
     for kind, name, pattern, principal, host, operation, permission in created:
-        rule_text = f"{permission} {operation} {principal} from {host} on {kind}:{pattern}:{name}"
+        rule_text = f"{permission} {principal} {operation} on {kind} {pattern} {name!r} from {host}"
         if rule_text in standing and rule_text.isprintable():
             assert f" {rule_text}\n" in text
             checked += 1
