@@ -37,7 +37,7 @@ def checked_batches(data: bytes, offset: int, epochs: Epochs, before: int = 0) -
         if header.base_offset != offset:
             raise ReplayError(f"a batch of offset {header.base_offset}", position=position, offset=offset)
         if offset >= until:
-            epoch, until = _epoch_span(epochs, offset, epoch)
+            epoch, until = epoch_span(epochs, offset, epoch)
         _check_epoch(header, position, epoch, until, exact=epochs is not None)
         if epochs is None:
             epoch = header.leader_epoch
@@ -45,8 +45,8 @@ def checked_batches(data: bytes, offset: int, epochs: Epochs, before: int = 0) -
         yield position, header
 
 
-def _epoch_span(epochs: Epochs, offset: int, before: int) -> tuple[int, int]:
-    """The epoch of `offset`, and the offset at which the next one begins."""
+def epoch_span(epochs: Epochs, offset: int, before: int) -> tuple[int, int]:
+    """The epoch of `offset` (-1 if unknown, `before` if there is no file), and the offset where the next one begins."""
     if epochs is None:
         return before, _FOREVER
     later = (start.start_offset for start in epochs if start.start_offset > offset)
