@@ -8,7 +8,6 @@ remove a topic that it has never seen.
 
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, NamedTuple, Self, TypeAlias
-from uuid import UUID
 
 from attrs import define, field, frozen
 from immutables import Map, MapMutation
@@ -63,7 +62,7 @@ class OpaqueImage:
     _next_sequence: int = field(default=0, alias="next_sequence")
     _chains: Map[Subject, Chain] = field(factory=Map, alias="chains")
     _latest: Map[Subject, _Latest] = field(factory=Map, alias="latest")
-    _topic_names: Map[UUID, str] = field(factory=Map, alias="topic_names")
+    _topic_names: Map[bytes, str] = field(factory=Map, alias="topic_names")
 
     def __len__(self) -> int:
         return self.count
@@ -119,7 +118,7 @@ class _Editor:
     next_sequence: int
     chains: MapMutation[Subject, Chain]
     latest: MapMutation[Subject, _Latest]
-    topic_names: MapMutation[UUID, str]
+    topic_names: MapMutation[bytes, str]
 
     def replay(self, change: OpaqueChange) -> None:
         kept = Kept(self.next_sequence, change.value)

@@ -8,7 +8,6 @@ import struct
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, TypeAlias
-from uuid import UUID
 
 from attrs import frozen
 
@@ -19,11 +18,14 @@ from metalog.primitives import read_compact_string, read_unsigned_varint
 from metalog.records import OpaqueRecord, RecordType
 
 Subject: TypeAlias = tuple[str, Any]
-"""What records are grouped by: ("topic", its uuid), ("broker", its id), ("log", None) for what has none, ..."""
+"""What records are grouped by: ("topic", its uuid's bytes), ("broker", its id), ("log", None) if none, ..."""
 
 WHOLE_LOG: Subject = ("log", None)
 TOPIC_CONFIG = 2
 """ConfigResource.Type.TOPIC: the resource type in a ConfigRecord about a topic."""
+
+_SHORT_FRAME = 3
+"""Bytes of frame version, apiKey and version, where the version is below 128; every apiKey here is."""
 
 _INT32 = struct.Struct(">i")
 
@@ -65,7 +67,7 @@ def effect_of(record: OpaqueRecord) -> Effect:
     read = _READERS.get(record.api_key)
     if read is None:
         return Appended(subject=WHOLE_LOG)
-    _, _, at = read_frame(record.value)
+    at = _SHORT_FRAME if record.version < 0x80 else read_frame(record.value)[2]
     return read(record.value, at)
 
 
@@ -81,15 +83,15 @@ def named_topic(name: str) -> Subject:
 
 def _topic(value: bytes, at: int) -> Effect:
     name, at = read_compact_string(value, at)
-    return Appended(subject=("topic", _uuid(value, at)), topic_name=name)
+    return Appended(subject=("topic", _topic_id(value, at)), topic_name=name)
 
 
 def _partition(value: bytes, at: int) -> Effect:
-    return Appended(subject=("topic", _uuid(value, at + 4)))
+    return Appended(subject=("topic", _topic_id(value, at + 4)))
 
 
 def _remove_topic(value: bytes, at: int) -> Effect:
-    return Removed(subject=("topic", _uuid(value, at)))
+    return Removed(subject=("topic", _topic_id(value, at)))
 
 
 def _clear_elr(value: bytes, at: int) -> Effect:
@@ -151,10 +153,10 @@ def _int32(value: bytes, at: int) -> int:
     return number
 
 
-def _uuid(value: bytes, at: int) -> UUID:
+def _topic_id(value: bytes, at: int) -> bytes:
     if at + 16 > len(value):
         raise DecodeError("cut inside a uuid of 16 bytes", position=at)
-    return UUID(bytes=value[at : at + 16])
+    return value[at : at + 16]
 
 
 _READERS: MappingProxyType[int, Callable[[bytes, int], Effect]] = MappingProxyType(
