@@ -1,6 +1,7 @@
 """The mark file: two slots, the newest whole one counts, and only while nobody else wrote to the log."""
 
 from contextlib import suppress
+from pathlib import Path
 
 import crc32c
 import pytest
@@ -107,3 +108,8 @@ def test_the_mark_does_not_count_where_a_kafka_wrote_since(tmp_path):
         assert log.leader_epoch == 3
     with open_reader(directory) as reader:
         assert reader.notes == ()
+
+
+def test_the_bytes_of_a_slot_are_documented():
+    page = (Path(__file__).parents[3] / "docs" / "format.md").read_text()
+    assert f"{EXAMPLE[:18].hex(' ')} ... {EXAMPLE[-4:].hex(' ')}" in page
