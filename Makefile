@@ -34,6 +34,14 @@ fmt: venv  ## format and fix what can be fixed
 	$(BIN)/ruff check --fix --exit-zero --quiet .
 	$(BIN)/ruff format .
 
+build/jvm/.ready: $(VENV)/.installed tests/jvm/pom.xml
+	$(BIN)/python -m tests.support.jvm
+	@touch $@
+
 .PHONY: test
-test: lint  ## lint, then every test, in parallel and in random order
+test: lint build/jvm/.ready  ## lint, then every test, in parallel and in random order
 	$(BIN)/pytest -n $(WORKERS) -q
+
+.PHONY: oracle-long
+oracle-long: venv build/jvm/.ready  ## 5 million decisions beside the real StandardAuthorizer
+	$(BIN)/python -m tests.oracle.campaign --decisions 5000000 --workers $(WORKERS) --out benchmarks/results/oracle-long.txt

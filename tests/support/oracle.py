@@ -143,9 +143,7 @@ class OracleProcess:
         rules.byteswap()
         errors = self._reply()
         return [
-            Answer(letter, rule)
-            if rule > Rule.ERROR
-            else Answer(letter, Rule.ERROR, errors[Rule.ERROR - rule])
+            Answer(letter, rule) if rule > Rule.ERROR else Answer(letter, Rule.ERROR, errors[Rule.ERROR - rule])
             for letter, rule in zip(letters, rules, strict=True)
         ]
 

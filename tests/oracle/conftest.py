@@ -1,0 +1,13 @@
+"""One JVM with the real StandardAuthorizer for all tests here (one a test process)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.oracle import OracleProcess
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Iterator[OracleProcess]:
+    with OracleProcess() as process:
+        yield process

@@ -1,0 +1,123 @@
+"""Our decisions against those of the real StandardAuthorizer 4.3.1, which runs beside the tests in a JVM.
+
+Together more than 200,000 decisions; `make oracle-long` does 5 million with the same generator.
+"""
+
+import random
+from itertools import combinations, product
+from uuid import UUID
+
+import pytest
+from attrs import evolve
+from hypothesis import HealthCheck, given, seed, settings
+
+from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, StandardAclWithId
+from authorizer.acls_image import AclsImage
+from tests.support.differential import compare, differences, image_of, with_few_hangs
+from tests.support.oracle import Ask, Estate, OracleProcess
+from tests.support.shapes import Maker, Shape, shapes
+
+PARTS = range(8)
+"""Each part is a test of its own, so that several cores share the work."""
+EXAMPLES, REQUESTS = 50, 540
+CAMPAIGN = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_decision_and_its_rule_are_those_of_kafka(part: int, oracle: OracleProcess) -> None:
+    asked = 0
+
+    @seed(random.getrandbits(32) + part)  # the global seed alone is the same for each part
+    @CAMPAIGN
+    @given(shapes())
+    def campaign(shape: Shape) -> None:
+        nonlocal asked
+        maker = Maker(shape)
+        asks = maker.asks(REQUESTS)
+        image = image_of(maker.estate.acls, changes=shape.changes, random=maker.random)
+        assert compare(oracle, maker.estate, image, asks) == []
+        asked += len(asks)
+
+    campaign()
+    assert asked >= EXAMPLES * REQUESTS
+
+
+def test_the_reference_model_answers_as_kafka_too(oracle: OracleProcess) -> None:
+    @settings(CAMPAIGN, max_examples=60)
+    @given(shapes())
+    def campaign(shape: Shape) -> None:
+        maker = Maker(shape)
+        asks = maker.asks(100)
+        oracle.load(maker.estate)
+        image = AclsImage.from_acls(maker.estate.acls)
+        assert differences(maker.estate, image, asks, oracle.decide(asks), reference=True) == []
+
+    campaign()
+
+
+def test_where_kafka_loops_for_ever_or_throws_rule_1_decides(oracle: OracleProcess) -> None:
+    """Names below `*`: where Kafka answers we answer the same; where it cannot, the reference model is the judge."""
+    letters = ""
+
+    @settings(CAMPAIGN, max_examples=30)
+    @given(shapes(alphabet=("a!# ", "!*", "! ")))
+    def campaign(shape: Shape) -> None:
+        nonlocal letters
+        maker = Maker(evolve(shape, odd=0, rules=min(shape.rules, 50)))
+        asks = with_few_hangs(maker.estate, maker.asks(150), most=1)
+        image = image_of(maker.estate.acls, changes=shape.changes, random=maker.random)
+        oracle.load(maker.estate)
+        answers = oracle.decide(asks, hang_millis=60)
+        assert differences(maker.estate, image, asks, answers, reference=True) == []
+        letters += "".join(answer.letter for answer in answers)
+
+    campaign()
+    assert set(letters) == set("ADEH")
+
+
+def rule(name: str, pattern: PatternType, permission: AclPermissionType) -> StandardAcl:
+    return StandardAcl(
+        resource_type=ResourceType.TOPIC,
+        resource_name=name,
+        pattern_type=pattern,
+        principal="User:u",
+        host="*",
+        operation=AclOperation.READ,
+        permission_type=permission,
+    )
+
+
+@pytest.mark.parametrize("permission", [AclPermissionType.DENY, AclPermissionType.ALLOW])
+def test_which_of_the_wildcard_and_the_empty_prefix_is_named_when_both_match(
+    permission: AclPermissionType, oracle: OracleProcess
+) -> None:
+    """Every estate of both and any of six more rules: the empty prefix is named under rules of their own."""
+    both = [rule("*", PatternType.LITERAL, permission), rule("", PatternType.PREFIXED, permission)]
+    others = [
+        rule(name, pattern, AclPermissionType.ALLOW)
+        for name, pattern in (
+            ("*", PatternType.PREFIXED),
+            ("*", PatternType.MATCH),
+            ("a", PatternType.LITERAL),
+            ("+", PatternType.PREFIXED),
+            ("!", PatternType.LITERAL),
+            ("é", PatternType.PREFIXED),
+        )
+    ]
+    names = ["a", "ab", "b", "+", "+x", "*", "**", "", "!", "!z", " ", "é", "z"]
+    named = set()
+    for more in (chosen for count in range(7) for chosen in combinations(others, count)):
+        acls = [StandardAclWithId(id=UUID(int=7 + i), acl=acl) for i, acl in enumerate((*both, *more))]
+        estate = Estate(acls=acls)
+        operations = (AclOperation.READ, AclOperation.DESCRIBE, AclOperation.WRITE)
+        every = [
+            Ask(False, "User:u", "10.0.0.1", operation, ResourceType.TOPIC, name)
+            for operation, name in product(operations, names)
+        ]
+        asks = with_few_hangs(estate, every, most=0)
+        oracle.load(estate)
+        answers = oracle.decide(asks)
+        assert differences(estate, AclsImage.from_acls(acls), asks, answers, reference=True) == []
+        named |= {answer.rule for answer in answers}
+    assert 1 in named, "the empty prefix"
+    assert (0 in named) is (permission is AclPermissionType.DENY), "the wildcard: never the last that allows"
