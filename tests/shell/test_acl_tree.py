@@ -75,7 +75,7 @@ PATTERN_TYPES = {0: "UNKNOWN", 1: "ANY", 2: "MATCH", 3: "LITERAL", 4: "PREFIXED"
 
 
 @given(images())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_every_rule_stands_under_its_id_its_resource_and_its_principal(made):
     image, rules = made
     expected = {}
@@ -89,7 +89,7 @@ def test_every_rule_stands_under_its_id_its_resource_and_its_principal(made):
 
 
 @given(images(), st.text("Aa9-_", max_size=3))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_every_listing_is_in_order_and_by_prefix(made, prefix):
     image, rules = made
     pending = [acl_directory(image)]
@@ -109,7 +109,7 @@ def test_every_listing_is_in_order_and_by_prefix(made, prefix):
 
 
 @given(images())
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_every_path_that_find_prints_can_be_typed_back(made):
     image, rules = made
     state = session(Image(acls=image))

@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shell.columns import display_width, in_columns
@@ -7,6 +7,7 @@ NAMES = st.lists(st.text("ab注é", min_size=1, max_size=12), min_size=1, max_si
 
 
 @given(NAMES, st.integers(1, 100))
+@settings(deadline=None)
 def test_every_name_once_down_the_columns_and_never_too_wide(names, width):
     lines = in_columns(names, width)
     rows = [line.split() for line in lines]

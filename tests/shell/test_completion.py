@@ -2,7 +2,7 @@ from uuid import UUID
 
 import pytest
 from attrs import define
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from authorizer.acl import StandardAcl, StandardAclWithId
@@ -138,6 +138,7 @@ def test_a_state_that_cannot_be_read_completes_to_nothing(state):
 
 
 @given(st.text(st.sampled_from("ls cat/aimge'\"\\*{} %2EUser:"), max_size=20))
+@settings(deadline=None)
 def test_whatever_is_typed_completion_replaces_its_last_word(line):
     state = session(fixture_image(SMALL, 231))
     found = complete(line, state)

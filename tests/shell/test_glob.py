@@ -1,7 +1,7 @@
 import re
 from itertools import product
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shell.glob import parse_glob
@@ -31,11 +31,13 @@ GLOBS = st.lists(
 
 
 @given(GLOBS, LETTERS)
+@settings(deadline=None)
 def test_a_glob_means_what_its_definition_says(glob, name):
     assert parse_glob(glob).matches(name) == any(naive(alternative, name) for alternative in expand(glob))
 
 
 @given(GLOBS, LETTERS)
+@settings(deadline=None)
 def test_whatever_matches_begins_with_the_plain_part(glob, name):
     parsed = parse_glob(glob)
     if parsed.matches(name):
@@ -43,6 +45,7 @@ def test_whatever_matches_begins_with_the_plain_part(glob, name):
 
 
 @given(st.text(max_size=8), st.text(max_size=8))
+@settings(deadline=None)
 def test_escaped_characters_are_plain(before, name):
     parsed = parse_glob("".join("\\" + c for c in before))
     assert parsed.pattern is None

@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shell.names import decode_name, encode_name, path_text, utf16_order
@@ -11,11 +11,13 @@ NAMES = st.one_of(
 
 
 @given(NAMES)
+@settings(deadline=None)
 def test_a_name_comes_back_exactly(name):
     assert decode_name(encode_name(name)) == name
 
 
 @given(NAMES)
+@settings(deadline=None)
 def test_an_encoded_name_is_one_component_that_prints(name):
     shown = encode_name(name)
     assert shown.isprintable()
@@ -24,6 +26,7 @@ def test_an_encoded_name_is_one_component_that_prints(name):
 
 
 @given(NAMES, NAMES)
+@settings(deadline=None)
 def test_two_names_never_look_alike(one, other):
     assert (encode_name(one) == encode_name(other)) == (one == other)
 

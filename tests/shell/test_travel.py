@@ -66,7 +66,7 @@ ENDS = [next(iter_batches(batch))[1].end_offset for batch in batches_of(SMALL)]
 
 
 @given(st.sampled_from(ENDS))
-@settings(max_examples=15)
+@settings(max_examples=15, deadline=None)
 def test_at_an_offset_the_rules_are_those_of_then(end):
     state = ShellState(source=FollowedLog(MemoryReader(list(batches_of(SMALL)))))
     list(run_command(f"at {end}", state))
@@ -123,7 +123,7 @@ def test_a_moment_given_at_the_start_is_where_the_session_begins():
 
 
 @given(st.sampled_from(ENDS), st.sampled_from(ENDS))
-@settings(max_examples=15)
+@settings(max_examples=15, deadline=None)
 def test_diff_of_two_moments(start, end):
     state = ShellState(source=FollowedLog(MemoryReader(list(batches_of(SMALL)))))
     before, after = naive_rules(start), naive_rules(end)

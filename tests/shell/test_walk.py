@@ -1,6 +1,6 @@
 from itertools import product
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shell.nodes import Directory, File, file, fixed
@@ -75,6 +75,7 @@ TREES = st.dictionaries(NAMES, st.dictionaries(NAMES, st.just("leaf"), max_size=
 
 
 @given(TREES, st.lists(st.sampled_from(["a", "*", "?", "a*", "{a,b}", "%*", "..", "."]), min_size=1, max_size=3))
+@settings(deadline=None)
 def test_against_a_naive_walk(tree, components):
     root = fixed({name: fixed(dict.fromkeys(leaves, file("leaf"))) for name, leaves in tree.items()})
     found = [place.names for place in places(root, (), "/" + "/".join(components))]

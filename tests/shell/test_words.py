@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metalog.errors import ConfigError
@@ -50,11 +50,13 @@ def test_an_unclosed_quote_is_said():
 
 
 @given(st.lists(TEXTS, max_size=4))
+@settings(deadline=None)
 def test_quoted_words_come_back(words):
     assert texts(" ".join(map(quoted, words))) == words
 
 
 @given(TEXTS)
+@settings(deadline=None)
 def test_a_quoted_word_is_a_plain_name(text):
     (word,) = parse_line(quoted(text))
     assert parse_glob(word.glob).pattern is None
@@ -62,6 +64,7 @@ def test_a_quoted_word_is_a_plain_name(text):
 
 
 @given(TEXTS)
+@settings(deadline=None)
 def test_every_beginning_of_a_line_can_be_completed(line):
     split = split_line(line)
     assert 0 <= split.last_start <= len(line)
