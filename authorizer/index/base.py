@@ -47,6 +47,8 @@ class Memo:
     """See authorizer.index.order."""
     columns: object = None
     """See authorizer.index.columns."""
+    tables: object = None
+    """See authorizer.index.tables."""
 
 
 @frozen(eq=False, kw_only=True)
