@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from authorizer.acl import StandardAcl
 from authorizer.explanation_text import acl_text
 from metalog.batches import iter_batches, read_records
-from metalog.codec import decode_record
+from metalog.codec import decode_record, encode_record
 from metalog.errors import ConfigError
+from metalog.filelog import open_log, open_reader
 from metalog.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -332,3 +333,22 @@ def test_differences_of_an_image_with_itself():
     image = fixture_image(SMALL, 231)
     assert list(differences(image, image)) == []
     assert list(differences(image, fixture_image(SMALL, 230))) == []
+
+
+def test_watch_of_a_directory_that_another_writes(tmp_path):
+    with open_log(tmp_path / "log", create=True) as writer, open_reader(tmp_path / "log") as reader:
+
+        def append(*records):
+            writer.append([encode_record(each) for each in records], timestamp=1_800_000_000_000).result(30)
+
+        append(rule(5))
+        state = ShellState(source=FollowedLog(reader))
+        lines = run_command("watch /acl/id", state)
+        start = state.image().end_offset
+        assert next(lines).text == f"watching /acl/id from offset {start} on; Ctrl-C ends it"
+        append(rule(6))
+        assert f"+ /acl/id/{rule_id(6)} " in next(lines).text
+        append(gone(5), gone(6))
+        assert [line.text.split()[3] for line in islice(lines, 2)] == ["-", "-"]
+        assert run(state, "ls /acl/id") == ""
+        assert run(state, "cat /local/behind") == "0\n"
