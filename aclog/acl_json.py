@@ -14,10 +14,16 @@ from authorizer.acl import (
     ResourceType,
     StandardAcl,
     StandardAclWithId,
-    code_name,
 )
 from metalog.errors import ConfigError
 from metalog.uuids import parse_uuid, uuid_text
+
+_UNKNOWN = "UNKNOWN"
+_TYPES = {int(each): each.name for each in ResourceType}
+_PATTERNS = {int(each): each.name for each in PatternType}
+_OPERATIONS = {int(each): each.name for each in AclOperation}
+_PERMISSIONS = {int(each): each.name for each in AclPermissionType}
+_quoted = json.encoder.encode_basestring
 
 
 def read_acls(path: str) -> Iterator[StandardAclWithId]:
@@ -81,22 +87,38 @@ def acl_object(rule: StandardAclWithId) -> dict[str, str | None]:
     """The rule as a JSON object, keys in the order in which lines are sorted."""
     acl = rule.acl
     return {
-        "resourceType": code_name(ResourceType, acl.resource_type),
+        "resourceType": _TYPES.get(acl.resource_type, _UNKNOWN),
         "resourceName": acl.resource_name,
-        "patternType": code_name(PatternType, acl.pattern_type),
+        "patternType": _PATTERNS.get(acl.pattern_type, _UNKNOWN),
         "principal": acl.principal,
         "host": acl.host,
-        "operation": code_name(AclOperation, acl.operation),
-        "permissionType": code_name(AclPermissionType, acl.permission_type),
+        "operation": _OPERATIONS.get(acl.operation, _UNKNOWN),
+        "permissionType": _PERMISSIONS.get(acl.permission_type, _UNKNOWN),
         "id": None if rule.id is None else uuid_text(rule.id),
     }
 
 
 def acl_line(rule: StandardAclWithId) -> str:
     """The rule as one line of JSON, without a line end."""
-    return json.dumps(acl_object(rule), ensure_ascii=False, separators=(",", ":"))
+    acl = rule.acl
+    text_id = "null" if rule.id is None else f'"{uuid_text(rule.id)}"'
+    return (
+        f'{{"resourceType":"{_TYPES.get(acl.resource_type, _UNKNOWN)}","resourceName":{_quoted(acl.resource_name)},'
+        f'"patternType":"{_PATTERNS.get(acl.pattern_type, _UNKNOWN)}","principal":{_quoted(acl.principal)},'
+        f'"host":{_quoted(acl.host)},"operation":"{_OPERATIONS.get(acl.operation, _UNKNOWN)}",'
+        f'"permissionType":"{_PERMISSIONS.get(acl.permission_type, _UNKNOWN)}","id":{text_id}}}'
+    )
 
 
 def sort_key(rule: StandardAclWithId) -> tuple[str, ...]:
-    """Lines are sorted by all their fields, as text, in the order of the keys; no id sorts first."""
-    return tuple(text or "" for text in acl_object(rule).values())
+    """Lines are sorted by their fields, as text, in the order of the keys; a state has no two that differ in the id."""
+    acl = rule.acl
+    return (
+        _TYPES.get(acl.resource_type, _UNKNOWN),
+        acl.resource_name,
+        _PATTERNS.get(acl.pattern_type, _UNKNOWN),
+        acl.principal,
+        acl.host,
+        _OPERATIONS.get(acl.operation, _UNKNOWN),
+        _PERMISSIONS.get(acl.permission_type, _UNKNOWN),
+    )

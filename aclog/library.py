@@ -90,9 +90,12 @@ def open_log(path: str | PathLike[str]) -> Log:
     return Log(open_path(fspath(path), notes.append), notes)
 
 
-@frozen
+@frozen(repr=False)
 class Image:
-    """All rules, credentials, tokens and features at one offset; it never changes. `state` is the whole of it."""
+    """All rules, credentials, tokens and features at one offset; it never changes.
+
+    Its length is the number of rules, `state` the whole of it.
+    """
 
     state: image.Image
 
@@ -108,6 +111,9 @@ class Image:
 
     def __len__(self) -> int:
         return len(self.state.acls)
+
+    def __repr__(self) -> str:
+        return f"Image(end_offset={self.end_offset}, acls={len(self)})"
 
     def acls(
         self,
@@ -175,7 +181,7 @@ class Image:
 class Authorizer:
     """Decides on one state, from any number of threads. `standard` is the authorizer below, for a hot path."""
 
-    standard: StandardAuthorizer
+    standard: StandardAuthorizer = field(repr=False)
     _acls: AclsImage = field(repr=False)
     _allow_everyone: bool
 

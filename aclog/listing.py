@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from attrs import evolve
 
@@ -16,6 +17,7 @@ from aclog.text_order import in_text_order
 from authorizer.acl import AclBindingFilter, StandardAclWithId
 from authorizer.acls_image import AclsImage
 
+_BLOCK = 512
 _HEADER = ("TYPE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION", "ID")
 
 
@@ -32,8 +34,9 @@ def print_rules(
     filters = [resource_filter(pattern) for pattern in resources.patterns()] or [AclBindingFilter()]
     wanted = list(dict.fromkeys(map(parse_principal, principals)))
     watch = CidrWatch()
-    for line in _lines(acls, filters, wanted, list_format, watch):
-        print(line)
+    lines = _lines(acls, filters, wanted, list_format, watch)
+    while block := list(islice(lines, _BLOCK)):
+        print("\n".join(block))
     watch.report()
 
 
