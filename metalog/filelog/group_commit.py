@@ -140,15 +140,25 @@ class GroupCommit:
             group = group + self._waiting
             self._waiting = []
             self._end_offset = group[0].appended.base_offset
-        self._give_up()
+        try:
+            self._give_up()
+        except LogError as again:
+            self._refusal += f"; and what was written of it may be found again then: {again}"
         for one in group:
             one.future.set_exception(LogError(self._refusal))
 
     def close(self) -> None:
-        """Commit what waits, then stop; a second close is nothing."""
+        """Commit what waits, then stop; a second close is nothing.
+
+        Raises:
+            LogError: called by a future's callback, in the thread that has to do the committing.
+
+        """
+        if self._thread is threading.current_thread():
+            raise LogError(f"{self._name}: cannot be closed by a callback of its own append")
         with self._guard:
             self._closing = True
             self._refusal = self._refusal or f"{self._name}: closed"
             self._work.notify()
-        if self._pid == os.getpid() and self._thread is not threading.current_thread():
+        if self._pid == os.getpid():
             self._thread.join()

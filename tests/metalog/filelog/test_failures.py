@@ -184,3 +184,29 @@ def test_a_log_is_of_no_use_in_a_forked_process(log, monkeypatch):
     with pytest.raises(LogError, match="not by this one"):
         log.append([b"x"], timestamp=0)
     monkeypatch.undo()
+
+
+def test_a_disk_that_refuses_the_cut_too_is_said(log, fsync, monkeypatch):
+    fsync.error = OSError(errno.EIO, "Input/output error")
+
+    def refuse(fd, size):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "ftruncate", refuse)
+    with pytest.raises(LogError, match=r"may be found again then: .*Read-only file system"):
+        log.append([b"bad"], timestamp=0).result(60)
+    monkeypatch.undo()
+
+
+def test_a_callback_cannot_close_the_log(log):
+    told = []
+
+    def close(future):
+        try:
+            log.close()
+        except LogError as error:
+            told.append(str(error))
+
+    log.append([b"x"], timestamp=0).add_done_callback(close)
+    log.append([b"y"], timestamp=0).result(60)
+    assert len(told) == 1
