@@ -1,0 +1,185 @@
+"""Decisions, byResourceType and one filter, beside the real StandardAuthorizer on the same rules."""
+
+import json
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks import shapes
+from benchmarks.report import Row
+from benchmarks.rival import Rival
+from benchmarks.timing import best_ns
+
+from authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType
+from authorizer.acls_image import AclsImage
+from authorizer.interface import Action, AuthorizationResult, RequestContext
+from authorizer.standard import StandardAuthorizer
+
+DENY_PERCENT = 50
+TARGETS = {("K", 10_000): 50.0, ("K", 50_000): 500.0, ("K", 200_000): 1500.0, ("S", 10_000): 1.2, ("S", 200_000): 1.2}
+CACHED_TARGET = 10.0
+
+
+def requests(resources: int) -> dict[str, dict[str, str]]:
+    """The three requests that are timed one by one."""
+    literal, prefixed = resources // 2 + 7, resources // 2 + 5
+    return {
+        "no match": _request("User:test-user", "WRITE", shapes.STEM + "95"),
+        "literal allow": _request("User:test-user7", "READ", f"{shapes.STEM}{literal}"),
+        "prefixed allow": _request("User:test-user7", "READ", f"{shapes.STEM}{prefixed}-suffix"),
+    }
+
+
+def _request(principal: str, operation: str, name: str, kind: str = "TOPIC") -> dict[str, str]:
+    return {
+        "principal": principal,
+        "host": shapes.HOST,
+        "operation": operation,
+        "resourceType": kind,
+        "resourceName": name,
+    }
+
+
+def mixed(resources: int, count: int = 10_000) -> list[dict[str, str]]:
+    """Half READ on existing names by known users, a quarter WRITE, a quarter on names that no rule covers; shuffled."""
+    draw = random.Random(1)
+    rows = []
+    for number in range(count):
+        principal = shapes.user(draw.randrange(10))
+        name = shapes.STEM + str(draw.randrange(resources))
+        if number % 4 == 3:
+            name = f"nowhere-{draw.randrange(resources)}"
+        rows.append(_request(principal, "WRITE" if number % 4 == 2 else "READ", name))
+    draw.shuffle(rows)
+    return rows
+
+
+def _prebuilt(row: dict[str, str]) -> tuple[RequestContext, list[Action]]:
+    pattern = ResourcePattern(
+        resource_type=ResourceType[row["resourceType"]],
+        name=row["resourceName"],
+        pattern_type=PatternType.LITERAL,
+    )
+    context = RequestContext(principal=row["principal"], host=row["host"])
+    return context, [Action(operation=AclOperation[row["operation"]], resource_pattern=pattern)]
+
+
+def _authorizer(image: AclsImage, *, cache: bool) -> StandardAuthorizer:
+    authorizer = StandardAuthorizer(cache=cache)
+    authorizer.configure({})
+    authorizer.load(image)
+    authorizer.complete_initial_load()
+    return authorizer
+
+
+def _calling(authorizer: StandardAuthorizer, row: dict[str, str]) -> Callable[[], list[AuthorizationResult]]:
+    context, actions = _prebuilt(row)
+    authorize = authorizer.authorize
+    return lambda: authorize(context, actions)
+
+
+def run(rival: Rival, sizes: list[int], round_ms: int) -> Iterator[Row]:
+    """Rows for shapes K and S at each size."""
+    for shape in ("K", "S"):
+        for resources in sizes:
+            if shape == "S" and resources == 50_000:
+                continue
+            wildcards = shape == "K"
+            built = rival.ask(
+                "build", resources=resources, perResource=10, denyPercent=DENY_PERCENT, wildcards=wildcards
+            )
+            columns = shapes.columns(shapes.rules(resources, deny_percent=DENY_PERCENT, wildcards=wildcards))
+            image = AclsImage.from_columns(columns)
+            if len(image) != built["rules"]:
+                raise AssertionError(f"{len(image)} rules here, {built['rules']} there")
+            where = f"{shape} {resources:,}"
+            yield from _single(rival, image, resources, where, TARGETS[shape, resources], round_ms)
+            yield from _mixed(rival, image, resources, where, round_ms)
+            if resources == 50_000:
+                yield from _listing(rival, image, resources, where, round_ms)
+
+
+def _single(rival: Rival, image: AclsImage, resources: int, where: str, target: float, round_ms: int) -> Iterator[Row]:
+    plain, cached = _authorizer(image, cache=False), _authorizer(image, cache=True)
+    for name, row in requests(resources).items():
+        theirs = rival.ask("authorize", roundMillis=round_ms, kind="authorize", **row)
+        _agree(theirs["result"], _calling(plain, row)()[0], row)
+        ours = best_ns(_calling(plain, row), round_ms=round_ms)
+        yield Row(what=f"{where}: {name}", ours=ours, theirs=theirs["nanos"], unit="ns", target=target)
+        ours = best_ns(_calling(cached, row), round_ms=round_ms)
+        yield Row(
+            what=f"{where}: {name}, answers cached",
+            ours=ours,
+            theirs=theirs["nanos"],
+            unit="ns",
+            target=CACHED_TARGET if where.startswith("S") else None,
+        )
+
+
+def _agree(theirs: str, ours: AuthorizationResult, row: object) -> None:
+    if theirs != ours.value:
+        raise AssertionError(f"{row}: {ours.value} here, {theirs} there")
+
+
+def _mixed(rival: Rival, image: AclsImage, resources: int, where: str, round_ms: int) -> Iterator[Row]:
+    rows = mixed(resources)
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+        file.writelines(json.dumps({"kind": "authorize", **row}) + "\n" for row in rows)
+        file.flush()
+        theirs = rival.ask("mixed", file=file.name, roundMillis=round_ms)
+    calls = [_prebuilt(row) for row in rows]
+    fresh = _authorizer(AclsImage.from_acls(image), cache=False) if len(image) < 200_000 else None
+    if fresh is not None:
+        ours = _first_pass_ns(fresh, calls)
+        yield Row(
+            what=f"{where}: mixed, each name seen for the first time", ours=ours, theirs=theirs["nanos"], unit="ns"
+        )
+    for cache in (False, True):
+        authorizer = _authorizer(image, cache=cache)
+        allowed = sum(authorizer.authorize(*call)[0] is AuthorizationResult.ALLOWED for call in calls)
+        if allowed != theirs["allowed"]:
+            raise AssertionError(f"mixed: {allowed} allowed here, {theirs['allowed']} there")
+
+        def all_of_them(authorizer: StandardAuthorizer = authorizer) -> None:
+            authorize = authorizer.authorize
+            for context, actions in calls:
+                authorize(context, actions)
+
+        ours = best_ns(all_of_them, round_ms=round_ms, calls_per_check=1) / len(calls)
+        name = "mixed, answers cached" if cache else "mixed"
+        yield Row(what=f"{where}: {name}", ours=ours, theirs=theirs["nanos"], unit="ns")
+
+
+def _first_pass_ns(authorizer: StandardAuthorizer, calls: list[tuple[RequestContext, list[Action]]]) -> float:
+    """One pass over requests that nothing is remembered of; one round, since there is only one first time."""
+    import time
+
+    start = time.thread_time_ns()
+    for context, actions in calls:
+        authorizer.authorize(context, actions)
+    return (time.thread_time_ns() - start) / len(calls)
+
+
+def _listing(rival: Rival, image: AclsImage, resources: int, where: str, round_ms: int) -> Iterator[Row]:
+    authorizer = _authorizer(image, cache=False)
+    for name, principal in (("allowed", "User:test-user7"), ("unknown principal", "User:nobody")):
+        row = _request(principal, "READ", "")
+        theirs = rival.ask("byResourceType", **{**row, "kind": "byResourceType"}, roundMillis=round_ms * 5)
+        context = RequestContext(principal=principal, host=shapes.HOST)
+
+        def by_type(context: RequestContext = context) -> AuthorizationResult:
+            return authorizer.authorize_by_resource_type(context, AclOperation.READ, ResourceType.TOPIC)
+
+        _agree(theirs["result"], by_type(), row)
+        ours = best_ns(by_type, round_ms=round_ms)
+        what = f"{where}: authorizeByResourceType, {name}"
+        yield Row(what=what, ours=ours, theirs=theirs["nanos"], unit="ns", target=1000.0)
+    name = f"{shapes.STEM}{resources // 2 + 7}"
+    theirs = rival.ask("filter", name=name, roundMillis=round_ms * 5)
+    wanted = AclBindingFilter(resource_type=ResourceType.TOPIC, resource_name=name, pattern_type=PatternType.LITERAL)
+    found = len(list(authorizer.acls(wanted)))
+    if found != theirs["found"]:
+        raise AssertionError(f"filter: {found} here, {theirs['found']} there")
+    ours = best_ns(lambda: list(authorizer.acls(wanted)), round_ms=round_ms)
+    yield Row(what=f"{where}: filter of one topic", ours=ours, theirs=theirs["nanos"], unit="ns", target=1000.0)

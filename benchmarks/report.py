@@ -1,0 +1,90 @@
+"""The table of ratios, and where it is kept."""
+
+import json
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from attrs import asdict, frozen
+from rich.console import Console
+from rich.table import Table
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@frozen(kw_only=True)
+class Row:
+    """One figure of ours beside the rival's; with a `target`, the ratio that is wanted or the limit of ours alone."""
+
+    what: str
+    ours: float
+    unit: str
+    theirs: float | None = None
+    target: float | None = None
+    """At least this ratio theirs/ours (ours/theirs where more is better); without `theirs`, a limit on ours."""
+    more_is_better: bool = False
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times better ours is."""
+        if self.theirs is None:
+            return None
+        return self.ours / self.theirs if self.more_is_better else self.theirs / self.ours
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None where there is none."""
+        if self.target is None:
+            return None
+        if self.ratio is not None:
+            return self.ratio >= self.target
+        return self.ours >= self.target if self.more_is_better else self.ours <= self.target
+
+    def cells(self) -> tuple[str, ...]:
+        """The row as text: what, ours, theirs, ratio, target, met."""
+        sign = ">=" if self.theirs is not None or self.more_is_better else "<="
+        times = "x" if self.theirs is not None else ""
+        return (
+            self.what,
+            _number(self.ours, self.unit),
+            "" if self.theirs is None else _number(self.theirs, self.unit),
+            "" if self.ratio is None else f"{_short(self.ratio)}x",
+            "" if self.target is None else f"{sign} {_short(self.target)}{times}",
+            {None: "", True: "yes", False: "NO"}[self.met],
+        )
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _number(value: float, unit: str) -> str:
+    return f"{_short(value)} {unit}"
+
+
+HEAD = ("what", "aclog", "rival", "ratio", "wanted", "met")
+
+
+def show(title: str, rows: Sequence[Row]) -> None:
+    """Print a table."""
+    table = Table(title=title, title_justify="left")
+    for number, head in enumerate(HEAD):
+        table.add_column(head, justify="left" if number == 0 else "right")
+    for row in rows:
+        table.add_row(*row.cells(), style="red" if row.met is False else None)
+    Console(width=140).print(table)
+
+
+def keep(name: str, title: str, rows: Sequence[Row]) -> Path:
+    """Write the figures as Markdown for people and as JSON for programs under benchmarks/results."""
+    RESULTS.mkdir(exist_ok=True)
+    stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {stamp}"
+    lines = [f"# {title}", "", machine, "", "| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 1)]
+    lines += ["| " + " | ".join(row.cells()) + " |" for row in rows]
+    path = RESULTS / f"{name}.md"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    data = {"machine": machine, "rows": [{**asdict(row), "ratio": row.ratio, "met": row.met} for row in rows]}
+    (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    return path
