@@ -10,7 +10,7 @@ from metalog.batches import iter_batches, read_values
 from metalog.codec import decode_record, encode_record
 from metalog.columns import AclColumns, read_acls
 from metalog.errors import DecodeError
-from metalog.primitives import unsigned_varint
+from metalog.primitives import MAX_STRING, compact_bytes, unsigned_varint
 from metalog.records import AccessControlEntryRecord
 from tests.support.dump_log import METADATA_FILES
 from tests.support.records import ACL_ADDS, mutations
@@ -104,6 +104,29 @@ def test_strings_are_utf8_or_left_out(text, field):
     strings[field] += text
     name, principal, host = (bytes((len(string) + 1,)) + string for string in strings)
     check_columns([FRAME + bytes(16) + b"\x02" + name + b"\x03" + principal + host + b"\x03\x03\x00"])
+
+
+@pytest.mark.parametrize("bad", ["", "8200 2a", "00 00", "8080808010"])
+@pytest.mark.parametrize("field", range(3))
+def test_strings_with_a_bad_length_are_left_out(bad, field):
+    fields = [b"\x02n", b"\x02p", b"\x02*"]
+    fields[field] = bytes.fromhex(bad)
+    name, principal, host = fields
+    for head, tail in ((b"\x02", b"\x03\x03\x00"), (b"\x02", b"\x00\x03\x00"), (b"\x02\x00", b"\x03\x00")):
+        check_columns([FRAME + bytes(16) + head + name + b"\x03" + principal + host + tail])
+
+
+def test_null_strings_are_left_out():
+    start = FRAME + bytes(16) + b"\x02"
+    for value in (b"\x00\x02p\x02*\x03\x03\x00", b"\x02n\x03\x00\x02*\x03\x03\x00", b"\x02n\x03\x02p\x00\x03\x00"):
+        check_columns([start + value])
+        assert read_acls(*slices_of([start + value]))[1].tolist() == [0]
+
+
+@pytest.mark.parametrize("size", [MAX_STRING, MAX_STRING + 1])
+def test_the_longest_string_and_one_byte_more(size):
+    name = compact_bytes(b"n" * size)
+    check_columns([FRAME + bytes(16) + b"\x02" + name + b"\x03\x02p\x02*\x03\x03\x00"])
 
 
 def test_strings_split_within_a_character_are_left_out():
