@@ -40,7 +40,7 @@ def complete(line: str, state: ShellState) -> Completion:
     split = split_line(line)
     try:
         candidates = tuple(islice(_candidates(line, split, state), MOST_CANDIDATES))
-    except MetadataError:
+    except (MetadataError, OSError):
         candidates = ()
     return Completion(start=split.last_start, candidates=candidates)
 

@@ -1,12 +1,22 @@
 r"""Globs as Kafka's shell has them (GlobComponent): `*`, `?`, `{a,b}`, and `\` before a character to be taken as it is.
 
 A glob stands for one component of a path and is held against the names as they are shown (encoded). Groups do not
-nest; a glob that is malformed is a plain name.
+nest; a glob that is malformed is a plain name. However hostile a name is, matching takes time in proportion to it.
 """
 
 import re
+from collections.abc import Iterator
+from itertools import product, takewhile
+from math import prod
+from typing import TypeAlias
 
 from attrs import frozen
+
+MOST_ALTERNATIVES = 256
+"""A glob whose groups multiply to more is taken as malformed."""
+
+Token: TypeAlias = tuple[str, bool]
+"""A character, and whether it is special."""
 
 
 @frozen(kw_only=True)
@@ -26,42 +36,57 @@ class Glob:
 
 def parse_glob(component: str) -> Glob:
     """Read one component of a path; never fails, since a malformed glob is a plain name."""
-    return _pattern(component) or Glob(plain="".join(character for character, _ in _characters(component)))
+    tokens = list(_tokens(component))
+    choices = _choices(tokens) if any(special for _, special in tokens) else None
+    if choices is None or prod(map(len, choices)) > MOST_ALTERNATIVES:
+        return Glob(plain="".join(character for character, _ in tokens))
+    patterns = (_regex([token for part in chosen for token in part]) for chosen in product(*choices))
+    plain = "".join(character for character, _ in takewhile(lambda token: not token[1], tokens))
+    return Glob(plain=plain, pattern=re.compile("|".join(patterns), re.DOTALL))
 
 
-def _pattern(component: str) -> Glob | None:
-    """The pattern, or None for a plain name: no special character, or groups that nest or do not end."""
-    regex, plain, group, special = "", "", False, False
-    for character, is_plain in _characters(component):
-        part = re.escape(character)
-        if not is_plain and character == "*":
-            part = "" if regex.endswith(".*") else ".*"
-        elif not is_plain and character == "?":
-            part = "."
-        elif not is_plain and character == "{":
-            if group:
+def _tokens(component: str) -> Iterator[Token]:
+    """The characters; one after a backslash is plain, and so is a backslash at the end."""
+    kept, in_group = False, False
+    for character in component:
+        if kept or character != "\\":
+            special = not kept and (character in "*?{" or (in_group and character in ",}"))
+            in_group = character != "}" if special and character in "{}" else in_group
+            yield character, special
+            kept = False
+        else:
+            kept = True
+    if kept:
+        yield "\\", False
+
+
+def _choices(tokens: list[Token]) -> list[list[list[Token]]] | None:
+    """What may stand one after the other: of each group its alternatives, else what stands. None if malformed."""
+    found: list[list[list[Token]]] = [[[]]]
+    in_group = False
+    for character, special in tokens:
+        match character if special else "":
+            case "{" if in_group:
                 return None
-            part, group = "(?:", True
-        elif not is_plain and character == "," and group:
-            part = "|"
-        elif not is_plain and character == "}" and group:
-            part, group = ")", False
-        elif not special:
-            plain += character
-        special = special or part != re.escape(character)
-        regex += part
-    if group or not special:
-        return None
-    return Glob(plain=plain, pattern=re.compile(regex, re.DOTALL))
+            case "{" | "}":
+                in_group = character == "{"
+                found.append([[]])
+            case ",":
+                found[-1].append([])
+            case _:
+                found[-1][-1].append((character, special))
+    return None if in_group else found
 
 
-def _characters(component: str) -> list[tuple[str, bool]]:
-    """The characters, each with whether a backslash keeps it plain; a backslash at the end is itself."""
-    found: list[tuple[str, bool]] = []
-    position = 0
-    while position < len(component):
-        kept = component[position] == "\\" and position + 1 < len(component)
-        position += kept
-        found.append((component[position], kept))
-        position += 1
-    return found
+def _regex(tokens: list[Token]) -> str:
+    """A pattern for characters, `?` and `*`. What follows a star is sought once, at its first place: that is enough."""
+    runs = [""]
+    for character, special in tokens:
+        if special and character == "*":
+            runs.append("")
+        else:
+            runs[-1] += "." if special else re.escape(character)
+    if len(runs) == 1:
+        return runs[0]
+    first, *middle, last = runs
+    return first + "".join(f"(?>.*?{run})" for run in middle if run) + ".*" + last

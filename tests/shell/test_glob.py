@@ -72,3 +72,17 @@ def test_groups_may_hold_stars_and_nothing():
 def test_a_question_mark_is_one_character_of_any_plane():
     assert parse_glob("?").matches("😀")
     assert not parse_glob("?").matches("")
+
+
+def test_a_hostile_name_takes_no_longer_than_its_length():
+    name = "a" * 32767
+    assert not parse_glob("*a*a*a*a*a*a*a*a*b").matches(name)
+    assert parse_glob("*a*a*a*a*a*a*a*a*").matches(name)
+    assert not parse_glob("{*a,*aa}{*a,*aa}{*a,*aa}*?b").matches(name)
+
+
+def test_groups_that_multiply_too_far_are_a_plain_name():
+    component = "{a,b}" * 9
+    assert parse_glob("{a,b}" * 8).pattern is not None
+    assert parse_glob(component).pattern is None
+    assert parse_glob(component).matches(component)
