@@ -20,7 +20,7 @@ def parse_moment(text: str) -> Moment | None:
     if text.isascii() and text.isdigit() and len(text) < 20:
         return int(text)
     try:
-        time = datetime.fromisoformat(text)
+        time = datetime.fromisoformat("" if text.isdigit() else text)
     except ValueError as e:
         raise ConfigError(
             f"{text!r} is no moment: expected an end offset, a time such as 2026-11-20T10:00:00Z, or {LATEST}"

@@ -37,9 +37,9 @@ class ShellState:
         """
         log = self.source.log
         mark = log.high_watermark() if log and self.moment is None else None
-        if self._image is None or mark != self._mark:
-            self._take(self.image_at(self.moment), mark)
-        return self._image or Image.EMPTY
+        if self._image is not None and mark == self._mark:
+            return self._image
+        return self._take(self.image_at(self.moment), mark)
 
     def tree(self) -> Directory:
         """The tree of that state. Raises as `image`."""
@@ -62,10 +62,11 @@ class ShellState:
         """The working directory as it is shown."""
         return path_text(self.working_directory)
 
-    def _take(self, image: Image, mark: int | None) -> None:
+    def _take(self, image: Image, mark: int | None) -> Image:
         self._mark = mark
         if image is not self._image:
             self._image, self._tree = image, None
+        return image
 
     def _locality(self) -> Locality:
         log = self.source.log

@@ -39,29 +39,32 @@ class Split:
 def split_line(line: str) -> Split:
     """Take a line apart; a quote that is not closed lasts to the end of the line, and `open_quote` tells."""
     words: list[Word] = []
-    text, glob, quote, start, position = "", "", "", -1, 0
-    while position < len(line):
-        character = line[position]
-        if not quote and character.isspace():
-            if start >= 0:
-                words.append(Word(text=text, glob=glob))
-            text, glob, start, position = "", "", -1, position + 1
-            continue
-        if start < 0:
-            start = position
-        if character == "\\" and position + 1 < len(line):
-            position += 1
-            text, glob = text + line[position], glob + _protected(line[position])
-        elif quote and character == quote:
-            quote = ""
-        elif not quote and character in _QUOTES:
-            quote = character
-        else:
-            text, glob = text + character, glob + (_protected(character) if quote else character)
-        position += 1
+    characters: list[tuple[str, bool]] = []  # of the word that is read, each with whether it was kept as it is
+    quote, escaped, start = "", False, -1
+    for position, character in enumerate(line):
+        if start >= 0 and not quote and not escaped and character.isspace():
+            words.append(_word(characters))
+            characters, start = [], -1
+        elif start >= 0 or not character.isspace():
+            start = start if start >= 0 else position
+            if escaped:
+                characters.append((character, True))
+                escaped = False
+            elif character == "\\" and position + 1 < len(line):
+                escaped = True
+            elif character in (quote or _QUOTES):
+                quote = "" if quote else character
+            else:
+                characters.append((character, bool(quote)))
     if start >= 0:
-        words.append(Word(text=text, glob=glob))
+        words.append(_word(characters))
     return Split(words=tuple(words), last_start=start if start >= 0 else len(line), open_quote=quote)
+
+
+def _word(characters: list[tuple[str, bool]]) -> Word:
+    text = "".join(character for character, _ in characters)
+    glob = "".join("\\" + c if kept and c in _GLOB_CHARACTERS else c for c, kept in characters)
+    return Word(text=text, glob=glob)
 
 
 def parse_line(line: str) -> tuple[Word, ...]:
@@ -87,7 +90,3 @@ def quoted(text: str) -> str:
     if text and not _NEEDS_QUOTES.search(text):
         return text
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _protected(character: str) -> str:
-    return "\\" + character if character in _GLOB_CHARACTERS else character

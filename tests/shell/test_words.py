@@ -70,3 +70,9 @@ def test_every_beginning_of_a_line_can_be_completed(line):
     assert 0 <= split.last_start <= len(line)
     if split.words and split.last_start < len(line):
         assert split_line(line[split.last_start :]).words == split.words[-1:]
+
+
+def test_a_very_long_line():
+    line = "x" * 1_000_000 + " '" + "*" * 1_000_000 + "'"
+    first, second = parse_line(line)
+    assert (len(first.text), len(second.text), len(second.glob)) == (1_000_000, 1_000_000, 2_000_000)
