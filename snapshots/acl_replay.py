@@ -1,7 +1,6 @@
 """Many ACL records at once, without objects: what stands at the end, or the first that cannot be replayed."""
 
 import numpy as np
-import pyarrow as pa
 from attrs import frozen
 from numpy.typing import NDArray
 
@@ -17,7 +16,7 @@ from snapshots.delta import AclChange
 _FRAME_AND_ID = 19
 """Bytes of an ACL's value before what the rule says: frame, apiKey, version, uuid."""
 
-_REBUILD_FROM = 4
+_REBUILD_FROM = 8
 """A base is built anew when there are more than one change for this many rules; fewer are cheaper one by one."""
 
 
@@ -91,14 +90,13 @@ def _rebuild(acls: AclsImage, events: AclEvents) -> AclsImage | None:
                 return AclsImage.from_columns(events.added)
             except ReplayError:
                 pass  # which record it is, is found out below
-        return AclsImage.from_columns(events.added.take(_survivors([events.added], events.added_rows, events)))
-    before, odd = _columns_of(list(acls.records()))
+        return AclsImage.from_columns(events.added.take(_survivors(events.added, events.added_rows, events)))
+    values = [*acls.records(), *_values(events.added)]
+    columns, odd = _columns_of(values)
     if len(odd):
         return None
-    rows = np.concatenate((np.arange(-len(before), 0), events.added_rows))
-    alive = _survivors([before, events.added], rows, events)
-    kept = [*_values(before.take(alive[: len(before)])), *_values(events.added.take(alive[len(before) :]))]
-    return AclsImage.from_columns(_columns_of(kept)[0])
+    rows = np.concatenate((np.arange(len(events.added) - len(values), 0), events.added_rows))
+    return AclsImage.from_columns(columns.take(_survivors(columns, rows, events)))
 
 
 def changes_of(events: AclEvents) -> list[AclChange]:
@@ -123,14 +121,14 @@ def _values(columns: AclColumns) -> list[bytes]:
     return [bytes(view[a:b]) for a, b in slots]
 
 
-def _survivors(sources: list[AclColumns], rows: Int64s, events: AclEvents) -> Bools:
-    """Which of the additions (in `rows`, one after the other in `sources`) still stand after all records.
+def _survivors(additions: AclColumns, rows: Int64s, events: AclEvents) -> Bools:
+    """Which of the additions, in these rows, still stand after all records.
 
     Ids first: in the order of the log, each id must be added, removed, added, ... Then contents in the same way, where
     a removal counts for the content that its id stood for.
     """
     added, removed = len(rows), len(events.removed_rows)
-    ids = np.concatenate([*(source.ids for source in sources), events.removed_ids()])
+    ids = np.concatenate((additions.ids, events.removed_ids()))
     row = np.concatenate((rows, events.removed_rows))
     adds = np.arange(added + removed) < added
     order = _by_id(ids, row)
@@ -138,7 +136,7 @@ def _survivors(sources: list[AclColumns], rows: Int64s, events: AclEvents) -> Bo
     wrong = _not_alternating(group, adds[order])
     violation = _least(row[order][wrong])
     content = np.full(added + removed, -1, np.int64)
-    content[:added] = _contents(sources)
+    content[:added] = _contents(additions)
     removals = np.flatnonzero(~adds[order] & ~group)
     content[order[removals]] = content[order[removals - 1]]
     by_content = np.lexsort((row, content))
@@ -178,7 +176,7 @@ def _least(rows: Int64s) -> int:
     return int(rows.min()) if len(rows) else int(np.iinfo(np.int64).max)
 
 
-def _contents(sources: list[AclColumns]) -> Int64s:
+def _contents(acls: AclColumns) -> Int64s:
     """A number for what each rule says, the same for the same."""
-    parts = [slices(s.buffer, s.value_start + _FRAME_AND_ID, s.value_end - 1).cast(pa.large_binary()) for s in sources]
-    return np.asarray(pa.concat_arrays(parts).dictionary_encode().indices).astype(np.int64)
+    rules = slices(acls.buffer, acls.value_start + _FRAME_AND_ID, acls.value_end - 1)
+    return np.asarray(rules.dictionary_encode().indices).astype(np.int64)

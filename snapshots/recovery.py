@@ -15,6 +15,7 @@ from snapshots.applier import Applier
 from snapshots.checkpoint_reader import read_checkpoint
 from snapshots.image import Image
 from snapshots.memory import give_back_freed_memory
+from snapshots.merger import MERGE_AT
 from snapshots.newer_kafka import NewerKafka
 from snapshots.time_travel import READ_BYTES, end_offset_at, milliseconds, size_below
 
@@ -112,6 +113,8 @@ class _Recovery:
         if self.reader is not None and applier.next_offset < limit:
             self._replay(self.reader, applier, limit)
             sources.append(f"{self.reader.name} from offset {image.end_offset}")
+        if applier.image.acls.overlay_size >= MERGE_AT:
+            applier.put_acls(applier.image.acls.merged())
         self._note_lowered(applier, limit)
         give_back_freed_memory()
         notes = (*self.notes, *self.newer.warnings())

@@ -12,6 +12,7 @@ from metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, 
 from metalog.filelog import open_log, open_reader
 from metalog.filelog.names import list_checkpoints, segment_name
 from metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from snapshots import recovery
 from snapshots.applier import Applier
 from snapshots.checkpoint_writer import write_checkpoint
 from snapshots.recovery import recover, recover_log
@@ -270,3 +271,13 @@ def test_a_torn_segment_of_a_kafka(tmp_path):
     segment.write_bytes(segment.read_bytes()[:200] + b"\0" + segment.read_bytes()[201:])
     with pytest.raises(DecodeError, match=r"00000000000000000183\.log"):
         recover(torn)
+
+
+def test_many_changes_after_a_checkpoint_are_merged_into_the_base(log, monkeypatch):
+    checkpoint_at(log, 3)
+    assert recover(log).image.acls.overlay_size == 3
+    monkeypatch.setattr(recovery, "MERGE_AT", 3)
+    found = recover(log)
+    assert found.image.acls.overlay_size == 0
+    assert numbers(found.image) == [0, 1, 2, 3, 4, 5]
+    assert found.applier.image is found.image
