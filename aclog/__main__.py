@@ -48,7 +48,9 @@ def _invoke(arguments: Sequence[str]) -> int:
 
     try:
         result = app(args=list(arguments), prog_name="aclog", standalone_mode=False)
-    except BrokenPipeError:
+    except SystemExit as leave:
+        if isinstance(leave.__context__, BrokenPipeError):  # typer has its own idea of how to leave then
+            raise leave.__context__ from None
         raise
     except (typer.TyperException, MetadataError, OSError) as error:
         complain(_text(error))

@@ -1,0 +1,106 @@
+"""What only a process of its own shows: pipes, signals, a terminal, completion, what is loaded for --help."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LOG = ROOT / "tests/data/kafka-4.3.1-small/__cluster_metadata-0"
+ACLOG = [sys.executable, "-m", "aclog"]
+
+
+def test_the_module_runs_as_the_command():
+    done = subprocess.run([*ACLOG, "--version"], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.startswith("aclog ")
+    assert done.stderr == ""
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys; from aclog.__main__ import run; run(['--help']); run(['authorize', '--help']);"
+        "print([name for name in ('numpy', 'pyarrow', 'fastavro', 'prompt_toolkit') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    with subprocess.Popen(
+        [*ACLOG, "log", "dump", "--json", *[str(LOG)] * 50], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    ) as process:
+        assert process.stdout.readline().startswith(b'{"file"')
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+def test_requests_are_answered_as_they_come_and_an_interrupt_is_one_line():
+    with subprocess.Popen(
+        [*ACLOG, "authorize", "--log", str(LOG), "--requests", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    ) as process:
+        process.stdin.write(
+            b'{"principal":"User:bob","host":"::1","operation":"READ","resourceType":"TOPIC","resourceName":"payx"}\n'
+        )
+        process.stdin.flush()
+        assert process.stdout.readline().startswith(b'{"decision":"ALLOWED"')
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read().decode().splitlines()[-1] == "aclog: interrupted"
+        assert process.wait() == 130
+
+
+def test_names_are_printed_as_utf8_whatever_the_encoding_of_stdout():
+    done = subprocess.run(
+        [*ACLOG, "acls", "list", "--log", str(LOG), "--topic", "café-αβγ"],
+        capture_output=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert "User:Jürgen".encode() in done.stdout
+
+
+def test_on_a_terminal_rules_are_a_table_and_avro_is_refused():
+    assert "PERMISSION" in on_terminal("acls", "list", "--log", str(LOG), "--topic", "orders")
+    assert "binary data does not go to a terminal" in on_terminal("export", "--log", str(LOG), "--format", "avro")
+
+
+def on_terminal(*arguments):
+    """What a command prints on a terminal, stderr included."""
+    child = pexpect.spawn(sys.executable, ["-m", "aclog", *arguments], cwd=str(ROOT), timeout=60, encoding="utf-8")
+    child.expect(pexpect.EOF)
+    return child.before
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("aclog ac", "acls"),
+        ("aclog acls list --resource-p", "--resource-pattern-type"),
+        ("aclog authorize --operation ALTER_", "ALTER_CONFIGS"),
+        ("aclog export --format a", "avro"),
+    ],
+)
+def test_the_shell_completes_commands_options_and_values(words, offered):
+    done = subprocess.run(
+        ACLOG,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "_ACLOG_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+        },
+    )
+    assert offered in done.stdout.split()
