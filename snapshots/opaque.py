@@ -3,7 +3,8 @@
 A checkpoint of ours must not lose a cluster's topics and brokers. What may be left out is what can no longer matter:
 the earlier values of one config, quota or producer id block, and all of a topic or broker that was removed. Removing
 a topic removes its configs too, as Kafka's MetadataDelta does; its record itself goes as well, since Kafka refuses to
-remove a topic that it has never seen.
+remove a topic that it has never seen. A ClearElrRecord for all topics is kept in its place; a Kafka that loads it from
+a checkpoint has no topics yet to apply it to, and keeps their eligible leader replicas until it clears them again.
 """
 
 from collections.abc import Iterable, Iterator

@@ -42,7 +42,7 @@ class Publisher:
     def advance(self, chunk: bytes) -> Image:
         """Replay a chunk of whole committed batches and show what came of it. Raises as Applier.apply.
 
-        Each batch of the chunk is visible as a whole or not at all, as are all of them together.
+        All batches of the chunk become visible together. After an error readers keep what they saw before the chunk.
         """
         with self._swapping:
             self.current = image = self.applier.apply(chunk)
