@@ -83,7 +83,11 @@ class AclsImage:
             ReplayError: an id that stands twice, or one content under two ids.
 
         """
-        return cls(state=State(build(rows_of_acls(acls))))
+        try:
+            return cls(state=State(build(rows_of_acls(acls))))
+        except ReplayError as e:
+            number = "" if e.position is None else f"rule {e.position + 1}: "
+            raise ReplayError(number + e.what) from None
 
     @classmethod
     def from_columns(cls, columns: AclColumns) -> Self:

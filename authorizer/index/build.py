@@ -1,6 +1,6 @@
 """Builds a base: keys to numbers, rows in order, masks per cell. Vectorised: nothing is done rule by rule."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -142,10 +142,13 @@ def build(rows: Rows) -> Base:
 
     """
     order, resource_of, pair_of, codes = _sorted(rows)
-    _check_content(rows, order, resource_of, pair_of, codes)
     ids, repeated = IdIndex.of(rows.ids[order])
+    refused = dict(_repeated_content(rows, order, resource_of, pair_of, codes))
     if repeated and rows.has_ids:
-        raise _repeated_id(rows)
+        refused |= _repeated_ids(rows)
+    if refused:
+        row = min(refused)
+        raise ReplayError(refused[row], position=row)
     first = _changes(resource_of, pair_of)
     cell_resources, cell_pairs = resource_of[first], pair_of[first]
     masks = np.bitwise_or.reduceat(_MASKS[codes], first) if len(first) else np.zeros(0, np.uint32)
@@ -218,34 +221,30 @@ def _moved(sparse: Mapping[int, T], order: NDArray[np.int64]) -> dict[int, T]:
     return {int(place[row]): value for row, value in sparse.items()}
 
 
-def _check_content(
-    rows: Rows,
-    order: NDArray[np.int64],
-    resource_of: Int32s,
-    pair_of: Int32s,
-    codes: NDArray[np.uint16],
-) -> None:
+def _repeated_content(
+    rows: Rows, order: Int64s, resource_of: Int32s, pair_of: Int32s, codes: NDArray[np.uint16]
+) -> Iterator[tuple[int, str]]:
+    """The rows that say what a row before them says, and how to put it."""
     same = resource_of[1:] == resource_of[:-1]
     same &= pair_of[1:] == pair_of[:-1]
     same &= codes[1:] == codes[:-1]
     if not same.any():
         return
-    suspects = np.unique(np.concatenate((order[:-1][same], order[1:][same]))).tolist()
     seen: dict[tuple[object, ...], int] = {}
-    for row in suspects:
+    for row in np.unique(np.concatenate((order[:-1][same], order[1:][same]))).tolist():
         content = (rows.resource_of[row], rows.pair_of[row], rows.operations[row], rows.permissions[row])
         before = seen.setdefault((*content, rows.odd.get(row)), row)
         if before != row:
-            what = f"{_name(rows, row)} says what {_name(rows, before)} says: expected every rule once"
-            raise ReplayError(what, position=row)
+            yield row, f"{_name(rows, row)} says what {_name(rows, before)} says: expected every rule once"
 
 
-def _repeated_id(rows: Rows) -> ReplayError:
+def _repeated_ids(rows: Rows) -> dict[int, str]:
+    """The rows whose id stands in a row before them, and how to put it."""
     values = np.ascontiguousarray(rows.ids).view(">u8").reshape(-1, 2)
     order = np.lexsort((np.arange(len(values)), values[:, 1], values[:, 0]))
     ordered = values[order]
-    row = int(order[1:][(ordered[1:] == ordered[:-1]).all(axis=1)].min())
-    return ReplayError(f"{_name(rows, row)} is added, but stands already", position=row)
+    repeated = order[1:][(ordered[1:] == ordered[:-1]).all(axis=1)].tolist()
+    return {row: f"{_name(rows, row)} is added, but stands already" for row in repeated}
 
 
 def _name(rows: Rows, row: int) -> str:

@@ -12,8 +12,6 @@ from authorizer.acl import AclOperation, ResourceType
 from authorizer.index.arrays import Int32s
 from metalog.errors import ConfigError
 
-_MOST_ROWS = (1 << 31) - 1
-
 
 @frozen(eq=False, kw_only=True)
 class RequestColumns:
@@ -56,19 +54,6 @@ class RequestColumns:
             name_of=name_of,
             operations=_codes(table, "operation", AclOperation),
             types=_codes(table, "resourceType", ResourceType),
-        )
-
-    def rows(self, start: int, stop: int) -> Self:
-        """The requests [start, stop)."""
-        return type(self)(
-            principals=self.principals,
-            principal_of=self.principal_of[start:stop],
-            hosts=self.hosts,
-            host_of=self.host_of[start:stop],
-            names=self.names,
-            name_of=self.name_of[start:stop],
-            operations=self.operations[start:stop],
-            types=self.types[start:stop],
         )
 
 
