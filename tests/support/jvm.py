@@ -73,6 +73,7 @@ def jar_directory(version: str = KAFKA_VERSION) -> Path:
 def _copy_dependencies(version: str, directory: Path) -> None:
     command = [program("mvn"), "-B", "-q", "-f", str(ROOT / "tests" / "jvm" / "pom.xml")]
     command += [f"-Dkafka.version={version}", "-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
+    command.append("-DexcludeArtifactIds=slf4j-reload4j")  # Kafka 3.9 has a binding of its own; two are one too many
     done = subprocess.run([*command, "dependency:copy-dependencies"], capture_output=True, text=True, check=False)
     if done.returncode or not list(directory.glob("kafka-metadata-*.jar")):
         shutil.rmtree(directory, ignore_errors=True)

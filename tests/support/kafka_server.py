@@ -1,0 +1,179 @@
+"""A real Kafka, started on a data directory and stopped again, and Kafka's own Admin client to ask it."""
+
+import json
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, lockf
+from pathlib import Path
+from typing import Self
+
+from tests.support.jvm import KAFKA_VERSION, ROOT, java_command
+
+LOG4J = ROOT / "tests" / "jvm" / "log4j2.properties"
+START_SECONDS = 120
+ADMIN = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'username="{user}" password="{user}-secret";',
+    "default.api.timeout.ms": "60000",
+    "request.timeout.ms": "30000",
+}
+"""How the fixtures' users log in."""
+
+
+class KafkaError(Exception):
+    """A server that did not start or an admin call that failed; with the end of the server's log."""
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def port_lock(port: int) -> Iterator[None]:
+    """Hold a port that is named by a log and so cannot be chosen: one test of this machine at a time."""
+    with (Path(tempfile.gettempdir()) / f"aclog-test-port-{port}.lock").open("w") as lock:
+        lockf(lock, LOCK_EX)
+        yield
+
+
+def with_properties(text: str, **changes: str) -> str:
+    """server.properties with some keys (dots as underscores) set anew."""
+    wanted = {key.replace("_", "."): value for key, value in changes.items()}
+    kept = [line for line in text.splitlines() if line.partition("=")[0] not in wanted]
+    return "\n".join([*kept, *(f"{key}={value}" for key, value in wanted.items())]) + "\n"
+
+
+class AdminClient:
+    """Kafka's Admin client in a JVM of its own, as one of the fixtures' users."""
+
+    def __init__(self, port: int, user: str = "admin") -> None:
+        config = {"bootstrap.servers": f"localhost:{port}"} | {
+            key: value.replace("{user}", user) for key, value in ADMIN.items()
+        }
+        command = java_command("aclog.AdminPipe", *(f"{key}={value}" for key, value in config.items()))
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.terminate()
+        self._process.wait()
+
+    def __call__(self, op: str, **arguments: object) -> list | dict:
+        """Run one operation (see AdminPipe.java); rules, users and tokens are JSON objects.
+
+        Raises:
+            KafkaError: the operation failed.
+
+        """
+        self._process.stdin.write(json.dumps({"op": op, **arguments}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        reply = json.loads(line) if line else {"error": "the admin client died"}
+        if isinstance(reply, dict) and "error" in reply:
+            raise KafkaError(f"{op}: {reply['error']}")
+        return reply
+
+    def acls(self) -> list[dict[str, str]]:
+        """What DescribeAcls answers, sorted by all keys in their order."""
+        return sorted(self("describeAcls"), key=lambda row: tuple(row.values()))
+
+
+class KafkaServer:
+    """A combined broker and controller on a data directory of its own; always stopped by its process id.
+
+    `home` holds server.properties and the output of the server; its data directory is `home/data`.
+    """
+
+    def __init__(self, home: Path, properties: str, *, port: int, version: str = KAFKA_VERSION) -> None:
+        self.home, self.port, self.version = home, port, version
+        self.output = home / "server.log"
+        (home / "server.properties").write_text(properties, encoding="utf-8")
+
+    @property
+    def log_directory(self) -> Path:
+        """Where its metadata log is."""
+        return self.home / "data" / "__cluster_metadata-0"
+
+    def format(self, cluster_id: str, *arguments: str) -> None:
+        """kafka-storage format, on a directory that is not there yet."""
+        command = ["format", "-t", cluster_id, "-c", "server.properties", *arguments]
+        done = subprocess.run(
+            java_command("kafka.tools.StorageTool", *command, version=self.version),
+            cwd=self.home,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        if done.returncode:
+            raise KafkaError(f"format: {done.stdout}{done.stderr}")
+
+    def __enter__(self) -> Self:
+        options = ("-Xmx400m", f"-Dlog4j2.configurationFile={LOG4J}")
+        with self.output.open("ab") as output:
+            self._process = subprocess.Popen(
+                java_command("kafka.Kafka", "server.properties", version=self.version, options=options),
+                cwd=self.home,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
+        try:
+            self._wait_until_started()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """SIGTERM and wait; SIGKILL if it takes too long."""
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _wait_until_started(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not self._says("Kafka Server started"):
+            if self._process.poll() is not None:
+                raise KafkaError(f"Kafka ended with {self._process.returncode}: {self._tail()}")
+            if time.monotonic() > deadline:
+                raise KafkaError(f"Kafka did not start within {START_SECONDS} s: {self._tail()}")
+            time.sleep(0.2)
+
+    def _says(self, text: str) -> bool:
+        return text in self.output.read_text(encoding="utf-8", errors="replace")
+
+    def _tail(self) -> str:
+        return self.output.read_text(encoding="utf-8", errors="replace")[-4000:]
+
+
+def copy_of(fixture: Path, home: Path) -> Path:
+    """A copy of a fixture's data directory as `home/data`, where it may be changed; the metadata log's directory."""
+    data = home / "data"
+    data.mkdir(parents=True)
+    for name in ("meta.properties", "bootstrap.checkpoint"):
+        if (fixture / name).exists():
+            shutil.copy(fixture / name, data / name)
+    shutil.copytree(fixture / "__cluster_metadata-0", data / "__cluster_metadata-0", copy_function=shutil.copyfile)
+    return data / "__cluster_metadata-0"
