@@ -50,7 +50,11 @@ def parse_acl(line: bytes) -> StandardAclWithId:
         ConfigError: a key is missing, an enum name is not one, or the id is not a uuid's text.
 
     """
-    value = parse_object(line)
+    return rule_of_object(parse_object(line))
+
+
+def rule_of_object(value: dict[str, object]) -> StandardAclWithId:
+    """The rule in a JSON object. Raises as parse_acl."""
     return StandardAclWithId(
         id=_id(value),
         acl=StandardAcl(

@@ -1,6 +1,7 @@
 """`snapshot create`, `snapshot verify` and `snapshot list`."""
 
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from snapshots.checkpoint_reader import read_checkpoint
 from snapshots.checkpoint_writer import write_checkpoint
 from snapshots.image import Image
 from snapshots.newer_kafka import NewerKafka
+from snapshots.provenance import Provenance
 
 
 def create_checkpoint(image: Image, directory: Path) -> Path:
@@ -29,7 +31,14 @@ def create_checkpoint(image: Image, directory: Path) -> Path:
 
     """
     directory.mkdir(parents=True, exist_ok=True)
-    return write_checkpoint(evolve(image, acls=_with_ids(image.acls)), directory)
+    if not image.end_offset and len(image.acls):
+        image = image.with_acls(_with_ids(image.acls)).at(_as_if_logged(image))
+    return write_checkpoint(image, directory)
+
+
+def _as_if_logged(image: Image) -> Provenance:
+    """Where rules that come from no log would stand in one that holds nothing else."""
+    return Provenance(end_offset=len(image.acls), epoch=1, timestamp=time.time_ns() // 1_000_000)
 
 
 def _with_ids(acls: AclsImage) -> AclsImage:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from aclog.acl_json import acl_object, parse_acl
+from aclog.acl_json import acl_object, rule_of_object
 from aclog.avro.files import HISTORY, IMAGE, MAGIC, Row, read_rows
 from aclog.json_object import parse_object
 from aclog.json_rows import RowReader
@@ -57,6 +57,7 @@ def _json_rows(path: str, schema: str) -> Rows:
 def _row(line: bytes, reader: RowReader, schema: str) -> Row:
     if line.startswith(MAGIC):
         raise ConfigError("Avro is read from a file, not from stdin")
-    if schema == IMAGE and "resourceType" in parse_object(line):
-        return {"acl": {**acl_object(parse_acl(line)), "taggedFields": []}}
-    return reader.read(line)
+    value = parse_object(line)
+    if schema == IMAGE and "resourceType" in value:
+        return {"acl": {**acl_object(rule_of_object(value)), "taggedFields": []}}
+    return reader.row(value)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from aclog.avro.files import Row, load_schema
-from aclog.json_object import check_unicode, parse_object
+from aclog.json_object import check_unicode
 from metalog.errors import ConfigError
 
 _Node: TypeAlias = Any
@@ -38,14 +38,14 @@ class RowReader:
         self._schema = load_schema(name)
         self._names = dict(_named_types(self._schema))
 
-    def read(self, line: bytes) -> Row:
-        """The row in one line, checked against the schema, with the schema's defaults for what is missing.
+    def row(self, value: dict[str, object]) -> Row:
+        """The row in a JSON object, checked against the schema, with the schema's defaults for what is missing.
 
         Raises:
             ConfigError: a field is missing, unknown, of the wrong type, or out of range.
 
         """
-        return self._record(self._schema, parse_object(line), "row")
+        return self._record(self._schema, value, "row")
 
     def _value(self, schema: _Node, value: object, where: str) -> object:
         schema = self._names.get(schema, schema) if isinstance(schema, str) else schema

@@ -139,7 +139,7 @@ class _NewState:
     def _add_acl(self, record: AccessControlEntryRecord) -> None:
         acl = acl_of(record)
         above = self._acls.get(acl)
-        if above is not None or self.image.acls.find(acl) is not None:
+        if above is not None or (not self.is_new and self.image.acls.find(acl) is not None):
             if above is not None and NO_ID not in {record.id, above}:
                 raise ConfigError(f"the same rule stands above, as {uuid_text(above)}: {acl}")
             self._present["acl"] += 1

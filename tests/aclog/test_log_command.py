@@ -157,6 +157,8 @@ class TestSnapshot:
         made = aclog("snapshot", "create", "--acls", SMALL / "expected/acls.jsonl", "--out", tmp_path).ok()
         rows = aclog("acls", "list", "--snapshot", made.lines[0], "--format", "jsonl").ok().lines
         ids = [json.loads(row)["id"] for row in rows]
+        assert made.lines[0].endswith("/00000000000000000068-0000000001.checkpoint")
+        assert aclog("acls", "list", "--log", tmp_path, "--format", "jsonl").ok().lines == rows
         assert len(set(ids)) == 68
         assert all(len(each) == 22 for each in ids)
 
@@ -170,6 +172,11 @@ def test_the_shell_is_handed_the_state():
     refused = aclog("shell", "--log", LOG, "fly")
     assert refused.code == 2
     assert "fly" in refused.complaint
+
+
+def test_an_offset_inside_a_batch_is_lowered_and_that_is_said():
+    lowered = aclog("acls", "list", "--log", LOG, "--as-of", "7", "--format", "jsonl").ok()
+    assert re.search(r"aclog: note: offset 7 lowered to 3, the end of the last whole batch", lowered.err)
 
 
 @pytest.mark.parametrize("command", ["list", "add"])

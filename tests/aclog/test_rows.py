@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.avro.files import HISTORY, IMAGE, load_schema, read_rows, write_rows
+from aclog.json_object import parse_object
 from aclog.json_rows import RowReader, row_line
 from aclog.rows import acl_record, acl_row, record_of, row_of
 from metalog.codec import encode_record
@@ -90,7 +91,7 @@ def test_records_survive_avro(originals):
 def test_records_survive_json(record):
     line = row_line(row_of(record, show_secrets=True))
     assert "\n" not in line
-    assert back(RowReader(IMAGE).read(line.encode())) == record
+    assert back(RowReader(IMAGE).row(parse_object(line.encode()))) == record
 
 
 @given(acls, longs)
@@ -107,7 +108,7 @@ def test_changes_survive_avro_and_json(record, number):
     write_rows(file, HISTORY, [row])
     file.seek(0)
     _, [from_avro] = read_rows(file, "test")
-    assert from_avro == RowReader(HISTORY).read(row_line(row).encode()) == row
+    assert from_avro == RowReader(HISTORY).row(parse_object(row_line(row).encode())) == row
     assert acl_record(from_avro["acl"]) == record
 
 
@@ -160,11 +161,11 @@ FEATURE = '{"feature":{"name":"metadata.version","level":30}}'
 )
 def test_a_json_row_is_checked_against_the_schema(line, message):
     with pytest.raises(ConfigError, match=message):
-        RowReader(IMAGE).read(line.encode())
+        RowReader(IMAGE).row(parse_object(line.encode()))
 
 
 def test_missing_fields_take_the_defaults_of_the_schema():
-    assert RowReader(IMAGE).read(FEATURE.encode()) == {
+    assert RowReader(IMAGE).row(parse_object(FEATURE.encode())) == {
         "provenance": None,
         "acl": None,
         "scram": None,
