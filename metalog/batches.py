@@ -7,6 +7,7 @@ headers; in a data batch no key and no empty value. Positions in errors are byte
 
 import struct
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import crc32c
 from attrs import frozen
@@ -36,9 +37,11 @@ _AFTER_CRC = struct.Struct(">hiqqqhii")
 _UINT32 = struct.Struct(">I")
 
 
-@frozen(kw_only=True)
-class BatchHeader:
-    """The first 61 bytes of a batch; `crc` is unsigned, timestamps are ms since 1970, `batch_length` is as stored."""
+class BatchHeader(NamedTuple):
+    """The first 61 bytes of a batch; `crc` is unsigned, timestamps are ms since 1970, `batch_length` is as stored.
+
+    A named tuple, unlike other values: one is made of the unpacked bytes for every batch that is read.
+    """
 
     base_offset: int
     batch_length: int
@@ -52,7 +55,7 @@ class BatchHeader:
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int
+    record_count: int
 
     @property
     def size(self) -> int:
@@ -93,8 +96,8 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """
     if position + HEADER_SIZE > len(buffer):
         raise DecodeError(f"cut inside a batch header: expected {HEADER_SIZE} bytes", position=position)
-    fields = _HEADER.unpack_from(buffer, position)
-    base, length, epoch, magic, crc, attributes, last, first_ms, max_ms, producer, p_epoch, sequence, count = fields
+    header = BatchHeader(*_HEADER.unpack_from(buffer, position))
+    base, length, epoch, magic, _, attributes, last, *_, count = header
     if magic != MAGIC:
         raise DecodeError(f"a batch of magic {magic}: expected {MAGIC}", position=position + 16)
     if length < HEADER_SIZE - LENGTH_END:
@@ -106,21 +109,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         raise DecodeError(f"{count} records with last offset delta {last}: expected one less", position=position + 23)
     if base < 0 or epoch < 0 or base + last >= 1 << 63:
         raise DecodeError(f"base offset {base}, leader epoch {epoch}: expected 0 or more", position=position)
-    return BatchHeader(
-        base_offset=base,
-        batch_length=length,
-        leader_epoch=epoch,
-        magic=magic,
-        crc=crc,
-        attributes=attributes,
-        last_offset_delta=last,
-        base_timestamp=first_ms,
-        max_timestamp=max_ms,
-        producer_id=producer,
-        producer_epoch=p_epoch,
-        base_sequence=sequence,
-        count=count,
-    )
+    return header
 
 
 def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
@@ -190,7 +179,7 @@ def locate_records(buffer: Buffer, position: int, header: BatchHeader) -> Iterat
     end = position + header.size
     batch = memoryview(buffer)[:end]
     at = position + HEADER_SIZE
-    for delta in range(header.count):
+    for delta in range(header.record_count):
         try:
             record, at = read_record(batch, at, delta, control=header.is_control)
         except DecodeError as e:
@@ -209,7 +198,7 @@ def read_values(buffer: Buffer, position: int, header: BatchHeader) -> list[tupl
     values = []
     end = position + header.size
     at = position + HEADER_SIZE
-    for delta in range(header.count):
+    for delta in range(header.record_count):
         start, after = plain_value(buffer, at, delta)
         if not start or after > end:
             batch = memoryview(buffer)[:end]
@@ -227,7 +216,7 @@ def read_values(buffer: Buffer, position: int, header: BatchHeader) -> list[tupl
 def _check_end(at: int, end: int, header: BatchHeader) -> None:
     if at != end:
         raise DecodeError(
-            f"{end - at} bytes after the last of {header.count} records", position=at, offset=header.last_offset
+            f"{end - at} bytes after the last of {header.record_count} records", position=at, offset=header.last_offset
         )
 
 

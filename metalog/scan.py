@@ -55,7 +55,7 @@ class BatchColumns:
     base_offset: Int64s
     leader_epoch: Int64s
     max_timestamp: Int64s
-    count: Int64s
+    record_count: Int64s
     is_control: Bools
 
     def __len__(self) -> int:
@@ -96,7 +96,7 @@ def scan_batches(buffer: Buffer, position: int = 0) -> tuple[BatchColumns, int |
         base_offset=headers["base_offset"].astype(np.int64),
         leader_epoch=headers["leader_epoch"].astype(np.int64),
         max_timestamp=headers["max_timestamp"].astype(np.int64),
-        count=headers["count"].astype(np.int64),
+        record_count=headers["count"].astype(np.int64),
         is_control=headers["attributes"] == CONTROL,
     ), damage
 
@@ -146,9 +146,9 @@ def scan_values(buffer: Buffer, batches: BatchColumns) -> tuple[ValueColumns, in
     """
     numbers = np.flatnonzero(~batches.is_control)
     starts, whole = _record_starts(buffer, batches, numbers)
-    batch = np.repeat(numbers[:whole], batches.count[numbers[:whole]])
-    first = np.cumsum(batches.count[numbers[:whole]]) - batches.count[numbers[:whole]]
-    delta = np.arange(len(starts)) - np.repeat(first, batches.count[numbers[:whole]])
+    batch = np.repeat(numbers[:whole], batches.record_count[numbers[:whole]])
+    first = np.cumsum(batches.record_count[numbers[:whole]]) - batches.record_count[numbers[:whole]]
+    delta = np.arange(len(starts)) - np.repeat(first, batches.record_count[numbers[:whole]])
     value_start, value_end, valid = _values(buffer, starts, delta)
     rows = _first(~valid)
     bad = int(batch[rows]) if rows < len(batch) else None
@@ -166,7 +166,7 @@ def scan_values(buffer: Buffer, batches: BatchColumns) -> tuple[ValueColumns, in
 def _record_starts(buffer: Buffer, batches: BatchColumns, numbers: Int64s) -> tuple[Int64s, int]:
     """Where each record of these batches begins, up to the first batch whose lengths do not add up: (starts, which)."""
     starts = array("q")
-    counts, ends = batches.count[numbers].tolist(), batches.end[numbers].tolist()
+    counts, ends = batches.record_count[numbers].tolist(), batches.end[numbers].tolist()
     for row, (position, count, end) in enumerate(zip(batches.position[numbers].tolist(), counts, ends, strict=True)):
         known, first = len(starts), position + HEADER_SIZE
         fits = count * _LEAST_RECORD <= end - first

@@ -101,7 +101,7 @@ def _first_batches(batches: BatchColumns, count: int) -> BatchColumns:
 
 def _in_order(batches: BatchColumns, before: Provenance) -> int:
     """How many batches follow one another: offsets without a gap, epochs that do not go back."""
-    expected = np.concatenate(([before.end_offset], (batches.base_offset + batches.count)[:-1]))
+    expected = np.concatenate(([before.end_offset], (batches.base_offset + batches.record_count)[:-1]))
     epochs = np.concatenate(([before.epoch], batches.leader_epoch[:-1]))
     wrong = (batches.base_offset != expected[: len(batches)]) | (batches.leader_epoch < epochs[: len(batches)])
     return int(wrong.argmax()) if wrong.any() else len(batches)

@@ -75,7 +75,9 @@ def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, newer: NewerK
     kraft = next((r.kraft_version for r in opening if isinstance(r, KRaftVersion)), 0)
     voters = next((r for r in opening if isinstance(r, KRaftVoters)), None)
     timestamp = opening[0].last_contained_log_timestamp
-    start = Provenance(end_offset=first.count, epoch=epoch, timestamp=timestamp, kraft_version=kraft, voters=voters)
+    start = Provenance(
+        end_offset=first.record_count, epoch=epoch, timestamp=timestamp, kraft_version=kraft, voters=voters
+    )
     content = _replay(data, first.size, last_at, Image(provenance=start), newer)
     provenance = Provenance(end_offset=end_offset, epoch=epoch, timestamp=timestamp, kraft_version=kraft, voters=voters)
     return content.at(provenance)

@@ -45,7 +45,7 @@ def check_follows(before: Provenance, header: BatchHeader, position: int) -> Non
 def after_data(before: Provenance, header: BatchHeader) -> Provenance:
     """Where the log stands after a data batch."""
     return Provenance(
-        end_offset=header.base_offset + header.count,
+        end_offset=header.base_offset + header.record_count,
         epoch=header.leader_epoch,
         timestamp=header.max_timestamp,
         kraft_version=before.kraft_version,
@@ -78,7 +78,7 @@ def after_control(before: Provenance, header: BatchHeader, buffer: Buffer, posit
             case _:  # a LeaderChange says no more than the batch's epoch
                 pass
     return Provenance(
-        end_offset=header.base_offset + header.count,
+        end_offset=header.base_offset + header.record_count,
         epoch=header.leader_epoch,
         timestamp=header.max_timestamp,
         kraft_version=kraft_version,

@@ -42,12 +42,12 @@ def end_offset_at(reader: LogReader, time: datetime) -> int:
             return int(batches.base_offset[later[0]])
         if damage is not None or not len(batches):
             raise LogError(f"{reader.name}: offset {offset}: damaged batches, which its reader should have refused")
-        offset = int(batches.base_offset[-1] + batches.count[-1])
+        offset = int(batches.base_offset[-1] + batches.record_count[-1])
     return offset
 
 
 def size_below(chunk: bytes, limit: int) -> int:
     """How many bytes of a chunk of whole batches lie below the offset `limit`, to a whole batch."""
     batches, _ = scan_batches(chunk)
-    beyond = (batches.base_offset + batches.count > limit).nonzero()[0]
+    beyond = (batches.base_offset + batches.record_count > limit).nonzero()[0]
     return int(batches.position[beyond[0]]) if len(beyond) else len(chunk)

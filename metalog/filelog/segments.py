@@ -181,7 +181,7 @@ def _checked_size(data: bytes, base: int, end: int, epochs: Epochs) -> tuple[int
 def _bulk_checked_size(data: bytes, base: int, end: int, epochs: Epochs) -> tuple[int, int] | None:
     """The same, where offsets and epochs of all batches are those that are expected; None where they are not."""
     batches, _ = scan_batches(data)
-    ends = batches.base_offset + batches.count
+    ends = batches.base_offset + batches.record_count
     below = int(np.searchsorted(ends, end, side="right"))
     if not below or batches.base_offset[0] != base or (batches.base_offset[1:below] != ends[: below - 1]).any():
         return None

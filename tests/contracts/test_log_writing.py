@@ -53,7 +53,7 @@ def test_the_end_moves_with_the_append_and_not_with_the_commit(log):
 def test_a_batch_carries_epoch_and_timestamp(log):
     appended = log.append([b"x", b"y"], timestamp=1_795_227_826_249).result(60)
     ((_, header),) = iter_batches(log.read(appended.base_offset))
-    assert (header.leader_epoch, header.base_timestamp, header.max_timestamp, header.count) == (
+    assert (header.leader_epoch, header.base_timestamp, header.max_timestamp, header.record_count) == (
         log.leader_epoch,
         1_795_227_826_249,
         1_795_227_826_249,

@@ -54,7 +54,7 @@ def test_batches(text, expected):
     assert json.loads(expected) == {
         "baseOffset": header.base_offset,
         "lastOffset": header.last_offset,
-        "count": header.count,
+        "count": header.record_count,
         "partitionLeaderEpoch": header.leader_epoch,
         "isControl": header.is_control,
         "maxTimestamp": header.max_timestamp,

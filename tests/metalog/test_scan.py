@@ -37,7 +37,7 @@ def check_scan(data):
     assert found_damage == damaged
     assert batches.position.tolist() == [position for position, _ in expected]
     assert batches.end.tolist() == [position + header.size for position, header in expected]
-    for name in ("base_offset", "leader_epoch", "max_timestamp", "count", "is_control"):
+    for name in ("base_offset", "leader_epoch", "max_timestamp", "record_count", "is_control"):
         assert getattr(batches, name).tolist() == [getattr(header, name) for _, header in expected]
     values, bad = scan_values(data, batches)
     rows = []
@@ -66,7 +66,7 @@ def test_real_logs(path):
 def test_generated_logs(parts):
     batches, values, damaged, bad = check_scan(b"".join(parts))
     assert (len(batches), damaged, bad) == (len(parts), None, None)
-    assert len(values) == batches.count[~batches.is_control].sum()
+    assert len(values) == batches.record_count[~batches.is_control].sum()
 
 
 @settings(max_examples=60)

@@ -83,7 +83,7 @@ class TestRoundTrip:
         read = decode_checkpoint(b"".join(batches), end_offset=image.end_offset, epoch=image.epoch)
         same(read, image)
         assert list(checkpoint_batches(read, max_batch_bytes=limit)) == batches
-        assert all(len(batch) <= limit or decode_batch(batch).header.count == 1 for batch in batches[1:-1])
+        assert all(len(batch) <= limit or decode_batch(batch).header.record_count == 1 for batch in batches[1:-1])
 
     def test_the_empty_image(self, tmp_path):
         path = write_checkpoint(Image.EMPTY, tmp_path)
@@ -123,7 +123,7 @@ class TestLayout:
     def test_header_features_opaque_acls_footer(self):
         image = read_checkpoint(list_checkpoints(SMALL)[-1].path)
         batches = [decode_batch(data) for data in checkpoint_batches(image)]
-        assert [batch.header.base_offset for batch in batches] == [0, 3, 3 + batches[1].header.count]
+        assert [batch.header.base_offset for batch in batches] == [0, 3, 3 + batches[1].header.record_count]
         assert {batch.header.leader_epoch for batch in batches} == {2}
         opening = [decode_control(r.key, r.value) for r in batches[0].records]
         assert [type(record) for record in opening] == [SnapshotHeader, KRaftVersion, KRaftVoters]

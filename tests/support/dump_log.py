@@ -19,7 +19,7 @@ METADATA_FILES = sorted(
 """Every segment and checkpoint that the real Kafkas wrote."""
 
 _BATCH = re.compile(
-    r"baseOffset: (?P<base_offset>\d+) lastOffset: (?P<last_offset>\d+) count: (?P<count>\d+) baseSequence: "
+    r"baseOffset: (?P<base_offset>\d+) lastOffset: (?P<last_offset>\d+) count: (?P<record_count>\d+) baseSequence: "
     r"(?P<base_sequence>-?\d+) lastSequence: -1 producerId: (?P<producer_id>-?\d+) producerEpoch: "
     r"(?P<producer_epoch>-?\d+) partitionLeaderEpoch: (?P<leader_epoch>\d+) isTransactional: false isControl: "
     r"(?P<is_control>\w+) deleteHorizonMs: OptionalLong.empty position: (?P<position>\d+) CreateTime: "
