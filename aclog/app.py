@@ -9,16 +9,18 @@ from aclog.commands import acls, authorize, explain, export, importing, log, she
 
 _HELP = """Apache Kafka's access control, read from its metadata log: who may do what, since when, and why.
 
-aclog replays a [bold]__cluster_metadata[/] log (or a checkpoint, or rules as JSON lines) and answers as Kafka 4.3.1's
-StandardAuthorizer does. Commands that read never change what they read.
+aclog replays a [bold]__cluster_metadata[/] log (or a checkpoint, or rules as JSON
+lines) and answers as Kafka 4.3.1's StandardAuthorizer does. Commands that read
+never change what they read.
 
-[bold]Examples[/]
+[bold]Examples[/] (DIR: a copy of __cluster_metadata-0, or a log of aclog's own)
 
-  aclog log dump backup/__cluster_metadata-0
-  aclog acls list --log backup/__cluster_metadata-0 --topic orders --resource-pattern-type match
-  aclog authorize --log backup/__cluster_metadata-0 --principal User:alice --operation READ --topic orders
-  aclog explain --log backup/__cluster_metadata-0 --as-of 70000 --principal User:bob --operation WRITE --topic pay
-  aclog shell --log backup/__cluster_metadata-0 tree /acl
+  aclog log dump DIR
+  aclog acls list --log DIR --topic orders --resource-pattern-type match
+  aclog authorize --log DIR --principal User:bob --operation WRITE --topic pay
+  aclog explain --log DIR --principal User:bob --operation WRITE --topic pay
+  aclog acls list --log DIR --as-of 2026-11-20T10:00:00Z
+  aclog shell --log DIR tree /acl
 """
 
 _EPILOG = (
@@ -52,11 +54,5 @@ def _root(
     """The options before a sub-command."""
 
 
-app.add_typer(log.app, name="log")
-app.add_typer(acls.app, name="acls")
-app.command("authorize")(authorize.authorize)
-app.command("explain")(explain.explain)
-app.add_typer(snapshot.app, name="snapshot")
-app.command("export")(export.export)
-app.command("import")(importing.import_)
-app.command("shell", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(shell.shell)
+for _module in (log, acls, authorize, explain, snapshot, export, importing, shell):
+    app.add_typer(_module.app)

@@ -30,7 +30,9 @@ from aclog.options import (
 )
 from authorizer.acl import PatternType
 
-app = typer.Typer(help="List, add and remove rules, with the flags of kafka-acls.sh.", no_args_is_help=True)
+app = typer.Typer(
+    name="acls", help="List, add and remove rules, with the flags of kafka-acls.sh.", no_args_is_help=True
+)
 
 
 @app.command(name="list")
@@ -62,12 +64,12 @@ def list_(
     """List the rules of some resources or principals, or all of them.
 
     JSON lines have the keys resourceType, resourceName, patternType, principal,
-    host, operation, permissionType and id, and are sorted by all of them in this
-    order.
+    host, operation, permissionType and id, and are sorted by all of them in
+    this order.
 
     [bold]Examples[/]
 
-      aclog acls list --log DIR --topic payments.eu --resource-pattern-type match
+      aclog acls list --log DIR --topic pay.eu --resource-pattern-type match
       aclog acls list --snapshot FILE --principal User:bob --format jsonl
     """
     from aclog.chosen_source import choose_source
@@ -101,13 +103,13 @@ def add(
 ) -> None:
     """Add rules to a log; those that exist already stay as they are.
 
-    A log that belongs to a Kafka (a meta.properties lies beside it) is written with
-    --force only, and only while no Kafka runs on it.
+    A log that belongs to a Kafka (a meta.properties lies beside it) is written
+    with --force only, and only while no Kafka runs on it.
 
     [bold]Examples[/]
 
-      aclog acls add --log DIR --allow-principal User:alice --operation READ --topic orders
-      aclog acls add --log DIR --allow-principal User:app --consumer --topic orders --group app
+      aclog acls add --log DIR --allow-principal User:a --operation READ --topic t
+      aclog acls add --log DIR --allow-principal User:a --consumer --topic t --group g
     """
     from aclog.changing import add_rules
 
@@ -144,13 +146,13 @@ def remove(
 ) -> None:
     """Remove rules from a log: those of the given principals, or all of the resources if no principal is given.
 
-    Asks before it removes. As in kafka-acls.sh, --operation and hosts count only
-    together with a principal.
+    Asks before it removes. As in kafka-acls.sh, --operation and hosts count
+    only together with a principal.
 
     [bold]Examples[/]
 
-      aclog acls remove --log DIR --allow-principal User:alice --operation READ --topic orders
-      aclog acls remove --log DIR --topic old. --resource-pattern-type prefixed --force
+      aclog acls remove --log DIR --deny-principal User:b --operation READ --topic t
+      aclog acls remove --log DIR --topic old. --resource-pattern-type prefixed
     """
     from aclog.changing import remove_rules
 

@@ -30,7 +30,10 @@ from aclog.request_options import (
 )
 from metalog.errors import ConfigError
 
+app = typer.Typer()
 
+
+@app.command()
 def authorize(
     log: LogDir = None,
     snapshot: SnapshotFile = None,
@@ -62,17 +65,17 @@ def authorize(
 
     Exit code 0 if allowed, 1 if denied, 2 for bad input.
 
-    With --requests each line has the keys principal, host, operation, resourceType
-    and resourceName, or "kind":"byResourceType" and no resourceName, which asks for
-    any resource of the type. One line a request comes out, in order:
-    {"decision":"ALLOWED","rule":"..."}; a malformed request gives
-    {"decision":"ERROR","error":"..."}, and exit code 2 at the end; denied requests
-    count for nothing then.
+    With --requests each line has the keys principal, host, operation,
+    resourceType and resourceName, or "kind":"byResourceType" and no
+    resourceName, which asks for any resource of the type. One line a request
+    comes out, in order: {"decision":"ALLOWED","rule":"..."}; a malformed
+    request gives {"decision":"ERROR","error":"..."}, and exit code 2 at the
+    end; denied requests count for nothing then.
 
     [bold]Examples[/]
 
-      aclog authorize --log DIR --principal User:alice --operation READ --topic orders --host 10.0.0.1
-      aclog authorize --snapshot FILE --super-users 'User:admin' --requests accesses.jsonl.gz > decisions.jsonl
+      aclog authorize --log DIR --principal User:bob --operation READ --topic t
+      aclog authorize --snapshot FILE --requests asked.jsonl.gz > answers.jsonl
     """
     from aclog.chosen_source import choose_source
     from aclog.deciding import AuthorizerFlags, decide_one, decide_requests

@@ -1,5 +1,7 @@
 """`aclog explain`: why a request is allowed or denied."""
 
+import typer
+
 from aclog.options import (
     AclsFile,
     AllowEveryone,
@@ -24,7 +26,10 @@ from aclog.request_options import (
     one_request,
 )
 
+app = typer.Typer()
 
+
+@app.command()
 def explain(
     log: LogDir = None,
     snapshot: SnapshotFile = None,
@@ -47,7 +52,7 @@ def explain(
 
     [bold]Example[/]
 
-      aclog explain --log DIR --principal User:bob --operation WRITE --topic payments.eu --host 127.0.0.1
+      aclog explain --log DIR --principal User:bob --operation WRITE --topic pay
     """
     from aclog.chosen_source import choose_source
     from aclog.deciding import AuthorizerFlags, explain_one

@@ -7,7 +7,10 @@ import typer
 
 from aclog.options import AclsFile, AsOf, ExportFormat, LogDir, ShowSecrets, SnapshotFile
 
+app = typer.Typer()
 
+
+@app.command()
 def export(
     format_: Annotated[
         ExportFormat,
@@ -28,13 +31,13 @@ def export(
 ) -> None:
     """Write a state (rules, credentials, tokens, features, and the rest as bytes), or the history of its rules.
 
-    What is exported with --show-secrets can be imported without loss; without it,
-    SCRAM credentials have no keys.
+    What is exported with --show-secrets can be imported without loss; without
+    it, SCRAM credentials have no keys.
 
     [bold]Examples[/]
 
       aclog export --log DIR --format avro --out state.avro
-      aclog export --log DIR --format jsonl --history | jq 'select(.change == "REMOVED")'
+      aclog export --log DIR --format jsonl --history | grep REMOVED
     """
     from aclog.changes import export_history
     from aclog.chosen_source import choose_source

@@ -6,7 +6,10 @@ import typer
 
 from aclog.options import WritableLog
 
+app = typer.Typer()
 
+
+@app.command(name="import")
 def import_(
     file: Annotated[
         str,
@@ -24,13 +27,13 @@ def import_(
 ) -> None:
     """Write rules, credentials, tokens and features into a log, all or nothing; a new directory becomes a new log.
 
-    Ids are kept. Rules that the log holds already stay as they are; rules without
-    an id get one.
+    Ids are kept. Rules that the log holds already stay as they are; rules
+    without an id get one.
 
     [bold]Examples[/]
 
       aclog import state.avro --log new-log
-      aclog acls list --snapshot FILE --format jsonl | aclog import - --log new-log
+      aclog acls list --log OLD --format jsonl | aclog import - --log NEW
     """
     from aclog.changes import import_history
     from aclog.loading import import_state

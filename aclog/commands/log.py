@@ -7,14 +7,14 @@ import typer
 
 from aclog.options import ShowSecrets
 
-app = typer.Typer(help="Print the records of a log, or check all of it.", no_args_is_help=True)
+app = typer.Typer(name="log", help="Print the records of a log, or check all of it.", no_args_is_help=True)
 
 
 @app.command()
 def dump(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH...", help="Segments, checkpoints, or directories of them.", show_default=False),
+        typer.Argument(metavar="PATH", help="Segments, checkpoints, or directories of them.", show_default=False),
     ],
     json: Annotated[bool, typer.Option("--json", help="One JSON object a record.")] = False,
     show_secrets: ShowSecrets = False,
@@ -22,13 +22,13 @@ def dump(
     """Print every record, one a line, control records too.
 
     With --json each line has the keys file, offset, leaderEpoch, timestamp (ms
-    since 1970), type, version and data; what aclog does not interpret has its bytes
-    in data.base64.
+    since 1970), type, version and data; what aclog does not interpret has its
+    bytes in data.base64.
 
     [bold]Examples[/]
 
-      aclog log dump backup/__cluster_metadata-0
-      aclog log dump --json 00000000000000000000.log | jq 'select(.type == "ACCESS_CONTROL_ENTRY_RECORD")'
+      aclog log dump DIR
+      aclog log dump --json DIR | jq 'select(.leaderEpoch > 3)'
     """
     from aclog.dumping import dump_json, dump_text
 
@@ -48,7 +48,7 @@ def verify(
 
     [bold]Example[/]
 
-      aclog log verify backup/__cluster_metadata-0
+      aclog log verify DIR
     """
     from aclog.verifying import verify_log
 

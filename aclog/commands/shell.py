@@ -6,7 +6,10 @@ import typer
 
 from aclog.options import AclsFile, AsOf, LogDir, ShowSecrets, SnapshotFile
 
+app = typer.Typer()
 
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def shell(
     command: Annotated[
         list[str] | None,
@@ -20,8 +23,8 @@ def shell(
 ) -> None:
     """Walk the state as a tree: /acl/id/<uuid>, /acl/resource, /acl/principal, /image, /scram, /delegationToken, ...
 
-    The commands are those of kafka-metadata-shell (ls, cat, cd, find, tree, man,
-    ...), and at, why, diff and watch.
+    The commands are those of kafka-metadata-shell (ls, cat, cd, find, tree,
+    man, ...), and at, why, diff and watch.
 
     [bold]Examples[/]
 

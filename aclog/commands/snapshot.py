@@ -7,7 +7,7 @@ import typer
 
 from aclog.options import AclsFile, AsOf, LogDir, SnapshotFile
 
-app = typer.Typer(help="Write, check and list checkpoint files.", no_args_is_help=True)
+app = typer.Typer(name="snapshot", help="Write, check and list checkpoint files.", no_args_is_help=True)
 
 
 @app.command()
@@ -25,7 +25,7 @@ def create(
 
     [bold]Examples[/]
 
-      aclog snapshot create --log backup/__cluster_metadata-0 --as-of 70000 --out /tmp/then
+      aclog snapshot create --log DIR --as-of 70000 --out /tmp/then
       aclog snapshot create --acls rules.jsonl --out /tmp/rules
     """
     from aclog.checkpoints import create_checkpoint
@@ -36,13 +36,13 @@ def create(
 
 @app.command()
 def verify(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Checkpoint files.", show_default=False)],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Checkpoint files.", show_default=False)],
 ) -> None:
     """Check checkpoint files: every CRC, header, footer, name and record. Exit code 1 if anything is wrong.
 
     [bold]Example[/]
 
-      aclog snapshot verify backup/__cluster_metadata-0/*.checkpoint
+      aclog snapshot verify DIR/*.checkpoint
     """
     from aclog.checkpoints import verify_checkpoints
 
@@ -58,7 +58,7 @@ def list_(
 
     [bold]Example[/]
 
-      aclog snapshot list backup/__cluster_metadata-0
+      aclog snapshot list DIR
     """
     from aclog.checkpoints import describe_checkpoints
 

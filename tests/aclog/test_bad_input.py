@@ -129,7 +129,7 @@ class TestFlags:
             ("acls add", "Missing option '--log'"),
             ("export --log x", "Missing option '--format'"),
             ("snapshot create --log x", "Missing option '--out'"),
-            ("log dump", "Missing argument 'PATH...'"),
+            ("log dump", "Missing argument 'PATH'"),
             ("fly", "No such command 'fly'"),
             ("log fly", "No such command 'fly'"),
         ],
