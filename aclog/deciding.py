@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from functools import lru_cache
 
 from attrs import frozen
@@ -83,8 +84,8 @@ def decide_requests(image: Image, flags: AuthorizerFlags, path: str) -> int:
     answers = RequestAnswers(flags.build(image))
     for lines in blocks(path):
         if lines:
-            sys.stdout.write("\n".join(map(answers.answer, lines)) + "\n")
-            sys.stdout.flush()
+            sys.stdout.buffer.write(b"\n".join(answers.answer(lines)) + b"\n")
+            sys.stdout.buffer.flush()
     return BAD_INPUT if answers.failed else ALLOWED
 
 
@@ -98,21 +99,22 @@ class RequestAnswers:
         """`authorizer` must not change: its answers are remembered."""
         self.failed = False
         self._authorizer = authorizer
-        self._known: dict[bytes, str] = {}
+        self._known: dict[bytes, bytes] = {}
 
-    def answer(self, line: bytes) -> str:
-        """The answer to one line, without a line end."""
-        known = self._known.get(line)
-        if known is None:
-            if len(self._known) >= _MOST_REMEMBERED:
-                self._known.clear()
-            known = self._known[line] = self._answer(line)
-        return known
+    def answer(self, lines: Sequence[bytes]) -> list[bytes]:
+        """The answer to each line, without line ends."""
+        known = self._known
+        return [known.get(line) or self._learn(line) for line in lines]
+
+    def _learn(self, line: bytes) -> bytes:
+        if len(self._known) >= _MOST_REMEMBERED:
+            self._known.clear()
+        answer = self._known[line] = self._answer(line).encode(errors="backslashreplace")
+        return answer
 
     def _answer(self, line: bytes) -> str:
         try:
-            request = parse_request(line)
-            result, rule = self._decide(request)
+            result, rule = self._decide(parse_request(line))
         except MetadataError as error:
             self.failed = True
             return _compact({"decision": "ERROR", "error": str(error)})
