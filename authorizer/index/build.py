@@ -280,8 +280,8 @@ def _with_colon(pairs: Binary) -> Bools:
     """Whether the principal of each pair key has a colon."""
     offsets, data = binary_columns(pairs)
     length, starts, _ = unsigned_varints(data, offsets[:-1])
-    before = np.concatenate(([0], np.cumsum(data == _COLON)))
-    return np.asarray(before[starts + length - 1] > before[starts], np.bool_)
+    colons = np.append(np.flatnonzero(data == _COLON), len(data) + 1)
+    return np.asarray(colons[np.searchsorted(colons, starts)] < starts + length - 1, np.bool_)
 
 
 def _counts(rows: Rows) -> tuple[int, int]:

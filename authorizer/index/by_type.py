@@ -5,6 +5,9 @@ operations, only DENY denies, only LITERAL and PREFIXED count, and a DENY on the
 """
 
 from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
 
 from authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType
 from authorizer.errors import InvalidRequestError
@@ -32,7 +35,8 @@ def some_resource_allowed(state: State, subject: Subject, operation: int, resour
         return not denied
     dominion = _Dominion(state, subject, operation, resource_type)
     seen = set()
-    for name, literal in _allowed(state, subject, operation, resource_type):
+    masks_tell = not dominion.exactly and not state.overlay.removed
+    for name, literal in _allowed(state, subject, operation, resource_type, skip_denied=masks_tell):
         if (name, literal) not in seen and not dominion.denies(name, literal=literal):
             return True
         seen.add((name, literal))
@@ -86,18 +90,22 @@ class _Dominion:
         return any(_says(state, resource, subject, self.operation)[0] for resource in resources)
 
 
-def _allowed(state: State, subject: Subject, operation: int, resource_type: int) -> Iterator[tuple[str, bool]]:
-    """The resources (name, whether LITERAL) that a rule allows the operation on."""
+def _allowed(
+    state: State, subject: Subject, operation: int, resource_type: int, *, skip_denied: bool
+) -> Iterator[tuple[str, bool]]:
+    """The resources (name, whether LITERAL) that a rule allows the operation on.
+
+    With `skip_denied`, not those that a rule of the same pair denies, as most are that are denied at all.
+    """
     base, removed = state.base, state.overlay.removed
     columns = row_columns(base)
-    for pair in subject.pairs:
-        rows, start, size = columns.of_pair(pair), 0, _FIRST_BLOCK
+    for pair, wanted in product(subject.pairs, {operation, int(AclOperation.ALL)}):
+        rows, start, size = columns.of(pair, resource_type, wanted, AclPermissionType.ALLOW), 0, _FIRST_BLOCK
         while start < len(rows):
             block = rows[start : start + size]
-            codes = columns.operations[block]
-            fits = (codes == operation) | (codes == AclOperation.ALL)
-            fits &= (columns.permissions[block] == AclPermissionType.ALLOW) & (columns.types[block] == resource_type)
-            for row in block[fits].tolist():
+            if skip_denied:
+                block = block[columns.masks[block] >> np.uint32(operation) & np.uint32(DENIED) == 0]
+            for row in block.tolist():
                 if row not in removed and row not in base.odd:
                     key = base.resources.key(columns.resource_of[row])
                     yield resource_name(key), key[-1] == PatternType.LITERAL

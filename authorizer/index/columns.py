@@ -5,10 +5,12 @@ from bisect import bisect_left
 import numpy as np
 import pyarrow.compute as pc
 from attrs import frozen
+from numpy.typing import NDArray
 
 from authorizer.index.arrays import Int32s
 from authorizer.index.base import Base
 from authorizer.index.keys import compact
+from authorizer.index.masks import Masks
 from metalog.vectors import Bytes, Int64s
 
 
@@ -22,8 +24,12 @@ class RowColumns:
     permissions: Bytes
     types: Bytes
     """By row: the resource type, 0..7."""
+    masks: Masks
+    """By row: what its cell says."""
     by_pair: Int32s
-    """Rows ordered by pair, then by resource."""
+    """Rows ordered by pair, resource type, operation and permission."""
+    keys: NDArray[np.uint64]
+    """These four as one number, in that order."""
     pair_starts: Int64s
     pair_order: Int32s
     """Pairs ordered by key: those of one principal lie together."""
@@ -31,6 +37,12 @@ class RowColumns:
     def of_pair(self, pair: int) -> Int32s:
         """The rows of a pair; none of -1."""
         return self.by_pair[self.pair_starts[pair] : self.pair_starts[pair + 1]] if pair >= 0 else self.by_pair[:0]
+
+    def of(self, pair: int, resource_type: int, operation: int, permission: int) -> Int32s:
+        """The rows of a pair that say one thing about one resource type."""
+        key = pair << 24 | resource_type << 16 | operation << 8 | permission
+        low, high = np.searchsorted(self.keys, np.array([key, key + 1], np.uint64)).tolist()
+        return self.by_pair[low:high]
 
 
 def row_columns(base: Base) -> RowColumns:
@@ -44,11 +56,14 @@ def row_columns(base: Base) -> RowColumns:
 def row_keys(base: Base) -> tuple[Int32s, Int32s]:
     """The resource and the pair of each row."""
     cell_resources = np.repeat(np.arange(len(base.resources), dtype=np.int32), np.diff(np.asarray(base.cell_starts)))
-    cell_pairs = np.asarray(base.cell_pairs)
+    return cell_resources[_cell_of(base)], np.asarray(base.cell_pairs)[_cell_of(base)]
+
+
+def _cell_of(base: Base) -> Int64s | slice:
+    """The cell of each row."""
     if isinstance(base.cell_rows, range):
-        return cell_resources, cell_pairs
-    counts = np.diff(np.asarray(base.cell_rows))
-    return np.repeat(cell_resources, counts), np.repeat(cell_pairs, counts)
+        return slice(None)
+    return np.repeat(np.arange(len(base.cell_pairs)), np.diff(np.asarray(base.cell_rows)))
 
 
 def _make(base: Base) -> RowColumns:
@@ -56,13 +71,21 @@ def _make(base: Base) -> RowColumns:
     starts = np.zeros(len(base.pairs) + 1, np.int64)
     np.cumsum(np.bincount(pair_of, minlength=len(base.pairs)), out=starts[1:])
     key_data = np.frombuffer(base.resources.data, np.uint8)
+    types = key_data[np.asarray(base.resources.offsets)[:-1]][resource_of]
+    operations, permissions = np.frombuffer(base.operations, np.uint8), np.frombuffer(base.permissions, np.uint8)
+    keys = pair_of.astype(np.uint64)
+    for column in (types, operations, permissions):
+        keys = keys << np.uint64(8) | column
+    by_pair = np.argsort(keys)
     return RowColumns(
         resource_of=resource_of,
         pair_of=pair_of,
-        operations=np.frombuffer(base.operations, np.uint8),
-        permissions=np.frombuffer(base.permissions, np.uint8),
-        types=key_data[np.asarray(base.resources.offsets)[:-1]][resource_of],
-        by_pair=np.argsort(pair_of, kind="stable").astype(np.int32),
+        operations=operations,
+        permissions=permissions,
+        masks=np.asarray(base.cell_masks)[_cell_of(base)],
+        types=types,
+        by_pair=by_pair.astype(np.int32),
+        keys=keys[by_pair],
         pair_starts=starts,
         pair_order=np.asarray(pc.array_sort_indices(base.pairs.array())).astype(np.int32),
     )

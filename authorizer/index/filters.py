@@ -69,11 +69,24 @@ def matching(state: State, wanted: AclBindingFilter) -> Iterator[StandardAclWith
     """The rules that a filter takes, one by one, in no order."""
     if wanted.resource_name is not None:
         found = _of_name(state, wanted, wanted.resource_name)
+        if not state.base.odd and not state.overlay.irregular and _any_entry(wanted):
+            return found
     elif wanted.principal is not None:
         found = _of_rows(state, wanted, _rows_of_principal(state, wanted))
     else:
         found = _of_rows(state, wanted, np.arange(len(state.base), dtype=np.int32))
     return (rule for rule in found if takes(wanted, rule.acl))
+
+
+def _any_entry(wanted: AclBindingFilter) -> bool:
+    """Whether the filter is about the resource alone, which plain rules are found by."""
+    return (
+        wanted.principal is None
+        and wanted.host is None
+        and wanted.operation == AclOperation.ANY
+        and wanted.permission_type == AclPermissionType.ANY
+        and wanted.pattern_type in (PatternType.ANY, PatternType.MATCH, PatternType.LITERAL, PatternType.PREFIXED)
+    )
 
 
 def _of_name(state: State, wanted: AclBindingFilter, name: str) -> Iterator[StandardAclWithId]:

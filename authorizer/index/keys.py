@@ -18,9 +18,10 @@ _CHUNK = 4096
 """Keys made into objects at a time: a longer call would keep other threads waiting for the interpreter."""
 
 _TYPE_BYTES = tuple(bytes([code]) for code in range(TYPES))
-_SHORT = 127
+_SHORT = 0x7F
+"""A compact string whose length with its own byte is not beyond this has a length of one byte."""
 _HEADS = tuple(tuple(bytes((code, length + 1)) for length in range(_SHORT)) for code in range(TYPES))
-"""What a key begins with, by type and length of a name of few bytes."""
+"""What a key begins with, by type and length of a short name."""
 _PATTERN_BYTES = (bytes([PatternType.PREFIXED]), bytes([PatternType.LITERAL]))
 
 
@@ -56,6 +57,9 @@ def pair_key(principal: str, host: str) -> bytes:
 
 
 def _string(key: bytes, start: int) -> tuple[str, int]:
+    end = start + key[start]
+    if end - start <= _SHORT:
+        return key[start + 1 : end].decode(), end
     length, shift, at = 0, 0, start
     while True:
         byte = key[at]
@@ -65,7 +69,7 @@ def _string(key: bytes, start: int) -> tuple[str, int]:
             break
         shift += 7
     end = at + length - 1
-    return key[at:end].decode("utf-8", "surrogatepass"), end
+    return key[at:end].decode(), end
 
 
 def resource_name(key: bytes) -> str:

@@ -4,6 +4,7 @@ The prefixes stand in one sorted list. All prefixes of a name are the ancestors 
 sorts at or before it; parent and jump links (skew-binary, as in Myers' lists) find the longest in O(log n) compares.
 """
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Self
@@ -39,7 +40,7 @@ class Prefixes:
         for start in range(0, len(in_order), _CHUNK):
             texts += in_order.slice(start, _CHUNK).to_pylist()  # type: ignore[arg-type]  # there are no nulls
         parents, jumps = _links(texts)
-        return cls(texts, resources[np.asarray(order)].data, parents.data, jumps.data)
+        return cls(texts, resources[np.asarray(order)].data, memoryview(parents), memoryview(jumps))
 
     def nearest(self, name: str) -> int:
         """The node of the longest prefix of `name` (or the whole of it); -1 if there is none."""
@@ -61,9 +62,8 @@ class Prefixes:
 EMPTY = Prefixes([], *(np.zeros(0, np.int32).data for _ in range(3)))
 
 
-def _links(names: Sequence[str]) -> tuple[Int32s, Int32s]:
-    parents = [-1] * len(names)
-    jumps = [-1] * len(names)
+def _links(names: Sequence[str]) -> "tuple[array[int], array[int]]":
+    parents, jumps = array("i", [-1]) * len(names), array("i", [-1]) * len(names)
     depths: dict[int, int] = {}
     for node in range(1, len(names)):
         name, parent = names[node], node - 1
@@ -76,5 +76,5 @@ def _links(names: Sequence[str]) -> tuple[Int32s, Int32s]:
         jump = jumps[parent]
         far = jumps[jump] if jump >= 0 else -1
         depth, middle, end = depths.get(parent, 0), depths.get(jump, 0), depths.get(far, 0)
-        jumps[node] = far if jump >= 0 and far >= 0 and depth - middle == middle - end else parent
-    return np.array(parents, np.int32), np.array(jumps, np.int32)
+        jumps[node] = far if far >= 0 and depth - middle == middle - end else parent
+    return parents, jumps
