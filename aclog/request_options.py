@@ -66,7 +66,7 @@ class Request:
     name: str | None
 
 
-@frozen(kw_only=True)
+@frozen
 class ResourceChoice:
     """The resource flags of one request, of which exactly one must be given."""
 

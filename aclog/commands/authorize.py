@@ -83,14 +83,7 @@ def authorize(
     flags = AuthorizerFlags(
         super_users=super_users, allow_everyone=allow_everyone, documented=semantics is Semantics.DOCUMENTED
     )
-    choice = ResourceChoice(
-        topic=topic,
-        group=group,
-        cluster=cluster,
-        transactional_id=transactional_id,
-        delegation_token=delegation_token,
-        user_principal=user_principal,
-    )
+    choice = ResourceChoice(topic, group, cluster, transactional_id, delegation_token, user_principal)
     source = choose_source(log, snapshot, acls, as_of)
     if requests is None:
         code = decide_one(source.image(), flags, one_request(principal, operation, host, choice))

@@ -60,13 +60,6 @@ def explain(
     flags = AuthorizerFlags(
         super_users=super_users, allow_everyone=allow_everyone, documented=semantics is Semantics.DOCUMENTED
     )
-    choice = ResourceChoice(
-        topic=topic,
-        group=group,
-        cluster=cluster,
-        transactional_id=transactional_id,
-        delegation_token=delegation_token,
-        user_principal=user_principal,
-    )
+    choice = ResourceChoice(topic, group, cluster, transactional_id, delegation_token, user_principal)
     request = one_request(principal, operation, host, choice)
     explain_one(choose_source(log, snapshot, acls, as_of).image(), flags, request)
