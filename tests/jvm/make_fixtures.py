@@ -176,9 +176,7 @@ def make(version: str, home: Path) -> dict[str, list]:
     with server, AdminClient(port) as admin:
         second_half(admin, made)
         wait_for_checkpoints(server.log_directory, 3)
-        by_id = sorted(admin("describeTokens"), key=lambda row: row["tokenId"])
-        users = sorted(admin("describeScram"), key=lambda row: row["user"])
-        return {"acls": admin.acls(), "scram": users, "tokens": by_id}
+        return {"acls": admin.acls(), "scram": admin.scram(), "tokens": admin.tokens()}
 
 
 def keep(version: str, home: Path, described: dict[str, list], out: Path) -> None:

@@ -93,6 +93,17 @@ class AdminClient:
         """What DescribeAcls answers, sorted by all keys in their order."""
         return sorted(self("describeAcls"), key=lambda row: tuple(row.values()))
 
+    def scram(self) -> list[dict]:
+        """What DescribeUserScramCredentials answers, by user and mechanism."""
+        users = sorted(self("describeScram"), key=lambda row: row["user"])
+        for user in users:
+            user["credentialInfos"].sort(key=lambda info: info["mechanism"])
+        return users
+
+    def tokens(self) -> list[dict]:
+        """What DescribeDelegationToken answers, by token id."""
+        return sorted(self("describeTokens"), key=lambda row: row["tokenId"])
+
 
 class KafkaServer:
     """A combined broker and controller on a data directory of its own; always stopped by its process id.
