@@ -43,8 +43,9 @@ final class Estate {
         return new Uuid(number * 0x9E3779B97F4A7C15L, number + 2);
     }
 
+    /** As if drawn at random, and the same in every run and in Python. */
     private static boolean denied(long number, int percent) {
-        return number * percent % 100 < percent;
+        return (number * 2_654_435_761L >> 12) % 100 < percent;
     }
 
     private void wildcards(int resources, int denyPercent) {
