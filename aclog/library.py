@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from enum import IntEnum
 from os import PathLike, fspath
-from typing import Literal, TypeAlias, TypeVar
+from types import TracebackType
+from typing import Literal, Self, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 
@@ -41,7 +42,7 @@ LOCALHOST = "127.0.0.1"
 
 @define(eq=False)
 class Log:
-    """Where states come from; made by open_log, safe to use from one thread. `notes` are what recovery had to say."""
+    """Where states come from; made by open_log, for one thread. `notes` are what recovery had to say."""
 
     _source: StateSource
     notes: list[str] = field(factory=list)
@@ -75,6 +76,19 @@ class Log:
         if not isinstance(self._source, LogSource):
             raise ConfigError(f"{self.name}: a history is in a log only")
         return history.history(self._source.directory)
+
+    def close(self) -> None:
+        """Let go of open files; images stay good. A second close is nothing."""
+        if isinstance(self._source, LogSource):
+            self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def open_log(path: str | PathLike[str]) -> Log:

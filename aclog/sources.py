@@ -71,6 +71,11 @@ class LogSource:
         """The state at a moment. Raises as snapshots.recovery.recover."""
         return self._recover(moment).image
 
+    def close(self) -> None:
+        """Let go of open files; a second close is nothing."""
+        if self._reader is not None:
+            self._reader.close()
+
     def _recover(self, moment: Moment | None) -> Recovered:
         checkpoints = list_checkpoints(self.directory)
         if not checkpoints and self.log is None:

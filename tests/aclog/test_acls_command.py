@@ -55,6 +55,16 @@ class TestList:
         assert aclog("acls", "list", "--snapshot", made.lines[0], "--format", "jsonl").ok().out == lines
 
 
+@pytest.mark.parametrize("version", ["4.1.1", "3.9.1"])
+def test_logs_of_other_kafkas_are_listed_as_those_describe_them(version):
+    fixture = DATA / f"kafka-{version}"
+    rows = [
+        json.loads(line) for line in aclog("acls", "list", "--log", fixture / PARTITION, "--format", "jsonl").ok().lines
+    ]
+    expected = [json.loads(line) for line in text_of(fixture / "expected/acls.jsonl").splitlines()]
+    assert [{key: row[key] for key in KEYS[:-1]} for row in rows] == expected
+
+
 def queries():
     """The flags of each query in the fixture, and what kafka-acls answered."""
     found = re.split(

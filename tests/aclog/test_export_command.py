@@ -80,6 +80,16 @@ def test_secrets_stay_out_and_what_lacks_them_is_left_out_of_an_import(tmp_path)
     assert imported.err == "aclog: warning: left out: 7 SCRAM credentials: exported without their secrets\n"
 
 
+def test_rules_without_ids_get_one_when_they_are_imported(tmp_path):
+    rules = SMALL.parent / "expected/acls.jsonl"
+    out = aclog("export", "--acls", rules, "--format", "jsonl").ok().out
+    assert '"id"' not in out
+    aclog("import", "-", "--log", tmp_path / "log", stdin=out.encode()).ok()
+    rows = [json.loads(line) for line in listing("--log", tmp_path / "log").splitlines()]
+    assert len({row.pop("id") for row in rows}) == 68
+    assert rows == [json.loads(line) for line in rules.read_text().splitlines()]
+
+
 def test_into_a_log_that_holds_something_only_what_is_new_is_written(tmp_path):
     log, out = tmp_path / "log", tmp_path / "export"
     flags = ("--topic", "mine", "--allow-principal", "User:me")

@@ -64,6 +64,15 @@ def test_a_log_that_is_written_is_followed(tmp_path):
     assert len(log.image(as_of=before.end_offset)) == 68
 
 
+def test_a_closed_log_is_closed_and_its_images_stay():
+    with aclog.open_log(LOG) as log:
+        image = log.image()
+    log.close()
+    assert len(image) == 68
+    with pytest.raises(aclog.LogError, match="closed"):
+        log.image()
+
+
 def test_a_time_without_zone_is_utc():
     log = aclog.open_log(LOG)
     naive = datetime(2026, 11, 21, 2, 24, 30)  # noqa: DTZ001

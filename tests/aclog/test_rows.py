@@ -16,7 +16,7 @@ from aclog.avro.files import HISTORY, IMAGE, load_schema, read_rows, write_rows
 from aclog.json_object import parse_object
 from aclog.json_rows import RowReader, row_line
 from aclog.rows import acl_record, acl_row, record_of, row_of
-from metalog.codec import encode_record
+from metalog.codec import decode_record, encode_record
 from metalog.errors import ConfigError
 from metalog.records import (
     AccessControlEntryRecord,
@@ -119,6 +119,15 @@ def test_secrets_are_left_out_unless_asked_for():
     row = row_of(record, show_secrets=False)
     assert json.loads(row_line(row)) == {"scram": {"user": "alice", "mechanism": "SCRAM-SHA-256", "iterations": 4096}}
     assert record_of("scram", row["scram"]) is None
+
+
+def test_what_may_hold_a_password_is_left_out_unless_asked_for():
+    config = b"".join((b"\x01\x04\x00\x04", b"\x021", b"\x16ssl.keystore.password", b"\x07secret", b"\x00"))
+    record = decode_record(config)
+    row = row_of(record, show_secrets=False)
+    assert row == {"opaque": {"type": "CONFIG_RECORD", "value": None}}
+    assert record_of("opaque", row["opaque"]) is None
+    assert record_of("opaque", row_of(record, show_secrets=True)["opaque"]) == record
 
 
 def test_markers_are_no_part_of_a_state():
