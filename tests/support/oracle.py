@@ -70,7 +70,7 @@ class OracleProcess:
 
     def __init__(self) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
-        command = java_command("aclog.Oracle", options=("-server", "-XX:+UseSerialGC", "-Xmx512m"))
+        command = java_command("aclog.Oracle", options=("-Xmx512m",))
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=1 << 16
         )
