@@ -176,10 +176,8 @@ class Base:
         operation, permission = self.operations[row], self.permissions[row]
         return (*kinds, operation - (operation >> 7 << 8), permission - (permission >> 7 << 8))
 
-    def rules(self, rows: Sequence[int], resource: int, cell: int) -> Iterator[StandardAclWithId]:
-        """The rules of these rows, which lie in one cell of `resource`."""
-        key = self.resources.key(resource)
-        name = resource_name(key)
+    def rules(self, rows: Sequence[int], key: bytes, name: str, cell: int) -> Iterator[StandardAclWithId]:
+        """The rules of these rows, which lie in one cell of the resource with this key and name."""
         principal, host = split_pair(self.pairs.key(self.cell_pairs[cell]))
         for row in rows:
             kind, pattern, operation, permission = self.codes(row, key)
@@ -201,4 +199,5 @@ class Base:
     def rule(self, row: int) -> StandardAclWithId:
         """The rule of a row."""
         cell = self.cell_of(row)
-        return next(self.rules((row,), self.resource_of(cell), cell))
+        key = self.resources.key(self.resource_of(cell))
+        return next(self.rules((row,), key, resource_name(key), cell))

@@ -32,14 +32,17 @@ def rules_of(state: State, resource: Resource, subject: Subject | None = None) -
     if subject is not None:
         found = (base.cell(resource.number, pair) for pair in subject.pairs)
         cells = (cell for cell, end in found if cell < end)
+    key = base.resources.key(resource.number) if low < high else b""
     for cell in cells:
         rows = base.rows(cell, cell + 1)
-        yield from base.rules([row for row in rows if row not in removed] if removed else rows, resource.number, cell)
+        yield from base.rules(
+            [row for row in rows if row not in removed] if removed else rows, key, resource.name, cell
+        )
     if resource.touched is not None:
         touched = resource.touched.cells
         keys = touched.keys() if subject is None else [key for key in subject.keys if key in touched]
-        for key in keys:
-            yield from map(rule_of, touched[key].added)
+        for pair in keys:
+            yield from map(rule_of, touched[pair].added)
 
 
 def candidates(state: State, resource_type: int, name: str, *, star_always: bool) -> Iterator[StandardAclWithId]:

@@ -1,0 +1,247 @@
+"""The index alone: CPU time of deciding, loading, changing, listing, and of many requests at once.
+
+    python -m benchmarks.index_bench [decide|load|change|list|batch ...] [--resources 10000,200000]
+
+Every figure is thread CPU time (process CPU time where threads take part), the best of several runs after a warm-up,
+on a machine that should have nothing else to do. The side-by-side with the real StandardAuthorizer is another driver.
+"""
+
+import argparse
+import gc
+import json
+import time
+from collections.abc import Callable, Iterator
+from random import Random
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+
+from authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType
+from authorizer.acls_image import AclsImage, Verdict
+from authorizer.batch import BatchAuthorizer, RequestColumns
+from authorizer.interface import Action, RequestContext
+from authorizer.standard import StandardAuthorizer
+from benchmarks.shapes import HOST, STEM, columns, million, rules, user
+from metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+
+READ, WRITE = AclOperation.READ, AclOperation.WRITE
+
+
+def best(run: Callable[[int], object], count: int, repeats: int = 7) -> float:
+    """Nanoseconds of one of `count` operations, in the best of some runs."""
+    run(count)
+    taken = []
+    for _ in range(repeats):
+        start = time.thread_time_ns()
+        run(count)
+        taken.append(time.thread_time_ns() - start)
+    return min(taken) / count
+
+
+def repeated(ask: Callable[..., object], *arguments: object) -> Callable[[int], None]:
+    """The same call again and again."""
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            ask(*arguments)
+
+    return run
+
+
+def drained(take: Callable[[AclBindingFilter], Iterator[object]], wanted: AclBindingFilter) -> None:
+    for _ in take(wanted):
+        pass
+
+
+def show(**figures: object) -> None:
+    print(json.dumps({k: round(v, 2) if isinstance(v, float) else v for k, v in figures.items()}), flush=True)
+
+
+def single_requests(image: AclsImage, resources: int) -> Iterator[tuple[str, RequestContext, list[Action]]]:
+    """No match, and READ by user 7 on a name that only ALLOW covers: its own, and one below a prefix."""
+
+    def ask(principal: str, operation: int, kind: int, name: str) -> tuple[RequestContext, list[Action]]:
+        pattern = ResourcePattern(resource_type=ResourceType(kind), name=name)
+        return RequestContext(principal=principal, host=HOST), [Action(operation=operation, resource_pattern=pattern)]
+
+    yield "no match", *ask(user(0), WRITE, ResourceType.TOPIC, STEM + "95")
+    for label, prefixed in (("literal allow", False), ("prefixed allow", True)):
+        for r in range(resources - 1, 0, -1):
+            kind = ResourceType.GROUP if r % 10 == 0 else ResourceType.TOPIC
+            name = STEM + str(r) + ("-x" if prefixed else "")
+            if (r % 5 == 0) is prefixed and image.verdict(user(7), HOST, READ, kind, name) is Verdict.ALLOW:
+                yield label, *ask(user(7), READ, kind, name)
+                break
+
+
+def mixed_requests(resources: int) -> list[tuple[RequestContext, list[Action]]]:
+    """10,000: half READ on existing names, a quarter WRITE, a quarter on names that no rule covers."""
+    random, asked = Random(1), []
+    for _ in range(10_000):
+        r, turn, who = random.randrange(resources), random.randrange(4), user(random.randrange(10))
+        kind = ResourceType.GROUP if r % 10 == 0 else ResourceType.TOPIC
+        pattern = ResourcePattern(resource_type=kind, name=f"other-{r}" if turn == 3 else f"{STEM}{r}")
+        action = Action(operation=WRITE if turn == 2 else READ, resource_pattern=pattern)
+        asked.append((RequestContext(principal=who, host=HOST), [action]))
+    return asked
+
+
+def ready(image: AclsImage, *, cache: bool) -> StandardAuthorizer:
+    authorizer = StandardAuthorizer(cache=cache)
+    authorizer.load(image)
+    authorizer.complete_initial_load()
+    return authorizer
+
+
+def decide(resources: int, *, wildcards: bool) -> None:
+    image = AclsImage.from_columns(columns(rules(resources, wildcards=wildcards)))
+    shape = "K" if wildcards else "S"
+    for cache in (False, True):
+        authorizer = ready(image, cache=cache)
+        figures = {}
+        for label, context, actions in single_requests(image, resources):
+            figures[label] = best(repeated(authorizer.authorize, context, actions), 50_000)
+        show(what="authorize, ns", shape=shape, resources=resources, rules=len(image), cache=cache, **figures)
+    authorizer, asked, memo = ready(image, cache=False), mixed_requests(resources), image.state.base.memo
+
+    def mixed(_: int) -> None:
+        authorize = authorizer.authorize
+        for context, actions in asked:
+            authorize(context, actions)
+
+    def forgetful(count: int) -> None:
+        memo.places = {code: {} for code in range(8)}
+        mixed(count)
+
+    known, new = best(mixed, len(asked)), best(forgetful, len(asked))
+    show(what="authorize, ns, 10,000 mixed", shape=shape, resources=resources, names_known=known, names_new=new)
+
+
+def resident() -> int:
+    pa.default_memory_pool().release_unused()
+    gc.collect()
+    with open("/proc/self/statm") as f:  # noqa: PTH123
+        return int(f.read().split()[1]) * 4096
+
+
+def load(count: int = 1_000_000) -> AclsImage:
+    found, taken = columns(million(count)), []
+    before, image = resident(), AclsImage.empty()
+    for _ in range(4):
+        image = AclsImage.empty()
+        start = time.process_time()
+        image = AclsImage.from_columns(found)
+        taken.append(time.process_time() - start)
+    show(what="from_columns, s", rules=count, best=min(taken), bytes_a_rule=(resident() - before) / count)
+    return image
+
+
+def change(image: AclsImage) -> None:
+    """One record made a new image, at a million rules; as a node would set the garbage collector."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    random = Random(3)
+    names = [acl.resource_name for acl, _ in zip(million(), range(20_000), strict=False)]
+
+    def add(name: str, pattern: int, principal: str = "User:new") -> AccessControlEntryRecord:
+        return AccessControlEntryRecord(
+            id=UUID(int=random.getrandbits(128)),
+            resource_type=ResourceType.TOPIC,
+            resource_name=name,
+            pattern_type=pattern,
+            principal=principal,
+            host="*",
+            operation=READ,
+            permission_type=3,
+        )
+
+    kept = [rule.id for rule, _ in zip(image, range(2000), strict=False)]
+    for label, changes in (
+        ("new resource", [add(f"new.{n}", PatternType.LITERAL) for n in range(2000)]),
+        ("old resource", [add(random.choice(names), PatternType.LITERAL, f"User:{n}") for n in range(2000)]),
+        ("new prefix", [add(f"pre.{n}", PatternType.PREFIXED) for n in range(2000)]),
+        ("prefix enclosing 100,000s", [add("payments.0"[: n % 10 + 1], 4, f"User:{n}") for n in range(2000)]),
+        ("on *", [add("*", PatternType.LITERAL, f"User:{n}") for n in range(2000)]),
+        ("removal", [RemoveAccessControlEntryRecord(id=uuid) for uuid in kept if uuid is not None]),
+    ):
+        taken = []
+        for record in changes:
+            start = time.thread_time_ns()
+            image = image.apply((record,))
+            taken.append((time.thread_time_ns() - start) / 1000)
+        taken.sort()
+        half, most = taken[len(taken) // 2], taken[len(taken) * 99 // 100]
+        show(what="apply, us", change=label, p50=half, p99=most, most=taken[-1])
+    start = time.process_time()
+    size = image.overlay_size
+    image.merged()
+    show(what="merged, s", changes=size, cpu=time.process_time() - start)
+
+
+def listing(resources: int = 50_000) -> None:
+    for deny in (0, 50):
+        image = AclsImage.from_columns(columns(rules(resources, deny_percent=deny, wildcards=True)))
+        figures = {}
+        for label, principal, operation in (("READ", user(7), READ), ("WRITE", user(7), WRITE), ("?", "User:x", READ)):
+            ask = repeated(image.by_resource_type, principal, HOST, operation, ResourceType.TOPIC)
+            figures[label] = best(ask, 200) / 1000
+        show(what="by_resource_type, us", resources=resources, deny=deny, **figures)
+        for label, name, pattern in (("literal", "77", 3), ("prefixed", "75", 4), ("match", "77", 2)):
+            wanted = AclBindingFilter(resource_type=2, resource_name=STEM + name, pattern_type=pattern)
+            take = image.matching
+            found = len(list(take(wanted)))
+            taken = best(repeated(drained, take, wanted), 3 if found > 100 else 200) / 1000
+            show(what="matching, us", resources=resources, deny=deny, filter=label, rules=found, taken=taken)
+
+
+def batch(image: AclsImage, names: list[str], principals: list[str], label: str) -> None:
+    random, count = np.random.default_rng(1), 10_000_000
+    for distinct in (100_000, count):
+        pick = slice(None) if distinct == count else random.integers(0, distinct, count)
+        requests = RequestColumns(
+            principals=principals,
+            principal_of=random.integers(0, len(principals), distinct, dtype=np.int32)[pick],
+            hosts=[HOST, "10.0.0.1", "10.0.0.2"],
+            host_of=random.integers(0, 3, distinct, dtype=np.int32)[pick],
+            names=names,
+            name_of=random.integers(0, len(names), distinct, dtype=np.int32)[pick],
+            operations=random.integers(3, 12, distinct).astype(np.uint8)[pick],
+            types=random.integers(2, 4, distinct).astype(np.uint8)[pick],
+        )
+        taken = []
+        for _ in range(3):
+            start = time.process_time()
+            BatchAuthorizer(image=image).authorize(requests)
+            taken.append(time.process_time() - start)
+        rate = count / min(taken) / 1e6
+        show(what="batch, million/s", rules=label, requests=count, combinations=distinct, rate=rate)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", default=["decide", "load", "change", "list", "batch"])
+    parser.add_argument("--resources", default="10000,50000,200000")
+    chosen = parser.parse_args()
+    if "decide" in chosen.parts:
+        for wildcards in (False, True):
+            for resources in map(int, chosen.resources.split(",")):
+                decide(resources, wildcards=wildcards)
+    if "list" in chosen.parts:
+        listing()
+    if {"load", "change", "batch"} & set(chosen.parts):
+        image = load()
+        if "batch" in chosen.parts:
+            asked = [acl for acl, _ in zip(million(), range(200_000), strict=False)]
+            names = [acl.resource_name + "x" * (n % 3) for n, acl in enumerate(asked)]
+            batch(image, names, sorted({acl.principal for acl in asked}), "1,000,000")
+        if "change" in chosen.parts:
+            change(image)
+    if "batch" in chosen.parts:
+        image = AclsImage.from_columns(columns(rules(10_000, wildcards=True)))
+        names = [f"{STEM}{n}" for n in range(12_000)]
+        batch(image, names, [user(n) for n in range(20)], "K, 10,000 resources")
+
+
+if __name__ == "__main__":
+    main()
