@@ -14,12 +14,17 @@ from aclog.verifying import summary
 from authorizer.acls_image import AclsImage
 from metalog.errors import CheckpointError, LogError, MetadataError
 from metalog.filelog.names import list_checkpoints
+from metalog.records import FeatureLevelRecord
 from metalog.uuids import random_uuid
 from snapshots.checkpoint_reader import read_checkpoint
 from snapshots.checkpoint_writer import write_checkpoint
+from snapshots.features import METADATA_VERSION
 from snapshots.image import Image
 from snapshots.newer_kafka import NewerKafka
 from snapshots.provenance import Provenance
+
+_LEAST_METADATA_VERSION = 7
+"""3.3-IV3, the oldest metadata.version that Kafka 4 still takes; its tools read no state without one."""
 
 
 def create_checkpoint(image: Image, directory: Path) -> Path:
@@ -31,14 +36,20 @@ def create_checkpoint(image: Image, directory: Path) -> Path:
 
     """
     directory.mkdir(parents=True, exist_ok=True)
-    if not image.end_offset and len(image.acls):
-        image = image.with_acls(_with_ids(image.acls)).at(_as_if_logged(image))
-    return write_checkpoint(image, directory)
+    from_a_file = len(image.acls) and not image.end_offset
+    return write_checkpoint(_as_if_logged(image) if from_a_file else image, directory)
 
 
-def _as_if_logged(image: Image) -> Provenance:
-    """Where rules that come from no log would stand in one that holds nothing else."""
-    return Provenance(end_offset=len(image.acls), epoch=1, timestamp=time.time_ns() // 1_000_000)
+def _as_if_logged(image: Image) -> Image:
+    """Rules that come from no log, as they would stand in one; before them a metadata.version, which Kafka needs."""
+    features = image.features.apply([FeatureLevelRecord(name=METADATA_VERSION, feature_level=_LEAST_METADATA_VERSION)])
+    acls = _with_ids(image.acls)
+    now = time.time_ns() // 1_000_000
+    return Image(
+        acls=acls,
+        features=features,
+        provenance=Provenance(end_offset=len(acls) + len(features), epoch=1, timestamp=now),
+    )
 
 
 def _with_ids(acls: AclsImage) -> AclsImage:

@@ -157,7 +157,7 @@ class TestSnapshot:
         made = aclog("snapshot", "create", "--acls", SMALL / "expected/acls.jsonl", "--out", tmp_path).ok()
         rows = aclog("acls", "list", "--snapshot", made.lines[0], "--format", "jsonl").ok().lines
         ids = [json.loads(row)["id"] for row in rows]
-        assert made.lines[0].endswith("/00000000000000000068-0000000001.checkpoint")
+        assert made.lines[0].endswith("/00000000000000000069-0000000001.checkpoint")
         assert aclog("acls", "list", "--log", tmp_path, "--format", "jsonl").ok().lines == rows
         assert len(set(ids)) == 68
         assert all(len(each) == 22 for each in ids)
