@@ -95,6 +95,7 @@ def array_of(element: FieldType | StructType) -> FieldType:
     """A compact array, not nullable, of elements that take a byte or more each; its values are tuples."""
 
     def read(buffer: Buffer, position: int) -> tuple[tuple[Any, ...], int]:
+        """The elements; a count that the rest of the buffer cannot hold is refused before any is read."""
         count, at = read_unsigned_varint(buffer, position)
         if count == 0:
             raise DecodeError("a null array where one is required", position=position)
@@ -121,6 +122,7 @@ def _integer(code: str) -> FieldType:
     layout = struct.Struct(">" + code)
 
     def read(buffer: Buffer, position: int) -> tuple[int, int]:
+        """The integer, big-endian."""
         try:
             return layout.unpack_from(buffer, position)[0], position + layout.size
         except struct.error:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from attrs import define
 
+from metalog.errors import LogError
 from metalog.filelog.files import FILE_MODE, fsync_directory, log_error, write_all
 from metalog.filelog.names import SegmentFile, segment_name
 
@@ -61,17 +62,34 @@ class Appender:
         """Write a run of batches and make it durable.
 
         Raises:
-            LogError: the disk is full, or refuses. The segment must not be written again then: after a failed fsync
-                nobody knows what is on the disk, and a second fsync may claim success for pages that were dropped.
+            LogError: the disk is full, or refuses, or another writer was here. The segment must not be written again
+                then: after a failed fsync nobody knows what is on the disk, and a second fsync may claim success for
+                pages that were dropped.
 
         """
         data = b"".join(batches)
         try:
-            write_all(self._fd, data)
-            self._fsync(self._fd)
+            there = os.fstat(self._fd).st_size
+            if there != self._size:
+                what = f"{there} bytes long where this writer left it at {self._size}: somebody else writes to it"
+                raise LogError(f"{self._path}: {what}; nothing is appended")
+            self._write_durably(data)
         except OSError as error:
             raise log_error(error, self._path, "cannot append") from error
         self._size += len(data)
+
+    def _write_durably(self, data: bytes) -> None:
+        """Write and fsync; where that fails, cut what was written, so that it is never taken for committed."""
+        try:
+            write_all(self._fd, data)
+            self._fsync(self._fd)
+        except BaseException as error:
+            try:
+                os.ftruncate(self._fd, self._size)
+            except OSError as again:
+                what = f"{error}; what was written may be found again, since it cannot be cut: {again.strerror}"
+                raise LogError(f"{self._path}: cannot append: {what}") from error
+            raise
 
     def roll(self, base_offset: int) -> SegmentFile:
         """Begin the segment whose first record is `base_offset`.
@@ -85,18 +103,6 @@ class Appender:
         os.close(self._fd)
         self._fd, self._path, self._size = fd, file.path, 0
         return file
-
-    def cut_back(self) -> None:
-        """After a failure: cut what was written since the last durable run, so that it is never taken for committed.
-
-        Raises:
-            LogError: the disk refuses this too.
-
-        """
-        try:
-            os.ftruncate(self._fd, self._size)
-        except OSError as error:
-            raise log_error(error, self._path, "cannot cut") from error
 
     def close(self) -> None:
         """Let go of the file."""
@@ -112,7 +118,11 @@ def create_segment(file: SegmentFile) -> int:
     """
     try:
         fd = os.open(file.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, FILE_MODE)
-        fsync_directory(file.path.parent)
+        try:
+            fsync_directory(file.path.parent)
+        except OSError:
+            os.close(fd)
+            raise
     except OSError as error:
         raise log_error(error, file.path, "cannot create") from error
     return fd

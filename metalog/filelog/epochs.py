@@ -14,6 +14,9 @@ from metalog.filelog.files import read_small, replace_durably
 from metalog.log import EpochStart
 
 EPOCHS_FILE = "leader-epoch-checkpoint"
+MAX_EPOCH = 2**31 - 1
+"""An epoch is an int32."""
+_MAX_OFFSET = 2**63 - 1
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
 
 
@@ -84,6 +87,8 @@ def _decode_line(line: bytes, position: int, before: EpochStart | None) -> Epoch
     if len(numbers) != 2 or not all(_NUMBER.fullmatch(number) for number in numbers):
         raise DecodeError("not a line of an epoch and its start offset", position=position)
     start = EpochStart(epoch=int(numbers[0]), start_offset=int(numbers[1]))
+    if start.epoch > MAX_EPOCH or start.start_offset > _MAX_OFFSET:
+        raise DecodeError("an epoch beyond 31 bits, or an offset beyond 63", position=position)
     if before is not None and (start.epoch <= before.epoch or start.start_offset < before.start_offset):
         raise DecodeError(f"epoch {start.epoch} does not come after epoch {before.epoch}", position=position)
     return start

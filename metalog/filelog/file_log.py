@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -13,7 +14,6 @@ from metalog.batches import build_batch
 from metalog.control import ControlRecord, control_batch
 from metalog.errors import LogError
 from metalog.filelog.appender import Appender
-from metalog.filelog.files import log_error
 from metalog.filelog.group_commit import GroupCommit
 from metalog.filelog.locks import WriterLock
 from metalog.filelog.mark import Mark, MarkFile
@@ -42,7 +42,7 @@ class FileLog:
     _committer: GroupCommit = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._committer = GroupCommit(self.name, self._high_watermark, self._commit, self._appender.cut_back)
+        self._committer = GroupCommit(self.name, self._high_watermark, self._commit)
 
     @property
     def name(self) -> str:
@@ -73,8 +73,7 @@ class FileLog:
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
         """Whole committed batches from the one that holds `offset` (metalog.log.LogReader.read)."""
-        if self._closed:
-            raise LogError(f"{self.name}: closed")
+        self._check_open()
         start, mark = self.start_offset(), self._high_watermark
         if not start <= offset <= mark:
             raise LogError(f"{self.name}: offset {offset} is outside {start}..{mark}, the log's start and end")
@@ -93,27 +92,29 @@ class FileLog:
         The last segment always stays. A crash in between leaves a log that begins where a removed segment ended.
 
         Raises:
-            LogError: no checkpoint in the directory reaches to `offset`, or the disk refuses.
+            LogError: no checkpoint in the directory reaches to `offset`, the disk refuses, or the log is closed.
 
         """
+        self._check_open()
         return remove_segments_below(self._segments, min(offset, self._high_watermark))
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LogError(f"{self.name}: closed")
 
     def close(self) -> None:
         """Commit what waits, let go of files and locks; a second close is nothing."""
-        if self._closed:
-            return
         self._committer.close()
         with self._published:
+            if self._closed:
+                return
             self._closed = True
             self._published.notify_all()
-        try:
+        with ExitStack() as stack:
+            stack.callback(self._lock.close)
+            stack.callback(self._marks.close)
+            stack.callback(self._appender.close)
             self._marks.sync()
-        except OSError as error:
-            raise log_error(error, self._marks.path, "cannot sync") from error
-        finally:
-            self._appender.close()
-            self._marks.close()
-            self._lock.close()
 
     def __enter__(self) -> Self:
         return self
@@ -131,8 +132,14 @@ class FileLog:
             self._segments.add(self._appender.roll(self._high_watermark))
             count = self._appender.fits(batches)
         self._appender.write(batches[:count])
-        self._marks.publish(Mark(epoch=self.leader_epoch, offset=ends[count - 1]))
+        self._publish(ends[count - 1])
         with self._published:
             self._high_watermark = ends[count - 1]
             self._published.notify_all()
         return count
+
+    def _publish(self, offset: int) -> None:
+        try:
+            self._marks.publish(Mark(epoch=self.leader_epoch, offset=offset))
+        except LogError as error:
+            raise LogError(f"{error}; what was appended last stands in the log, and may be found again") from error

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TypeAlias
 
 from attrs import define, field
@@ -42,13 +43,12 @@ class _Waiting:
 class GroupCommit:
     """The batches that wait, and the thread that commits them. Safe for many threads.
 
-    `_commit` runs in that thread only; `_give_up` is called there, once, when it has failed.
+    `_commit` runs in that thread only, and never again once it has failed.
     """
 
     _name: str
     _end_offset: int
     _commit: Commit
-    _give_up: Callable[[], None]
     _waiting: list[_Waiting] = field(init=False, factory=list)
     _waiting_bytes: int = field(init=False, default=0)
     _guard: threading.Lock = field(init=False, factory=threading.Lock)
@@ -115,7 +115,8 @@ class GroupCommit:
         count = self._commit([one.data for one in group], [one.appended.last_offset + 1 for one in group])
         self._last_seconds = time.monotonic() - begin
         for one in group[:count]:
-            one.future.set_result(one.appended)
+            with suppress(SystemExit):  # of a callback, which must not end this thread
+                one.future.set_result(one.appended)
         return count
 
     def _next_group(self) -> list[_Waiting]:
@@ -140,12 +141,9 @@ class GroupCommit:
             group = group + self._waiting
             self._waiting = []
             self._end_offset = group[0].appended.base_offset
-        try:
-            self._give_up()
-        except LogError as again:
-            self._refusal += f"; and what was written of it may be found again then: {again}"
         for one in group:
-            one.future.set_exception(LogError(self._refusal))
+            with suppress(SystemExit):
+                one.future.set_exception(LogError(self._refusal))
 
     def close(self) -> None:
         """Commit what waits, then stop; a second close is nothing.
@@ -156,9 +154,10 @@ class GroupCommit:
         """
         if self._thread is threading.current_thread():
             raise LogError(f"{self._name}: cannot be closed by a callback of its own append")
+        if self._pid != os.getpid():
+            return  # a forked child has neither the thread nor, perhaps, a guard that is free
         with self._guard:
             self._closing = True
             self._refusal = self._refusal or f"{self._name}: closed"
             self._work.notify()
-        if self._pid == os.getpid():
-            self._thread.join()
+        self._thread.join()

@@ -128,20 +128,28 @@ class MarkFile:
         """Show `mark` to readers in other processes. Not durable by itself: see `sync`.
 
         Raises:
-            OSError: the disk refuses.
+            LogError: the disk refuses.
 
         """
-        os.pwrite(self._fd, encode_slot(mark), self._next_slot * _SLOT_BYTES)
+        try:
+            written = os.pwrite(self._fd, encode_slot(mark), self._next_slot * _SLOT_BYTES)
+        except OSError as error:
+            raise log_error(error, self.path, "cannot write") from error
+        if written < _SLOT_BYTES:
+            raise LogError(f"{self.path}: cannot write: the disk took {written} of {_SLOT_BYTES} bytes")
         self._mark, self._next_slot = mark, 1 - self._next_slot
 
     def sync(self) -> None:
         """Make what was published durable.
 
         Raises:
-            OSError: the disk refuses.
+            LogError: the disk refuses.
 
         """
-        os.fsync(self._fd)
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            raise log_error(error, self.path, "cannot sync") from error
 
     def close(self) -> None:
         """Let go of the file."""

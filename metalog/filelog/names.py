@@ -5,6 +5,7 @@ Mirrors Kafka's `LogFileUtils` (segments: 20 digits of base offset) and `org.apa
 while it is removed). `.index`, `.timeindex` and `.snapshot` files can be rebuilt and are ignored.
 """
 
+import os
 import re
 from pathlib import Path
 
@@ -113,6 +114,6 @@ def find_segments(directory: Path) -> tuple[SegmentFile, ...]:
 
 def _listed(directory: Path) -> list[str]:
     try:
-        return [path.name for path in directory.iterdir()]
+        return os.listdir(directory)  # noqa: PTH208 - a reader lists at each read, and paths would cost ten times that
     except OSError as error:
         raise log_error(error, directory, "cannot list") from error

@@ -16,7 +16,6 @@ from metalog.filelog.appender import Appender, Fsync
 from metalog.filelog.creation import create_directory, create_log
 from metalog.filelog.epochs import EPOCHS_FILE, read_epochs, write_epochs
 from metalog.filelog.file_log import FileLog
-from metalog.filelog.files import log_error
 from metalog.filelog.group_commit import MAX_BATCH_BYTES
 from metalog.filelog.locks import WriterLock
 from metalog.filelog.mark import Mark, MarkFile, create_mark_file, open_valid_mark_file
@@ -66,6 +65,7 @@ def open_log(
         LockedError: somebody else writes to it, or a Kafka runs on it.
         LogError: no log is there, or it cannot be written.
         DecodeError: committed bytes are damaged, with path, position and offset.
+        EncodeError: a node id or a timestamp that the format cannot hold.
 
     """
     directory = Path(directory)
@@ -141,22 +141,19 @@ def _begin_epoch(directory: Path, found: _Recovered, node_id: int, timestamp: in
     state = read_quorum_state(directory) or QuorumState(leader_id=node_id, leader_epoch=0, voters=(node_id,))
     epoch = max(found.latest_epoch, state.leader_epoch) + 1
     leader = state.leader_id if state.leader_id >= 0 else node_id
+    voters = tuple(LeaderChangeVoter(voter_id=voter) for voter in state.voters or (leader,))
+    change = LeaderChange(leader_id=leader, voters=voters, granting_voters=(LeaderChangeVoter(voter_id=leader),))
+    batch = control_batch(change, base_offset=found.end_offset, leader_epoch=epoch, timestamp=timestamp)
     _publish(found.marks, Mark(epoch=epoch, offset=found.end_offset))
     write_quorum_state(directory, state.led_by(leader, epoch))
     epochs = (*found.epochs, EpochStart(epoch=epoch, start_offset=found.end_offset))
     write_epochs(directory, epochs)
     found.segments.epochs = epochs
-    voters = tuple(LeaderChangeVoter(voter_id=voter) for voter in state.voters or (leader,))
-    change = LeaderChange(leader_id=leader, voters=voters, granting_voters=(LeaderChangeVoter(voter_id=leader),))
-    batch = control_batch(change, base_offset=found.end_offset, leader_epoch=epoch, timestamp=timestamp)
     found.appender.write([batch])
     _publish(found.marks, Mark(epoch=epoch, offset=found.end_offset + 1))
     return evolve(found, epochs=epochs, latest_epoch=epoch, end_offset=found.end_offset + 1)
 
 
 def _publish(marks: MarkFile, mark: Mark) -> None:
-    try:
-        marks.publish(mark)
-        marks.sync()
-    except OSError as error:
-        raise log_error(error, marks.path, "cannot write") from error
+    marks.publish(mark)
+    marks.sync()

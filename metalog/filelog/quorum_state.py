@@ -14,6 +14,7 @@ from metalog.errors import DecodeError
 from metalog.filelog.files import read_small, replace_durably
 
 QUORUM_STATE_FILE = "quorum-state"
+_MAX_INT32 = 2**31 - 1
 _NO_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
@@ -107,6 +108,6 @@ def _voters(content: dict[str, object]) -> tuple[int, ...]:
 
 def _int(content: dict[str, object], key: str) -> int:
     value = content.get(key)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise DecodeError(f"{key} is missing or not a whole number")
+    if not isinstance(value, int) or isinstance(value, bool) or not -1 <= value <= _MAX_INT32:
+        raise DecodeError(f"{key} is missing or not a whole number from -1 to {_MAX_INT32}")
     return value

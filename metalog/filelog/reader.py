@@ -9,7 +9,8 @@ from typing import Self
 from attrs import define, field
 
 from metalog.errors import LogError, ReplayError
-from metalog.filelog.epochs import read_epochs
+from metalog.filelog.epochs import EPOCHS_FILE, read_epochs
+from metalog.filelog.files import log_error
 from metalog.filelog.mark import MarkFile, open_valid_mark_file
 from metalog.filelog.names import find_segments
 from metalog.filelog.segments import Segments
@@ -29,11 +30,13 @@ class FileLogReader:
     """
 
     directory: Path
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = field(init=False, default=())
     _segments: Segments
-    _marks: MarkFile | None
-    _high_watermark: int
-    _seen: tuple[Path, int] | None = field(init=False, default=None)
+    _marks: MarkFile | None = field(init=False, default=None)
+    _high_watermark: int = field(init=False, default=-1)
+    _epochs_seen: object = field(init=False, default="not looked at yet")
+    _end: int = field(init=False, default=-1)
+    _end_seen: object = field(init=False, default=None)
     _closed: bool = field(init=False, default=False)
     _guard: threading.Lock = field(init=False, factory=threading.Lock)
 
@@ -62,41 +65,56 @@ class FileLogReader:
             return self._high_watermark
 
     def _published(self) -> int:
-        if self._marks is None:
-            end = self._end_of_kafkas_log()
-            self._marks = open_valid_mark_file(self.directory)  # a writer of ours may have taken over meanwhile
-            if self._marks is None:
-                return end
-        return self._marks.read().offset
+        """The mark, or the end of a Kafka's log; the epochs known are then those of all batches below it.
+
+        Looked at again whenever a new epoch has begun: it is a Kafka's or ours, and the mark counts no more or again.
+        """
+        self._learn_epochs()
+        while True:
+            try:
+                end = self._marks.read().offset if self._marks is not None else self._end_of_kafkas_log()
+            except ReplayError:
+                if not self._learn_epochs():
+                    raise
+            else:
+                if not self._learn_epochs():
+                    return end
+
+    def _learn_epochs(self) -> bool:
+        """Begin anew with leader-epoch-checkpoint and the mark file if the former has changed; tells whether it has."""
+        seen = _identity(self.directory / EPOCHS_FILE)
+        if seen == self._epochs_seen:
+            return False
+        self._segments.epochs = read_epochs(self.directory)
+        self._look_for_marks()
+        self._epochs_seen, self._end_seen = seen, None
+        return True
+
+    def _look_for_marks(self) -> None:
+        if self._marks is not None:
+            self._marks.close()
+            self._marks = None
+        self._marks = open_valid_mark_file(self.directory)
+        self.notes = self.notes if self._marks is None else ()
 
     def _end_of_kafkas_log(self) -> int:
         """The end of the last whole batch, looked for again only when the last segment has changed."""
         self._segments.refresh()
         path = self._segments.files()[-1].path
-        seen = (path, path.stat().st_size)
-        if seen == self._seen:
-            return self._high_watermark
-        self._seen = seen
-        return find_tail(self._segments.files(), None, self._segments.epochs).end_offset
+        seen = (path, _identity(path))
+        if seen != self._end_seen:
+            tail = find_tail(self._segments.files(), None, self._segments.epochs)
+            self._end, self._end_seen = tail.end_offset, seen
+            self.notes = _kafka_notes(self.directory, tail)
+        self._look_for_marks()  # a writer of ours may have taken over meanwhile
+        return self._end if self._marks is None else self._marks.read().offset
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
         """Whole committed batches from the one that holds `offset` (metalog.log.LogReader.read)."""
         mark, start = self.high_watermark(), self.start_offset()
         if not start <= offset <= mark:
             raise LogError(f"{self.name}: offset {offset} is outside {start}..{mark}, the log's start and end")
-        if offset == mark:
-            return b""
-        try:
-            return self._segments.read(offset, mark, max_bytes)
-        except ReplayError:
-            if not self._learn_epochs():
-                raise
-            return self._segments.read(offset, mark, max_bytes)
-
-    def _learn_epochs(self) -> bool:
-        """Read leader-epoch-checkpoint again: a new epoch may have begun since. Tells whether it has changed."""
-        before, self._segments.epochs = self._segments.epochs, read_epochs(self.directory)
-        return self._segments.epochs != before
+        return b"" if offset == mark else self._segments.read(offset, mark, max_bytes)
 
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset`, looking again after 0.5 ms, and rising to every 20 ms."""
@@ -139,13 +157,24 @@ def open_reader(directory: Path | str) -> FileLogReader:
     """
     directory = Path(directory)
     find_segments(directory)
-    epochs = read_epochs(directory)
-    segments = Segments.open(directory, epochs)
-    marks = open_valid_mark_file(directory)
-    if marks is not None:
-        return FileLogReader(directory, (), segments, marks, -1)
-    tail = find_tail(segments.files(), None, epochs)
-    return FileLogReader(directory, _kafka_notes(directory, tail), segments, None, tail.end_offset)
+    reader = FileLogReader(directory, Segments.open(directory, None))
+    try:
+        reader.high_watermark()
+    except BaseException:
+        reader.close()
+        raise
+    return reader
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    """What changes when a file is replaced or written to; None if there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise log_error(error, path, "cannot read") from error
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _kafka_notes(directory: Path, tail: Tail) -> tuple[str, ...]:

@@ -122,8 +122,8 @@ class Segments:
             segment = self._segments[number]
             with _opened(segment.file.path) as fd:
                 base, position = self._locate(fd, segment, offset)
-                size = max(max_bytes, _first_size(fd, segment.file.path, base, position))
-                data = read_at(fd, position, size)
+                first, there = _first_size(fd, segment.file.path, base, position)
+                data = read_at(fd, position, min(max(max_bytes, first), there))
             try:
                 taken, last = _checked_size(data, base, end, self.epochs)
             except DecodeError as error:
@@ -145,8 +145,8 @@ class Segments:
         raise DecodeError(what, path=str(segment.file.path), offset=offset, position=os.fstat(fd).st_size)
 
 
-def _first_size(fd: int, path: Path, base: int, position: int) -> int:
-    """How many bytes the batch at `position` has, if the file has them all."""
+def _first_size(fd: int, path: Path, base: int, position: int) -> tuple[int, int]:
+    """How many bytes the batch at `position` has, if the file has them all, and how many the file has there."""
     there = os.fstat(fd).st_size - position
     try:
         size = read_header(read_at(fd, position, HEADER_SIZE)).size
@@ -155,7 +155,7 @@ def _first_size(fd: int, path: Path, base: int, position: int) -> int:
     if size > there:
         what = f"the file ends inside a batch: {size} bytes announced, {there} there"
         raise DecodeError(what, path=str(path), position=position, offset=base)
-    return size
+    return size, there
 
 
 def _checked_size(data: bytes, base: int, end: int, epochs: Epochs) -> tuple[int, int]:
@@ -169,12 +169,16 @@ def _checked_size(data: bytes, base: int, end: int, epochs: Epochs) -> tuple[int
     taken, last = 0, base
     try:
         for position, header in checked_batches(data, base, epochs):
+            if header.end_offset > end:
+                break
             taken, last = position + header.size, header.end_offset
-            if last >= end:
+            if last == end:
                 break
     except DecodeError:
         if not taken:
             raise
+    if not taken:
+        raise DecodeError(f"this batch reaches beyond {end}, a high-water mark that is not this log's", position=0)
     return taken, last
 
 
@@ -185,9 +189,8 @@ def _bulk_checked_size(data: bytes, base: int, end: int, epochs: Epochs) -> tupl
     below = int(np.searchsorted(ends, end, side="right"))
     if not below or batches.base_offset[0] != base or (batches.base_offset[1:below] != ends[: below - 1]).any():
         return None
-    if epochs is None or epoch_span(epochs, base, 0) != epoch_span(epochs, int(ends[below - 1]) - 1, 0):
-        return None
-    if (batches.leader_epoch[:below] != epoch_span(epochs, base, 0)[0]).any():
+    low, high, until = epoch_span(epochs, base, 0)
+    if low != high or ends[below - 1] > until or (batches.leader_epoch[:below] != low).any():
         return None
     return int(batches.end[below - 1]), int(ends[below - 1])
 

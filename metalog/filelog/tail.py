@@ -18,6 +18,10 @@ from metalog.filelog.walk import Epochs, walk
 _CRC_BUDGET = 4
 """How many times a tail's bytes may be summed in the search for a batch behind damage, whatever they claim."""
 
+_SMALLEST_WINDOW = 1 << 16
+_LARGEST_WINDOW = 1 << 24
+"""Twice the largest batch, so that one lies whole in one of two windows that overlap by half."""
+
 
 @frozen(kw_only=True)
 class Tail:
@@ -68,7 +72,7 @@ def _end_of(file: SegmentFile, mark: int | None, epochs: Epochs) -> Tail:
         except ReplayError:
             raise
         except DecodeError as error:
-            if offset < (mark or 0) or (mark is None and _batch_follows(fd, position, offset)):
+            if offset < (mark or 0) or (mark is None and batch_behind(fd, position, offset)):
                 raise
             torn = os.fstat(fd).st_size - position
             return Tail(path=file.path, position=position, end_offset=offset, torn_bytes=torn, problem=error.what)
@@ -79,24 +83,39 @@ def _end_of(file: SegmentFile, mark: int | None, epochs: Epochs) -> Tail:
     return Tail(path=file.path, position=position, end_offset=offset)
 
 
-def _batch_follows(fd: int, position: int, offset: int) -> bool:
-    data = read_at(fd, position, os.fstat(fd).st_size - position)
-    return next_batch(data, 1, offset) is not None
+def batch_behind(fd: int, position: int, offset: int) -> tuple[int, int] | None:
+    """Position and base offset of the first whole batch behind damage at `position`, whose offset is above `offset`.
+
+    The file is looked at in windows, which grow, since the next batch is mostly near, and then move on by half.
+    """
+    size, end = _SMALLEST_WINDOW, os.fstat(fd).st_size
+    start = position + 1
+    while start < end:
+        found = _next_batch(read_at(fd, start, size), offset, offset + end - position)
+        if found is not None:
+            return start + found[0], found[1]
+        if start + size >= end:
+            return None
+        if size < _LARGEST_WINDOW:
+            size *= 4
+        else:
+            start += size // 2
+    return None
 
 
-def next_batch(data: bytes, position: int, offset: int) -> tuple[int, int] | None:
-    """Position and base offset of the first whole batch at or after `position` whose offset is above `offset`.
+def _next_batch(data: bytes, offset: int, most: int) -> tuple[int, int] | None:
+    """Position and base offset of the first whole batch in `data` whose offset is above `offset`, and at most `most`.
 
-    For the search behind damage. Bytes that only look like batches cost at most a few times the data's length: when
-    that is spent, the next thing that looks like a batch is taken for one, since it is safer to call it damage.
+    Bytes that only look like batches cost at most a few times the data's length: when that is spent, the next thing
+    that looks like a batch is taken for one, since it is safer to call it damage.
     """
     budget = _CRC_BUDGET * len(data)
-    magic = data.find(b"\x02", position + 16)
-    while magic >= 0:
+    magic = data.find(b"\x02", 16)
+    while 0 <= magic <= len(data) - HEADER_SIZE + 16:
         start = magic - 16
         try:
             header = read_header(data, start)
-            if offset < header.base_offset <= offset + len(data) and start + header.size <= len(data):
+            if offset < header.base_offset <= most and start + header.size <= len(data):
                 budget -= header.size
                 if budget > 0:
                     check_crc(data, start, header)
@@ -104,6 +123,4 @@ def next_batch(data: bytes, position: int, offset: int) -> tuple[int, int] | Non
         except DecodeError:
             pass
         magic = data.find(b"\x02", magic + 1)
-        if magic - 16 + HEADER_SIZE > len(data):
-            return None
     return None

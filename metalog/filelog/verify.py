@@ -1,24 +1,26 @@
 """Check a log directory whole: what is wrong, and where. Nothing is locked or changed.
 
 Checked are every batch below the high-water mark (or, in a directory that a Kafka wrote, to the end of the last
-segment): length, magic, CRC, offset continuity, leader epoch; segment names against what they hold; both slots of the
-mark file; leader-epoch-checkpoint against the batches; and the checkpoints. What lies above the mark is not part of
-the log: a writer may be at work there, and the next one cuts what is torn.
+segment): length, magic, CRC, offset continuity, leader epoch, every record; segment names against what they hold; both
+slots of the mark file; leader-epoch-checkpoint against the batches; and the checkpoints. What lies above the mark is
+not part of the log: a writer may be at work there, and the next one cuts what is torn.
 """
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 from attrs import define, field, frozen
 
 from metalog.errors import DecodeError
 from metalog.filelog.epochs import EPOCHS_FILE, read_epochs
-from metalog.filelog.files import log_error, read_at
+from metalog.filelog.files import log_error, read_small
 from metalog.filelog.mark import MARK_FILE, decode_slots, open_valid_mark_file
 from metalog.filelog.names import SegmentFile, find_segments, list_checkpoints
-from metalog.filelog.tail import next_batch
+from metalog.filelog.tail import batch_behind
 from metalog.filelog.verify_checkpoint import verify_checkpoint
+from metalog.filelog.verify_records import records_problem
 from metalog.filelog.walk import Epochs, walk
 
 Progress = Callable[[int, int], None]
@@ -46,32 +48,53 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
 
     """
     directory = Path(directory)
-    segments = find_segments(directory)
-    checkpoints = list_checkpoints(directory)
-    paths = [file.path for file in segments] + [file.path for file in checkpoints]
-    meter = _Meter(progress, sum(path.stat().st_size for path in paths))
+    find_segments(directory)
     problems: list[DecodeError] = []
     mark = _mark(directory, problems)
     epochs = _epochs(directory, problems)
+    segments = find_segments(directory)  # after the mark, which covers what a live writer had put into them by then
+    checkpoints = list_checkpoints(directory)
+    paths = [file.path for file in segments] + [file.path for file in checkpoints]
+    meter = _Meter(progress, sum(map(_size, paths)))
+    start = segments[0].base_offset
+    ends = {checkpoint.end_offset for checkpoint in checkpoints}
+    _check_starts(directory, start, epochs, ends, problems)
     yield from map(_finding, problems)
     yield from _verify_segments(segments, mark, epochs, meter)
-    start = segments[0].base_offset
-    if start > 0 and not any(checkpoint.end_offset >= start for checkpoint in checkpoints):
-        yield Finding(
-            path=directory, offset=start, what="the log begins here, but no checkpoint holds what came before"
-        )
     for checkpoint in checkpoints:
         yield from map(_finding, verify_checkpoint(checkpoint, epochs, start))
-        meter.add(checkpoint.path.stat().st_size)
+        meter.add(_size(checkpoint.path))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise log_error(error, path, "cannot read") from error
+
+
+def _check_starts(directory: Path, start: int, epochs: Epochs, ends: set[int], problems: list[DecodeError]) -> None:
+    """Where the log and its first epoch begin, against the checkpoints that hold what came before (`ends`)."""
+    if start > 0 and max(ends, default=0) < start:
+        what = "the log begins here, but no checkpoint holds what came before"
+        problems.append(DecodeError(what, path=str(directory), offset=start))
+    if epochs and epochs[0].start_offset > start and epochs[0].start_offset not in ends:
+        what = (
+            f"the first epoch begins at offset {epochs[0].start_offset}, where no checkpoint ends; the log at {start}"
+        )
+        problems.append(DecodeError(what, path=str(directory / EPOCHS_FILE)))
 
 
 @define
 class _Meter:
+    """How far the check is."""
+
     _progress: Progress | None
     _total: int
     _done: int = field(init=False, default=0)
 
     def add(self, size: int) -> None:
+        """`size` more bytes have been checked."""
         self._done += size
         if self._progress is not None:
             self._progress(self._done, self._total)
@@ -89,9 +112,9 @@ def _mark(directory: Path, problems: list[DecodeError]) -> int | None:
         file = open_valid_mark_file(directory)
         if file is None:
             return None
-        mark = file.read().offset
-        file.close()
-        slots = decode_slots(path.read_bytes())
+        with closing(file):
+            mark = file.read().offset
+        slots = decode_slots(read_small(path) or b"")
     except DecodeError as error:
         if error.path == str(path):
             problems.append(error)
@@ -119,7 +142,9 @@ def _verify_segments(
 ) -> Iterator[Finding]:
     end = segments[0].base_offset
     for file in segments:
-        if file.base_offset != end and (mark is None or end < mark):
+        if mark is not None and end >= mark:
+            break  # a live writer has rolled since
+        if file.base_offset != end:
             what = f"the segment's name says offset {file.base_offset}, the segment before ends at {end}"
             yield Finding(path=file.path, offset=end, what=what)
         end = file.base_offset
@@ -128,6 +153,9 @@ def _verify_segments(
             if problem is not None:
                 yield _finding(problem)
     last = segments[-1].path
+    if mark is not None and end > mark:
+        what = f"no batch of this log ends at {mark}, the high-water mark"
+        yield Finding(path=last.parent / MARK_FILE, what=what)
     if mark is not None and end < mark:
         yield Finding(path=last, offset=end, what=f"the log ends here, below its high-water mark {mark}")
     for start in epochs or ():
@@ -151,15 +179,15 @@ def _verify_segment(
                 for at, header in walk(fd, file.path, position=position, offset=offset, epochs=epochs):
                     meter.add(header.size)
                     position, offset = at + header.size, header.end_offset
-                    yield offset, None
-                    if offset == mark:
+                    yield offset, records_problem(fd, file.path, at, header)
+                    if mark is not None and offset >= mark:
                         return
             except DecodeError as error:
                 yield offset, error
-                follows = next_batch(read_at(fd, position, os.fstat(fd).st_size - position), 1, offset)
+                follows = batch_behind(fd, position, offset)
                 if follows is None:
                     return
-                position, offset = position + follows[0], follows[1]
+                position, offset = follows
             else:
                 return
     finally:

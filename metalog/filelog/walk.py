@@ -6,6 +6,7 @@ the window and the largest batch that is really there.
 """
 
 import os
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from metalog.log import EpochStart
 
 WINDOW = 1 << 20
 _FOREVER = 1 << 63
+_NEWEST = (1 << 31) - 1
 
 Epochs = Sequence[EpochStart] | None
 """What leader-epoch-checkpoint says; None where there is no such file and only the order can be checked."""
@@ -31,33 +33,41 @@ def checked_batches(data: bytes, offset: int, epochs: Epochs, before: int = 0) -
         ReplayError: a batch whose offset does not continue, or whose epoch is not that of its offset.
 
     """
-    epoch, until = before, offset
+    low, high, until = before, _NEWEST, offset
     for position, header in iter_batches(data):
         check_crc(data, position, header)
         if header.base_offset != offset:
             raise ReplayError(f"a batch of offset {header.base_offset}", position=position, offset=offset)
         if offset >= until:
-            epoch, until = epoch_span(epochs, offset, epoch)
-        _check_epoch(header, position, epoch, until, exact=epochs is not None)
-        if epochs is None:
-            epoch = header.leader_epoch
-        offset = header.end_offset
+            low, high, until = epoch_span(epochs, offset, low)
+        _check_epoch(header, position, low, high, until)
+        low, offset = header.leader_epoch, header.end_offset
         yield position, header
 
 
-def epoch_span(epochs: Epochs, offset: int, before: int) -> tuple[int, int]:
-    """The epoch of `offset` (-1 if unknown, `before` if there is no file), and the offset where the next one begins."""
+def epoch_span(epochs: Epochs, offset: int, before: int) -> tuple[int, int, int]:
+    """The lowest and the highest epoch that the record at `offset` can have, and the offset up to which this holds.
+
+    `before` is the epoch of the record before. The two are one but where there is no file, and before its first entry:
+    when its retention raises the start of the log into the middle of a segment, Kafka moves that entry there.
+    """
     if epochs is None:
-        return before, _FOREVER
-    later = (start.start_offset for start in epochs if start.start_offset > offset)
-    sofar = [start.epoch for start in epochs if start.start_offset <= offset]
-    return sofar[-1] if sofar else -1, next(later, _FOREVER)
+        return before, _NEWEST, _FOREVER
+    number = bisect_right(epochs, offset, key=lambda start: start.start_offset)
+    until = epochs[number].start_offset if number < len(epochs) else _FOREVER
+    if number:
+        return epochs[number - 1].epoch, epochs[number - 1].epoch, until
+    return before, epochs[0].epoch if epochs else -1, until
 
 
-def _check_epoch(header: BatchHeader, position: int, epoch: int, until: int, *, exact: bool) -> None:
+def _check_epoch(header: BatchHeader, position: int, low: int, high: int, until: int) -> None:
     found = header.leader_epoch
-    if found < epoch or (exact and found != epoch):
-        expected = f"epoch {epoch} is expected there" if epoch >= 0 else "leader-epoch-checkpoint knows none there"
+    if not low <= found <= high:
+        expected = (
+            f"epoch {low} is expected there" if low == high else f"an epoch from {low} to {high} is expected there"
+        )
+        if high < 0:
+            expected = "leader-epoch-checkpoint knows none there"
         raise ReplayError(f"a batch of epoch {found}: {expected}", position=position, offset=header.base_offset)
     if header.end_offset > until:
         what = f"a batch of epoch {found} reaches beyond offset {until}, where leader-epoch-checkpoint has the next one"

@@ -75,6 +75,7 @@ def test_every_flip_in_a_slot_leaves_only_the_other_slot():
 def test_every_flip_in_the_epochs_is_found_and_what_is_read_is_true(tmp_path):
     directory = small_log(tmp_path / "log", 2)
     open_log(directory, new_epoch=True).close()
+    whole = read_or_error(directory)
     for place in flips(directory / EPOCHS_FILE):
         assert list(verify(directory)), place
-        assert read_or_error(directory) is None, place
+        assert read_or_error(directory) in (None, whole), place

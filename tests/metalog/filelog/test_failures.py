@@ -2,16 +2,23 @@
 
 import errno
 import os
+import sys
 import threading
-from concurrent.futures import wait
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
 
 import pytest
 
-from metalog.errors import LogError
+from metalog.errors import DecodeError, LogError
 from metalog.filelog import appender as appender_module
+from metalog.filelog import mark as mark_module
 from metalog.filelog import open_log, open_reader, verify
 from metalog.filelog.group_commit import MAX_WAITING_BYTES
-from tests.support.log_files import read_batches, read_directory
+from tests.support.log_files import read_batches, read_directory, segment_paths, small_log, value
+
+
+def open_files():
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 class FailingFsync:
@@ -68,15 +75,15 @@ def test_a_failed_fsync_fails_all_that_wait_and_all_later_appends(log, fsync, er
 
 
 def test_what_failed_is_not_found_again_at_the_next_open(log, fsync):
-    log.append([b"good"], timestamp=0).result(60)
+    log.append([value("good")], timestamp=0).result(60)
     fsync.error = OSError(errno.EIO, "Input/output error")
     with pytest.raises(LogError):
-        log.append([b"bad"], timestamp=0).result(60)
+        log.append([value("bad")], timestamp=0).result(60)
     log.close()
     with open_log(log.directory) as again:
         assert again.notes == ()
-        assert [values for _, values in read_batches(again)] == [[b"good"]]
-        again.append([b"after"], timestamp=0).result(60)
+        assert [values for _, values in read_batches(again)] == [[value("good")]]
+        again.append([value("after")], timestamp=0).result(60)
     assert list(verify(log.directory)) == []
 
 
@@ -175,8 +182,8 @@ def test_a_caller_that_never_waits_is_stopped(tmp_path):
 
 
 def append_all(log, values):
-    for value in values:
-        log.append([value], timestamp=0)
+    for one in values:
+        log.append([one], timestamp=0)
 
 
 def test_a_log_is_of_no_use_in_a_forked_process(log, monkeypatch):
@@ -193,7 +200,7 @@ def test_a_disk_that_refuses_the_cut_too_is_said(log, fsync, monkeypatch):
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(os, "ftruncate", refuse)
-    with pytest.raises(LogError, match=r"may be found again then: .*Read-only file system"):
+    with pytest.raises(LogError, match=r"may be found again, since it cannot be cut: Read-only file system"):
         log.append([b"bad"], timestamp=0).result(60)
     monkeypatch.undo()
 
@@ -210,3 +217,95 @@ def test_a_callback_cannot_close_the_log(log):
     log.append([b"x"], timestamp=0).add_done_callback(close)
     log.append([b"y"], timestamp=0).result(60)
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("written", [0, 100])
+def test_a_mark_that_cannot_be_published_fails_the_append_and_leaves_its_fate_open(log, monkeypatch, written):
+    """The batch is durable then: it is not cut, since the mark may have reached the file after all."""
+    log.append([b"good"], timestamp=0).result(60)
+    mark = log.high_watermark()
+    monkeypatch.setattr(mark_module.os, "pwrite", lambda fd, data, position: written)
+    with pytest.raises(LogError, match=r"high-watermark: cannot write.*may be found again"):
+        log.append([b"open"], timestamp=0).result(60)
+    monkeypatch.undo()
+    assert log.high_watermark() == mark
+    assert [values for _, values in read_directory(log.directory)] == [[b"good"]]
+    log.close()
+    with open_log(log.directory) as again:
+        assert [values for _, values in read_batches(again)] == [[b"good"], [b"open"]]
+
+
+def test_a_second_writer_is_noticed_before_anything_is_written(log):
+    """Somebody removed the lock file, or this process gave the lock up by copying the directory."""
+    log.append([b"ours"], timestamp=0).result(60)
+    (path,) = segment_paths(log.directory)
+    with path.open("ab") as other:
+        other.write(b"theirs")
+    before = path.read_bytes()
+    with pytest.raises(LogError, match="somebody else writes to it"):
+        log.append([b"ours"], timestamp=0).result(60)
+    assert path.read_bytes() == before
+
+
+def test_a_segment_that_cannot_be_made_durable_leaks_no_file(tmp_path, monkeypatch):
+    def refuse(directory):
+        raise OSError(errno.EIO, "Input/output error")
+
+    file = appender_module.SegmentFile(base_offset=0, path=tmp_path / "00000000000000000000.log")
+    monkeypatch.setattr(appender_module, "fsync_directory", refuse)
+    before = open_files()
+    with pytest.raises(LogError, match="cannot create"):
+        appender_module.create_segment(file)
+    assert open_files() == before
+
+
+def test_a_callback_that_exits_stops_nobody_else(log):
+    log.append([b"x"], timestamp=0).add_done_callback(lambda future: sys.exit(1))
+    assert log.append([b"y"], timestamp=0).result(60).last_offset == log.end_offset() - 1
+    assert log.append([b"z"], timestamp=0).result(60)
+
+
+def test_two_threads_close_at_once(tmp_path):
+    """Both wait for the last commit; the files are closed once, since their numbers may be another's by then."""
+    begun, go_on = threading.Event(), threading.Event()
+    go_on.set()
+
+    def slow(fd):
+        begun.set()
+        assert go_on.wait(60)
+
+    log = open_log(tmp_path / "log", create=True, fsync=slow)
+    go_on.clear()
+    begun.clear()
+    log.append([b"x"], timestamp=0)
+    assert begun.wait(60)
+
+    with ThreadPoolExecutor(2) as pool:
+        closes = [pool.submit(log.close) for _ in range(2)]
+        go_on.set()
+        assert [close.result(60) for close in closes] == [None, None]
+
+
+def test_files_and_threads_are_let_go_of(tmp_path):
+    """Also by what fails: a log that is locked, a mark file or a segment that is damaged."""
+    directory = small_log(tmp_path / "log")
+    damaged = small_log(tmp_path / "damaged")
+    (damaged / "high-watermark").write_bytes(bytes(1024))
+    short = small_log(tmp_path / "short")
+    os.truncate(segment_paths(short)[0], 100)
+    files, threads = open_files(), threading.active_count()
+    for _ in range(3):
+        with open_log(directory) as log, open_reader(directory) as reader:
+            log.append([value("x")], timestamp=0).result(60)
+            assert read_batches(reader)
+            with pytest.raises(LogError):
+                open_log(directory)
+        for bad in (damaged, short):
+            assert list(verify(bad))
+            with pytest.raises(DecodeError):
+                open_log(bad)
+        with pytest.raises(DecodeError):
+            open_reader(damaged)
+        with open_reader(short) as reader, pytest.raises(DecodeError):
+            read_batches(reader)
+    assert (open_files(), threading.active_count()) == (files, threads)

@@ -2,17 +2,18 @@
 
 import os
 import shutil
+import tracemalloc
 
 import pytest
 
 from metalog.batches import build_batch
-from metalog.errors import DecodeError, LogError, ReplayError
+from metalog.errors import DecodeError, EncodeError, LogError, ReplayError
 from metalog.filelog import open_log, open_reader, verify
 from metalog.filelog.epochs import read_epochs
 from metalog.filelog.mark import MARK_FILE, Mark, MarkFile
 from metalog.filelog.quorum_state import read_quorum_state
 from metalog.log import EpochStart
-from tests.support.log_files import batch_ends, read_batches, read_directory, segment_paths, small_log
+from tests.support.log_files import batch_ends, read_batches, read_directory, segment_paths, small_log, value
 
 
 def set_mark(directory, offset):
@@ -180,7 +181,7 @@ def test_a_new_epoch_is_written_everywhere(tmp_path):
         end = log.end_offset()
     with open_log(directory, new_epoch=True) as log:
         assert log.leader_epoch == 2
-        assert log.append([b"more"], timestamp=0).result(60).leader_epoch == 2
+        assert log.append([value("more")], timestamp=0).result(60).leader_epoch == 2
     assert read_epochs(directory) == (EpochStart(epoch=1, start_offset=0), EpochStart(epoch=2, start_offset=end))
     assert read_quorum_state(directory).leader_epoch == 2
     assert list(verify(directory)) == []
@@ -261,3 +262,67 @@ def test_what_is_not_a_log_is_refused(tmp_path, opened):
     with pytest.raises(LogError, match=r"not a metadata log.*__cluster_metadata-0 meant"):
         opened(tmp_path / "empty")
     assert [path.name for path in (tmp_path / "empty").iterdir()] == ["__cluster_metadata-0"]
+
+
+@pytest.mark.parametrize("wrong", [{"node_id": 1 << 31}, {"timestamp": 1 << 63}])
+def test_an_epoch_that_cannot_be_written_is_not_begun(tmp_path, wrong):
+    with pytest.raises(EncodeError):
+        open_log(tmp_path / "log", create=True, **wrong)
+    with open_log(tmp_path / "log", create=True, node_id=7) as log:
+        assert log.leader_epoch == 1
+    assert read_quorum_state(tmp_path / "log").leader_id == 7
+
+
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "quorum-state"])
+def test_epochs_beyond_their_type_are_refused(tmp_path, name):
+    directory = small_log(tmp_path / "log")
+    with open_log(directory) as log:
+        end = log.end_offset()
+    text = {
+        "leader-epoch-checkpoint": f"0\n2\n1 0\n{1 << 31} {end}\n",
+        "quorum-state": f'{{"leaderId":1,"leaderEpoch":{1 << 31},"votedId":-1,"data_version":1}}',
+    }
+    (directory / name).write_text(text[name])
+    with pytest.raises(DecodeError, match=name):
+        open_log(directory, new_epoch=True)
+
+
+def test_the_last_epoch_has_no_successor(tmp_path):
+    directory = small_log(tmp_path / "log")
+    last = (1 << 31) - 1
+    (directory / "quorum-state").write_text(f'{{"leaderId":1,"leaderEpoch":{last},"votedId":-1,"data_version":1}}')
+    with pytest.raises(EncodeError, match=str(last + 1)):
+        open_log(directory, new_epoch=True)
+
+
+def test_retention_needs_an_open_log(tmp_path):
+    directory = small_log(tmp_path / "log", 30, segment_bytes=400)
+    paths = segment_paths(directory)
+    (directory / "00000000000000000040-0000000001.checkpoint").touch()
+    log = open_log(directory)
+    log.close()
+    with pytest.raises(LogError, match="closed"):
+        log.delete_segments_below(40)
+    assert segment_paths(directory) == paths
+
+
+def test_a_torn_tail_of_any_size_costs_little_memory(tmp_path):
+    """A hole that a crash left behind; then a whole batch far behind it, which makes it damage."""
+    directory = small_log(tmp_path / "log", mark=False)
+    (path,) = segment_paths(directory)
+    end = batch_ends(directory)[-1]
+    os.truncate(path, 100 << 20)
+    tracemalloc.start()
+    try:
+        with open_reader(directory) as reader:
+            assert reader.high_watermark() == end[1]
+        assert len(list(verify(directory))) == 1
+        with path.open("ab") as file:
+            file.write(build_batch([value("x")], base_offset=end[1] + 5, leader_epoch=1, timestamp=0))
+        with pytest.raises(DecodeError) as raised:
+            open_reader(directory)
+        assert (raised.value.position, raised.value.offset) == (end[0] + 16, end[1])
+        assert len(list(verify(directory))) == 1
+        assert tracemalloc.get_traced_memory()[1] < 40 << 20
+    finally:
+        tracemalloc.stop()
