@@ -4,17 +4,15 @@ import json
 import random
 import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
-
-from benchmarks import shapes
-from benchmarks.report import Row
-from benchmarks.rival import Rival
-from benchmarks.timing import best_ns
 
 from authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType
 from authorizer.acls_image import AclsImage
 from authorizer.interface import Action, AuthorizationResult, RequestContext
 from authorizer.standard import StandardAuthorizer
+from benchmarks import shapes
+from benchmarks.report import Row
+from benchmarks.rival import Rival
+from benchmarks.timing import best_ns
 
 DENY_PERCENT = 50
 TARGETS = {("K", 10_000): 50.0, ("K", 50_000): 500.0, ("K", 200_000): 1500.0, ("S", 10_000): 1.2, ("S", 200_000): 1.2}

@@ -101,3 +101,16 @@ def million(count: int = 1_000_000) -> Iterator[StandardAcl]:
             operation=AclOperation(3 + scrambled % 10),
             permission_type=AclPermissionType.DENY if scrambled % 50 == 0 else AclPermissionType.ALLOW,
         )
+
+
+def as_json(acl: StandardAcl) -> dict[str, str]:
+    """A rule as a line of `--acls`."""
+    return {
+        "resourceType": ResourceType(acl.resource_type).name,
+        "resourceName": acl.resource_name,
+        "patternType": PatternType(acl.pattern_type).name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": AclOperation(acl.operation).name,
+        "permissionType": AclPermissionType(acl.permission_type).name,
+    }

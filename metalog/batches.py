@@ -152,6 +152,15 @@ def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, Batch
         position += header.size
 
 
+def end_offset(batches: bytes) -> int:
+    """The offset after the last of these whole batches, of which there is at least one; only lengths are looked at."""
+    position, last = 0, 0
+    while position < len(batches):
+        last = position
+        position += LENGTH_END + int.from_bytes(batches[position + 8 : position + LENGTH_END])
+    return read_header(batches, last).end_offset
+
+
 def decode_batch(buffer: Buffer, position: int = 0) -> RecordBatch:
     """The batch at `position`, CRC checked, every record decoded.
 

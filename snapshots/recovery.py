@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from attrs import define, field, frozen
 
+from metalog.batches import end_offset
 from metalog.errors import CheckpointError, DecodeError, LogError
 from metalog.filelog import open_reader
 from metalog.filelog.names import CheckpointFile, list_checkpoints, list_segments
@@ -17,7 +18,7 @@ from snapshots.image import Image
 from snapshots.memory import give_back_freed_memory
 from snapshots.merger import MERGE_AT
 from snapshots.newer_kafka import NewerKafka
-from snapshots.time_travel import READ_BYTES, end_offset_at, milliseconds, size_below
+from snapshots.time_travel import end_offset_at, milliseconds, size_below
 
 Moment: TypeAlias = int | datetime
 """An end offset (exclusive), or a time with a zone."""
@@ -95,6 +96,27 @@ def recover_log(
     return recovery.run(as_of)
 
 
+_CHUNK_BYTES = 256 << 20
+"""How much is replayed at once, across segments: each further chunk has the ACLs' base built anew."""
+
+
+def _read(reader: LogReader, offset: int, end: int) -> bytes:
+    """Whole committed batches from `offset` on, as many as are replayed at once; they end before damage."""
+    pieces, size = [], 0
+    while offset < end and size < _CHUNK_BYTES:
+        try:
+            piece = reader.read(offset, _CHUNK_BYTES - size)
+        except DecodeError:
+            if pieces:
+                break
+            raise
+        if not piece:
+            break
+        pieces.append(piece)
+        size, offset = size + len(piece), end_offset(piece)
+    return b"".join(pieces)
+
+
 @define(kw_only=True)
 class _Recovery:
     """One recovery under way: what to read from, and the notes it has made."""
@@ -161,7 +183,7 @@ class _Recovery:
     def _replay(self, reader: LogReader, applier: Applier, limit: int) -> None:
         committed = reader.high_watermark()
         while applier.next_offset < limit:
-            chunk = reader.read(applier.next_offset, READ_BYTES)
+            chunk = _read(reader, applier.next_offset, committed)
             size = len(chunk) if limit >= committed else size_below(chunk, limit)
             try:
                 applier.apply(chunk, 0, size)

@@ -203,3 +203,12 @@ def test_a_big_batch_of_big_records_is_read_like_any_other():
     data = b.build_batch(values, base_offset=0, leader_epoch=0, timestamp=0)
     assert [record.value for record in b.decode_batch(data).records] == values
     assert data.count(varint(1_100_000)) == 1
+
+
+@given(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=6), base=st.integers(0, 2**40))
+def test_where_batches_end(sizes, base):
+    data, offset = b"", base
+    for size in sizes:
+        data += b.build_batch([b"\1\x14\0\0"] * size, base_offset=offset, leader_epoch=1, timestamp=1)
+        offset += size
+    assert b.end_offset(data) == offset

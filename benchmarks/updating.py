@@ -1,0 +1,184 @@
+"""One committed record made visible at a million rules: from its batch to the image that readers see."""
+
+import gc
+import threading
+import time
+from collections.abc import Iterator
+from uuid import UUID
+
+from attrs import define, field
+
+from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType, StandardAcl
+from authorizer.acls_image import AclsImage
+from authorizer.interface import Action, RequestContext
+from authorizer.standard import StandardAuthorizer
+from benchmarks import shapes
+from benchmarks.report import Row
+from benchmarks.timing import percentile
+from metalog.batches import build_batch
+from metalog.codec import encode_record
+from metalog.records import MetadataRecord, RemoveAccessControlEntryRecord
+from snapshots.image import Image
+from snapshots.merger import Merger
+from snapshots.provenance import Provenance
+from snapshots.publisher import Publisher
+
+P50_TARGET_US, P99_TARGET_US, STALL_TARGET_MS = 20.0, 100.0, 20.0
+
+
+@define
+class _Node:
+    """A publisher whose images an authorizer decides from, and the place in the log of the next batch."""
+
+    publisher: Publisher
+    authorizer: StandardAuthorizer
+    offset: int
+    made: int = field(default=0)
+
+    def batch(self, record: MetadataRecord) -> bytes:
+        """The next batch of the log, with one record."""
+        chunk = build_batch([encode_record(record)], base_offset=self.offset, leader_epoch=1, timestamp=2)
+        self.offset += 1
+        return chunk
+
+    def rule(self, name: str, pattern: PatternType, principal: str) -> bytes:
+        """The next batch, with a new rule."""
+        self.made += 1
+        acl = StandardAcl(
+            resource_type=ResourceType.TOPIC,
+            resource_name=name,
+            pattern_type=pattern,
+            principal=principal,
+            host="*",
+            operation=AclOperation.READ,
+            permission_type=AclPermissionType.ALLOW,
+        )
+        rule = shapes.with_id(10_000_000 + self.made, acl)
+        return self.batch(shapes.record(rule))
+
+
+def _node(count: int) -> _Node:
+    acls = AclsImage.from_columns(shapes.columns(shapes.million(count)))
+    publisher = Publisher()
+    authorizer = StandardAuthorizer()
+    authorizer.configure({})
+    publisher.subscribe(lambda image: authorizer.load(image.acls))
+    publisher.replace(Image(acls=acls, provenance=Provenance(end_offset=count, epoch=1, timestamp=1)))
+    authorizer.complete_initial_load()
+    return _Node(publisher, authorizer, count)
+
+
+def _changes(node: _Node, count: int, rounds: int) -> Iterator[tuple[str, list[bytes]]]:
+    """Kinds of updates, each as the batches of `rounds` of them."""
+    existing = [acl.resource_name for acl in _first(shapes.million(count), rounds)]
+    yield "a new topic", [node.rule(f"new.{n}", PatternType.LITERAL, f"User:u{n}") for n in range(rounds)]
+    yield "a topic with rules", [node.rule(n, PatternType.LITERAL, "User:new") for n in existing]
+    yield "a new prefix", [node.rule(f"pre.{n}.", PatternType.PREFIXED, f"User:u{n}") for n in range(rounds)]
+    prefixes = ("payments.", "orders.", "clicks.", "audit.")
+    enclosing = [node.rule(prefixes[n % 4], PatternType.PREFIXED, f"User:u{n}") for n in range(rounds)]
+    yield "a prefix that encloses 250,000 names", enclosing
+    yield "LITERAL *", [node.rule("*", PatternType.LITERAL, f"User:u{n}") for n in range(rounds)]
+    ids = [shapes.with_id(n, acl).id or UUID(int=0) for n, acl in enumerate(_first(shapes.million(count), rounds))]
+    yield "a removal", [node.batch(RemoveAccessControlEntryRecord(id=i)) for i in ids]
+
+
+def _first(acls: Iterator[StandardAcl], count: int) -> Iterator[StandardAcl]:
+    return (acl for _, acl in zip(range(count), acls, strict=False))
+
+
+def _apply(node: _Node, batches: list[bytes]) -> tuple[list[float], list[float]]:
+    """CPU and wall time of each update, in us."""
+    cpu, wall = [], []
+    advance, clock, watch = node.publisher.advance, time.thread_time_ns, time.perf_counter_ns
+    for chunk in batches:
+        start, seen = clock(), watch()
+        advance(chunk)
+        cpu.append((clock() - start) / 1000)
+        wall.append((watch() - seen) / 1000)
+    return cpu, wall
+
+
+@define
+class _Readers:
+    """Threads that decide without pause, and the longest each of them ever waited for an answer."""
+
+    node: _Node
+    stalls: list[float] = field(factory=list)
+    decided: int = 0
+    stop: threading.Event = field(factory=threading.Event)
+
+    def read(self) -> None:
+        """Decide until told to stop."""
+        context = RequestContext(principal="User:service-7", host="10.0.0.1")
+        pattern = ResourcePattern(resource_type=ResourceType.TOPIC, name="orders.17", pattern_type=PatternType.LITERAL)
+        actions = [Action(operation=AclOperation.READ, resource_pattern=pattern)]
+        authorize, watch, longest, count = self.node.authorizer.authorize, time.perf_counter_ns, 0, 0
+        last = watch()
+        while not self.stop.is_set():
+            authorize(context, actions)
+            now = watch()
+            longest, last, count = max(longest, now - last), now, count + 1
+        self.stalls.append(longest / 1e6)
+        self.decided += count
+
+
+def run(count: int, rounds: int) -> Iterator[Row]:
+    """Rows of CPU time by kind, of wall time beside a reader, and of the stalls of a reader while a merge runs."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)  # as the commands and the nodes set it
+    node = _node(count)
+    for kind, batches in _changes(node, count, rounds):
+        cpu, _ = _apply(node, batches)
+        what = f"one update at {count:,} rules, {kind}"
+        yield Row(what=f"{what}: CPU p50", ours=percentile(cpu, 0.5), unit="us", target=P50_TARGET_US)
+        yield Row(what=f"{what}: CPU p99", ours=percentile(cpu, 0.99), unit="us", target=P99_TARGET_US)
+    yield from _beside_a_reader(node, rounds)
+    yield from _merging(node)
+
+
+def _beside_a_reader(node: _Node, rounds: int) -> Iterator[Row]:
+    batches = [node.rule(f"read.{n}", PatternType.LITERAL, f"User:u{n}") for n in range(rounds)]
+    readers = _Readers(node)
+    thread = threading.Thread(target=readers.read)
+    thread.start()
+    _, wall = _apply(node, batches)
+    readers.stop.set()
+    thread.join()
+    what = "one update beside a reader in the same process: wall time"
+    yield Row(what=f"{what}, p50", ours=percentile(wall, 0.5), unit="us")
+    yield Row(what=f"{what}, p99", ours=percentile(wall, 0.99), unit="us")
+
+
+def _merge(merger: Merger) -> None:
+    merger.consider(merger.publisher.current)
+    merger.wait()
+
+
+def _merging(node: _Node) -> Iterator[Row]:
+    def stall(work: threading.Thread | None) -> float:
+        readers = _Readers(node)
+        thread = threading.Thread(target=readers.read)
+        thread.start()
+        if work is not None:
+            work.start()
+            work.join()
+        else:
+            time.sleep(1)
+        readers.stop.set()
+        thread.join()
+        return readers.stalls[0]
+
+    yield Row(what="a reader's longest wait in a second without a merge", ours=stall(None), unit="ms")
+    longest = []
+    for _ in range(5):
+        for number in range(4_000):  # something to merge
+            node.publisher.advance(node.rule(f"merge.{number}.{len(longest)}", PatternType.LITERAL, "User:u"))
+        longest.append(stall(threading.Thread(target=_merge, args=(Merger(publisher=node.publisher, merge_at=4_000),))))
+    yield Row(
+        what="a reader's longest wait while the overlay is merged (best of 5)",
+        ours=min(longest),
+        unit="ms",
+        target=STALL_TARGET_MS,
+    )
+    yield Row(what="the same, worst of 5", ours=max(longest), unit="ms")
