@@ -82,7 +82,7 @@ class MemoryLog:
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset` (metalog.log.LogReader.wait)."""
         with self._grown:
-            self._grown.wait_for(lambda: self._end > offset or self._closed, timeout)
+            self._grown.wait_for(lambda: self._end > offset or self._closed, min(timeout, threading.TIMEOUT_MAX))
             return self._end > offset
 
     def close(self) -> None:

@@ -82,9 +82,9 @@ class FileLog:
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset` (metalog.log.LogReader.wait)."""
         with self._published:
-            return self._published.wait_for(lambda: self._high_watermark > offset or self._closed, timeout) and (
-                self._high_watermark > offset
-            )
+            most = min(timeout, threading.TIMEOUT_MAX)
+            self._published.wait_for(lambda: self._high_watermark > offset or self._closed, most)
+            return self._high_watermark > offset
 
     def delete_segments_below(self, offset: int) -> int:
         """Remove segments that lie wholly below `offset`, a checkpoint's end offset; returns the new start offset.

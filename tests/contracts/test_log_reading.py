@@ -116,11 +116,12 @@ def test_wait_tells_what_is_there_already(readable):
     assert not readable.reader.wait(last + 1, 0)
 
 
-def test_wait_is_woken_by_a_commit(readable):
+@pytest.mark.parametrize("timeout", [60, 1e12])
+def test_wait_is_woken_by_a_commit(readable, timeout):
     mark = readable.reader.high_watermark()
-    feeder = threading.Thread(target=readable.feed, args=([b"x"],))
+    feeder = threading.Timer(0.01, readable.feed, args=([b"x"],))
     feeder.start()
-    assert readable.reader.wait(mark, 60)
+    assert readable.reader.wait(mark, timeout)
     feeder.join()
 
 
