@@ -22,6 +22,13 @@ $(VENV)/.installed: constraints.txt pyproject.toml
 .PHONY: venv
 venv: $(VENV)/.installed  ## the virtual environment, with what is pinned in constraints.txt
 
+.PHONY: run
+run: tour  ## replay a real Kafka's log and decide upon it: the tour
+
+.PHONY: tour
+tour: venv  ## what is in a real log, the rules it adds up to, decisions and why, the tree
+	@./tour.sh
+
 .PHONY: lint
 lint: venv  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
@@ -45,3 +52,11 @@ test: lint build/jvm/.ready  ## lint, then every test, in parallel and in random
 .PHONY: oracle-long
 oracle-long: venv build/jvm/.ready  ## 5 million decisions beside the real StandardAuthorizer
 	$(BIN)/python -m tests.oracle.campaign --decisions 5000000 --workers $(WORKERS) --out benchmarks/results/oracle-long.txt
+
+.PHONY: bench
+bench: venv build/jvm/.ready  ## figures beside the real StandardAuthorizer and Kafka's own log reader, in one run
+	$(BIN)/python -m benchmarks
+
+.PHONY: bench-quick
+bench-quick: venv build/jvm/.ready  ## the same, smaller and shorter, and not kept
+	$(BIN)/python -m benchmarks --quick

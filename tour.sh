@@ -15,10 +15,9 @@ show() {  # a command as one would type it, then what it prints; a DENIED answer
 }
 
 say "1. What is in the log: every record, as kafka-dump-log would name it (the first rules among them)"
-printf '\n\033[36m$ aclog log dump %s | grep ACCESS_CONTROL | head -4\033[0m\n' "$LOG"
-aclog log dump "$LOG" > "${TMPDIR:-/tmp}/aclog-tour.$$"
-trap 'rm -f "${TMPDIR:-/tmp}/aclog-tour.$$"' EXIT
-grep ACCESS_CONTROL "${TMPDIR:-/tmp}/aclog-tour.$$" | head -4
+printf '\n\033[36m$ aclog log dump %s | grep -m 4 ACCESS_CONTROL\033[0m\n' "$LOG"
+dump=$(aclog log dump "$LOG")
+grep -m 4 ACCESS_CONTROL <<<"$dump"
 show log verify "$LOG"
 
 say "2. The rules that it adds up to"

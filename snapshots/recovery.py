@@ -102,7 +102,8 @@ _CHUNK_BYTES = 256 << 20
 
 def _read(reader: LogReader, offset: int, end: int) -> bytes:
     """Whole committed batches from `offset` on, as many as are replayed at once; they end before damage."""
-    pieces, size = [], 0
+    pieces: list[bytes] = []
+    size = 0
     while offset < end and size < _CHUNK_BYTES:
         try:
             piece = reader.read(offset, _CHUNK_BYTES - size)

@@ -1,0 +1,78 @@
+"""`python -m benchmarks`: every figure in one run, printed as tables of ratios and kept under benchmarks/results.
+
+The rival (the real StandardAuthorizer and Kafka's own readers, in a JVM beside) is asked in between, on the same data.
+"""
+
+import argparse
+import multiprocessing
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks import batching, committing, deciding, replaying, updating
+from benchmarks.report import Row, keep, show
+from benchmarks.rival import Rival
+
+ROOT = Path(__file__).parents[1]
+
+
+def decide(*, quick: bool) -> Iterator[Row]:
+    with Rival() as rival:
+        yield from deciding.run(rival, [10_000] if quick else [10_000, 50_000, 200_000], 50 if quick else 200)
+
+
+def replay(*, quick: bool) -> Iterator[Row]:
+    with Rival() as rival, tempfile.TemporaryDirectory() as scratch:
+        yield from replaying.run(rival, Path(scratch), 100_000 if quick else 1_000_000)
+
+
+def update(*, quick: bool) -> Iterator[Row]:
+    yield from updating.run(100_000 if quick else 1_000_000, 500 if quick else 2_000)
+
+
+def batch(*, quick: bool) -> Iterator[Row]:
+    yield from batching.run(1_000_000 if quick else 10_000_000, 50_000 if quick else 500_000)
+
+
+def commit(*, quick: bool) -> Iterator[Row]:
+    scratch = ROOT / "build" / "bench"  # on the disk of the checkout: a temporary directory may be in memory
+    scratch.mkdir(parents=True, exist_ok=True)
+    yield from committing.run(1 if quick else 5, scratch)
+
+
+PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
+    "decide": ("Decisions, beside the real StandardAuthorizer", decide),
+    "replay": ("Replay into an authorizer that decides, beside Kafka's own readers", replay),
+    "update": ("One update made visible", update),
+    "batch": ("Many requests at once", batch),
+    "commit": ("Group commit: 64 writers beside one", commit),
+}
+
+
+def _part(name: str, *, quick: bool) -> None:
+    """One part, in a process of its own, so that no part pays for what another left in memory."""
+    title, rows = PARTS[name]
+    before = os.getloadavg()[0]
+    found = list(rows(quick=quick))
+    show(title, found)
+    if not quick:
+        keep(name, f"{title} (load average {before:.1f} before, {os.getloadavg()[0]:.1f} after)", found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", choices=[*PARTS, []], help="all of them unless named")
+    parser.add_argument("--quick", action="store_true", help="small and short; nothing is kept")
+    arguments = parser.parse_args()
+    spawn = multiprocessing.get_context("spawn")
+    for name in arguments.parts or PARTS:
+        process = spawn.Process(target=_part, args=(name,), kwargs={"quick": arguments.quick})
+        process.start()
+        process.join()
+        if process.exitcode:
+            raise SystemExit(f"benchmarks: {name} failed")
+
+
+if __name__ == "__main__":
+    main()
