@@ -4,8 +4,9 @@ The rival (the real StandardAuthorizer and Kafka's own readers, in a JVM beside)
 """
 
 import argparse
-import multiprocessing
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -51,7 +52,6 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
 
 
 def _part(name: str, *, quick: bool) -> None:
-    """One part, in a process of its own, so that no part pays for what another left in memory."""
     title, rows = PARTS[name]
     before = os.getloadavg()[0]
     found = list(rows(quick=quick))
@@ -65,13 +65,12 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", choices=[*PARTS, []], help="all of them unless named")
     parser.add_argument("--quick", action="store_true", help="small and short; nothing is kept")
     arguments = parser.parse_args()
-    spawn = multiprocessing.get_context("spawn")
-    for name in arguments.parts or PARTS:
-        process = spawn.Process(target=_part, args=(name,), kwargs={"quick": arguments.quick})
-        process.start()
-        process.join()
-        if process.exitcode:
-            raise SystemExit(f"benchmarks: {name} failed")
+    if len(arguments.parts) == 1:
+        _part(arguments.parts[0], quick=arguments.quick)
+        return
+    for name in arguments.parts or PARTS:  # each in a process of its own: no part pays for what another left behind
+        command = [sys.executable, "-m", "benchmarks", name, *(["--quick"] if arguments.quick else [])]
+        subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":
