@@ -96,6 +96,7 @@ class _Bench:
     failing_open: int = field(default=0, init=False)
 
     def examine(self, rule: StandardAclWithId, *, decides: bool) -> None:
+        """Put the next rule on the resource in its place; `decides`: it is the one that the decision names."""
         role = self._role(rule.acl)
         if role is Role.MATCHES:
             self._note_match(rule)

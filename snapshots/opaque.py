@@ -122,6 +122,7 @@ class _Editor:
     topic_names: MapMutation[bytes, str]
 
     def replay(self, change: OpaqueChange) -> None:
+        """Take in the next record; records come in log order."""
         kept = Kept(self.next_sequence, change.value)
         self.next_sequence += 1
         match change.effect:

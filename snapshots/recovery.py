@@ -129,6 +129,7 @@ class _Recovery:
     notes: list[str] = field(factory=list)
 
     def run(self, as_of: Moment | None) -> Recovered:
+        """Read and replay; raises as `recover`."""
         limit = self._limit(as_of)
         image, checkpoint = self._start(limit, as_of)
         sources = [] if checkpoint is None else [str(checkpoint.path)]
@@ -157,11 +158,11 @@ class _Recovery:
 
     def _start(self, limit: int, as_of: Moment | None) -> tuple[Image, CheckpointFile | None]:
         """The newest image at or below `limit` from which the log goes on."""
-        log_start = None if self.reader is None else self.reader.start_offset()
+        log_start = self._log_start(limit)
         failure: CheckpointError | None = None
         for checkpoint in reversed(self.checkpoints):
             end = checkpoint.end_offset
-            if end > limit or not self._leads_to(end, limit, log_start):
+            if end > limit or not (end == limit or (log_start is not None and log_start <= end)):
                 continue
             try:
                 image = read_checkpoint(checkpoint.path, newer=self.newer)
@@ -171,15 +172,17 @@ class _Recovery:
                 continue
             if not isinstance(as_of, datetime) or image.timestamp <= milliseconds(as_of) or end == 0:
                 return image, checkpoint
-        if log_start == 0 and self.reader is not None:
+        if log_start == 0:
             return Image.EMPTY, None
         if failure is not None:
             raise failure
         raise self._unreachable(as_of)
 
-    def _leads_to(self, end: int, limit: int, log_start: int | None) -> bool:
-        """Whether the log, if need be, takes a state at `end` on to `limit`."""
-        return end == limit or (log_start is not None and log_start <= end)
+    def _log_start(self, limit: int) -> int | None:
+        """From where on the log takes a state to `limit`; None where it does not: a checkpoint may be ahead of it."""
+        if self.reader is None or limit > self.reader.high_watermark():
+            return None
+        return self.reader.start_offset()
 
     def _replay(self, reader: LogReader, applier: Applier, limit: int) -> None:
         committed = reader.high_watermark()

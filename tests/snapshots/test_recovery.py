@@ -86,6 +86,19 @@ class TestWhatIsRead:
             recover(short)
         assert numbers(recover(short, 2).image) == [0, 1]
 
+    def test_a_damaged_checkpoint_ahead_of_the_log_is_an_error(self, tmp_path, log):
+        image = recover(log).image
+        behind = write_log(tmp_path / "behind", *([acl(number)] for number in range(3)))
+        path = write_checkpoint(image, behind)
+        assert numbers(recover(behind).image) == [0, 1, 2, 3, 4, 5]
+        for offset in (4, 5):  # neither the log nor a checkpoint knows these states
+            with pytest.raises(LogError, match=f"as of {offset}: expected an offset or a time from 0 to 3"):
+                recover(behind, offset)
+        damage(path)
+        with pytest.raises(CheckpointError, match=str(path)):
+            recover(behind)
+        assert numbers(recover(behind, 3).image) == [0, 1, 2]
+
     def test_a_checkpoint_file_alone(self, log):
         path = checkpoint_at(log, 4)
         assert numbers(recover(path).image) == [0, 1, 2, 3]
