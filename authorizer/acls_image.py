@@ -21,11 +21,12 @@ from authorizer.errors import InvalidRequestError
 from authorizer.index import by_type, filters, listing, rules, subjects
 from authorizer.index.base import Subject
 from authorizer.index.build import build, rows_of_acls, rows_of_columns
+from authorizer.index.changing import Change, apply_changes
 from authorizer.index.deciding import State
 from authorizer.index.encoding import encoded_records
 from authorizer.index.masks import ALLOWED, DENIED, known_operation, known_type
 from authorizer.index.merge import merged_rows
-from authorizer.index.overlay import Change, acl_of, apply_changes, key_of
+from authorizer.index.overlay import acl_of, key_of
 from metalog.columns import AclColumns
 from metalog.errors import ReplayError
 
@@ -73,6 +74,8 @@ class AclsImage:
 
     def with_options(self, *, documented: bool, cidr: bool) -> Self:
         """The same rules, read in another way."""
+        if documented is self.documented and cidr is self.cidr:
+            return self
         return type(self)(state=self.state, documented=documented, cidr=cidr)
 
     @classmethod

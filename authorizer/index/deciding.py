@@ -119,8 +119,7 @@ class State:
             if length <= len(name):
                 touched = self.overlay.touched.get((resource_type, name[:length], False))
                 if touched is not None:
-                    number = self.base.resource(resource_type, name[:length], literal=False)
-                    found.append(Resource(name[:length], literal=False, number=number, touched=touched))
+                    found.append(Resource(name[:length], literal=False, number=touched.number, touched=touched))
         return found
 
     def prefixes(self, resource_type: int, name: str) -> Iterator[Resource]:

@@ -1,0 +1,212 @@
+"""One change after another on an overlay: what a node does for every ACL record that is committed, so it is kept short.
+
+Codes are plain integers here, as they are in a record: an enum's members take long to look up.
+"""
+
+from collections.abc import Iterable
+from itertools import product
+from typing import TypeAlias
+from uuid import UUID
+
+from immutables import Map
+
+from authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from authorizer.index.base import Base
+from authorizer.index.keys import pair_key, resource_name, split_pair
+from authorizer.index.masks import TYPES, rule_mask
+from authorizer.index.overlay import Cell, Overlay, PairKey, ResourceKey, Touched
+from metalog.errors import ReplayError
+from metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from metalog.uuids import uuid_text
+
+Change: TypeAlias = AccessControlEntryRecord | RemoveAccessControlEntryRecord
+Codes: TypeAlias = tuple[int, int, int, int]
+"""Resource type, pattern type, operation and permission as they stand in the record."""
+
+_LITERAL = int(PatternType.LITERAL)
+_PATTERNS = frozenset(map(int, (PatternType.LITERAL, PatternType.PREFIXED)))
+_PERMISSIONS = frozenset(map(int, (AclPermissionType.DENY, AclPermissionType.ALLOW)))
+_TYPES = frozenset(map(int, ResourceType)) - {ResourceType.ANY}
+_OPERATIONS = frozenset(map(int, AclOperation)) - {AclOperation.ANY}
+_ORDINARY: frozenset[Codes] = frozenset(product(_TYPES, _PATTERNS, _OPERATIONS, _PERMISSIONS))
+"""What nearly every rule has, and is neither unbindable nor irregular."""
+
+_NO_CELLS: "Map[PairKey, Cell]" = Map()
+_NO_RULES = Cell(0, ())
+
+
+def apply_changes(base: Base, overlay: Overlay, changes: Iterable[Change]) -> Overlay:
+    """The overlay after these changes, in order.
+
+    Raises:
+        ReplayError: an id that stands already, a content that stands under another id, a removal of an absent id.
+
+    """
+    for change in changes:
+        if isinstance(change, AccessControlEntryRecord):
+            overlay = _add(base, overlay, change)
+        else:
+            overlay = _remove(base, overlay, change.id)
+    return overlay
+
+
+def is_unbindable(codes: Codes) -> bool:
+    """Whether Kafka cannot list the rule: something that only a filter may have."""
+    kind, pattern, operation, permission = codes
+    return (
+        kind == ResourceType.ANY
+        or operation == AclOperation.ANY
+        or permission == AclPermissionType.ANY
+        or pattern in {PatternType.ANY, PatternType.MATCH}
+    )
+
+
+def is_irregular(codes: Codes) -> bool:
+    """Whether authorize() and byResourceType read the rule differently."""
+    return codes[3] not in _PERMISSIONS or codes[1] not in _PATTERNS
+
+
+def _add(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Overlay:
+    number, kind, principal, host = record.id.int, record.resource_type, record.principal, record.host
+    if number in overlay.added or _row(base, overlay, number) >= 0:
+        raise ReplayError(f"ACL {uuid_text(record.id)} is added, but stands already")
+    codes = kind, record.pattern_type, record.operation, record.permission_type
+    key, pair = (kind if 0 <= kind < TYPES else 0, record.resource_name, codes[1] == _LITERAL), (principal, host)
+    touched = overlay.touched.get(key)
+    if touched is None:
+        touched = _untouched(base, base.resource(key[0], key[1], literal=key[2]))
+    cells, rules, shrunk, resource = touched
+    cell = cells.get(pair)
+    if cell is None:
+        cell = _NO_RULES if resource < 0 else _untouched_cell(base, resource, pair)
+    mask, others, rows = cell
+    if others or rows:
+        _check_content(base, overlay, record.id, codes, cell)
+    cells = cells.set(pair, Cell(mask | rule_mask(codes[2], codes[3]), (*others, record), rows))
+    touched = Touched(cells, rules + 1, shrunk, resource)
+    added = overlay.added.set(number, record)
+    overlay = _changed(overlay, added, overlay.removed, key, touched, codes, 1)
+    if "/" in host:
+        hosts = (*overlay.ranges.get(principal, ()), host)
+        overlay = overlay._replace(ranges=overlay.ranges.set(principal, hosts))
+    if ":" not in principal:
+        overlay = overlay._replace(colonless=overlay.colonless + 1)
+    return overlay
+
+
+def _remove(base: Base, overlay: Overlay, uuid: UUID) -> Overlay:
+    number = uuid.int
+    record = overlay.added.get(number)
+    if record is not None:
+        return _remove_added(base, overlay, record)
+    row = _row(base, overlay, number)
+    if row < 0:
+        raise ReplayError(f"ACL {uuid_text(uuid)} is removed, but does not stand")
+    return _remove_row(base, overlay, row)
+
+
+def _remove_added(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Overlay:
+    kind = record.resource_type
+    codes = kind, record.pattern_type, record.operation, record.permission_type
+    key = kind if 0 <= kind < TYPES else 0, record.resource_name, codes[1] == _LITERAL
+    pair = record.principal, record.host
+    touched = overlay.touched[key]
+    cell = touched.cells[pair]
+    others = tuple(other for other in cell.added if other is not record)
+    cells = _with_cell(base, overlay.removed, touched.cells, pair, others, cell.rows)
+    touched = Touched(cells, touched.rules - 1, touched.shrunk, touched.number)
+    return _changed(overlay, overlay.added.delete(record.id.int), overlay.removed, key, touched, codes, -1)
+
+
+def _remove_row(base: Base, overlay: Overlay, row: int) -> Overlay:
+    at = base.cell_of(row)
+    resource = base.resource_of(at)
+    data = base.resources.key(resource)
+    key, pair = (data[0], resource_name(data), data[-1] == _LITERAL), split_pair(base.pairs.key(base.cell_pairs[at]))
+    touched = overlay.touched.get(key) or _untouched(base, resource)
+    cell = touched.cells.get(pair)
+    others, rows = (cell.added, cell.rows) if cell is not None else ((), base.rows(at, at + 1))
+    removed = overlay.removed.set(row, True)
+    cells = _with_cell(base, removed, touched.cells, pair, others, rows)
+    touched = Touched(cells, touched.rules - 1, True, resource)
+    return _changed(overlay, overlay.added, removed, key, touched, base.codes(row, data), -1)
+
+
+def _with_cell(
+    base: Base,
+    removed: "Map[int, bool]",
+    cells: "Map[PairKey, Cell]",
+    pair: PairKey,
+    others: tuple[AccessControlEntryRecord, ...],
+    rows: range,
+) -> "Map[PairKey, Cell]":
+    """Cells of which one has these rules only: added ones, and the base's rows that are not removed."""
+    if not others and not rows:
+        return cells.delete(pair)
+    mask = 0
+    for other in others:
+        mask |= rule_mask(other.operation, other.permission_type)
+    for row in rows:
+        if row not in removed:
+            mask |= rule_mask(base.operations[row], base.permissions[row])
+    return cells.set(pair, Cell(mask, others, rows))
+
+
+def _changed(
+    overlay: Overlay,
+    added: "Map[int, AccessControlEntryRecord]",
+    removed: "Map[int, bool]",
+    key: ResourceKey,
+    touched: Touched,
+    codes: Codes,
+    step: int,
+) -> Overlay:
+    """The overlay with a resource as it is after a rule of these codes came (`step` 1) or went (-1)."""
+    _, _, resources, lengths, stars, ranges, colonless, unbindable, irregular, _ = overlay
+    kind, name, literal = key
+    if not literal:
+        if len(name) not in lengths[kind]:
+            longest_first = tuple(sorted((*lengths[kind], len(name)), reverse=True))
+            lengths = (*lengths[:kind], longest_first, *lengths[kind + 1 :])
+    elif name == WILDCARD:
+        stars = (*stars[:kind], touched, *stars[kind + 1 :])
+    if codes not in _ORDINARY:
+        unbindable += step * is_unbindable(codes)
+        irregular += step * is_irregular(codes)
+    resources = resources.set(key, touched)
+    changes = len(added) + len(removed)
+    return Overlay(added, removed, resources, lengths, stars, ranges, colonless, unbindable, irregular, changes)
+
+
+def _row(base: Base, overlay: Overlay, number: int) -> int:
+    """The base's row with this id that still stands, or -1."""
+    row = base.ids.find(number) if base.has_ids else -1
+    return -1 if row in overlay.removed else row
+
+
+def _untouched(base: Base, resource: int) -> Touched:
+    """A resource as it stands in the base, or none of -1."""
+    rules = 0 if resource < 0 else len(base.rows(*base.cells(resource)))
+    return Touched(_NO_CELLS, rules, shrunk=False, number=resource)
+
+
+def _untouched_cell(base: Base, resource: int, pair: PairKey) -> Cell:
+    """What the base says of a resource and a pair."""
+    low, high = base.cell(resource, base.pairs.find(pair_key(*pair)))
+    return Cell(base.cell_masks[low], (), base.rows(low, high)) if low < high else _NO_RULES
+
+
+def _check_content(base: Base, overlay: Overlay, uuid: UUID, codes: Codes, cell: Cell) -> None:
+    """Check that no rule of a cell says what a new one does."""
+    other: UUID | None = None
+    for known in cell.added:
+        if codes == (known.resource_type, known.pattern_type, known.operation, known.permission_type):
+            other = known.id
+    if cell.rows:
+        data = base.resources.key(base.resource_of(base.cell_of(cell.rows[0])))
+        for row in cell.rows:
+            if row not in overlay.removed and base.codes(row, data) == codes:
+                other = base.id_of(row) or UUID(int=0)
+    if other is not None:
+        both = f"ACL {uuid_text(uuid)} says what ACL {uuid_text(other)} says"
+        raise ReplayError(f"{both}: expected every rule once")
