@@ -27,6 +27,9 @@ TOPIC_CONFIG = 2
 _SHORT_FRAME = 3
 """Bytes of frame version, apiKey and version, where the version is below 128; every apiKey here is."""
 
+_LEAST_ENTITY = 3
+"""Bytes of a quota entity at least: its type, its name, its tagged fields."""
+
 _INT32 = struct.Struct(">i")
 
 
@@ -123,6 +126,8 @@ def _client_quota(value: bytes, at: int) -> Effect:
     count, at = read_unsigned_varint(value, at)
     if count == 0:
         raise DecodeError("a null array of quota entities", position=at - 1)
+    if _LEAST_ENTITY * (count - 1) > len(value) - at:
+        raise DecodeError(f"{count - 1} quota entities announced in {len(value) - at} bytes", position=at)
     entity = []
     for _ in range(count - 1):
         entity_type, at = read_compact_string(value, at)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metalog.errors import DecodeError
-from metalog.primitives import compact_string
+from metalog.primitives import compact_string, unsigned_varint
 from metalog.records import OpaqueRecord
 from snapshots.opaque import OpaqueChange, OpaqueImage
 from snapshots.subjects import effect_of
@@ -131,6 +131,13 @@ def test_a_config_takes_the_place_of_the_last():
 def test_a_cut_record_is_refused(key):
     with pytest.raises(DecodeError):
         changes([record(key, b"")])
+
+
+@pytest.mark.parametrize("announced", [400, 2**31 - 1, 2**32 - 1])
+def test_more_quota_entities_than_there_are_bytes_are_refused_at_once(announced):
+    entities = b"\1\0\0" * 300
+    with pytest.raises(DecodeError, match=f"{announced - 1} quota entities announced in 900 bytes"):
+        changes([record(14, unsigned_varint(announced) + entities)])
 
 
 def test_a_long_chain_neither_slows_nor_crashes():
