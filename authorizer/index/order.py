@@ -31,8 +31,10 @@ def last_looks(state: State, levels: Levels, resource_type: int, name: str) -> l
 
     Of a name that sorts below `*`, the prefixes are looked at again after `*`, down to a name that is none.
     """
+    if not name or utf16(name) >= utf16(WILDCARD):
+        return [*levels.others, levels.star, levels.empty]
     again: set[str] = set()
-    if name and utf16(name) < utf16(WILDCARD) and not _has_prefixed_wildcard(state, resource_type):
+    if not _has_prefixed_wildcard(state, resource_type):
         for below in _names_below_wildcard(state, resource_type):
             if not name.startswith(below):
                 break

@@ -6,10 +6,11 @@ from authorizer.acl import AclPermissionType, StandardAclWithId
 from authorizer.errors import InvalidRequestError
 from authorizer.index import order
 from authorizer.index.base import Subject
-from authorizer.index.deciding import Resource, State
+from authorizer.index.deciding import Levels, Resource, State
 from authorizer.index.keys import utf16
 from authorizer.index.masks import ALLOWED, DENIED, known_operation, known_pattern, known_permission, rule_mask
 from authorizer.index.overlay import rule_of
+from authorizer.index.said import Said
 
 
 def visit_key(rule: StandardAclWithId) -> tuple[int, int, bytes, bytes, int]:
@@ -48,10 +49,7 @@ def rules_of(state: State, resource: Resource, subject: Subject | None = None) -
 def candidates(state: State, resource_type: int, name: str, *, star_always: bool) -> Iterator[StandardAclWithId]:
     """Every rule on a name, whomever it is for, in the order in which Kafka first looks at them."""
     levels = state.levels(resource_type, name, star_always=star_always)
-    last = [levels.star, levels.empty]
-    if all(last) and order.empty_comes_first(state, resource_type, name):
-        last.reverse()
-    for level in (*levels.others, *last):
+    for level in (*levels.others, *_last_levels(state, levels, resource_type, name)):
         yield from sorted((rule for resource in level for rule in rules_of(state, resource)), key=visit_key)
 
 
@@ -64,29 +62,26 @@ def determining(
     state: State, subject: Subject, operation: int, resource_type: int, name: str, *, star_always: bool
 ) -> StandardAclWithId | None:
     """The rule that Kafka names: the first that denies, else the last that allows, else None."""
-
-    def matching(level: list[Resource], *, allow: bool) -> list[StandardAclWithId]:
-        rules = (rule for resource in level for rule in rules_of(state, resource, subject))
-        is_wanted = (
-            rule
-            for rule in rules
-            if (rule.acl.permission_type == AclPermissionType.ALLOW) is allow and matches(rule, operation)
-        )
-        return sorted(is_wanted, key=visit_key)
-
-    levels = state.levels(resource_type, name, star_always=star_always)
-    for level in levels.others:
-        if denying := matching(level, allow=False):
-            return denying[0]
-    star, empty = matching(levels.star, allow=False), matching(levels.empty, allow=False)
-    if star or empty:
-        if star and empty and order.empty_comes_first(state, resource_type, name):
-            return empty[0]
-        return (star or empty)[0]
-    for level in reversed(order.last_looks(state, levels, resource_type, name)):
-        if allowing := matching(level, allow=True):
-            return allowing[-1]
+    mask = state.mask(subject, resource_type, name, star_always)
+    if mask & DENIED << operation:
+        denying = Said(state, subject, DENIED << operation)
+        levels = denying.levels(resource_type, name, star_always=star_always)
+        looks = [*levels.others, *_last_levels(state, levels, resource_type, name)]
+        return min(denying.rules(next(filter(None, looks))), key=visit_key)
+    if mask & ALLOWED << operation:
+        allowing = Said(state, subject, ALLOWED << operation)
+        levels = allowing.levels(resource_type, name, star_always=star_always)
+        looks = order.last_looks(state, levels, resource_type, name)
+        return max(allowing.rules(next(filter(None, reversed(looks)))), key=visit_key)
     return None
+
+
+def _last_levels(state: State, levels: Levels, resource_type: int, name: str) -> list[list[Resource]]:
+    """LITERAL `*` and the empty prefix, in the order in which Kafka first looks at them."""
+    last = [levels.star, levels.empty]
+    if all(last) and order.empty_comes_first(state, resource_type, name):
+        last.reverse()
+    return last
 
 
 def check_principals(
