@@ -155,17 +155,18 @@ def _compact(value: dict[str, str]) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def explain_one(image: Image, flags: AuthorizerFlags, request: Request) -> None:
+def explain_one(image: Image, flags: AuthorizerFlags, request: Request, log: str | None = None) -> None:
     """Print every rule that took part in a decision, which one decided, and what would have to change.
 
-    Raises as decide_one.
+    `log` is the directory of a log that `aclog acls` can change. Raises as decide_one.
     """
     context = RequestContext(principal=request.principal, host=host_address(request.host))
     pattern = ResourcePattern(resource_type=request.resource_type, name=request.name or "")
     action = Action(operation=request.operation, resource_pattern=pattern)
     decision = flags.build(image).decide(context, action)
     acls = image.acls.with_options(documented=flags.documented, cidr=False)
-    for line in explanation_lines(explain(acls, decision, context, action, allow_everyone=flags.allow_everyone)):
+    explanation = explain(acls, decision, context, action, allow_everyone=flags.allow_everyone)
+    for line in explanation_lines(explanation, log):
         print(line)
     watch = CidrWatch()
     for _ in watch.watch(acls.candidates(pattern.resource_type, pattern.name)):

@@ -62,7 +62,9 @@ Groups: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--group", metavar="NAME", help="A consumer group.", rich_help_panel=_RESOURCE),
 ]
-Cluster: TypeAlias = Annotated[bool, typer.Option("--cluster", help="The cluster.", rich_help_panel=_RESOURCE)]
+Cluster: TypeAlias = Annotated[
+    bool, typer.Option("--cluster", metavar="", help="The cluster.", rich_help_panel=_RESOURCE)
+]
 TransactionalIds: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--transactional-id", metavar="ID", help="A transactional id.", rich_help_panel=_RESOURCE),
@@ -141,18 +143,24 @@ Producer: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--producer",
+        metavar="",
         help="WRITE, DESCRIBE and CREATE on the topics, WRITE and DESCRIBE on the transactional ids.",
         rich_help_panel=_RULE,
     ),
 ]
 Consumer: TypeAlias = Annotated[
     bool,
-    typer.Option("--consumer", help="READ and DESCRIBE on the topics, READ on the groups.", rich_help_panel=_RULE),
+    typer.Option(
+        "--consumer", metavar="", help="READ and DESCRIBE on the topics, READ on the groups.", rich_help_panel=_RULE
+    ),
 ]
 Idempotent: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--idempotent", help="With --producer: IDEMPOTENT_WRITE on the cluster as well.", rich_help_panel=_RULE
+        "--idempotent",
+        metavar="",
+        help="With --producer: IDEMPOTENT_WRITE on the cluster as well.",
+        rich_help_panel=_RULE,
     ),
 ]
 
@@ -160,8 +168,8 @@ SuperUsers: TypeAlias = Annotated[
     str,
     typer.Option(
         "--super-users",
-        metavar="'User:a;User:b'",
-        help="Who may do everything, as the broker's [cyan]super.users[/] has it.",
+        metavar="USERS",
+        help="Who may do everything, as the broker's [cyan]super.users[/] has it: [cyan]'User:a;User:b'[/].",
         rich_help_panel=_AUTHORIZER,
     ),
 ]
@@ -169,6 +177,7 @@ AllowEveryone: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--allow-everyone-if-no-acl-found",
+        metavar="",
         help="Allow where no rule is about the resource, as the broker's property of that name.",
         rich_help_panel=_AUTHORIZER,
     ),
@@ -186,6 +195,7 @@ SemanticsOption: TypeAlias = Annotated[
     Semantics,
     typer.Option(
         "--semantics",
+        metavar="kafka|documented",
         help="[cyan]kafka[/] answers as Kafka 4.3.1 does; [cyan]documented[/] lets a rule on '*' also cover names that "
         "begin with '*'.",
         rich_help_panel=_AUTHORIZER,
@@ -194,7 +204,9 @@ SemanticsOption: TypeAlias = Annotated[
 
 ShowSecrets: TypeAlias = Annotated[
     bool,
-    typer.Option("--show-secrets", help="Print salts, keys and HMACs, which show as [cyan]***[/] otherwise."),
+    typer.Option(
+        "--show-secrets", metavar="", help="Print salts, keys and HMACs, which show as [cyan]***[/] otherwise."
+    ),
 ]
 
 

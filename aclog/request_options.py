@@ -1,5 +1,6 @@
 """The options that make up one request, as annotated types; and the request they make."""
 
+from collections.abc import Sequence
 from typing import Annotated, TypeAlias
 
 import typer
@@ -9,10 +10,10 @@ from aclog.enum_names import OPERATIONS, completions, named
 from authorizer.acl import CLUSTER_NAME, AclOperation, ResourceType
 from metalog.errors import ConfigError
 
-REQUEST_PANEL = "Request"
+_REQUEST = "Request"
 
 Principal: TypeAlias = Annotated[
-    str | None, typer.Option("--principal", metavar="TYPE:NAME", help="Who asks.", rich_help_panel=REQUEST_PANEL)
+    str | None, typer.Option("--principal", metavar="TYPE:NAME", help="Who asks.", rich_help_panel=_REQUEST)
 ]
 Operation: TypeAlias = Annotated[
     AclOperation | None,
@@ -22,37 +23,50 @@ Operation: TypeAlias = Annotated[
         autocompletion=completions(OPERATIONS),
         metavar="NAME",
         help="What is asked for, such as READ or AlterConfigs.",
-        rich_help_panel=REQUEST_PANEL,
+        rich_help_panel=_REQUEST,
     ),
 ]
 Host: TypeAlias = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--host",
         metavar="ADDRESS",
-        help="From where, in any textual form of the address.",
-        rich_help_panel=REQUEST_PANEL,
+        help="From where, in any textual form of the address. [dim]Default: 127.0.0.1[/]",
+        rich_help_panel=_REQUEST,
     ),
 ]
 Topic: TypeAlias = Annotated[
-    str | None, typer.Option("--topic", metavar="NAME", help="On this topic.", rich_help_panel=REQUEST_PANEL)
+    list[str] | None, typer.Option("--topic", metavar="NAME", help="On this topic.", rich_help_panel=_REQUEST)
 ]
 Group: TypeAlias = Annotated[
-    str | None, typer.Option("--group", metavar="NAME", help="On this consumer group.", rich_help_panel=REQUEST_PANEL)
+    list[str] | None, typer.Option("--group", metavar="NAME", help="On this consumer group.", rich_help_panel=_REQUEST)
 ]
-OnCluster: TypeAlias = Annotated[bool, typer.Option("--cluster", help="On the cluster.", rich_help_panel=REQUEST_PANEL)]
+OnCluster: TypeAlias = Annotated[
+    bool, typer.Option("--cluster", metavar="", help="On the cluster.", rich_help_panel=_REQUEST)
+]
 TransactionalId: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--transactional-id", metavar="ID", help="On this transactional id.", rich_help_panel=REQUEST_PANEL),
+    list[str] | None,
+    typer.Option("--transactional-id", metavar="ID", help="On this transactional id.", rich_help_panel=_REQUEST),
 ]
 DelegationToken: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--delegation-token", metavar="ID", help="On this delegation token.", rich_help_panel=REQUEST_PANEL),
+    list[str] | None,
+    typer.Option("--delegation-token", metavar="ID", help="On this delegation token.", rich_help_panel=_REQUEST),
 ]
 UserPrincipal: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--user-principal", metavar="PRINCIPAL", help="On this user.", rich_help_panel=REQUEST_PANEL),
+    list[str] | None,
+    typer.Option("--user-principal", metavar="PRINCIPAL", help="On this user.", rich_help_panel=_REQUEST),
 ]
+Requests: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--requests",
+        metavar="FILE",
+        help="Decide every line of this file of JSON lines ([cyan]-[/] is stdin, gzip is read as it is).",
+        rich_help_panel=_REQUEST,
+    ),
+]
+
+_LOCALHOST = "127.0.0.1"
 
 
 @frozen(kw_only=True)
@@ -68,29 +82,31 @@ class Request:
 
 @frozen
 class ResourceChoice:
-    """The resource flags of one request, of which exactly one must be given."""
+    """The resource flags of one request, of which exactly one must be given, and once."""
 
-    topic: str | None = None
-    group: str | None = None
+    topics: Sequence[str] | None = None
+    groups: Sequence[str] | None = None
     cluster: bool = False
-    transactional_id: str | None = None
-    delegation_token: str | None = None
-    user_principal: str | None = None
+    transactional_ids: Sequence[str] | None = None
+    delegation_tokens: Sequence[str] | None = None
+    user_principals: Sequence[str] | None = None
 
     def given(self) -> list[tuple[ResourceType, str]]:
         """The resources that were named."""
         named = {
-            ResourceType.TOPIC: self.topic,
-            ResourceType.GROUP: self.group,
-            ResourceType.CLUSTER: CLUSTER_NAME if self.cluster else None,
-            ResourceType.TRANSACTIONAL_ID: self.transactional_id,
-            ResourceType.DELEGATION_TOKEN: self.delegation_token,
-            ResourceType.USER: self.user_principal,
+            ResourceType.TOPIC: self.topics,
+            ResourceType.GROUP: self.groups,
+            ResourceType.CLUSTER: [CLUSTER_NAME] if self.cluster else None,
+            ResourceType.TRANSACTIONAL_ID: self.transactional_ids,
+            ResourceType.DELEGATION_TOKEN: self.delegation_tokens,
+            ResourceType.USER: self.user_principals,
         }
-        return [(kind, name) for kind, name in named.items() if name is not None]
+        return [(kind, name) for kind, names in named.items() for name in names or ()]
 
 
-def one_request(principal: str | None, operation: AclOperation | None, host: str, choice: ResourceChoice) -> Request:
+def one_request(
+    principal: str | None, operation: AclOperation | None, host: str | None, choice: ResourceChoice
+) -> Request:
     """The request that the flags make.
 
     Raises:
@@ -106,4 +122,10 @@ def one_request(principal: str | None, operation: AclOperation | None, host: str
             "or --user-principal"
         )
     [(resource_type, name)] = resources
-    return Request(principal=principal, operation=operation, host=host, resource_type=resource_type, name=name)
+    return Request(
+        principal=principal,
+        operation=operation,
+        host=_LOCALHOST if host is None else host,
+        resource_type=resource_type,
+        name=name,
+    )

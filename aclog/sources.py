@@ -11,6 +11,7 @@ from aclog.lines import STDIN, display_name
 from authorizer.acls_image import AclsImage
 from metalog.errors import ConfigError, LogError, ReplayError
 from metalog.filelog import FileLogReader, open_reader
+from metalog.filelog.locks import kafka_log_dir
 from metalog.filelog.names import list_checkpoints, list_segments
 from shell.source import Moment, StateSource
 from snapshots.image import Image
@@ -52,6 +53,12 @@ class LogSource:
             self._reader = open_reader(self.directory)
             self._tell(self._reader.notes)
         return self._reader
+
+    @property
+    def writable_log(self) -> str | None:
+        """The directory, unless it belongs to a Kafka, whose own tools change it, or holds no segments."""
+        ours = list_segments(self.directory) and kafka_log_dir(self.directory) is None
+        return self.name if ours else None
 
     def image(self) -> Image:
         """The newest committed state. Raises as snapshots.recovery.recover."""
@@ -113,6 +120,9 @@ class CheckpointSource:
     log: None = field(default=None, init=False)
     """Nothing to follow."""
 
+    writable_log: None = field(default=None, init=False)
+    """Nothing to change."""
+
     @property
     def name(self) -> str:
         """The file."""
@@ -146,6 +156,9 @@ class AclsSource:
 
     log: None = field(default=None, init=False)
     """Nothing to follow."""
+
+    writable_log: None = field(default=None, init=False)
+    """Nothing to change."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""The flags of kafka-acls.sh that name one rule; `aclog acls` takes the same."""
+"""Command lines that add or remove one rule: kafka-acls.sh's, or, on a log of aclog's, those of `aclog acls`."""
 
 from shlex import quote
 
@@ -13,8 +13,30 @@ _RESOURCE_FLAGS: dict[int, str] = {
 }
 
 
+def acl_command(acl: StandardAcl, *, add: bool, log: str | None = None) -> str | None:
+    """The command, quoted for a shell: on the log in the directory `log`, or on a running cluster; None without flags.
+
+    Either one asks before it removes: no `--force`, which for aclog also means a log that belongs to a Kafka.
+    """
+    flags = acl_flags(acl)
+    if flags is None:
+        return None
+    what = "add" if add else "remove"
+    if log is None:
+        return f"kafka-acls.sh --bootstrap-server HOST:PORT --{what} {flags}"
+    return f"aclog acls {what} --log {quote(log)} {flags}"
+
+
 def acl_flags(acl: StandardAcl) -> str | None:
-    """The flags, quoted for a shell; None for a rule that no flags can name: an odd code, a name of blanks."""
+    """The flags, quoted for a shell; None for a rule that no flags can name: an odd code, a name of blanks.
+
+    None, too, where a name does not print: on a screen it would be shown as another one.
+    """
+    flags = _flags(acl)
+    return flags if flags is not None and flags.isprintable() else None
+
+
+def _flags(acl: StandardAcl) -> str | None:
     who = _WHO.get(acl.permission_type)
     resource = _resource_flags(acl)
     if who is None or resource is None or acl.operation not in _OPERATIONS or ":" not in acl.principal:

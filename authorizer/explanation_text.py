@@ -3,15 +3,19 @@
 from collections.abc import Iterable, Iterator
 
 from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, code_name
+from authorizer.acl_command import acl_command
 from authorizer.explanation import Change, ExaminedRule, Explanation, Remedy, Role
 
 
-def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """The lines of a text that fits a terminal; characters that do not print are spelled out."""
-    return map(_printable, _lines(explanation))
+def explanation_lines(explanation: Explanation, log: str | None = None) -> Iterator[str]:
+    """The lines of a text that fits a terminal; characters that do not print are spelled out.
+
+    `log` is the directory of a log that `aclog acls` can change: the commands that are advised are then for it.
+    """
+    return map(_printable, _lines(explanation, log))
 
 
-def _lines(explanation: Explanation) -> Iterator[str]:
+def _lines(explanation: Explanation, log: str | None) -> Iterator[str]:
     context, pattern = explanation.context, explanation.action.resource_pattern
     operation = code_name(AclOperation, explanation.action.operation)
     kind = code_name(ResourceType, pattern.resource_type)
@@ -26,7 +30,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield from ("", f"Note: {quirk}")
     yield ""
     yield "It would be DENIED by:" if explanation.allowed else "It would be ALLOWED by:"
-    yield from (f"  {line}" for line in _remedy(explanation.remedy))
+    yield from (f"  {line}" for line in _remedy(explanation.remedy, log))
 
 
 def _rules(explanation: Explanation) -> Iterator[str]:
@@ -58,18 +62,19 @@ def acl_text(acl: StandardAcl) -> str:
     )
 
 
-def _remedy(remedy: Remedy) -> Iterator[str]:
+def _remedy(remedy: Remedy, log: str | None) -> Iterator[str]:
     for change in remedy.changes:
-        yield from _change(change)
+        yield from _change(change, log)
     if remedy.left_off:
         yield f"... and removing {remedy.left_off} more such rules"
     yield from remedy.notes
 
 
-def _change(change: Change) -> Iterator[str]:
+def _change(change: Change, log: str | None) -> Iterator[str]:
     yield f"{'adding' if change.add else 'removing'} {acl_text(change.acl)}"
-    if change.command is not None:
-        yield f"  {change.command}"
+    command = change.command if log is None else acl_command(change.acl, add=change.add, log=log)
+    if command is not None:
+        yield f"  {command}"
 
 
 def _printable(line: str) -> str:

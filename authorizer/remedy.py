@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from authorizer.acl import WILDCARD, AclOperation, AclPermissionType, ResourceType, StandardAcl, StandardAclWithId
-from authorizer.acl_command import acl_flags
+from authorizer.acl_command import acl_command
 from authorizer.decision import Basis, Decision
 from authorizer.explanation import Change, Remedy
 from authorizer.interface import Action, AuthorizationResult, RequestContext
@@ -53,7 +53,7 @@ def _with(notes: tuple[str, ...], change: Change | None) -> Remedy:
 
 
 def _removing(acls: Iterable[StandardAcl]) -> tuple[Change, ...]:
-    return tuple(Change(add=False, acl=acl, command=_command("remove --force", acl)) for acl in acls)
+    return tuple(Change(add=False, acl=acl, command=acl_command(acl, add=False)) for acl in acls)
 
 
 def _adding(permission: AclPermissionType, context: RequestContext, action: Action) -> Change | None:
@@ -72,9 +72,4 @@ def _adding(permission: AclPermissionType, context: RequestContext, action: Acti
         operation=action.operation,
         permission_type=permission,
     )
-    return Change(add=True, acl=acl, command=_command("add", acl))
-
-
-def _command(what: str, acl: StandardAcl) -> str | None:
-    flags = acl_flags(acl)
-    return None if flags is None else f"aclog acls {what} {flags}"
+    return Change(add=True, acl=acl, command=acl_command(acl, add=True))

@@ -84,7 +84,7 @@ def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
             allow_everyone=parse_allow_everyone(allow_everyone),
         )
         yield from [Line("")] if number else []
-        yield from map(Line, explanation_lines(explanation))
+        yield from map(Line, explanation_lines(explanation, state.source.writable_log))
 
 
 def _authorizer(acls: AclsImage, super_users: str, allow_everyone: str) -> StandardAuthorizer:

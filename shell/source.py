@@ -23,6 +23,11 @@ class StateSource(Protocol):
         """The log that can be followed, or None where there is nothing to follow."""
         ...
 
+    @property
+    def writable_log(self) -> str | None:
+        """The directory of a log that `aclog acls` changes as it is; None where there is none, or it is a Kafka's."""
+        ...
+
     def image(self) -> Image:
         """The newest committed state.
 

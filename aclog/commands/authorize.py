@@ -1,7 +1,5 @@
 """`aclog authorize`: decide one request, or many."""
 
-from typing import Annotated
-
 import typer
 
 from aclog.options import (
@@ -15,13 +13,13 @@ from aclog.options import (
     SuperUsers,
 )
 from aclog.request_options import (
-    REQUEST_PANEL,
     DelegationToken,
     Group,
     Host,
     OnCluster,
     Operation,
     Principal,
+    Requests,
     ResourceChoice,
     Topic,
     TransactionalId,
@@ -41,22 +39,14 @@ def authorize(
     as_of: AsOf = None,
     principal: Principal = None,
     operation: Operation = None,
-    host: Host = "127.0.0.1",
+    host: Host = None,
     topic: Topic = None,
     group: Group = None,
     cluster: OnCluster = False,
     transactional_id: TransactionalId = None,
     delegation_token: DelegationToken = None,
     user_principal: UserPrincipal = None,
-    requests: Annotated[
-        str | None,
-        typer.Option(
-            "--requests",
-            metavar="FILE",
-            help="Decide every line of this file of JSON lines ([cyan]-[/] is stdin, gzip is read as it is).",
-            rich_help_panel=REQUEST_PANEL,
-        ),
-    ] = None,
+    requests: Requests = None,
     super_users: SuperUsers = "",
     allow_everyone: AllowEveryone = False,
     semantics: SemanticsOption = Semantics.KAFKA,
@@ -86,10 +76,9 @@ def authorize(
     choice = ResourceChoice(topic, group, cluster, transactional_id, delegation_token, user_principal)
     source = choose_source(log, snapshot, acls, as_of)
     if requests is None:
-        code = decide_one(source.image(), flags, one_request(principal, operation, host, choice))
-    elif principal is not None or operation is not None or choice.given():
-        raise ConfigError("--requests FILE excludes --principal, --operation and the resource flags")
-    else:
-        source.keep_stdin_for(requests)
-        code = decide_requests(source.image(), flags, requests)
-    raise typer.Exit(code)
+        request = one_request(principal, operation, host, choice)
+        raise typer.Exit(decide_one(source.image(), flags, request))
+    if any(each is not None for each in (principal, operation, host)) or choice.given():
+        raise ConfigError("--requests FILE excludes --principal, --operation, --host and the resource flags")
+    source.keep_stdin_for(requests)
+    raise typer.Exit(decide_requests(source.image(), flags, requests))

@@ -37,7 +37,7 @@ def explain(
     as_of: AsOf = None,
     principal: Principal = None,
     operation: Operation = None,
-    host: Host = "127.0.0.1",
+    host: Host = None,
     topic: Topic = None,
     group: Group = None,
     cluster: OnCluster = False,
@@ -62,4 +62,5 @@ def explain(
     )
     choice = ResourceChoice(topic, group, cluster, transactional_id, delegation_token, user_principal)
     request = one_request(principal, operation, host, choice)
-    explain_one(choose_source(log, snapshot, acls, as_of).image(), flags, request)
+    chosen = choose_source(log, snapshot, acls, as_of)
+    explain_one(chosen.image(), flags, request, chosen.source.writable_log)

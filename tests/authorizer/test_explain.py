@@ -190,9 +190,20 @@ def test_the_text():
         "",
         "It would be ALLOWED by:",
         "  removing DENY User:* ALL on TOPIC LITERAL 't' from *",
-        "    aclog acls remove --force --deny-principal 'User:*' --deny-host '*' --operation All --topic t",
+        (
+            "    kafka-acls.sh --bootstrap-server HOST:PORT --remove "
+            "--deny-principal 'User:*' --deny-host '*' --operation All --topic t"
+        ),
         "  adding ALLOW User:a READ on TOPIC LITERAL 't' from 10.0.0.1",
-        "    aclog acls add --allow-principal User:a --allow-host 10.0.0.1 --operation Read --topic t",
+        (
+            "    kafka-acls.sh --bootstrap-server HOST:PORT --add "
+            "--allow-principal User:a --allow-host 10.0.0.1 --operation Read --topic t"
+        ),
+    ]
+    commands = [line.strip() for line in explanation_lines(shown, "my logs/0") if "aclog" in line]
+    assert commands == [
+        "aclog acls remove --log 'my logs/0' --deny-principal 'User:*' --deny-host '*' --operation All --topic t",
+        "aclog acls add --log 'my logs/0' --allow-principal User:a --allow-host 10.0.0.1 --operation Read --topic t",
     ]
 
 
@@ -218,7 +229,8 @@ def test_flags(rule, flags):
 @pytest.mark.parametrize(
     "rule",
     [acl(name=""), acl(name=" t"), acl(kind=0), acl(kind=99), acl(pattern=2), acl(9), acl(operation=1),
-     acl(kind=4, name="kafka-cluster", pattern=4), acl(principal="x")],
+     acl(kind=4, name="kafka-cluster", pattern=4), acl(principal="x"),
+     acl(name="two\nlines"), acl(principal="User:\x1b")],
 )  # fmt: skip
 def test_no_flags_can_name_it(rule):
     assert acl_flags(rule) is None

@@ -64,6 +64,7 @@ class FollowedLog:
     """A StateSource over a reader; the past is replayed from the start."""
 
     log: MemoryReader
+    writable_log: None = None
     applier: Applier = field(factory=lambda: Applier(newer=NewerKafka(strict=False)))
 
     @property
@@ -86,6 +87,7 @@ class OneState:
     state: Image
     name: str = "fixture"
     log: None = None
+    writable_log: None = None
 
     def image(self):
         return self.state
