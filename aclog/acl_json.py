@@ -1,6 +1,5 @@
-"""Rules as JSON lines: what `acls list --format jsonl` prints and `--acls FILE` reads."""
+"""Rules as JSON lines, as `acls list --format jsonl` prints them and `--acls FILE` reads them."""
 
-import json
 from collections.abc import Iterator
 from enum import IntEnum
 from uuid import UUID
@@ -16,14 +15,7 @@ from authorizer.acl import (
     StandardAclWithId,
 )
 from metalog.errors import ConfigError
-from metalog.uuids import parse_uuid, uuid_text
-
-_UNKNOWN = "UNKNOWN"
-_TYPES = {int(each): each.name for each in ResourceType}
-_PATTERNS = {int(each): each.name for each in PatternType}
-_OPERATIONS = {int(each): each.name for each in AclOperation}
-_PERMISSIONS = {int(each): each.name for each in AclPermissionType}
-_quoted = json.encoder.encode_basestring
+from metalog.uuids import parse_uuid
 
 
 def read_acls(path: str) -> Iterator[StandardAclWithId]:
@@ -85,44 +77,3 @@ def enum_field(value: dict[str, object], key: str, kind: type[IntEnum]) -> int:
 
 def _id(value: dict[str, object]) -> UUID | None:
     return None if value.get("id") is None else parse_uuid(text_field(value, "id"))
-
-
-def acl_object(rule: StandardAclWithId) -> dict[str, str | None]:
-    """The rule as a JSON object, keys in the order in which lines are sorted."""
-    acl = rule.acl
-    return {
-        "resourceType": _TYPES.get(acl.resource_type, _UNKNOWN),
-        "resourceName": acl.resource_name,
-        "patternType": _PATTERNS.get(acl.pattern_type, _UNKNOWN),
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": _OPERATIONS.get(acl.operation, _UNKNOWN),
-        "permissionType": _PERMISSIONS.get(acl.permission_type, _UNKNOWN),
-        "id": None if rule.id is None else uuid_text(rule.id),
-    }
-
-
-def acl_line(rule: StandardAclWithId) -> str:
-    """The rule as one line of JSON, without a line end."""
-    acl = rule.acl
-    text_id = "null" if rule.id is None else f'"{uuid_text(rule.id)}"'
-    return (
-        f'{{"resourceType":"{_TYPES.get(acl.resource_type, _UNKNOWN)}","resourceName":{_quoted(acl.resource_name)},'
-        f'"patternType":"{_PATTERNS.get(acl.pattern_type, _UNKNOWN)}","principal":{_quoted(acl.principal)},'
-        f'"host":{_quoted(acl.host)},"operation":"{_OPERATIONS.get(acl.operation, _UNKNOWN)}",'
-        f'"permissionType":"{_PERMISSIONS.get(acl.permission_type, _UNKNOWN)}","id":{text_id}}}'
-    )
-
-
-def sort_key(rule: StandardAclWithId) -> tuple[str, ...]:
-    """Lines are sorted by their fields, as text, in the order of the keys; a state has no two that differ in the id."""
-    acl = rule.acl
-    return (
-        _TYPES.get(acl.resource_type, _UNKNOWN),
-        acl.resource_name,
-        _PATTERNS.get(acl.pattern_type, _UNKNOWN),
-        acl.principal,
-        acl.host,
-        _OPERATIONS.get(acl.operation, _UNKNOWN),
-        _PERMISSIONS.get(acl.permission_type, _UNKNOWN),
-    )

@@ -5,12 +5,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from aclog.acl_json import acl_object, rule_of_object
+from aclog.acl_json import rule_of_object
 from aclog.avro.files import HISTORY, IMAGE, MAGIC, Row, read_rows
 from aclog.json_object import parse_object
 from aclog.json_rows import RowReader
 from aclog.lines import STDIN, display_name, numbered
 from metalog.errors import ConfigError
+from shell.rule_text import rule_object
 
 Rows: TypeAlias = Iterator[tuple[str, Row]]
 """Rows in the shape of a schema, each with where it stands, for messages."""
@@ -59,5 +60,5 @@ def _row(line: bytes, reader: RowReader, schema: str) -> Row:
         raise ConfigError("Avro is read from a file, not from stdin")
     value = parse_object(line)
     if schema == IMAGE and "resourceType" in value:
-        return {"acl": {**acl_object(rule_of_object(value)), "taggedFields": []}}
+        return {"acl": {**rule_object(rule_of_object(value)), "taggedFields": []}}
     return reader.row(value)

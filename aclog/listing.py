@@ -7,7 +7,6 @@ from itertools import islice
 from attrs import evolve
 
 from aclog.acl_flags import ResourceFlags, parse_principal
-from aclog.acl_json import acl_line, acl_object, sort_key
 from aclog.acl_plan import resource_filter
 from aclog.cidr_warning import CidrWatch
 from aclog.kafka_text import listed
@@ -16,6 +15,7 @@ from aclog.table import aligned
 from aclog.text_order import in_text_order
 from authorizer.acl import AclBindingFilter, StandardAclWithId
 from authorizer.acls_image import AclsImage
+from shell.rule_text import rule_fields, rule_json, rule_object
 
 _BLOCK = 512
 _HEADER = ("TYPE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION", "ID")
@@ -58,7 +58,7 @@ def _lines(
     if list_format is ListFormat.KAFKA:
         yield from listed(rules)
     elif list_format is ListFormat.JSONL:
-        yield from map(acl_line, rules)
+        yield from map(rule_json, rules)
     else:
         yield from aligned(_HEADER, _cells(rules))
 
@@ -69,8 +69,8 @@ def _sorted(acls: AclsImage, filters: Iterable[AclBindingFilter]) -> Iterable[St
     if filters == [AclBindingFilter()]:
         return in_text_order(acls)
     found = dict.fromkeys(rule for each in filters for rule in acls.matching(each))
-    return sorted(found, key=sort_key)
+    return sorted(found, key=rule_fields)
 
 
 def _cells(rules: Iterable[StandardAclWithId]) -> Iterator[Sequence[str]]:
-    return (tuple(text or "-" for text in acl_object(rule).values()) for rule in rules)
+    return (tuple(text or "-" for text in rule_object(rule).values()) for rule in rules)

@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from itertools import groupby
 
-from aclog.acl_json import sort_key
 from authorizer.acl import ResourceType, StandardAclWithId, code_name
 from authorizer.acls_image import AclsImage
 from authorizer.index.deciding import Resource
 from authorizer.index.rules import rules_of
+from shell.rule_text import rule_fields
 
 
 def in_text_order(acls: AclsImage) -> Iterator[StandardAclWithId]:
-    """The rules, sorted by sort_key."""
+    """The rules, sorted by rule_fields."""
     resources = sorted(acls.state.resources(), key=_type_and_name)
     for _, group in groupby(resources, key=_type_and_name):
-        yield from sorted((rule for _, each in group for rule in rules_of(acls.state, each)), key=sort_key)
+        yield from sorted((rule for _, each in group for rule in rules_of(acls.state, each)), key=rule_fields)
 
 
 def _type_and_name(found: tuple[int, Resource]) -> tuple[str, str]:

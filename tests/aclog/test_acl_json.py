@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.acl_json import acl_line, parse_acl, read_acls, sort_key
+from aclog.acl_json import parse_acl, read_acls
 from aclog.lines import blocks, numbered
 from authorizer.acl import (
     AclOperation,
@@ -19,6 +19,7 @@ from authorizer.acl import (
     StandardAclWithId,
 )
 from metalog.errors import ConfigError
+from shell.rule_text import rule_fields, rule_json
 
 DATA = Path(__file__).parents[1] / "data"
 SMALL = DATA / "kafka-4.3.1-small/expected/acls.jsonl"
@@ -53,13 +54,13 @@ rules = st.builds(
 
 @given(rules)
 def test_a_line_reads_back_as_the_rule(rule):
-    line = acl_line(rule)
+    line = rule_json(rule)
     assert "\n" not in line
     assert parse_acl(line.encode()) == rule
 
 
 def test_keys_stand_in_the_order_in_which_lines_are_sorted():
-    assert list(json.loads(acl_line(parse_acl(json.dumps(RULE).encode())))) == list(RULE)
+    assert list(json.loads(rule_json(parse_acl(json.dumps(RULE).encode())))) == list(RULE)
 
 
 def test_an_id_may_be_missing_or_null():
@@ -71,7 +72,7 @@ def test_an_id_may_be_missing_or_null():
 def test_fixtures_are_read_and_stand_in_order(path):
     found = list(read_acls(str(path)))
     assert len(found) == {SMALL: 68, CHURN: 12_000}[path]
-    assert sorted(found, key=sort_key) == found
+    assert sorted(found, key=rule_fields) == found
 
 
 def test_stdin_is_read_gzipped_or_not(monkeypatch):

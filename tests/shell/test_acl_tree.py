@@ -9,7 +9,6 @@ from attrs import define, evolve, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.acl_json import acl_object
 from authorizer.acl import StandardAcl, StandardAclWithId
 from authorizer.acls_image import AclsImage
 from metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
@@ -18,6 +17,7 @@ from shell.acl_tree import acl_directory
 from shell.engine import run_command
 from shell.names import decode_name, encode_name, utf16_order
 from shell.nodes import Directory
+from shell.rule_text import rule_object
 from shell.words import quoted
 from snapshots.image import Image
 from tests.support.shell_sources import SMALL, expected_acls, fixture_image, session, shown
@@ -80,7 +80,9 @@ def test_every_rule_stands_under_its_id_its_resource_and_its_principal(made):
     image, rules = made
     expected = {}
     for rule_id, acl in rules.items():
-        text = json.dumps(acl_object(StandardAclWithId(id=rule_id, acl=acl)), ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(
+            rule_object(StandardAclWithId(id=rule_id, acl=acl)), ensure_ascii=False, separators=(",", ":")
+        )
         name, kind, pattern = uuid_text(rule_id), RESOURCE_TYPES[acl.resource_type], PATTERN_TYPES[acl.pattern_type]
         expected["id", name] = text
         expected["resource", kind, pattern, acl.resource_name, name] = text
@@ -201,7 +203,7 @@ def test_rules_without_an_id_are_named_by_what_they_say():
         "ALLOW User:a READ on TOPIC LITERAL 'o%2F1' from *\nDENY User:a READ on TOPIC LITERAL 'o%2F1' from *\n"
     )
     (line,) = run_command("cat /acl/resource/TOPIC/LITERAL/o%2F1/DENY*", state)
-    assert json.loads(line.text) == acl_object(StandardAclWithId(id=None, acl=denying))
+    assert json.loads(line.text) == rule_object(StandardAclWithId(id=None, acl=denying))
 
 
 def test_what_is_not_there():
