@@ -53,7 +53,8 @@ def _invoke(arguments: Sequence[str]) -> int:
             raise leave.__context__ from None
         raise
     except (typer.TyperException, MetadataError, OSError) as error:
-        complain(_text(error))
+        if text := _text(error):
+            complain(text)
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
@@ -63,16 +64,20 @@ def _invoke(arguments: Sequence[str]) -> int:
 def _text(error: Exception) -> str:
     if isinstance(error, typer.TyperException):
         return _usage(error)
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror is not None:
+        # What has no name is a stream of ours: whatever writes to files names them.
+        return f"{error.filename or 'standard output'}: {error.strerror}"
     return str(error)
 
 
 def _usage(error: typer.TyperException) -> str:
-    """What is wrong with the command line, and where to read on."""
+    """What is wrong with the command line, and where to read on; empty where help was printed in its place."""
+    if not error.format_message():
+        return ""
     context = getattr(error, "ctx", None)
     hint = f" (see `{context.command_path} --help`)" if context is not None else ""
-    return error.format_message().rstrip(".") + hint
+    what = error.format_message().replace(": Value error, ", ": ")  # pydantic's words, which typer passes on
+    return " ".join(what.split()).rstrip(".") + hint
 
 
 def _speak_utf8() -> None:

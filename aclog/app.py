@@ -10,8 +10,8 @@ from aclog.commands import acls, authorize, explain, export, importing, log, she
 _HELP = """Apache Kafka's access control, read from its metadata log: who may do what, since when, and why.
 
 aclog replays a [bold]__cluster_metadata[/] log (or a checkpoint, or rules as JSON
-lines) and answers as Kafka 4.3.1's StandardAuthorizer does. Commands that read
-never change what they read.
+lines) and answers as Kafka 4.3.1's StandardAuthorizer does. Commands that
+read never change what they read.
 
 [bold]Examples[/] (DIR: a copy of __cluster_metadata-0, or a log of aclog's own)
 
@@ -48,7 +48,10 @@ app = typer.Typer(
 @app.callback()
 def _root(
     _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool,
+        typer.Option(
+            "--version", metavar="", callback=_print_version, is_eager=True, help="Print the version and leave."
+        ),
     ] = False,
 ) -> None:
     """The options before a sub-command."""

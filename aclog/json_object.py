@@ -20,6 +20,8 @@ def parse_object(line: bytes) -> dict[str, object]:
         raise ConfigError(f"byte {error.start} is not UTF-8") from error
     except RecursionError as error:
         raise ConfigError("not a JSON object: nested too deeply") from error
+    except json.JSONDecodeError as error:  # its own text has a line number, which is always 1 here
+        raise ConfigError(f"not JSON: {error.msg} at character {error.pos + 1}") from error
     except ValueError as error:
         raise ConfigError(f"not JSON: {error}") from error
     if not isinstance(value, dict):

@@ -16,7 +16,7 @@ def open_output(path: Path | None, *, binary: bool) -> Iterator[IO[bytes]]:
     """A file to write bytes to; nothing is left of it if the `with` ends by an error.
 
     Raises:
-        ConfigError: binary data would go to a terminal.
+        ConfigError: binary data would go to a terminal, or the path is a directory.
         OSError: the file cannot be written.
 
     """
@@ -27,6 +27,8 @@ def open_output(path: Path | None, *, binary: bool) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
+    if path.is_dir():
+        raise ConfigError(f"{path}: a directory: expected the name of a file")
     partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         with partial.open("xb") as file:
@@ -34,6 +36,15 @@ def open_output(path: Path | None, *, binary: bool) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise _of(path, partial, error) from error
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def _of(path: Path, partial: Path, error: OSError) -> OSError:
+    """The same error, told of the file that was asked for: nobody knows the partial one."""
+    ours = error.filename in {None, str(partial)}
+    return OSError(error.errno, error.strerror, str(path)) if ours else error

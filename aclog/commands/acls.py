@@ -99,7 +99,9 @@ def add(
     producer: Producer = False,
     consumer: Consumer = False,
     idempotent: Idempotent = False,
-    force: Annotated[bool, typer.Option("--force", help="Write, even though the log belongs to a Kafka.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", metavar="", help="Write, even though the log belongs to a Kafka.")
+    ] = False,
 ) -> None:
     """Add rules to a log; those that exist already stay as they are.
 
@@ -141,7 +143,7 @@ def remove(
     consumer: Consumer = False,
     idempotent: Idempotent = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Do not ask, and write even though the log belongs to a Kafka.")
+        bool, typer.Option("--force", metavar="", help="Do not ask, and write even though the log belongs to a Kafka.")
     ] = False,
 ) -> None:
     """Remove rules from a log: those of the given principals, or all of the resources if no principal is given.

@@ -21,7 +21,7 @@ def export(
     acls: AclsFile = None,
     as_of: AsOf = None,
     history: Annotated[
-        bool, typer.Option("--history", help="With --log: every change of a rule instead of the state.")
+        bool, typer.Option("--history", metavar="", help="With --log: every change of a rule instead of the state.")
     ] = False,
     out: Annotated[
         Path | None,

@@ -21,9 +21,11 @@ def import_(
     ],
     log: WritableLog,
     history: Annotated[
-        bool, typer.Option("--history", help="FILE is a history: replay its changes, with their times.")
+        bool, typer.Option("--history", metavar="", help="FILE is a history: replay its changes, with their times.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write, even though the log belongs to a Kafka.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", metavar="", help="Write, even though the log belongs to a Kafka.")
+    ] = False,
 ) -> None:
     """Write rules, credentials, tokens and features into a log, all or nothing; a new directory becomes a new log.
 

@@ -16,7 +16,7 @@ def dump(
         list[Path],
         typer.Argument(metavar="PATH", help="Segments, checkpoints, or directories of them.", show_default=False),
     ],
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a record.")] = False,
+    json: Annotated[bool, typer.Option("--json", metavar="", help="One JSON object a record.")] = False,
     show_secrets: ShowSecrets = False,
 ) -> None:
     """Print every record, one a line, control records too.
