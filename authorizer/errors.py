@@ -19,9 +19,13 @@ class AuthorizationError(MetadataError):
     """A denied access (KIP-11): who, what, from where, on what."""
 
     def __init__(self, *, principal: str, operation: str, host: str, resource: str) -> None:
-        """All four in their text form; `resource` as `TOPIC:LITERAL:orders`."""
+        """All four in their text form; `resource` as `TOPIC:LITERAL:orders`.
+
+        The attributes keep them as they are. In the text, characters that do not print are spelled out: whoever asks
+        chooses the resource's name, and must not be able to forge a line of a log.
+        """
         self.principal, self.operation, self.host, self.resource = principal, operation, host, resource
-        super().__init__(f"{principal} may not {operation} on {resource} from {host}")
+        super().__init__(_printable(f"{principal} may not {operation} on {resource} from {host}"))
 
     def __reduce__(self) -> tuple[object, ...]:
         return (
@@ -51,6 +55,10 @@ class AclRequestError(MetadataError):
 
     def __str__(self) -> str:
         return self.name if self.message is None else self.message
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _restored(principal: str, operation: str, host: str, resource: str) -> AuthorizationError:

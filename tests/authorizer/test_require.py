@@ -1,5 +1,7 @@
 """Errors instead of answers."""
 
+import pickle
+
 import pytest
 
 from authorizer.acl import AclOperation, ResourcePattern, ResourceType
@@ -34,6 +36,25 @@ def test_denied(authorizer):
     denied = e.value
     assert (denied.principal, denied.operation, denied.host) == ("User:bob", "READ", "10.0.0.1")
     assert denied.resource == "TOPIC:LITERAL:orders"
+
+
+def test_a_name_cannot_forge_a_line():
+    names = {
+        "principal": "User:bob",
+        "operation": "READ",
+        "host": "10.0.0.1",
+        "resource": "TOPIC:LITERAL:x\nok\x1b[2K\u2028é",
+    }
+    error = AuthorizationError(**names)
+    assert str(error) == r"User:bob may not READ on TOPIC:LITERAL:x\nok\x1b[2K\u2028é from 10.0.0.1"
+    assert error.resource == names["resource"]
+
+
+def test_it_can_be_pickled():
+    error = AuthorizationError(principal="User:bob", operation="READ", host="10.0.0.1", resource="TOPIC:LITERAL:x\n")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is AuthorizationError
+    assert (str(again), again.resource, again.principal) == (str(error), error.resource, error.principal)
 
 
 def test_denied_on_the_cluster(authorizer):
