@@ -4,7 +4,7 @@ from pathlib import Path
 
 from metalog.errors import CheckpointError
 from metalog.filelog.files import fsync_directory, log_error
-from metalog.filelog.names import DELETED_SUFFIX, CheckpointFile, list_checkpoints
+from metalog.filelog.names import DELETED_SUFFIX, CheckpointFile, list_checkpoints, parse_checkpoint_name
 from snapshots.checkpoint_reader import read_checkpoint
 
 
@@ -12,7 +12,8 @@ def remove_old_checkpoints(directory: Path | str, *, keep: int) -> tuple[Path, .
     """Remove all but the newest `keep` whole checkpoints; returns what was removed.
 
     A damaged one is not counted among those kept, and is not removed either while it is newer than the oldest kept:
-    it is evidence. So the last whole checkpoint always stays.
+    it is evidence. So the last whole checkpoint always stays. What a process that died in between has renamed, but
+    not removed, goes too.
 
     Raises:
         ValueError: keep is below 1.
@@ -25,10 +26,12 @@ def remove_old_checkpoints(directory: Path | str, *, keep: int) -> tuple[Path, .
     found = list_checkpoints(directory)
     old = found[: _first_kept(found, keep)]
     try:
-        renamed = [file.path.replace(file.path.with_name(file.path.name + DELETED_SUFFIX)) for file in old]
+        for file in old:
+            file.path.replace(file.path.with_name(file.path.name + DELETED_SUFFIX))
         fsync_directory(directory)
-        for path in renamed:
-            path.unlink(missing_ok=True)
+        for path in directory.glob(f"*{DELETED_SUFFIX}"):
+            if parse_checkpoint_name(path.name.removesuffix(DELETED_SUFFIX)) is not None:
+                path.unlink(missing_ok=True)
     except OSError as error:
         raise log_error(error, directory, "cannot remove checkpoints") from error
     return tuple(file.path for file in old)
