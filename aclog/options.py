@@ -195,7 +195,7 @@ SemanticsOption: TypeAlias = Annotated[
     Semantics,
     typer.Option(
         "--semantics",
-        metavar="kafka|documented",
+        metavar="WHICH",
         help="[cyan]kafka[/] answers as Kafka 4.3.1 does; [cyan]documented[/] lets a rule on '*' also cover names that "
         "begin with '*'.",
         rich_help_panel=_AUTHORIZER,

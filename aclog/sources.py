@@ -8,6 +8,7 @@ from attrs import define, field
 
 from aclog.acl_json import read_acls
 from aclog.lines import STDIN, display_name
+from aclog.voters import notes_of
 from authorizer.acls_image import AclsImage
 from metalog.errors import ConfigError, LogError, ReplayError
 from metalog.filelog import FileLogReader, open_reader
@@ -51,7 +52,6 @@ class LogSource:
         """
         if self._reader is None and list_segments(self.directory):
             self._reader = open_reader(self.directory)
-            self._tell(self._reader.notes)
         return self._reader
 
     @property
@@ -89,7 +89,7 @@ class LogSource:
             raise LogError(f"{self.directory}: not a metadata log: {_what_is_there(self.directory)}")
         newer = NewerKafka(strict=False)
         found = recover_log(self.log, checkpoints, moment, newer=newer, progress=self.progress)
-        self._tell(found.notes)
+        self._tell(found.notes if self.log is None else (*notes_of(self.log, found.image), *found.notes))
         return found
 
     def _tell(self, notes: tuple[str, ...]) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 from aclog.cidr_warning import CidrWatch
 from aclog.notices import note, one_line
 from aclog.progress import progress
+from aclog.sources import LogSource
 from metalog.errors import MetadataError
 from metalog.filelog import verify
 from metalog.filelog.names import list_checkpoints, list_segments
 from snapshots.image import Image
-from snapshots.recovery import recover
 
 
 def verify_log(directory: Path) -> bool:
@@ -41,13 +41,14 @@ def _replay(directory: Path) -> Image | None:
     """The newest state; None, and the reason printed, where the log cannot be replayed."""
     try:
         with progress(f"replaying {directory.name}") as advance:
-            found = recover(directory, strict=False, progress=advance)
+            source = LogSource(directory, note, advance)
+            try:
+                return source.image()
+            finally:
+                source.close()
     except MetadataError as error:
         print(one_line(f"cannot be replayed: {error}"))
         return None
-    for text in found.notes:
-        note(text)
-    return found.image
 
 
 def summary(image: Image) -> str:

@@ -20,6 +20,9 @@ _FIRST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.02
 _GROWTH = 1.5
 
+UNCOMMITTED_TAIL = "is taken as committed: in a quorum of several voters the last records may not be"
+"""How the note ends of a log that a Kafka wrote; it can be left out where the quorum is known to have one voter."""
+
 
 @define(eq=False)
 class FileLogReader:
@@ -178,10 +181,7 @@ def _identity(path: Path) -> tuple[int, ...] | None:
 
 
 def _kafka_notes(directory: Path, tail: Tail) -> tuple[str, ...]:
-    note = (
-        f"{directory}: no high-water mark of aclog's is here: the end of the last whole batch, offset "
-        f"{tail.end_offset}, is taken for it; in a log of a quorum of several voters, its tail may be uncommitted"
-    )
+    note = f"{directory}: the end of this Kafka's log, offset {tail.end_offset}, {UNCOMMITTED_TAIL}"
     if not tail.torn_bytes:
         return (note,)
     where = f"{tail.path}: byte {tail.position}, offset {tail.end_offset}"

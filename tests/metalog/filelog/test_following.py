@@ -54,7 +54,7 @@ def test_a_reader_stays_while_a_kafka_and_we_take_turns(tmp_path):
         begin_epoch(directory, 2, end)
         append(directory, 2, end + 1)
         assert reader.wait(end + 1, 0)
-        assert "taken for it" in reader.notes[0]
+        assert "taken as committed" in reader.notes[0]
         with open_log(directory) as log:
             log.append([value("ours")], timestamp=0).result(60)
             assert (reader.high_watermark(), reader.notes) == (end + 3, ())
