@@ -47,6 +47,8 @@ class Memo:
     """See authorizer.index.order."""
     columns: object = None
     """See authorizer.index.columns."""
+    ranks: object = None
+    """See authorizer.index.name_ranks."""
     tables: object = None
     """See authorizer.index.tables."""
 

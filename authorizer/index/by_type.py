@@ -5,21 +5,24 @@ operations, only DENY denies, only LITERAL and PREFIXED count, and a DENY on the
 """
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 
 from authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType
 from authorizer.errors import InvalidRequestError
+from authorizer.index import sieve
 from authorizer.index.base import Subject
 from authorizer.index.columns import row_columns
 from authorizer.index.deciding import Resource, State
 from authorizer.index.keys import resource_name
-from authorizer.index.masks import DENIED, known_type
+from authorizer.index.masks import DENIED
 from authorizer.index.overlay import key_of
 from authorizer.index.rules import rules_of
 
 _FIRST_BLOCK = 64
+_MOST_ONE_BY_ONE = 64
+"""Allowed resources that are looked at one by one; most often the first survives."""
 
 
 def some_resource_allowed(state: State, subject: Subject, operation: int, resource_type: int) -> bool:
@@ -34,13 +37,15 @@ def some_resource_allowed(state: State, subject: Subject, operation: int, resour
     if denied or allowed:
         return not denied
     dominion = _Dominion(state, subject, operation, resource_type)
-    seen = set()
     masks_tell = not dominion.exactly and not state.overlay.removed
-    for name, literal in _allowed(state, subject, operation, resource_type, skip_denied=masks_tell):
-        if (name, literal) not in seen and not dominion.denies(name, literal=literal):
+    added = sieve.added(state, subject, operation, resource_type, AclPermissionType.ALLOW)
+    if any(not dominion.denies(record.resource_name, literal=key_of(record)[2]) for record in added):
+        return True
+    resources = _allowed(state, subject, operation, resource_type, skip_denied=masks_tell)
+    for name, literal in islice(resources, _MOST_ONE_BY_ONE):
+        if not dominion.denies(name, literal=literal):
             return True
-        seen.add((name, literal))
-    return False
+    return next(resources, None) is not None and sieve.some_survives(state, subject, operation, resource_type)
 
 
 def _check(state: State, subject: Subject, resource_type: int) -> None:
@@ -78,6 +83,7 @@ class _Dominion:
         """Whether the masks of authorize() say more than counts here."""
 
     def denies(self, name: str, *, literal: bool) -> bool:
+        """Whether an allowed resource of this name is taken away."""
         state, subject, kind = self.state, self.subject, self.resource_type
         if not self.exactly:
             mask = state.prefix_mask(subject, kind, name)
@@ -93,7 +99,7 @@ class _Dominion:
 def _allowed(
     state: State, subject: Subject, operation: int, resource_type: int, *, skip_denied: bool
 ) -> Iterator[tuple[str, bool]]:
-    """The resources (name, whether LITERAL) that a rule allows the operation on.
+    """The resources of the base (name, whether LITERAL) that a rule allows the operation on.
 
     With `skip_denied`, not those that a rule of the same pair denies, as most are that are denied at all.
     """
@@ -110,12 +116,3 @@ def _allowed(
                     key = base.resources.key(columns.resource_of[row])
                     yield resource_name(key), key[-1] == PatternType.LITERAL
             start, size = start + size, size * 8
-    for record in state.overlay.added.values():
-        if (
-            (record.principal, record.host) in subject.keys
-            and record.operation in (operation, AclOperation.ALL)
-            and record.permission_type == AclPermissionType.ALLOW
-            and record.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
-            and known_type(record.resource_type) == resource_type
-        ):
-            yield record.resource_name, key_of(record)[2]
