@@ -54,10 +54,30 @@ def recover(
 
     """
     path = Path(path)
-    newer = NewerKafka(strict=strict)
     if path.is_file():
-        return _recover_file(path, as_of, newer)
-    checkpoints = list_checkpoints(path) if path.is_dir() else ()
+        return _recover_file(path, as_of, NewerKafka(strict=strict))
+    checkpoints = _checkpoints_in(path)
+    while True:
+        try:
+            return _recover_directory(path, checkpoints, as_of, NewerKafka(strict=strict), progress)
+        except (LogError, CheckpointError):
+            # A node may have written a checkpoint meanwhile, and removed what it made superfluous.
+            before, checkpoints = checkpoints, _checkpoints_in(path)
+            if checkpoints == before:
+                raise
+
+
+def _checkpoints_in(path: Path) -> tuple[CheckpointFile, ...]:
+    return list_checkpoints(path) if path.is_dir() else ()
+
+
+def _recover_directory(
+    path: Path,
+    checkpoints: tuple[CheckpointFile, ...],
+    as_of: Moment | None,
+    newer: NewerKafka,
+    progress: Progress | None,
+) -> Recovered:
     if checkpoints and not list_segments(path):
         return recover_log(None, checkpoints, as_of, newer=newer, progress=progress)
     with open_reader(path) as reader:

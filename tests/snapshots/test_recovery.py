@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from metalog.batches import build_batch
+from metalog.batches import build_batch, read_header
 from metalog.codec import encode_record
 from metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, ReplayError
 from metalog.filelog import open_log, open_reader
@@ -98,6 +98,26 @@ class TestWhatIsRead:
         with pytest.raises(CheckpointError, match=str(path)):
             recover(behind)
         assert numbers(recover(behind, 3).image) == [0, 1, 2]
+
+    def test_a_node_that_writes_a_checkpoint_and_removes_what_came_before_meanwhile(self, log, monkeypatch):
+        segment = log / segment_name(0)
+        start = read_header(segment.read_bytes()).size * 3
+        (log / segment_name(3)).write_bytes(segment.read_bytes()[start:])
+        segment.write_bytes(segment.read_bytes()[:start])
+        older, newest = checkpoint_at(log, 2), recover(log).image
+        real = recovery.read_checkpoint
+
+        def meanwhile(path, **options):
+            if older.exists():
+                write_checkpoint(newest, log)
+                segment.unlink()
+                older.unlink()
+            return real(path, **options)
+
+        monkeypatch.setattr(recovery, "read_checkpoint", meanwhile)
+        found = recover(log)
+        assert numbers(found.image) == [0, 1, 2, 3, 4, 5]
+        assert not any("used instead" in note for note in found.notes)
 
     def test_a_checkpoint_file_alone(self, log):
         path = checkpoint_at(log, 4)
