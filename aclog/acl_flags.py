@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import frozen
 
+from aclog.typed_text import typed_text
 from authorizer.acl import (
     CLUSTER_NAME,
     WILDCARD,
@@ -35,7 +36,12 @@ class ResourceFlags:
     pattern_type: PatternType = PatternType.LITERAL
 
     def patterns(self) -> list[ResourcePattern]:
-        """The resources that are named; all but transactional ids are trimmed, as Kafka does it."""
+        """The resources that are named; all but transactional ids are trimmed, as Kafka does it.
+
+        Raises:
+            ConfigError: a name that is not UTF-8.
+
+        """
         named = [
             *((ResourceType.TOPIC, name.strip()) for name in self.topics),
             *((ResourceType.GROUP, name.strip()) for name in self.groups),
@@ -44,7 +50,8 @@ class ResourceFlags:
             *((ResourceType.USER, name.strip()) for name in self.user_principals),
         ]
         patterns = [
-            ResourcePattern(resource_type=kind, name=name, pattern_type=self.pattern_type) for kind, name in named
+            ResourcePattern(resource_type=kind, name=typed_text(name), pattern_type=self.pattern_type)
+            for kind, name in named
         ]
         if self.cluster and self.pattern_type is PatternType.LITERAL:
             patterns.append(CLUSTER)
@@ -94,7 +101,7 @@ def _entries(
 ) -> Iterator[Entry]:
     for principal in dict.fromkeys(map(parse_principal, principals)):
         for operation in dict.fromkeys(operations):
-            for host in dict.fromkeys(host.strip() for host in hosts or [WILDCARD]):
+            for host in dict.fromkeys(typed_text(host.strip()) for host in hosts or [WILDCARD]):
                 yield Entry(principal=principal, host=host, operation=operation, permission_type=permission)
 
 
@@ -102,10 +109,10 @@ def parse_principal(text: str) -> str:
     """A principal as `Type:name`, trimmed (SecurityUtils.parseKafkaPrincipal).
 
     Raises:
-        ConfigError: there is no colon.
+        ConfigError: there is no colon, or it is not UTF-8.
 
     """
-    principal = text.strip()
+    principal = typed_text(text.strip())
     if ":" not in principal:
         raise ConfigError(f"expected a string in format principalType:principalName but got {principal}")
     return principal

@@ -22,7 +22,7 @@ from authorizer.acl import StandardAcl
 from authorizer.index.overlay import acl_of
 from metalog.codec import encode_record
 from metalog.control import ControlRecord, ControlType, KRaftVersion, decode_control
-from metalog.errors import ConfigError, MetadataError
+from metalog.errors import ConfigError, LogError, MetadataError
 from metalog.records import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
@@ -72,6 +72,8 @@ def open_target(directory: Path, *, force: bool, timestamp: int | None = None) -
         with open_writer(directory, force=force) as writer:
             yield writer, False
         return
+    if not directory.absolute().parent.is_dir():
+        raise LogError(f"{directory.parent}: no such directory: expected one to make {directory.name} in")
     partial = directory.with_name(f"{directory.name}.{secrets.token_hex(4)}.part")
     try:
         with open_writer(partial, create=True, force=force, timestamp=timestamp) as writer:

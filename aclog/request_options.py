@@ -7,6 +7,7 @@ import typer
 from attrs import frozen
 
 from aclog.enum_names import OPERATIONS, completions, named
+from aclog.typed_text import typed_text
 from authorizer.acl import CLUSTER_NAME, AclOperation, ResourceType
 from metalog.errors import ConfigError
 
@@ -110,7 +111,7 @@ def one_request(
     """The request that the flags make.
 
     Raises:
-        ConfigError: no principal, no operation, or not exactly one resource.
+        ConfigError: no principal, no operation, not exactly one resource, or a name that is not UTF-8.
 
     """
     if principal is None or operation is None:
@@ -123,9 +124,9 @@ def one_request(
         )
     [(resource_type, name)] = resources
     return Request(
-        principal=principal,
+        principal=typed_text(principal),
         operation=operation,
         host=_LOCALHOST if host is None else host,
         resource_type=resource_type,
-        name=name,
+        name=typed_text(name),
     )

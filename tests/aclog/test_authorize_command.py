@@ -91,7 +91,10 @@ class TestOne:
                 "--principal User:a --operation READ --topic t --semantics odd",
                 "'odd' is not one of 'kafka', 'documented'",
             ),
+            ("--principal User:a --operation READ --topic t --topic u", "exactly one resource must be given"),
+            ("--principal User:a --operation READ --topic t --host=", "'' is not an IPv4 or IPv6 address"),
             ("--principal User:a --requests -", "--requests FILE excludes --principal"),
+            ("--host 10.0.0.1 --requests -", "--requests FILE excludes --principal, --operation, --host"),
             ("--requests nowhere.jsonl", "nowhere.jsonl: No such file or directory"),
         ],
     )
@@ -119,7 +122,7 @@ class TestMany:
         ("bad", "error"),
         [
             (b"", "not JSON"),
-            (b"{", "not JSON"),
+            (b'{"a":}', "not JSON: Expecting value at character 6"),
             (b"\xff", "not UTF-8"),
             (b"[" * 5000 + b"]" * 5000, "nested too deeply"),
             (b"7", "expected a JSON object, not int"),

@@ -139,6 +139,23 @@ class TestFlags:
         assert message in said
         assert "--help`)" in said
 
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            ("acls list --format odd", "Invalid value for '--format': 'odd' is not one of 'kafka', 'jsonl', 'table'"),
+            ("export --log x", "Missing option '--format'. Choose from: avro, jsonl"),
+        ],
+    )
+    def test_the_words_are_ours(self, arguments, said):
+        assert refused(*arguments.split()).startswith(said + " (see `aclog ")
+
+    @pytest.mark.parametrize("command", [(), ("acls",), ("log",), ("snapshot",)])
+    def test_a_command_without_arguments_is_answered_by_its_help(self, command):
+        result = aclog(*command)
+        assert result.code == 2
+        assert "Usage: aclog" in result.out
+        assert result.err == ""
+
     def test_principals_of_list_need_a_colon(self):
         said = refused("acls", "list", "--log", LOG, "--principal", "bob")
         assert said == "expected a string in format principalType:principalName but got bob"
@@ -176,7 +193,18 @@ class TestWriting:
 
     def test_an_export_into_a_directory_that_is_not_there(self, tmp_path):
         said = refused("export", "--log", LOG, "--format", "avro", "--out", tmp_path / "no" / "export")
-        assert said.startswith(f"{tmp_path}/no/export")
+        assert said == f"{tmp_path}/no/export: No such file or directory"
+        assert list(tmp_path.iterdir()) == []
+
+    def test_an_export_over_a_directory(self, tmp_path):
+        (tmp_path / "there").mkdir()
+        said = refused("export", "--log", LOG, "--format", "avro", "--out", tmp_path / "there")
+        assert said == f"{tmp_path}/there: a directory: expected the name of a file"
+        assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+    def test_an_import_where_no_log_can_be(self, tmp_path):
+        said = refused("import", "-", "--log", tmp_path / "no" / "log", stdin=b"")
+        assert said == f"{tmp_path}/no: no such directory: expected one to make log in"
         assert list(tmp_path.iterdir()) == []
 
     def test_a_log_is_not_written_by_two(self, tmp_path):

@@ -68,6 +68,33 @@ def test_names_are_printed_as_utf8_whatever_the_encoding_of_stdout():
     assert "User:Jürgen".encode() in done.stdout
 
 
+@pytest.mark.parametrize("locale", ["C", "C.utf8"])
+def test_names_are_read_as_utf8_whatever_the_locale(locale):
+    done = subprocess.run(
+        [*ACLOG, "acls", "list", "--log", str(LOG), "--topic", "café-αβγ", "--principal", "User:Jürgen"],
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "name=café-αβγ".encode() in done.stdout
+
+
+def test_a_name_that_is_not_utf8_is_refused():
+    asked = [*ACLOG, "authorize", "--log", str(LOG), "--principal", "User:a", "--operation", "READ", "--topic", b"\xff"]
+    done = subprocess.run(asked, capture_output=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (2, b"", b"aclog: '\\udcff' is not UTF-8\n")
+
+
+def test_a_full_disk_is_told_of():
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*ACLOG, "acls", "list", "--log", str(LOG)], stdout=full, stderr=subprocess.PIPE, check=False, cwd=ROOT
+        )
+    assert (done.returncode, done.stderr) == (2, b"aclog: standard output: No space left on device\n")
+
+
 def test_on_a_terminal_rules_are_a_table_and_avro_is_refused():
     assert "PERMISSION" in on_terminal("acls", "list", "--log", str(LOG), "--topic", "orders")
     assert "binary data does not go to a terminal" in on_terminal("export", "--log", str(LOG), "--format", "avro")
