@@ -33,6 +33,7 @@ def ids_directory(acls: AclsImage, text: Callable[[StandardAclWithId], str]) -> 
     """Every rule that has an id, as a file under it."""
 
     def child(name: str) -> Node | None:
+        """The rule of this id."""
         found = rule_id(name)
         acl = acls.get(found) if found is not None else None
         return None if acl is None else _rule_file(StandardAclWithId(id=found, acl=acl), text)
@@ -48,11 +49,13 @@ def _resource_types(acls: AclsImage) -> Directory:
         return _resource_listing(acls)
 
     def pattern_types(resource_type: str) -> Node | None:
+        """The directory of a type."""
         if resource_type not in ResourceType.__members__:
             return None
         return directory(lambda: listed()[resource_type,], lambda name: resource_names(resource_type, name))
 
     def resource_names(resource_type: str, pattern_type: str) -> Node | None:
+        """The directory of a pattern type under a type."""
         if pattern_type not in PatternType.__members__:
             return None
         return directory(
@@ -99,6 +102,7 @@ def _rules_directory(rules: Rules) -> Node | None:
         return None
 
     def child(name: str) -> Node | None:
+        """The rule whose file has this name."""
         return next((_rule_file(rule, rule_json) for rule in rules() if rule_name(rule) == name), None)
 
     return directory(lambda: map(rule_name, rules()), child)

@@ -15,6 +15,7 @@ def scram_directory(scram: ScramImage, *, show_secrets: bool) -> Directory:
     """`/scram/<user>/<mechanism>`: each credential as JSON, secrets in base64 if they are to be shown."""
 
     def user(name: str) -> Node | None:
+        """A user's credentials by their mechanisms; None without any."""
         records = {mechanism_name(r.mechanism): r for r in scram.records() if r.name == name}
         texts = {mechanism: file(_scram_json(r, show_secrets=show_secrets)) for mechanism, r in records.items()}
         return fixed(texts) if texts else None
@@ -26,6 +27,7 @@ def kafka_scram_directory(scram: ScramImage, *, show_secrets: bool) -> Directory
     """`/image/scram/<mechanism>/<user>` (ScramImageNode)."""
 
     def mechanism(name: str) -> Node | None:
+        """The users of a mechanism; None for a name that is none."""
         code = next((code for code in _mechanisms(scram) if mechanism_name(code) == name), None)
         return None if code is None else directory(lambda: users(code), lambda user: credential(user, code))
 
@@ -33,6 +35,7 @@ def kafka_scram_directory(scram: ScramImage, *, show_secrets: bool) -> Directory
         return [record.name for record in scram.records() if record.mechanism == code]
 
     def credential(user: str, code: int) -> Node | None:
+        """A user's credential for a mechanism."""
         record = scram.get(user, code)
         return None if record is None else file(scram_text(record, show_secrets=show_secrets))
 
@@ -80,6 +83,7 @@ def _scram_json(record: UserScramCredentialRecord, *, show_secrets: bool) -> str
 
 def _tokens(tokens: TokensImage, text: Callable[[DelegationTokenRecord], str]) -> Directory:
     def child(name: str) -> Node | None:
+        """The token of this id."""
         record = tokens.get(name)
         return None if record is None else file(text(record))
 

@@ -57,6 +57,7 @@ def computed(children: Mapping[str, Callable[[], Node]]) -> Directory:
     """A directory of few children, each made when it is looked up."""
 
     def child(name: str) -> Node | None:
+        """The child, made now."""
         make = children.get(name)
         return make() if make else None
 

@@ -26,6 +26,7 @@ def telling_commands(commands: Mapping[str, Command]) -> tuple[Command, ...]:
         yield from map(Line, help_page(commands))
 
     def show_manual(_: ShellState, arguments: Arguments) -> Iterator[Line]:
+        """The help page of one command."""
         word = arguments.one("cmd")
         command = commands.get(word.text) if word else None
         if word and command:

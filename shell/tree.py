@@ -60,6 +60,7 @@ def _provenance(image: Image) -> str:
 
 def _features(features: FeaturesImage) -> Directory:
     def child(name: str) -> Node | None:
+        """A feature's level, with the name that a level of metadata.version has."""
         level = features.level(name)
         known = metadata_version_name(level) if name == METADATA_VERSION else None
         return file(f"{level} ({known})" if known else str(level)) if level else None
