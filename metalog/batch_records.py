@@ -3,6 +3,8 @@
 No timestamp delta, no headers; in a data batch no key and no empty value, in a control batch a key and a value.
 """
 
+from collections.abc import Iterator
+
 from attrs import frozen
 
 from metalog.errors import DecodeError
@@ -68,6 +70,25 @@ def _read_nullable(body: memoryview, position: int) -> tuple[bytes | None, int]:
     if length < 0 or end > len(body):
         raise DecodeError(f"{length} bytes announced, {len(body) - start} left in the record", position=position)
     return bytes(body[start:end]), end
+
+
+def _lone_heads() -> Iterator[bytes]:
+    for size in range(_LONE_SIZES):
+        head = b""
+        for value_size in range(max(size - 9, 1), size - 6):
+            body = _PLAIN + varint(value_size)
+            length = len(body) + value_size + 1
+            if len(varint(length)) + length == size:
+                head = varint(length) + body
+        yield head
+
+
+_LONE_SIZES = 512
+_PLAIN = bytes((0, 0, 0, 1))
+"""Attributes, timestamp delta, offset delta and key of the first record of a data batch."""
+
+LONE_HEADS = tuple(_lone_heads())
+"""By the size of a record that is alone in its batch: the bytes before its value; none where no plain record has it."""
 
 
 def plain_value(buffer: Buffer, at: int, delta: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import crc32c
 from attrs import frozen
 
-from metalog.batch_records import Record, plain_value, read_record, record_bytes
+from metalog.batch_records import LONE_HEADS, Record, plain_value, read_record, record_bytes
 from metalog.errors import DecodeError, EncodeError, LogError
 from metalog.primitives import Buffer, varint
 
@@ -96,8 +96,8 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """
     if position + HEADER_SIZE > len(buffer):
         raise DecodeError(f"cut inside a batch header: expected {HEADER_SIZE} bytes", position=position)
-    header = BatchHeader(*_HEADER.unpack_from(buffer, position))
-    base, length, epoch, magic, _, attributes, last, *_, count = header
+    header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
+    base, length, epoch, magic, _, attributes, last, _, _, _, _, _, count = header
     if magic != MAGIC:
         raise DecodeError(f"a batch of magic {magic}: expected {MAGIC}", position=position + 16)
     if length < HEADER_SIZE - LENGTH_END:
@@ -119,7 +119,7 @@ def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
         DecodeError: the batch is cut, or its CRC is another one.
 
     """
-    end = position + header.size
+    end = position + header.batch_length + LENGTH_END
     if end > len(buffer):
         raise DecodeError(
             f"cut inside a batch: {header.size} bytes announced, {len(buffer) - position} left",
@@ -205,8 +205,13 @@ def read_values(buffer: Buffer, position: int, header: BatchHeader) -> list[tupl
 
     """
     values = []
-    end = position + header.size
+    end = position + header.batch_length + LENGTH_END
     at = position + HEADER_SIZE
+    if header.record_count == 1 and end - at < len(LONE_HEADS):  # the commonest batch, by a shorter way
+        head = LONE_HEADS[end - at]
+        start = at + len(head)
+        if head and buffer[at:start] == head and not buffer[end - 1]:
+            return [(start, bytes(buffer[start : end - 1]))]
     for delta in range(header.record_count):
         start, after = plain_value(buffer, at, delta)
         if not start or after > end:

@@ -3,11 +3,12 @@
 from attrs import define, field
 
 from authorizer.acls_image import AclsImage
-from metalog.batches import check_crc, read_header
+from metalog.batches import CONTROL, LENGTH_END, check_crc, read_header
 from metalog.codec import decode_values
 from metalog.errors import MetadataError
+from metalog.records import MetadataRecord
 from snapshots.bulk import BULK_BYTES, replay_bulk
-from snapshots.delta import AclChange, Delta
+from snapshots.delta import AclChange, Delta, apply_acls, only_acls
 from snapshots.image import Image
 from snapshots.newer_kafka import NewerKafka
 from snapshots.provenance import Provenance, after_control, after_data, check_follows
@@ -79,6 +80,10 @@ class Applier:
 
         So a chunk full of what cannot be replayed in bulk is looked at a few times, not once for each of its batches.
         """
+        if end - position < self.bulk_bytes:
+            while position < end:
+                position = self._apply_batch(chunk, position)
+            return
         one_by_one, patience = 0, 1
         while position < end:
             if one_by_one == 0 and end - position >= self.bulk_bytes and not self.in_transaction:
@@ -104,16 +109,25 @@ class Applier:
         header = read_header(chunk, position)
         check_crc(chunk, position, header)
         check_follows(self._read_to, header, position)
-        if header.is_control:
+        if header.attributes & CONTROL:
             self._read_to = after_control(self._read_to, header, chunk, position)
+            self._take_in(header.base_offset, [])
         else:
-            for offset, record in enumerate(decode_values(chunk, position, header), header.base_offset):
-                self._transactions.add(offset, record)
+            records = decode_values(chunk, position, header)
             self._read_to = after_data(self._read_to, header)
+            if not self._transactions.is_open and only_acls(records):
+                self._show_acls(header.base_offset, records)
+            else:
+                self._take_in(header.base_offset, records)
+        self.next_offset = header.base_offset + header.record_count
+        return position + header.batch_length + LENGTH_END
+
+    def _take_in(self, offset: int, records: list[MetadataRecord]) -> None:
+        """Hold records back while a transaction is open, else make them visible with what was held back."""
+        for at, record in enumerate(records, offset):
+            self._transactions.add(at, record)
         if not self._transactions.is_open:
             self._show(self._transactions.take())
-        self.next_offset = header.end_offset
-        return position + header.size
 
     def _show(self, records: list[Placed]) -> None:
         """Make records visible, and with them everything up to the last batch."""
@@ -123,3 +137,11 @@ class Applier:
         self.image = delta.apply(self.image, self._read_to)
         if self.journal is not None:
             self.journal += delta.acls
+
+    def _show_acls(self, offset: int, changes: list[AclChange]) -> None:
+        """As `_show`, for the commonest batch by a shorter way."""
+        image = self.image
+        acls = apply_acls(image.acls, changes, range(offset, offset + len(changes)))
+        self.image = Image(acls, image.scram, image.tokens, image.features, image.opaque, self._read_to)
+        if self.journal is not None:
+            self.journal += changes

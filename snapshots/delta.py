@@ -1,6 +1,7 @@
 """What one or more whole batches change in an image (org.apache.kafka.image.MetadataDelta)."""
 
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias, TypeGuard
 
 from attrs import define, field
 
@@ -27,6 +28,8 @@ from snapshots.provenance import Provenance, in_value
 from snapshots.subjects import effect_of
 
 AclChange: TypeAlias = AccessControlEntryRecord | RemoveAccessControlEntryRecord
+
+_ACL_CHANGES = frozenset((AccessControlEntryRecord, RemoveAccessControlEntryRecord))
 
 
 @define(kw_only=True)
@@ -75,7 +78,7 @@ class Delta:
             ReplayError: an ACL is added that is there, or removed that is not, with its offset.
 
         """
-        acls = self._apply_acls(image.acls) if self.acls else image.acls
+        acls = apply_acls(image.acls, self.acls, self._acl_offsets) if self.acls else image.acls
         return self.apply_all_but_acls(image, acls, provenance)
 
     def apply_all_but_acls(self, image: Image, acls: AclsImage, provenance: Provenance) -> Image:
@@ -89,19 +92,28 @@ class Delta:
             provenance=provenance,
         )
 
-    def _apply_acls(self, acls: AclsImage) -> AclsImage:
-        try:
-            return acls.apply(self.acls)
-        except ReplayError:
-            self._find_culprit(acls)
-            raise
 
-    def _find_culprit(self, acls: AclsImage) -> None:
-        for change, offset in zip(self.acls, self._acl_offsets, strict=True):
+def apply_acls(acls: AclsImage, changes: Sequence[AclChange], offsets: Sequence[int]) -> AclsImage:
+    """The ACLs after these changes, which stand at these offsets.
+
+    Raises:
+        ReplayError: an ACL is added that is there, or removed that is not, with its offset.
+
+    """
+    try:
+        return acls.apply(changes)
+    except ReplayError:
+        for change, offset in zip(changes, offsets, strict=True):
             try:
-                acls = acls.apply([change])
+                acls = acls.apply((change,))
             except ReplayError as e:
                 raise e.at(offset=offset) from None
+        raise
+
+
+def only_acls(records: list[MetadataRecord]) -> TypeGuard[list[AclChange]]:
+    """Whether all of these records are changes of ACLs."""
+    return _ACL_CHANGES.issuperset(map(type, records))
 
 
 def _opaque_change(record: OpaqueRecord, offset: int) -> OpaqueChange:

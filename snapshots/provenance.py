@@ -1,6 +1,6 @@
 """Which part of a log an image holds, and how each batch moves it on (MetadataProvenance)."""
 
-from attrs import frozen
+from typing import NamedTuple
 
 from metalog.batches import BatchHeader, read_records
 from metalog.control import KRaftVersion, KRaftVoters, SnapshotFooter, SnapshotHeader, decode_control
@@ -11,9 +11,8 @@ NO_TIMESTAMP = -1
 """The timestamp of an image that no batch went into."""
 
 
-@frozen(kw_only=True)
-class Provenance:
-    """Which part of the log an image holds, and what its control records said.
+class Provenance(NamedTuple):
+    """Which part of the log an image holds, and what its control records said. Named, as one is made for every batch.
 
     `end_offset` is exclusive; `epoch` and `timestamp` (ms since 1970) are those of the last batch. `voters` is the
     last KRaftVoters record, which a checkpoint must repeat where `kraft_version` is not 0.
@@ -44,13 +43,9 @@ def check_follows(before: Provenance, header: BatchHeader, position: int) -> Non
 
 def after_data(before: Provenance, header: BatchHeader) -> Provenance:
     """Where the log stands after a data batch."""
-    return Provenance(
-        end_offset=header.base_offset + header.record_count,
-        epoch=header.leader_epoch,
-        timestamp=header.max_timestamp,
-        kraft_version=before.kraft_version,
-        voters=before.voters,
-    )
+    _, _, _, kraft_version, voters = before
+    end_offset = header.base_offset + header.record_count
+    return Provenance(end_offset, header.leader_epoch, header.max_timestamp, kraft_version, voters)
 
 
 def after_control(before: Provenance, header: BatchHeader, buffer: Buffer, position: int) -> Provenance:

@@ -12,9 +12,9 @@ from immutables import Map
 
 from authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from authorizer.index.base import Base
-from authorizer.index.keys import pair_key, resource_name, split_pair
+from authorizer.index.keys import pair_key, resource_key, resource_name, split_pair
 from authorizer.index.masks import TYPES, rule_mask
-from authorizer.index.overlay import Cell, Overlay, PairKey, ResourceKey, Touched
+from authorizer.index.overlay import NO_ROWS, Cell, Overlay, PairKey, ResourceKey, Touched
 from metalog.errors import ReplayError
 from metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from metalog.uuids import uuid_text
@@ -32,7 +32,7 @@ _ORDINARY: frozenset[Codes] = frozenset(product(_TYPES, _PATTERNS, _OPERATIONS, 
 """What nearly every rule has, and is neither unbindable nor irregular."""
 
 _NO_CELLS: "Map[PairKey, Cell]" = Map()
-_NO_RULES = Cell(0, ())
+_UNTOUCHED = Touched(_NO_CELLS, rules=0, shrunk=False, number=-1)
 
 
 def apply_changes(base: Base, overlay: Overlay, changes: Iterable[Change]) -> Overlay:
@@ -67,25 +67,28 @@ def is_irregular(codes: Codes) -> bool:
 
 
 def _add(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Overlay:
-    number, kind, principal, host = record.id.int, record.resource_type, record.principal, record.host
-    if number in overlay.added or _row(base, overlay, number) >= 0:
+    number, added, removed = record.id.int, overlay.added, overlay.removed
+    if number in added or (base.has_ids and (row := base.ids.find(number)) >= 0 and row not in removed):
         raise ReplayError(f"ACL {uuid_text(record.id)} is added, but stands already")
-    codes = kind, record.pattern_type, record.operation, record.permission_type
-    key, pair = (kind if 0 <= kind < TYPES else 0, record.resource_name, codes[1] == _LITERAL), (principal, host)
+    codes = record.resource_type, record.pattern_type, record.operation, record.permission_type
+    kind, pattern, operation, permission = codes
+    key = kind if 0 <= kind < TYPES else 0, record.resource_name, pattern == _LITERAL
+    pair = principal, host = record.principal, record.host
     touched = overlay.touched.get(key)
     if touched is None:
-        touched = _untouched(base, base.resource(key[0], key[1], literal=key[2]))
+        touched = _untouched(base, base.resources.find(resource_key(key[0], key[1], literal=key[2])))
     cells, rules, shrunk, resource = touched
+    mask, rows = rule_mask(operation, permission), NO_ROWS
+    records: tuple[AccessControlEntryRecord, ...] = (record,)
     cell = cells.get(pair)
-    if cell is None:
-        cell = _NO_RULES if resource < 0 else _untouched_cell(base, resource, pair)
-    mask, others, rows = cell
-    if others or rows:
+    if cell is None and resource >= 0:
+        cell = _untouched_cell(base, resource, pair)
+    if cell is not None:
         _check_content(base, overlay, record.id, codes, cell)
-    cells = cells.set(pair, Cell(mask | rule_mask(codes[2], codes[3]), (*others, record), rows))
+        mask, rows, records = mask | cell.mask, cell.rows, (*cell.added, record)
+    cells = cells.set(pair, Cell(mask, records, rows))
     touched = Touched(cells, rules + 1, shrunk, resource)
-    added = overlay.added.set(number, record)
-    overlay = _changed(overlay, added, overlay.removed, key, touched, codes, 1)
+    overlay = _changed(overlay, added.set(number, record), removed, key, touched, codes, 1)
     if "/" in host:
         hosts = (*overlay.ranges.get(principal, ()), host)
         overlay = overlay._replace(ranges=overlay.ranges.set(principal, hosts))
@@ -99,8 +102,8 @@ def _remove(base: Base, overlay: Overlay, uuid: UUID) -> Overlay:
     record = overlay.added.get(number)
     if record is not None:
         return _remove_added(base, overlay, record)
-    row = _row(base, overlay, number)
-    if row < 0:
+    row = base.ids.find(number) if base.has_ids else -1
+    if row < 0 or row in overlay.removed:
         raise ReplayError(f"ACL {uuid_text(uuid)} is removed, but does not stand")
     return _remove_row(base, overlay, row)
 
@@ -178,22 +181,17 @@ def _changed(
     return Overlay(added, removed, resources, lengths, stars, ranges, colonless, unbindable, irregular, changes)
 
 
-def _row(base: Base, overlay: Overlay, number: int) -> int:
-    """The base's row with this id that still stands, or -1."""
-    row = base.ids.find(number) if base.has_ids else -1
-    return -1 if row in overlay.removed else row
-
-
 def _untouched(base: Base, resource: int) -> Touched:
-    """A resource as it stands in the base, or none of -1."""
-    rules = 0 if resource < 0 else len(base.rows(*base.cells(resource)))
-    return Touched(_NO_CELLS, rules, shrunk=False, number=resource)
+    """A resource as it stands in the base, or one that does not (-1)."""
+    if resource < 0:
+        return _UNTOUCHED
+    return Touched(_NO_CELLS, len(base.rows(*base.cells(resource))), shrunk=False, number=resource)
 
 
-def _untouched_cell(base: Base, resource: int, pair: PairKey) -> Cell:
+def _untouched_cell(base: Base, resource: int, pair: PairKey) -> Cell | None:
     """What the base says of a resource and a pair."""
     low, high = base.cell(resource, base.pairs.find(pair_key(*pair)))
-    return Cell(base.cell_masks[low], (), base.rows(low, high)) if low < high else _NO_RULES
+    return Cell(base.cell_masks[low], (), base.rows(low, high)) if low < high else None
 
 
 def _check_content(base: Base, overlay: Overlay, uuid: UUID, codes: Codes, cell: Cell) -> None:

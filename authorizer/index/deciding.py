@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from attrs import field, frozen
+from attrs import define, field
 
 from authorizer.acl import WILDCARD, PatternType
 from authorizer.index.base import Base, Subject
@@ -30,9 +30,9 @@ class Levels(NamedTuple):
     empty: list[Resource]
 
 
-@frozen(eq=False)
+@define(eq=False)
 class State:
-    """A base and what changed since."""
+    """A base and what changed since. Nobody assigns to one that is made, which is not frozen as Image is not."""
 
     base: Base
     overlay: Overlay = field(factory=Overlay)

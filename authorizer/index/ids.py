@@ -51,7 +51,7 @@ class IdIndex:
             high = min(high, low + 1)
         for at in range(low, high):
             row = order[at]
-            if ids[16 * row : 16 * row + 16] == wanted:
+            if ids.startswith(wanted, 16 * row):
                 return int(row)
         return -1
 

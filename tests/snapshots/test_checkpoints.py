@@ -83,7 +83,7 @@ class TestRoundTrip:
         batches = list(checkpoint_batches(image, max_batch_bytes=limit))
         read = decode_checkpoint(b"".join(batches), end_offset=image.end_offset, epoch=image.epoch)
         when = max(image.timestamp, 0)  # an empty log has no time, a checkpoint of it has
-        same(read, image.at(evolve(image.provenance, timestamp=when)))
+        same(read, image.at(image.provenance._replace(timestamp=when)))
         assert list(checkpoint_batches(read, max_batch_bytes=limit)) == batches
         assert all(len(batch) <= limit or decode_batch(batch).header.record_count == 1 for batch in batches[1:-1])
 
