@@ -20,6 +20,7 @@ from typing import TypeAlias
 from attrs import define, field
 
 from metalog.errors import LogError
+from metalog.filelog.acknowledgement import Acknowledgement
 from metalog.log import Appended
 
 MAX_BATCH_BYTES = 8 << 20
@@ -36,7 +37,7 @@ Commit: TypeAlias = Callable[[Sequence[bytes], Sequence[int]], int]
 class _Waiting:
     data: bytes
     appended: Appended
-    future: Future[Appended]
+    future: Acknowledgement
 
 
 @define(eq=False)
@@ -82,8 +83,7 @@ class GroupCommit:
             raise LogError(f"{self._name}: a batch of {len(batch)} bytes: at most {MAX_BATCH_BYTES} are expected")
         if os.getpid() != self._pid:
             raise LogError(f"{self._name}: opened for writing by process {self._pid}, not by this one")
-        future: Future[Appended] = Future()
-        future.set_running_or_notify_cancel()  # a write that is under way cannot be called off
+        future = Acknowledgement()
         with self._guard:
             self._check(len(batch))
             base, self._end_offset = self._end_offset, self._end_offset + count

@@ -1,0 +1,82 @@
+import asyncio
+import threading
+from concurrent.futures import FIRST_EXCEPTION, wait
+
+import pytest
+
+from metalog.errors import LogError
+from metalog.filelog.acknowledgement import Acknowledgement
+from metalog.log import Appended
+
+APPENDED = Appended(base_offset=1, last_offset=2, leader_epoch=3)
+
+
+def waiting_threads(future, count):
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(future.result(30))) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads, found
+
+
+def test_all_who_wait_are_answered():
+    future = Acknowledgement()
+    threads, found = waiting_threads(future, 5)
+    future.set_result(APPENDED)
+    for thread in threads:
+        thread.join(30)
+    assert found == [APPENDED] * 5
+    assert future.result() == APPENDED
+    assert future.exception() is None
+
+
+def test_an_error_is_raised_for_all():
+    future = Acknowledgement()
+    future.set_exception(LogError("no"))
+    for _ in range(2):
+        with pytest.raises(LogError, match="no"):
+            future.result()
+    assert str(future.exception()) == "no"
+
+
+@pytest.mark.parametrize("timeout", [0, -1, 0.001])
+def test_who_does_not_wait_long_is_told(timeout):
+    future = Acknowledgement()
+    with pytest.raises(TimeoutError):
+        future.result(timeout)
+    with pytest.raises(TimeoutError):
+        future.exception(timeout)
+    future.set_result(APPENDED)
+    assert future.result(timeout) == APPENDED
+
+
+def test_it_cannot_be_called_off():
+    future = Acknowledgement()
+    assert future.running()
+    assert not future.cancel()
+
+
+def test_a_callback_that_raises_keeps_nobody_waiting():
+    future = Acknowledgement()
+
+    def leave(_):
+        raise SystemExit
+
+    future.add_done_callback(leave)
+    with pytest.raises(SystemExit):
+        future.set_result(APPENDED)
+    assert future.result(0) == APPENDED
+
+
+def test_it_is_a_future_to_others():
+    futures = [Acknowledgement() for _ in range(3)]
+
+    async def gather():
+        waiting = [asyncio.wrap_future(future) for future in futures]
+        await asyncio.sleep(0)
+        for future in futures:
+            threading.Thread(target=future.set_result, args=(APPENDED,)).start()
+        return await asyncio.gather(*waiting)
+
+    assert asyncio.run(gather()) == [APPENDED] * 3
+    assert not wait(futures, timeout=1, return_when=FIRST_EXCEPTION).not_done
