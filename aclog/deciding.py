@@ -32,6 +32,7 @@ _MOST_REMEMBERED = 1 << 18
 """Lines whose answers are remembered before all are forgotten: about 400 bytes each."""
 
 _canonical = lru_cache(1 << 16)(host_address)
+_quoted = json.encoder.encode_basestring
 
 
 @frozen(kw_only=True)
@@ -117,8 +118,9 @@ class RequestAnswers:
             result, rule = self._decide(parse_request(line))
         except MetadataError as error:
             self.failed = True
-            return _compact({"decision": "ERROR", "error": str(error)})
-        return _compact({"decision": result.value, "rule": rule})
+            return f'{{"decision":"ERROR","error":{_quoted(str(error))}}}'
+        decision = "ALLOWED" if result is AuthorizationResult.ALLOWED else "DENIED"
+        return f'{{"decision":"{decision}","rule":{_quoted(rule)}}}'
 
     def _decide(self, request: Request) -> tuple[AuthorizationResult, str]:
         if request.name is not None:
@@ -149,10 +151,6 @@ def parse_request(line: bytes) -> Request:
         resource_type=enum_field(value, "resourceType", ResourceType),
         name=None if kind else text_field(value, "resourceName"),
     )
-
-
-def _compact(value: dict[str, str]) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def explain_one(image: Image, flags: AuthorizerFlags, request: Request, log: str | None = None) -> None:

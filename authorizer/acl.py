@@ -1,6 +1,7 @@
 """ACLs and what they are made of, with Kafka's names and codes (org.apache.kafka.common.acl, .resource)."""
 
 from enum import IntEnum
+from functools import lru_cache
 from uuid import UUID
 
 from attrs import frozen
@@ -59,6 +60,7 @@ class AclPermissionType(IntEnum):
     ALLOW = 3
 
 
+@lru_cache(1024)
 def code_name(kind: type[IntEnum], code: int) -> str:
     """The upper-case enum name of a code; `UNKNOWN` for a code that this Kafka does not know, as fromCode has it."""
     try:
