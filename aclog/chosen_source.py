@@ -7,7 +7,7 @@ from attrs import define
 from aclog.lines import STDIN
 from aclog.notices import note
 from aclog.progress import progress
-from aclog.sources import AclsSource, CheckpointSource, LogSource
+from aclog.sources import AclsSource, CheckpointSource, LogSource, Notify
 from metalog.errors import ConfigError
 from shell.moments import parse_moment
 from shell.source import Moment, StateSource
@@ -50,8 +50,10 @@ class ChosenSource:
             raise ConfigError("--acls - and --requests -: only one of them can be stdin")
 
 
-def choose_source(log: Path | None, snapshot: Path | None, acls: str | None, as_of: str | None = None) -> ChosenSource:
-    """The one source that is given.
+def choose_source(
+    log: Path | None, snapshot: Path | None, acls: str | None, as_of: str | None = None, notify: Notify = note
+) -> ChosenSource:
+    """The one source that is given; what its recovery has to say goes to `notify`.
 
     Raises:
         ConfigError: none, or more than one.
@@ -60,7 +62,7 @@ def choose_source(log: Path | None, snapshot: Path | None, acls: str | None, as_
     if sum(each is not None for each in (log, snapshot, acls)) != 1:
         raise ConfigError("exactly one state source must be given: --log DIR, --snapshot FILE or --acls FILE")
     if log is not None:
-        return ChosenSource(LogSource(log, note), as_of)
+        return ChosenSource(LogSource(log, notify), as_of)
     if snapshot is not None:
-        return ChosenSource(CheckpointSource(snapshot, note), as_of)
+        return ChosenSource(CheckpointSource(snapshot, notify), as_of)
     return ChosenSource(AclsSource(acls or ""), as_of)

@@ -9,11 +9,21 @@ from aclog.options import AclsFile, AsOf, LogDir, ShowSecrets, SnapshotFile
 app = typer.Typer()
 
 
+def _complete(context: typer.Context, incomplete: str) -> list[str]:
+    from aclog.shell_words import complete_words
+
+    return complete_words(context, incomplete)
+
+
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def shell(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[COMMAND...]", help="One command of the shell; without it, a prompt."),
+        typer.Argument(
+            metavar="[COMMAND...]",
+            help="One command of the shell; without it, a prompt.",
+            autocompletion=_complete,
+        ),
     ] = None,
     log: LogDir = None,
     snapshot: SnapshotFile = None,

@@ -114,20 +114,37 @@ def on_terminal(*arguments):
         ("aclog acls list --resource-p", "--resource-pattern-type"),
         ("aclog authorize --operation ALTER_", "ALTER_CONFIGS"),
         ("aclog export --format a", "avro"),
+        (f"aclog shell --log {LOG} c", "cat"),
+        (f"aclog shell --log {LOG} ls /ac", "/acl/"),
+        (f"aclog shell --log {LOG} ls /acl/re", "/acl/resource/"),
+        (f"aclog shell --log {LOG} cat /image /acl/resource/TOPIC/LITERAL/pay", "/acl/resource/TOPIC/LITERAL/payin/"),
+        (f"aclog shell --log {LOG} ls /acl/resource/TRANSACTIONAL_ID/LITERAL/", "%20lead-trail%20/"),
+        (f"aclog shell --log {LOG} why User:bob ALTER_", "ALTER_CONFIGS"),
+        (f"aclog shell --snapshot {LOG / '00000000000000000211-0000000002.checkpoint'} ls /loc", "/local/"),
+        (f"aclog shell --log {LOG} --as-of 0 ls /acl/i", "/acl/id/"),
     ],
 )
 def test_the_shell_completes_commands_options_and_values(words, offered):
+    assert any(line == offered or line.endswith(f"/{offered}") for line in completed(words, len(words.split()) - 1))
+
+
+@pytest.mark.parametrize(
+    "words", ["--log nowhere ls", "ls", "--acls - ls", f"--log {LOG} cd", f"--log {LOG} --as-of x ls"]
+)
+def test_where_nothing_can_be_completed_nothing_is_said(words):
+    assert completed(f"aclog shell {words} /", len(words.split()) + 2) == []
+
+
+def completed(words, number):
+    """What bash is offered for the word of this number."""
     done = subprocess.run(
         ACLOG,
+        input="",
         capture_output=True,
         text=True,
         check=False,
         cwd=ROOT,
-        env={
-            **os.environ,
-            "_ACLOG_COMPLETE": "complete_bash",
-            "COMP_WORDS": words,
-            "COMP_CWORD": str(len(words.split()) - 1),
-        },
+        env={**os.environ, "_ACLOG_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(number)},
     )
-    assert offered in done.stdout.split()
+    assert done.stderr == ""
+    return done.stdout.split("\n")[:-1] if done.stdout.strip() else []
