@@ -11,13 +11,14 @@ from metalog.errors import LogError
 from metalog.filelog.files import fsync_directory, log_error
 from metalog.filelog.names import DELETED_SUFFIX, list_checkpoints, list_deleted_segments
 from metalog.filelog.segments import Segments
+from metalog.filelog.verify_checkpoint import verify_checkpoint
 
 
 def remove_segments_below(segments: Segments, offset: int) -> int:
     """Remove the segments that lie wholly below `offset`, but never the last; returns the log's new start offset.
 
     Raises:
-        LogError: no checkpoint reaches as far as the new start, so that state would be lost; or the disk refuses.
+        LogError: no sound checkpoint reaches as far as the new start, so that state would be lost; or the disk refuses.
 
     """
     files = segments.files()
@@ -25,8 +26,8 @@ def remove_segments_below(segments: Segments, offset: int) -> int:
     if not count:
         return files[0].base_offset
     start = files[count].base_offset
-    if not any(checkpoint.end_offset >= start for checkpoint in list_checkpoints(segments.directory)):
-        raise LogError(f"{segments.directory}: no checkpoint of all below offset {start}: its segments are kept")
+    if not _is_covered(segments, start):
+        raise LogError(f"{segments.directory}: no sound checkpoint of all below offset {start}: its segments are kept")
     try:
         for file in files[:count]:
             file.path.replace(file.path.with_name(file.path.name + DELETED_SUFFIX))
@@ -36,6 +37,17 @@ def remove_segments_below(segments: Segments, offset: int) -> int:
         raise log_error(error, segments.directory, "cannot remove segments") from error
     unlink_deleted_segments(segments.directory)
     return start
+
+
+def _is_covered(segments: Segments, start: int) -> bool:
+    """Whether a checkpoint that is sound holds all below `start`; the newest is looked at first."""
+    log_start = segments.start_offset()
+    for checkpoint in reversed(list_checkpoints(segments.directory)):
+        if checkpoint.end_offset < start:
+            return False
+        if not any(verify_checkpoint(checkpoint, segments.epochs, log_start)):
+            return True
+    return False
 
 
 def unlink_deleted_segments(directory: Path) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from metalog.control import SnapshotFooter, SnapshotHeader, control_batch
 from metalog.errors import LogError
 from metalog.filelog import open_log, open_reader, retention, verify
 from metalog.filelog.names import checkpoint_name
@@ -20,8 +21,12 @@ def bases(log):
 
 
 def checkpoint(log, end):
-    """Only the name of a checkpoint: what is in it is not this module's concern."""
-    (log.directory / checkpoint_name(end, 1)).touch()
+    """A whole checkpoint of nothing: what state is in it is not this module's concern."""
+    header = control_batch(SnapshotHeader(last_contained_log_timestamp=1), base_offset=0, leader_epoch=1, timestamp=1)
+    footer = control_batch(SnapshotFooter(), base_offset=1, leader_epoch=1, timestamp=1)
+    path = log.directory / checkpoint_name(end, 1)
+    path.write_bytes(header + footer)
+    return path
 
 
 def test_segments_wholly_below_the_offset_go(log):
@@ -57,20 +62,31 @@ def test_the_last_segment_always_stays(log):
 def test_without_a_checkpoint_nothing_goes(log):
     before = bases(log)
     checkpoint(log, before[2] - 1)
-    with pytest.raises(LogError, match="no checkpoint"):
+    with pytest.raises(LogError, match="no sound checkpoint"):
         log.delete_segments_below(before[2])
     assert bases(log) == before
 
 
-def test_the_start_is_found_again_and_the_log_verifies_but_for_the_checkpoint(log):
+@pytest.mark.parametrize("cut", [0, 61, -1])
+def test_a_damaged_checkpoint_lets_go_of_nothing(log, cut):
+    before = bases(log)
+    path = checkpoint(log, before[3])
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(LogError, match="no sound checkpoint"):
+        log.delete_segments_below(before[3])
+    assert bases(log) == before
+    checkpoint(log, before[2])
+    assert log.delete_segments_below(before[2]) == before[2]
+
+
+def test_the_start_is_found_again_and_the_log_verifies_as_long_as_it_has_the_checkpoint(log):
     start = bases(log)[2]
     checkpoint(log, start)
     log.delete_segments_below(start)
     log.close()
     with open_log(log.directory) as again:
         assert again.start_offset() == start
-    (finding,) = verify(log.directory)
-    assert "SnapshotHeader" in finding.what
+    assert not list(verify(log.directory))
     (log.directory / checkpoint_name(start, 1)).unlink()
     (finding,) = verify(log.directory)
     assert "no checkpoint holds what came before" in finding.what
