@@ -33,7 +33,7 @@ def blocks(path: str) -> Iterator[list[bytes]]:
 
     """
     name, number = display_name(path), 0
-    with _opened(path) as file:
+    with _naming(name), _opened(path) as file:
         rest = b""
         while block := _read(file, name):
             *lines, rest = (rest + block).split(b"\n")
@@ -53,6 +53,15 @@ def numbered(path: str) -> Iterator[tuple[int, bytes]]:
             number += 1
             if line and not line.isspace():
                 yield number, line
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Errors of reading, which do not say so themselves, tell of what was read."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, error.filename or name) from error
 
 
 @contextmanager

@@ -100,6 +100,9 @@ class TestSources:
         lines = (LOG.parent / "expected/acls.jsonl").read_bytes() + json.dumps(rule).encode()
         assert read("--acls", "-", stdin=lines) == "stdin: line 69: key host is missing"
 
+    def test_a_file_that_cannot_be_read_to_its_end(self, read):
+        assert read("--acls", "/proc/self/mem") == "/proc/self/mem: Input/output error"
+
     def test_one_rule_under_two_ids(self, read):
         rule = json.loads((LOG.parent / "expected/acls.jsonl").read_text().splitlines()[0])
         lines = "\n".join(
