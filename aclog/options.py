@@ -179,7 +179,7 @@ AllowEveryone: TypeAlias = Annotated[
         "--allow-everyone-if-no-acl-found",
         metavar="",
         help="Allow where no rule is about the resource, as the broker's property of that name.",
-        rich_help_panel=_AUTHORIZER,
+        rich_help_panel="Authorizer: without a rule",
     ),
 ]
 
@@ -195,7 +195,7 @@ SemanticsOption: TypeAlias = Annotated[
     Semantics,
     typer.Option(
         "--semantics",
-        metavar="WHICH",
+        metavar="kafka|documented",
         help="[cyan]kafka[/] answers as Kafka 4.3.1 does; [cyan]documented[/] lets a rule on '*' also cover names that "
         "begin with '*'.",
         rich_help_panel=_AUTHORIZER,

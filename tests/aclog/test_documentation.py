@@ -9,6 +9,7 @@ import pytest
 from typer.main import get_command
 
 from aclog.app import app
+from tests.support.command import aclog
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/commands.md").read_text()
@@ -91,6 +92,14 @@ def parse(words):
     while hasattr(command, "commands") and words and words[0] in command.commands:
         command, words = command.commands[words[0]], words[1:]
     command.make_context("aclog", words, resilient_parsing=False)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_every_option_in_full_on_a_common_terminal(name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    words = aclog(*name.split(), "--help").ok().out.split()
+    for parameter in COMMANDS[name].params:
+        assert parameter.param_type_name == "argument" or set(parameter.opts) <= set(words)
 
 
 def test_help_tells_every_default_by_name():
