@@ -1,5 +1,6 @@
 """The authorizer that Kafka ships (org.apache.kafka.metadata.authorizer.StandardAuthorizer), on top of an image."""
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TypeAlias
@@ -10,6 +11,7 @@ from authorizer.acl import AclBindingFilter, AclOperation, PatternType, Resource
 from authorizer.acls_image import PROBE, AclsImage, check_kinds
 from authorizer.decision import Basis, Decision
 from authorizer.errors import AuthorizerNotReadyError, InvalidRequestError
+from authorizer.index.base import LONGEST_REMEMBERED
 from authorizer.index.masks import ALLOWED, DENIED
 from authorizer.interface import (
     AclCreateResult,
@@ -34,8 +36,8 @@ AuditHook: TypeAlias = Callable[[RequestContext, Action, Decision], None]
 Answers: TypeAlias = dict[str, dict[str, dict[int, dict[str, dict[int, AuthorizationResult]]]]]
 """By principal, host, resource type, resource name (LITERAL) and operation."""
 
-_MOST_ANSWERS = 1 << 17
-"""How many answers are remembered before all are forgotten; 150 to 300 bytes each."""
+_MOST_ANSWERS = 1 << 16
+"""How many answers are remembered before all are forgotten: 0.2 kB each, 1.4 kB where no two are of one client."""
 
 _OPERATIONS = frozenset(AclOperation)
 _LITERAL = PatternType.LITERAL
@@ -44,9 +46,12 @@ _ALLOWED, _DENIED = AuthorizationResult.ALLOWED, AuthorizationResult.DENIED
 
 @define(eq=False)
 class _View:
-    """What one call decides on: an image, and the answers that were given from it (None: not remembered)."""
+    """What one call decides on: an image and the settings, and the answers that these gave (None: not remembered)."""
 
     image: AclsImage
+    super_users: frozenset[str]
+    allow_everyone: bool
+    audit: AuditHook | None
     answers: Answers | None
     count: int = 0
 
@@ -69,6 +74,8 @@ class StandardAuthorizer(Authorizer):
     _super_users: frozenset[str] = frozenset()
     _allow_everyone: bool = False
     _ready: bool = False
+    _swapping: threading.Lock = field(factory=threading.Lock, init=False)
+    """Held by those who make a new view of the one there is, so that none of them undoes another's."""
     _view: _View = field(init=False, default=Factory(lambda self: self._new_view(AclsImage.empty()), takes_self=True))
 
     def configure(self, properties: Mapping[str, str]) -> None:
@@ -78,9 +85,11 @@ class StandardAuthorizer(Authorizer):
             ConfigError: a super user without a colon.
 
         """
-        self._super_users = parse_super_users(properties.get(SUPER_USERS_CONFIG))
-        self._allow_everyone = parse_allow_everyone(properties.get(ALLOW_EVERYONE_CONFIG))
-        self._view = self._new_view(self._view.image)
+        super_users = parse_super_users(properties.get(SUPER_USERS_CONFIG))
+        allow_everyone = parse_allow_everyone(properties.get(ALLOW_EVERYONE_CONFIG))
+        with self._swapping:
+            self._super_users, self._allow_everyone = super_users, allow_everyone
+            self._view = self._new_view(self._view.image)
 
     def set_acl_mutator(self, mutator: AclMutator) -> None:
         """Who turns create_acls and delete_acls into records (ClusterMetadataAuthorizer.setAclMutator)."""
@@ -88,12 +97,14 @@ class StandardAuthorizer(Authorizer):
 
     def set_audit(self, audit: AuditHook | None) -> None:
         """Report every decision to this hook from now on, or to none; remembered answers are not used then."""
-        self._audit = audit
-        self._view = self._new_view(self._view.image)
+        with self._swapping:
+            self._audit = audit
+            self._view = self._new_view(self._view.image)
 
     def load(self, image: AclsImage) -> None:
         """Decide from this image from now on (loadSnapshot, addAcl and removeAcl in one)."""
-        self._view = self._new_view(image)
+        with self._swapping:
+            self._view = self._new_view(image)
 
     def complete_initial_load(self) -> None:
         """Say that the image has reached the high-water mark; it stays so."""
@@ -106,7 +117,8 @@ class StandardAuthorizer(Authorizer):
 
     def _new_view(self, image: AclsImage) -> _View:
         image = image.with_options(documented=self.documented, cidr=self.cidr)
-        return _View(image, {} if self.cache and self._audit is None else None)
+        answers: Answers | None = {} if self.cache and self._audit is None else None
+        return _View(image, self._super_users, self._allow_everyone, self._audit, answers)
 
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:
         """One answer an action, all from the same image.
@@ -130,12 +142,12 @@ class StandardAuthorizer(Authorizer):
                     return [known[pattern.name][action.operation]]
                 except KeyError:
                     pass
-        if self._audit is not None:
+        if view.audit is not None:
             return self._audited(view, context, actions)
         return self._answer(view, context, actions)
 
     def _answer(self, view: _View, context: RequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:
-        if context.principal in self._super_users:
+        if context.principal in view.super_users:
             return [_ALLOWED] * len(actions)
         if not self._ready:
             raise AuthorizerNotReadyError("the authorizer has not replayed the log up to its high-water mark yet")
@@ -154,7 +166,7 @@ class StandardAuthorizer(Authorizer):
             if bits & DENIED:
                 answers.append(_DENIED)
             elif bits & ALLOWED or (
-                self._allow_everyone and not image.has_candidate(pattern.resource_type, pattern.name)
+                view.allow_everyone and not image.has_candidate(pattern.resource_type, pattern.name)
             ):
                 answers.append(_ALLOWED)
             else:
@@ -169,7 +181,7 @@ class StandardAuthorizer(Authorizer):
 
     def _decide(self, view: _View, context: RequestContext, action: Action) -> Decision:
         (result,) = self._answer(view, context, (action,))
-        if context.principal in self._super_users:
+        if context.principal in view.super_users:
             return Decision(result=result, basis=Basis.SUPER_USER)
         pattern = action.resource_pattern
         ask = context.principal, context.host, action.operation, pattern.resource_type, pattern.name
@@ -180,7 +192,7 @@ class StandardAuthorizer(Authorizer):
         return Decision(result=result, basis=Basis.DEFAULT_ALLOW if allowed else Basis.DEFAULT_DENY)
 
     def _audited(self, view: _View, context: RequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:
-        audit, results = self._audit, []
+        audit, results = view.audit, []
         for action in actions:
             decision = self._decide(view, context, action)
             if audit is not None:
@@ -204,7 +216,7 @@ class StandardAuthorizer(Authorizer):
         check_kinds(operation, resource_type)
         pattern = ResourcePattern(resource_type=resource_type, name=PROBE)
         probe = Action(operation=operation, resource_pattern=pattern, resource_reference_count=0, log_if_denied=False)
-        decide = self._answer if self._audit is None else self._audited
+        decide = self._answer if view.audit is None else self._audited
         (answer,) = decide(view, context, (probe,))
         if answer is _ALLOWED:
             return answer
@@ -251,5 +263,7 @@ def _remember(
     known = answers.setdefault(context.principal, {}).setdefault(context.host, {})
     for action, result in zip(actions, results, strict=True):
         pattern = action.resource_pattern
+        if len(pattern.name) > LONGEST_REMEMBERED:
+            continue
         known.setdefault(pattern.resource_type, {}).setdefault(pattern.name, {})[action.operation] = result
     view.count += len(actions)

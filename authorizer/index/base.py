@@ -17,6 +17,9 @@ Place: TypeAlias = tuple[int, int, int, bool]
 """Where a name leads: cells [low, high) of its LITERAL resource, the node of its longest prefix or -1, and whether it
 begins with `*` and is longer (LITERAL `*` does not match it: quirk 3 of docs/semantics.md)."""
 
+LONGEST_REMEMBERED = 249
+"""In characters, as long as a topic's name may be. Clients choose the names: they are not to fill memory with them."""
+
 _MOST_PLACES = 1 << 16
 _MOST_MASKS = 1 << 20
 """How much is remembered of names, and of subjects on prefixes; about 200 and 100 bytes each."""
@@ -101,6 +104,8 @@ class Base:
         node = self.prefixes[resource_type].nearest(name)
         node = -1 if node < 0 else node + self.first_nodes[resource_type]
         found = (low, high, node, name[:1] == "*" and len(name) > 1)
+        if len(name) > LONGEST_REMEMBERED:
+            return found
         if memo.place_count >= _MOST_PLACES:
             memo.places = {code: {} for code in range(8)}
             memo.place_count = 0

@@ -1,5 +1,9 @@
 """StandardAuthorizer: readiness, super users, swaps, remembered answers, what it refuses, audit."""
 
+import gc
+import threading
+import tracemalloc
+
 import pytest
 from attrs import evolve
 from hypothesis import given, settings
@@ -252,3 +256,55 @@ def test_documented_semantics_let_the_wildcard_match_names_that_begin_with_it():
     kafka.configure({"allow.everyone.if.no.acl.found": "true"})
     bob = RequestContext(principal="User:bob", host="10.0.0.1")
     assert kafka.authorize(bob, [action("*foo"), action("foo")]) == [ALLOWED, DENIED]
+
+
+def test_a_load_during_configure_is_not_lost(monkeypatch):
+    """configure() makes a new view of the image it finds: a load() in between must not be undone."""
+    new = AclsImage.from_acls(with_ids([READ, evolve(READ, resource_name="other")]))
+    authorizer, real, entered, loaders = StandardAuthorizer(), StandardAuthorizer._new_view, [], []
+
+    def slow(self, image):
+        if not entered:
+            entered.append(True)
+            loader = threading.Thread(target=self.load, args=(new,))
+            loader.start()
+            loaders.append(loader)
+            loader.join(0.2)
+        return real(self, image)
+
+    monkeypatch.setattr(StandardAuthorizer, "_new_view", slow)
+    authorizer.configure({})
+    loaders[0].join(30)
+    assert authorizer.acl_count() == 2
+
+
+def test_long_names_are_not_remembered():
+    """Clients choose the names: 65,536 of 32 kB would be 2 GB, with or without a cache of answers."""
+    context = RequestContext(principal="User:a", host="h")
+    for cache in (True, False):
+        authorizer = StandardAuthorizer(cache=cache)
+        authorizer.complete_initial_load()
+        tracemalloc.start()
+        for n in range(500):
+            authorizer.authorize(context, [action(f"{n:05}" + "y" * 30_000)])
+        gc.collect()
+        kept = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert kept < 2_000_000
+
+
+def test_a_decision_is_of_one_configuration(monkeypatch):
+    """No audit line says `Allowed` by DefaultAllow where a super user was allowed a moment ago."""
+    authorizer = StandardAuthorizer()
+    authorizer.complete_initial_load()
+    authorizer.configure({"super.users": "User:a"})
+    real = StandardAuthorizer._answer
+
+    def answer(self, *arguments):
+        result = real(self, *arguments)
+        self.configure({})
+        return result
+
+    monkeypatch.setattr(StandardAuthorizer, "_answer", answer)
+    decision = authorizer.decide(RequestContext(principal="User:a", host="h"), action("t"))
+    assert (decision.result.name, decision.basis.value) == ("ALLOWED", "SuperUser")
