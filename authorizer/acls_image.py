@@ -19,6 +19,7 @@ from authorizer.acl import (
 )
 from authorizer.errors import InvalidRequestError
 from authorizer.index import by_type, filters, listing, rules, subjects
+from authorizer.index.arrays import Pause, go_on
 from authorizer.index.base import Subject
 from authorizer.index.build import build, rows_of_acls, rows_of_columns
 from authorizer.index.changing import Change, apply_changes
@@ -230,10 +231,13 @@ class AclsImage:
             return True
         return by_type.some_resource_allowed(self.state, self.subject(principal, host), operation, resource_type)
 
-    def merged(self) -> Self:
-        """The same rules with all changes folded into a new base; for a background thread."""
+    def merged(self, pause: Pause = go_on) -> Self:
+        """The same rules with all changes folded into a new base; for a background thread.
+
+        `pause` is called every millisecond or so: it may let other threads have the interpreter.
+        """
         state = self.state
-        base = build(merged_rows(state.base, state.overlay))
+        base = build(merged_rows(state.base, state.overlay, pause), pause)
         return type(self)(State(base), self.documented, self.cidr)
 
     @property

@@ -1,14 +1,22 @@
 """The merger: folds what has changed since into a new base of ACLs, in a thread, while readers go on."""
 
 import threading
+import time
 
 from attrs import define, field
 
 from snapshots.image import Image
 from snapshots.publisher import Publisher
 
+_PAUSE_S = 1e-4
+"""Long enough for a waiting thread to wake: one that is only offered the interpreter comes too late to take it."""
+
 MERGE_AT = 16_384
 """Changes beside the base: beyond it the garbage collector's walks through them cost more than the merge."""
+
+
+def _pause() -> None:
+    time.sleep(_PAUSE_S)
 
 
 @define(kw_only=True, eq=False)
@@ -41,7 +49,7 @@ class Merger:
     def _merge(self) -> None:
         acls = self.publisher.begin_merge()
         try:
-            merged = acls.merged()
+            merged = acls.merged(_pause)
             while changes := self.publisher.finish_merge(merged):
                 merged = merged.apply(changes)
         except BaseException:

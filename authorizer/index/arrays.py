@@ -1,5 +1,7 @@
 """Arrow's binary arrays as numpy columns, and back."""
 
+from collections.abc import Callable
+from io import BytesIO
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,8 +18,26 @@ Dictionary: TypeAlias = "pa.DictionaryArray[Any, Any]"
 
 Int32s: TypeAlias = NDArray[np.int32]
 
+Pause: TypeAlias = Callable[[], None]
+"""Called between short pieces of a long work, where other threads are to have the interpreter."""
+
+_PIECE = 1 << 20
+
 INT32_BYTES = 1 << 31
 """Beyond this many bytes, positions need 64 bits."""
+
+
+def go_on() -> None:
+    """No pause."""
+
+
+def copied(data: Bytes, pause: Pause = go_on) -> bytes:
+    """As bytes. One long copy would keep other threads waiting for the interpreter, so it is made in pieces."""
+    copy = BytesIO()
+    for start in range(0, len(data), _PIECE):
+        copy.write(data[start : start + _PIECE].data)
+        pause()
+    return copy.getvalue()
 
 
 def values(array: Binary) -> list[bytes]:

@@ -10,7 +10,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
-from authorizer.index.arrays import Binary, Dictionary, Int32s, binary_columns, slices, values
+from authorizer.index.arrays import Binary, Dictionary, Int32s, Pause, binary_columns, go_on, slices, values
 from authorizer.index.base import Base
 from authorizer.index.ids import IdIndex
 from authorizer.index.keys import KeyTable, compact
@@ -134,7 +134,7 @@ def _signed(byte: int) -> int:
     return byte - (byte >> 7 << 8)
 
 
-def build(rows: Rows) -> Base:
+def build(rows: Rows, pause: Pause = go_on) -> Base:
     """A base of these rows.
 
     Raises:
@@ -142,7 +142,7 @@ def build(rows: Rows) -> Base:
 
     """
     order, resource_of, pair_of, codes = _sorted(rows)
-    ids, repeated = IdIndex.of(rows.ids[order])
+    ids, repeated = IdIndex.of(rows.ids.take(order, axis=0), pause)
     refused = dict(_repeated_content(rows, order, resource_of, pair_of, codes))
     if repeated and rows.has_ids:
         refused |= _repeated_ids(rows)
@@ -155,8 +155,8 @@ def build(rows: Rows) -> Base:
     one_each = len(first) == len(order)
     unbindable, irregular = _counts(rows)
     return Base(
-        resources=rows.resource_table or KeyTable.of(rows.resources),
-        pairs=rows.pair_table or KeyTable.of(rows.pairs),
+        resources=rows.resource_table or KeyTable.of(rows.resources, pause),
+        pairs=rows.pair_table or KeyTable.of(rows.pairs, pause),
         cell_starts=_starts(cell_resources, len(rows.resources)),
         cell_pairs=cell_pairs.data,
         cell_masks=masks.data,
@@ -167,7 +167,7 @@ def build(rows: Rows) -> Base:
         has_ids=rows.has_ids,
         odd=_moved(rows.odd, order),
         tags=_moved(rows.tags, order),
-        **_resources(rows, cell_resources, cell_pairs),
+        **_resources(rows, cell_resources, cell_pairs, pause),
         unbindable=unbindable,
         irregular=irregular,
     )
@@ -251,7 +251,7 @@ def _name(rows: Rows, row: int) -> str:
     return f"ACL {uuid_text(UUID(bytes=rows.ids[row].tobytes()))}" if rows.has_ids else f"ACL {row + 1}"
 
 
-def _resources(rows: Rows, cell_resources: Int32s, cell_pairs: Int32s) -> dict[str, Any]:
+def _resources(rows: Rows, cell_resources: Int32s, cell_pairs: Int32s, pause: Pause) -> dict[str, Any]:
     """What a base keeps of its resources: the prefixes, LITERAL `*`, those with a principal without colon."""
     offsets, data = binary_columns(rows.resources)
     starts, ends = offsets[:-1], offsets[1:] - 1
@@ -263,7 +263,7 @@ def _resources(rows: Rows, cell_resources: Int32s, cell_pairs: Int32s) -> dict[s
     for code in range(TYPES):
         members = np.flatnonzero(prefixed & (kinds == code))
         names = slices(data.data, name_starts[members], ends[members])
-        prefixes.append(Prefixes.of(names, members.astype(np.int32)) if len(members) else EMPTY)
+        prefixes.append(Prefixes.of(names, members.astype(np.int32), pause) if len(members) else EMPTY)
         first_nodes.append(nodes)
         nodes += len(members)
     star_of = dict(zip(kinds[stars].tolist(), np.flatnonzero(stars).tolist(), strict=True))

@@ -8,6 +8,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
+from authorizer.index.arrays import Pause, copied, go_on
 from authorizer.index.keys import bucket_count
 
 
@@ -22,7 +23,7 @@ class IdIndex:
     _shift: int
 
     @classmethod
-    def of(cls, ids: NDArray[np.uint8]) -> tuple[Self, bool]:
+    def of(cls, ids: NDArray[np.uint8], pause: Pause = go_on) -> tuple[Self, bool]:
         """The index of (n, 16) ids, and whether an id stands twice."""
         n = len(ids)
         halves = np.ascontiguousarray(ids).view(">u8").reshape(n, 2)
@@ -38,7 +39,7 @@ class IdIndex:
         starts = np.zeros((1 << bits) + 1, np.int32)
         bucket_of = (ordered >> np.uint64(64 - bits)).astype(np.int64) if bits else np.zeros(n, np.int64)
         np.cumsum(np.bincount(bucket_of, minlength=1 << bits), out=starts[1:])
-        return cls(ids.tobytes(), order.astype(np.int32).data, starts.data, 128 - bits), repeated
+        return cls(copied(ids.reshape(-1), pause), order.astype(np.int32).data, starts.data, 128 - bits), repeated
 
     def find(self, number: int) -> int:
         """The row of the uuid with this integer value; -1 if there is none."""

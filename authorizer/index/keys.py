@@ -10,11 +10,11 @@ import pyarrow as pa
 from attrs import frozen
 
 from authorizer.acl import PatternType
-from authorizer.index.arrays import INT32_BYTES, Binary, binary_columns, values
+from authorizer.index.arrays import INT32_BYTES, Binary, Pause, binary_columns, copied, go_on, values
 from authorizer.index.masks import TYPES
 from metalog.vectors import Int64s
 
-_CHUNK = 4096
+_CHUNK = 2048
 """Keys made into objects at a time: a longer call would keep other threads waiting for the interpreter."""
 
 _TYPE_BYTES = tuple(bytes([code]) for code in range(TYPES))
@@ -94,16 +94,17 @@ class KeyTable:
     _entries: memoryview
 
     @classmethod
-    def of(cls, array: Binary) -> Self:
+    def of(cls, array: Binary, pause: Pause = go_on) -> Self:
         """A table of a binary array's values, which are distinct and not null."""
         offsets, data = binary_columns(array)
         hashes = np.empty(len(array), np.int64)
         for start in range(0, len(array), _CHUNK):
             chunk = values(array.slice(start, _CHUNK))
             hashes[start : start + len(chunk)] = np.fromiter(map(hash, chunk), np.int64, len(chunk))
+            pause()
         buckets, entries = bucketed(hashes & (bucket_count(len(array)) - 1), bucket_count(len(array)))
         narrow = offsets.astype(np.int32) if len(data) < INT32_BYTES else offsets
-        return cls(data.tobytes(), narrow.data, buckets, entries)
+        return cls(copied(data, pause), narrow.data, buckets, entries)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from authorizer.index.arrays import Binary, Int32s
+from authorizer.index.arrays import Binary, Int32s, Pause, go_on
 from authorizer.index.base import Base
 from authorizer.index.build import Rows
 from authorizer.index.columns import row_keys
@@ -14,18 +14,21 @@ from authorizer.index.overlay import Overlay, key_of
 from metalog.records import AccessControlEntryRecord
 from metalog.vectors import Bools, Bytes
 
+_CHUNK = 512
+
 _MOST_DEAD = 8
 """Keys without rules are dropped when there are more than one in so many."""
 
 
-def merged_rows(base: Base, overlay: Overlay) -> Rows:
+def merged_rows(base: Base, overlay: Overlay, pause: Pause = go_on) -> Rows:
     """The rows of a base with an overlay folded in."""
     added = list(overlay.added.values())
+    pause()
     keep = np.ones(len(base), np.bool_)
     keep[list(overlay.removed)] = False
     resource_of, pair_of = row_keys(base)
-    resources = _numbered(base.resources, resource_of[keep], [_resource_key(record) for record in added])
-    pairs = _numbered(base.pairs, pair_of[keep], [pair_key(record.principal, record.host) for record in added])
+    resources = _numbered(base.resources, resource_of[keep], [_resource_key(record) for record in added], pause)
+    pairs = _numbered(base.pairs, pair_of[keep], [pair_key(record.principal, record.host) for record in added], pause)
     kept = int(keep.sum())
     moved = np.cumsum(keep) - 1
     odd = {int(moved[row]): kinds for row, kinds in base.odd.items() if keep[row]}
@@ -65,14 +68,18 @@ def _codes(before: bytes, keep: Bools, added: list[int]) -> Bytes:
     return np.concatenate((np.frombuffer(before, np.uint8)[keep], np.array(added, np.int8).view(np.uint8)))
 
 
-def _numbered(table: KeyTable, numbers: Int32s, added: Sequence[bytes]) -> tuple[Binary, Int32s, KeyTable | None]:
+def _numbered(
+    table: KeyTable, numbers: Int32s, added: Sequence[bytes], pause: Pause
+) -> tuple[Binary, Int32s, KeyTable | None]:
     """The keys after a merge, each row's number, and the table where it can stay.
 
     Keys without rows are dropped when the table changes anyway, or when they are many.
     """
     new: dict[bytes, int] = {}
     found = []
-    for key in added:
+    for n, key in enumerate(added):
+        if n % _CHUNK == 0:
+            pause()
         number = table.find(key)
         found.append(number if number >= 0 else new.setdefault(key, len(table) + len(new)))
     numbers = np.concatenate((numbers, np.array(found, np.int32)))

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
-from authorizer.index.arrays import Binary, Int32s
+from authorizer.index.arrays import Binary, Int32s, Pause, go_on
 
-_CHUNK = 4096
+_CHUNK = 2048
 
 
 @frozen(eq=False)
@@ -32,14 +32,15 @@ class Prefixes:
     jumps: memoryview
 
     @classmethod
-    def of(cls, names: Binary, resources: Int32s) -> Self:
+    def of(cls, names: Binary, resources: Int32s, pause: Pause = go_on) -> Self:
         """Of a binary array of UTF-8 names, in any order, and the resource number of each."""
         order = pc.array_sort_indices(names)
         in_order = names.take(order).cast(pa.large_string() if pa.types.is_large_binary(names.type) else pa.string())
         texts: list[str] = []
         for start in range(0, len(in_order), _CHUNK):
             texts += in_order.slice(start, _CHUNK).to_pylist()  # type: ignore[arg-type]  # there are no nulls
-        parents, jumps = _links(texts)
+            pause()
+        parents, jumps = _links(texts, pause)
         return cls(texts, resources[np.asarray(order)].data, memoryview(parents), memoryview(jumps))
 
     def nearest(self, name: str) -> int:
@@ -62,10 +63,12 @@ class Prefixes:
 EMPTY = Prefixes([], *(np.zeros(0, np.int32).data for _ in range(3)))
 
 
-def _links(names: Sequence[str]) -> "tuple[array[int], array[int]]":
+def _links(names: Sequence[str], pause: Pause) -> "tuple[array[int], array[int]]":
     parents, jumps = array("i", [-1]) * len(names), array("i", [-1]) * len(names)
     depths: dict[int, int] = {}
     for node in range(1, len(names)):
+        if node % _CHUNK == 0:
+            pause()
         name, parent = names[node], node - 1
         while parent >= 0 and not name.startswith(names[parent]):
             parent = parents[parent]
