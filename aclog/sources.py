@@ -87,10 +87,18 @@ class LogSource:
         checkpoints = list_checkpoints(self.directory)
         if not checkpoints and self.log is None:
             raise LogError(f"{self.directory}: not a metadata log: {_what_is_there(self.directory)}")
+        if not checkpoints and self.log is not None and self.log.high_watermark() == 0:
+            self._check_is_empty()
         newer = NewerKafka(strict=False)
         found = recover_log(self.log, checkpoints, moment, newer=newer, progress=self.progress)
         self._tell(found.notes if self.log is None else (*notes_of(self.log, found.image), *found.notes))
         return found
+
+    def _check_is_empty(self) -> None:
+        """Refuse bytes of which not one batch is whole: they are no log that was cut, but something else."""
+        for segment in list_segments(self.directory):
+            if segment.path.stat().st_size:
+                raise LogError(f"{segment.path}: not a metadata log: it does not begin with a whole batch")
 
     def _tell(self, notes: tuple[str, ...]) -> None:
         for note in notes:

@@ -60,6 +60,11 @@ class TestSources:
         assert "__cluster_metadata-0 in it may be meant" in read("--log", LOG.parent)
         assert str(CHECKPOINT) in read("--log", CHECKPOINT)
 
+    def test_a_segment_that_holds_no_batch(self, read, tmp_path):
+        (tmp_path / "00000000000000000000.log").write_bytes(b"x" * 3000)
+        said = read("--log", tmp_path)
+        assert said == f"{tmp_path}/00000000000000000000.log: not a metadata log: it does not begin with a whole batch"
+
     def test_a_file_that_is_not_a_checkpoint(self, read, tmp_path):
         other = tmp_path / "README"
         other.write_text("hello")
