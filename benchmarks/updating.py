@@ -3,7 +3,7 @@
 import gc
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from uuid import UUID
 
 from attrs import define, field
@@ -24,6 +24,7 @@ from snapshots.provenance import Provenance
 from snapshots.publisher import Publisher
 
 P50_TARGET_US, P99_TARGET_US, STALL_TARGET_MS = 20.0, 100.0, 20.0
+_MERGE_AT = 4_000
 
 
 @define
@@ -151,31 +152,35 @@ def _beside_a_reader(node: _Node, rounds: int) -> Iterator[Row]:
     yield Row(what=f"{what}, p99", ours=percentile(wall, 0.99), unit="us")
 
 
-def _merge(merger: Merger) -> None:
-    merger.consider(merger.publisher.current)
-    merger.wait()
-
-
 def _merging(node: _Node) -> Iterator[Row]:
-    def stall(work: threading.Thread | None) -> float:
+    def stall(work: Callable[[], None]) -> float:
         readers = _Readers(node)
         thread = threading.Thread(target=readers.read)
         thread.start()
-        if work is not None:
-            work.start()
-            work.join()
-        else:
-            time.sleep(1)
+        work()
         readers.stop.set()
         thread.join()
         return readers.stalls[0]
 
-    yield Row(what="a reader's longest wait in a second without a merge", ours=stall(None), unit="ms")
-    longest = []
+    yield Row(what="a reader's longest wait in a second without a merge", ours=stall(lambda: time.sleep(1)), unit="ms")
+    merger = Merger(publisher=node.publisher, merge_at=_MERGE_AT)
+    longest, number = [], 0
+
+    def update() -> None:
+        nonlocal number
+        number += 1
+        node.publisher.advance(node.rule(f"merge.{number}", PatternType.LITERAL, "User:u"))
+
+    def merge() -> None:
+        update()
+        merger.wait()
+
+    merge()
     for _ in range(5):
-        for number in range(4_000):  # something to merge
-            node.publisher.advance(node.rule(f"merge.{number}.{len(longest)}", PatternType.LITERAL, "User:u"))
-        longest.append(stall(threading.Thread(target=_merge, args=(Merger(publisher=node.publisher, merge_at=4_000),))))
+        while node.publisher.current.acls.overlay_size < _MERGE_AT - 1:
+            update()
+        longest.append(stall(merge))
+        assert node.publisher.current.acls.overlay_size < _MERGE_AT, "nothing was merged"
     yield Row(
         what="a reader's longest wait while the overlay is merged (best of 5)",
         ours=min(longest),
