@@ -31,7 +31,8 @@ def open_output(path: Path | None, *, binary: bool) -> Iterator[IO[bytes]]:
         raise ConfigError(f"{path}: a directory: expected the name of a file")
     partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with partial.open("xb") as file:
+        # 0600: an export may hold salts and keys, and always says who may do what.
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -5,7 +5,7 @@ from attrs import define, field
 from authorizer.acls_image import AclsImage
 from metalog.batches import CONTROL, LENGTH_END, check_crc, read_header
 from metalog.codec import decode_values
-from metalog.errors import MetadataError
+from metalog.errors import MetadataError, ReplayError
 from metalog.records import MetadataRecord
 from snapshots.bulk import BULK_BYTES, replay_bulk
 from snapshots.delta import AclChange, Delta, apply_acls, only_acls
@@ -42,6 +42,11 @@ class Applier:
         """Whether a transaction is open at `next_offset`."""
         return self._transactions.is_open
 
+    @property
+    def failed(self) -> bool:
+        """Whether replay has met an error, and stands still until an image is loaded."""
+        return self._failure is not None
+
     def load(self, image: Image) -> None:
         """Go on from this image, as from a checkpoint, whatever was replayed before."""
         self.image, self._read_to, self.next_offset = image, image.provenance, image.end_offset
@@ -72,6 +77,10 @@ class Applier:
             self._apply(chunk, position, len(chunk) if end is None else end)
         except MetadataError as e:
             self._failure = e
+            raise
+        except BaseException as e:
+            what = f"replay was broken off by a {type(e).__name__}: expected to go on from a checkpoint"
+            self._failure = ReplayError(what, offset=self.next_offset)
             raise
         return self.image
 

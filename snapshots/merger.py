@@ -29,6 +29,8 @@ class Merger:
 
     publisher: Publisher
     merge_at: int = MERGE_AT
+    _not_below: int = field(default=0, init=False)
+    """After a merge that failed, for want of memory say: the size from which another one is tried."""
     _thread: threading.Thread | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -36,7 +38,9 @@ class Merger:
 
     def consider(self, image: Image) -> None:
         """Begin a merge if this image needs one and none is under way."""
-        if image.acls.overlay_size < self.merge_at or (self._thread is not None and self._thread.is_alive()):
+        if image.acls.overlay_size < max(self.merge_at, self._not_below):
+            return
+        if self._thread is not None and self._thread.is_alive():
             return
         self._thread = threading.Thread(target=self._merge, name="acl-merge", daemon=True)
         self._thread.start()
@@ -53,5 +57,7 @@ class Merger:
             while changes := self.publisher.finish_merge(merged):
                 merged = merged.apply(changes)
         except BaseException:
+            self._not_below = 2 * acls.overlay_size
             self.publisher.abandon_merge()
             raise
+        self._not_below = 0

@@ -12,7 +12,7 @@ from snapshots.delta import AclChange
 from snapshots.image import Image
 
 Subscriber: TypeAlias = Callable[[Image], None]
-"""Told each new image, in order, by the thread that publishes; it must be quick and must not publish."""
+"""Told each new image, in order, by the thread that publishes or merges; it must be quick and must not publish."""
 
 UNKNOWN_MARK = -1
 """A high-water mark that is not known yet (LogReader.high_watermark)."""
@@ -26,7 +26,8 @@ class Publisher:
     """Owns the applier and the image that readers see.
 
     Readers take `current` once per call and keep what they took; they never wait. One thread at a time calls `advance`
-    or `replace`; a lock keeps a merge in another thread (see Merger) from slipping in between.
+    or `replace`; a lock keeps a merge in another thread (see Merger) from slipping in between, also between the swap
+    and those who are told of it: they see every image, the merged ones too, in order.
     """
 
     applier: Applier = field(factory=Applier)
@@ -46,7 +47,7 @@ class Publisher:
         """
         with self._swapping:
             self.current = image = self.applier.apply(chunk)
-        self._tell(image)
+            self._tell(image)
         return image
 
     def replace(self, image: Image) -> None:
@@ -54,7 +55,7 @@ class Publisher:
         with self._swapping:
             self.applier.load(image)
             self.current = image
-        self._tell(image)
+            self._tell(image)
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Tell `subscriber` of every image from now on."""
@@ -78,8 +79,14 @@ class Publisher:
     def _tell(self, image: Image) -> None:
         if not self._ready.is_set():
             self._see_ready()
+        failure: Exception | None = None
         for subscriber in self._subscribers:
-            subscriber(image)
+            try:
+                subscriber(image)
+            except Exception as error:  # noqa: BLE001 - the others must see the image all the same
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
     def _see_ready(self) -> None:
         reached = self.current.end_offset
@@ -87,8 +94,15 @@ class Publisher:
             self._ready.set()
 
     def begin_merge(self) -> AclsImage:
-        """The ACLs to merge; from here on the changes to later ones are noted for `finish_merge`."""
+        """The ACLs to merge; from here on the changes to later ones are noted for `finish_merge`.
+
+        Raises:
+            RuntimeError: a merge is under way already: its notes would be lost.
+
+        """
         with self._swapping:
+            if self.applier.journal is not None:
+                raise RuntimeError("a merge is under way already")
             self.applier.journal = []
             return self.applier.image.acls
 
@@ -96,17 +110,20 @@ class Publisher:
         """Put merged ACLs in the place of those they were made of, with what has changed since.
 
         Where much has changed, nothing is put: apply what is returned to `merged` and try again with the outcome, so
-        that the lock is never held for long. Where a checkpoint has replaced the image meanwhile, the merge is void.
+        that the lock is never held for long. Where a checkpoint has replaced the image meanwhile, or replay has failed,
+        the merge is void.
         """
         with self._swapping:
             changes = self.applier.journal
-            if changes is None:
+            if changes is None or self.applier.failed:
+                self.applier.journal = None
                 return []
             if len(changes) > _FEW_CHANGES:
                 self.applier.journal = []
                 return changes
             self.applier.journal = None
             self.current = self.applier.put_acls(merged.apply(changes) if changes else merged)
+            self._tell(self.current)
             return []
 
     def abandon_merge(self) -> None:

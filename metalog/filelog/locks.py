@@ -52,7 +52,7 @@ class WriterLock:
         if kafka is not None and not force:
             raise LogError(
                 f"{directory}: belongs to a Kafka ({kafka / _META_PROPERTIES} is there); "
-                "stop that Kafka, and force the write if it is meant"
+                "stop that Kafka, and force the write (--force) if it is meant"
             )
         lock = cls()
         try:

@@ -210,3 +210,9 @@ def test_avro_from_stdin_is_told_of(tmp_path):
     aclog("export", "--log", SMALL, "--format", "avro", "--out", out).ok()
     refused = aclog("import", "-", "--log", tmp_path / "log", stdin=out.read_bytes())
     assert "Avro is read from a file, not from stdin" in refused.complaint
+
+
+def test_an_export_is_for_its_owner_only(tmp_path):
+    out = tmp_path / "export"
+    aclog("export", "--log", SMALL, "--format", "jsonl", "--show-secrets", "--out", out).ok()
+    assert out.stat().st_mode & 0o777 == 0o600

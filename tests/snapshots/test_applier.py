@@ -15,6 +15,7 @@ from metalog.records import (
     EndTransactionRecord,
     NoOpRecord,
 )
+from snapshots import applier as applier_module
 from snapshots.applier import Applier
 from snapshots.newer_kafka import NewerKafka
 from tests.support.ids import uuid_of
@@ -243,3 +244,25 @@ def test_a_long_transaction_and_many_odd_batches_are_not_looked_at_again_and_aga
     image = Applier(bulk_bytes=BULK).apply(log_of(*([record] for record in odd)))
     assert len(image.acls) == 1000
     assert len(looked) < 12
+
+
+def test_what_failed_half_way_in_a_batch_is_not_applied_twice(monkeypatch):
+    """After any error, of memory too, a retry must not replay the records of half a batch once more."""
+    topics = [b"\x01\x02\x00\x02a" + bytes([n]) * 16 + b"\x00" for n in (1, 2)]
+    data = build_batch(topics, base_offset=0, leader_epoch=1, timestamp=0)
+    applier = Applier(bulk_bytes=1 << 60)
+    real = applier_module.decode_values
+
+    def out_of_memory(*arguments):
+        yield next(iter(real(*arguments)))
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(applier_module, "decode_values", out_of_memory)
+        with pytest.raises(MemoryError):
+            applier.apply(data)
+    with pytest.raises(ReplayError, match="broken off by a MemoryError"):
+        applier.apply(data)
+    assert applier.image.opaque.count == 0
+    applier.load(applier.image)
+    assert list(applier.apply(data).opaque.values()) == topics

@@ -5,7 +5,6 @@ import stat
 from pathlib import Path
 
 import pytest
-from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

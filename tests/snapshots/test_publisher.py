@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from authorizer.standard import StandardAuthorizer
 from metalog.batches import build_batch
 from metalog.codec import encode_record
 from metalog.errors import ReplayError
@@ -16,6 +17,7 @@ from snapshots.publisher import Publisher
 from tests.support.state_records import acl, removal
 
 READ, ALLOW, DENY, TOPIC = 3, 3, 2, 2
+ONE_BY_ONE = 1 << 60
 
 
 def chunk(base, *records):
@@ -190,10 +192,10 @@ class TestMerger:
         begun, go_on = threading.Event(), threading.Event()
         real = merged_class.merged
 
-        def slow(self, pause):
+        def slow(self, pause=None):
             begun.set()
             assert go_on.wait(30)
-            return real(self, pause)
+            return real(self)
 
         monkeypatch.setattr(merged_class, "merged", slow)
         merger = Merger(publisher=publisher, merge_at=5)
@@ -267,3 +269,69 @@ class TestMerger:
         assert publisher.current.acls.digest() == plain.image.acls.digest()
         assert publisher.current.provenance == plain.image.provenance
         assert len(publisher.current.acls.state.base) > 0 == len(plain.image.acls.state.base)
+
+
+def test_after_an_error_a_merge_shows_nothing_new():
+    """The applier may be past `current` after a chunk that failed half-way."""
+    publisher = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE))
+    publisher.advance(chunk(0, acl(0)))
+    acls = publisher.begin_merge()
+    with pytest.raises(ReplayError):
+        publisher.advance(chunk(1, acl(1)) + chunk(2, acl(1)))
+    publisher.finish_merge(acls.merged())
+    assert len(publisher.current.acls) == 1
+
+
+def test_two_merges_lose_nothing():
+    """A second begin_merge would empty the journal of the first."""
+    publisher = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE))
+    publisher.advance(chunk(0, acl(0)))
+    first = publisher.begin_merge()
+    publisher.advance(chunk(1, acl(1)))
+    with pytest.raises(RuntimeError, match="under way"):
+        publisher.begin_merge()
+    publisher.advance(chunk(2, acl(2)))
+    publisher.finish_merge(first.merged())
+    assert len(publisher.current.acls) == 3
+
+
+def test_a_subscriber_that_fails_does_not_hide_the_image_from_the_others():
+    """Such as the merger where no thread can be started: the authorizer must not stay with the old rules."""
+    publisher, told = Publisher(), []
+
+    def fails(_image):
+        raise RuntimeError("can't start new thread")
+
+    publisher.subscribe(fails)
+    publisher.subscribe(told.append)
+    with pytest.raises(RuntimeError):
+        publisher.advance(chunk(0, acl(0)))
+    assert told == [publisher.current]
+
+
+def test_the_authorizer_gets_the_merged_rules():
+    """An authorizer that is not told keeps the old base and its overlay alive."""
+    publisher, authorizer = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE)), StandardAuthorizer()
+    publisher.subscribe(lambda image: authorizer.load(image.acls))
+    merger = Merger(publisher=publisher, merge_at=5)
+    for n in range(5):
+        publisher.advance(chunk(n, acl(n)))
+    merger.wait()
+    assert publisher.current.acls.overlay_size == 0
+    assert authorizer._view.image.overlay_size == 0
+
+
+def test_a_merge_that_fails_is_not_tried_again_at_every_update(monkeypatch):
+    publisher, tries = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE)), []
+
+    def fails(self, pause=None):
+        tries.append(1)
+        raise MemoryError
+
+    monkeypatch.setattr(type(publisher.current.acls), "merged", fails)
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    merger = Merger(publisher=publisher, merge_at=1)
+    for n in range(10):
+        publisher.advance(chunk(n, acl(n)))
+        merger.wait()
+    assert len(tries) < 5
