@@ -1,6 +1,12 @@
-"""What holds for every test: no deadlines, since a busy machine is no failure."""
+"""What holds for every test: no deadlines, since a busy machine is no failure; and children heed an interrupt."""
+
+import signal
 
 from hypothesis import settings
 
 settings.register_profile("aclog", deadline=None, print_blob=True)
 settings.load_profile("aclog")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A test run in the background of a script is born ignoring SIGINT, and its children would be too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
