@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 
 def decide(*, quick: bool) -> Iterator[Row]:
     with Rival() as rival:
-        yield from deciding.run(rival, [10_000] if quick else [10_000, 50_000, 200_000], 50 if quick else 200)
+        yield from deciding.run(rival, [10_000] if quick else [10_000, 50_000, 200_000], 50 if quick else 100)
 
 
 def replay(*, quick: bool) -> Iterator[Row]:
