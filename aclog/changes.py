@@ -18,7 +18,7 @@ from aclog.rows import NO_ID, acl_record, acl_row, record_of_rule
 from aclog.sources import LogSource
 from aclog.writing import LogWriter
 from authorizer.acl import StandardAcl
-from authorizer.index.overlay import acl_of
+from authorizer.acl_records import acl_of
 from metalog.codec import encode_record
 from metalog.errors import ConfigError, MetadataError
 from metalog.log import Appended

@@ -19,7 +19,7 @@ from aclog.progress import progress
 from aclog.rows import NO_ID, record_of
 from aclog.writing import LogWriter, open_writer
 from authorizer.acl import StandardAcl
-from authorizer.index.overlay import acl_of
+from authorizer.acl_records import acl_of
 from metalog.codec import encode_record
 from metalog.control import ControlRecord, ControlType, KRaftVersion, decode_control
 from metalog.errors import ConfigError, LogError, MetadataError

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from aclog.avro.files import Row
 from aclog.codes import code_text, parse_code
+from authorizer import acl_records
 from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
 from credentials.scram import ScramMechanism
 from metalog.codec import decode_record
@@ -74,17 +75,7 @@ def acl_row(record: AccessControlEntryRecord) -> Row:
 
 def record_of_rule(rule: StandardAclWithId) -> AccessControlEntryRecord:
     """A rule as the record that adds it."""
-    acl = rule.acl
-    return AccessControlEntryRecord(
-        id=rule.id or NO_ID,
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-    )
+    return acl_records.record_of(rule.acl, rule.id or NO_ID)
 
 
 def acl_record(row: Mapping[str, Any]) -> AccessControlEntryRecord:

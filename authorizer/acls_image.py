@@ -17,6 +17,7 @@ from authorizer.acl import (
     StandardAclWithId,
     code_name,
 )
+from authorizer.acl_records import acl_of
 from authorizer.errors import InvalidRequestError
 from authorizer.index import by_type, filters, listing, rules, subjects
 from authorizer.index.arrays import Pause, go_on
@@ -27,7 +28,7 @@ from authorizer.index.deciding import State
 from authorizer.index.encoding import encoded_records
 from authorizer.index.masks import ALLOWED, DENIED, known_operation, known_type
 from authorizer.index.merge import merged_rows
-from authorizer.index.overlay import acl_of, key_of
+from authorizer.index.overlay import key_of
 from metalog.columns import AclColumns
 from metalog.errors import ReplayError
 

@@ -20,6 +20,7 @@ from authorizer.acl import (
     StandardAcl,
     code_name,
 )
+from authorizer.acl_records import record_of
 from authorizer.acls_image import AclsImage
 from authorizer.cidr import parse_cidr
 from authorizer.errors import AclRequestError
@@ -86,16 +87,7 @@ def _records(image: AclsImage, acls: Iterable[StandardAcl], new_id: NewId) -> tu
         id = new_id()  # noqa: A001  # the record's own name for it
         while id in records or image.get(id) is not None:
             id = new_id()  # noqa: A001
-        records[id] = AccessControlEntryRecord(
-            id=id,
-            resource_type=acl.resource_type,
-            resource_name=acl.resource_name,
-            pattern_type=acl.pattern_type,
-            principal=acl.principal,
-            host=acl.host,
-            operation=acl.operation,
-            permission_type=acl.permission_type,
-        )
+        records[id] = record_of(acl, id)
     return tuple(records.values())
 
 

@@ -142,6 +142,7 @@ class _Places:
 
     @classmethod
     def of(cls, state: State, asked: Askings, *, star_always: bool) -> Self:
+        """The resources on each name asked for, looked up once a name."""
         base, count = state.base, len(asked.names)
         levels = [np.full(count, -1, np.int32) for _ in range(_FIRST_PREFIX + MOST_LEVELS)]
         deep = np.zeros(count, np.bool_)

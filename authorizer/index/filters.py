@@ -14,6 +14,7 @@ from authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
+from authorizer.acl_records import rule_of
 from authorizer.index.arrays import Int32s
 from authorizer.index.columns import RowColumns, pairs_of, row_columns
 from authorizer.index.deciding import Resource, State
@@ -26,7 +27,6 @@ from authorizer.index.masks import (
     known_permission,
     known_type,
 )
-from authorizer.index.overlay import rule_of
 from authorizer.index.rules import rules_of
 from metalog.vectors import Bools
 

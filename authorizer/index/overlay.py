@@ -4,7 +4,7 @@ from typing import NamedTuple, TypeAlias
 
 from immutables import Map
 
-from authorizer.acl import PatternType, StandardAcl, StandardAclWithId
+from authorizer.acl import PatternType, StandardAcl
 from authorizer.index.masks import TYPES, known_type
 from metalog.records import AccessControlEntryRecord
 
@@ -57,24 +57,6 @@ class Overlay(NamedTuple):
     """See Base; the difference to it."""
     changes: int = 0
     """How many rules were added and removed."""
-
-
-def acl_of(record: AccessControlEntryRecord) -> StandardAcl:
-    """The rule that a record carries."""
-    return StandardAcl(
-        resource_type=record.resource_type,
-        resource_name=record.resource_name,
-        pattern_type=record.pattern_type,
-        principal=record.principal,
-        host=record.host,
-        operation=record.operation,
-        permission_type=record.permission_type,
-    )
-
-
-def rule_of(record: AccessControlEntryRecord) -> StandardAclWithId:
-    """The rule that a record carries, with its id."""
-    return StandardAclWithId(id=record.id, acl=acl_of(record))
 
 
 def key_of(acl: StandardAcl | AccessControlEntryRecord) -> ResourceKey:

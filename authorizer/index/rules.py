@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from authorizer.acl import AclPermissionType, StandardAclWithId
+from authorizer.acl_records import rule_of
 from authorizer.errors import InvalidRequestError
 from authorizer.index import order
 from authorizer.index.base import Subject
 from authorizer.index.deciding import Levels, Resource, State
 from authorizer.index.keys import utf16
 from authorizer.index.masks import ALLOWED, DENIED, known_operation, known_pattern, known_permission, rule_mask
-from authorizer.index.overlay import rule_of
 from authorizer.index.said import Said
 
 

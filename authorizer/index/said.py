@@ -6,10 +6,10 @@ from itertools import chain
 from attrs import frozen
 
 from authorizer.acl import WILDCARD, StandardAclWithId
+from authorizer.acl_records import rule_of
 from authorizer.index.base import Subject
 from authorizer.index.deciding import Levels, Resource, State
 from authorizer.index.masks import rule_mask
-from authorizer.index.overlay import rule_of
 from metalog.records import AccessControlEntryRecord
 
 

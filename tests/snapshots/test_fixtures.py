@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
-from credentials.scram import ScramMechanism
-from credentials.tokens import token_hmac
 from metalog.batches import build_batch, decode_batch, iter_batches
 from metalog.codec import decode_record
 from metalog.filelog.names import list_checkpoints, list_segments
@@ -19,6 +16,7 @@ from snapshots.applier import Applier
 from snapshots.checkpoint_reader import read_checkpoint
 from snapshots.history import ChangeKind, history
 from snapshots.recovery import recover
+from tests.support.described import acl_rows, scram_rows, token_rows
 from tests.support.naive_replay import assert_shows, naive_replay, state_of
 
 DATA = Path(__file__).parents[1] / "data"
@@ -40,51 +38,6 @@ def expected(name, what):
     return [json.loads(line) for line in data.splitlines()]
 
 
-def acl_rows(image):
-    rows = [
-        {
-            "resourceType": ResourceType(rule.acl.resource_type).name,
-            "resourceName": rule.acl.resource_name,
-            "patternType": PatternType(rule.acl.pattern_type).name,
-            "principal": rule.acl.principal,
-            "host": rule.acl.host,
-            "operation": AclOperation(rule.acl.operation).name,
-            "permissionType": AclPermissionType(rule.acl.permission_type).name,
-        }
-        for rule in image.acls
-    ]
-    return sorted(rows, key=lambda row: tuple(row.values()))
-
-
-def token_rows(image, secret):
-    return [
-        {
-            "tokenId": token.token_id,
-            "owner": token.owner,
-            "requester": token.requester,
-            "issueTimestamp": token.issue_timestamp,
-            "expiryTimestamp": token.expiration_timestamp,
-            "maxTimestamp": token.max_timestamp,
-            "hmac": token_hmac(secret, token.token_id),
-            "renewers": list(token.renewers),
-        }
-        for token in image.tokens.records()
-    ]
-
-
-def scram_rows(image):
-    return [
-        {
-            "user": user.user,
-            "credentialInfos": [
-                {"mechanism": ScramMechanism(info.mechanism).mechanism_name, "iterations": info.iterations}
-                for info in user.credential_infos
-            ],
-        }
-        for user in image.scram.describe()
-    ]
-
-
 def assert_is_what_kafka_says(image, name):
     secret = re.search(
         r"^delegation.token.secret.key=(.*)$", (DATA / name / "expected/server.properties").read_text(), re.MULTILINE
@@ -93,6 +46,8 @@ def assert_is_what_kafka_says(image, name):
     assert scram_rows(image) == sorted(expected(name, "scram.jsonl"), key=lambda row: row["user"])
     tokens = sorted(expected(name, "tokens.jsonl"), key=lambda row: row["tokenId"])
     assert token_rows(image, secret and secret[1]) == tokens
+    assert [user.user for user in image.scram.describe()] == sorted(user.user for user in image.scram.describe())
+    assert [token.token_id for token in image.tokens.records()] == [token["tokenId"] for token in tokens]
     features = json.loads((DATA / name / "expected/live.json").read_text())["features"]
     assert image.provenance.kraft_version == features.pop("kraft.version")
     assert {record.name: record.feature_level for record in image.features.records()} == features
