@@ -1,0 +1,1 @@
+"""Connections to Kafka-speaking servers, ours or Kafka's."""

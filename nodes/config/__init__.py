@@ -1,0 +1,1 @@
+"""What a server.properties says, as values."""

@@ -1,0 +1,1 @@
+"""A follower of a KRaft quorum, ours or Kafka's."""

@@ -1,0 +1,1 @@
+"""Who is connected: SASL and TLS, without a socket where that can be."""

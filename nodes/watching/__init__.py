@@ -1,0 +1,1 @@
+"""What an operator sees of a node: metrics, health, logs."""

@@ -1,0 +1,1 @@
+"""Kafka's wire protocol without a socket: bytes in, messages out."""
