@@ -1,0 +1,173 @@
+"""Readers of kio's message classes that stand hostile bytes and messages of newer versions.
+
+kio's own reader is quick, but it reserves memory for as many elements as an array says it has (and ends the process
+where it cannot), takes null for any array, and knows no tagged field that its schema does not have. So structures that
+hold arrays are read field by field here, each length is checked against the bytes that are left, and whole
+structures without arrays go to kio. Where kio finds a value that it cannot take, the message is read once more without
+it, by the readers of nodes.wire.values.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, Field, fields
+from functools import cache
+from typing import Any, TypeAlias
+
+from kio.serial import entity_reader
+from kio.serial._implicit_defaults import get_tagged_field_default
+from kio.serial._introspect import EntityField, EntityTupleField, classify_field, get_field_tag, is_optional
+from kio.serial._parse import get_field_reader
+from kio.serial.errors import InvalidUnicode, OutOfBoundValue, SerialError
+
+from metalog.errors import DecodeError
+from metalog.primitives import read_unsigned_varint
+from nodes.wire.values import array_length, least_size, value_reader
+
+Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
+
+
+def message_reader(entity: Any, max_elements: int | None) -> Reader:
+    """What reads a message of that class; no array may have more than `max_elements`.
+
+    Raises:
+        DecodeError: (the reader) not such a message.
+
+    """
+    quick = _struct_reader(entity, max_elements, lenient=False)
+
+    def read(buffer: bytes, position: int) -> tuple[Any, int]:
+        try:
+            try:
+                return quick(buffer, position)
+            except (KeyError, ValueError, OutOfBoundValue, InvalidUnicode):
+                return _struct_reader(entity, max_elements, lenient=True)(buffer, position)
+        except (SerialError, ValueError, TypeError, KeyError, OverflowError, IndexError) as error:
+            name = entity.__name__
+            raise DecodeError(
+                f"not a {name} of version {entity.__version__}: {type(error).__name__}", position=position
+            ) from None
+
+    return read
+
+
+@cache
+def _struct_reader(entity: Any, max_elements: int | None, *, lenient: bool) -> Reader:
+    if not lenient and not _holds_arrays(entity):
+        return entity_reader(entity)
+    plain: list[tuple[str, Reader]] = []
+    tagged: dict[int, tuple[str, Reader]] = {}
+    defaults: dict[str, Any] = {}
+    for each in fields(entity):
+        reader, tag = _field_reader(entity, each, max_elements, lenient=lenient), get_field_tag(each)
+        if tag is None:
+            plain.append((each.name, reader))
+        else:
+            tagged[tag] = each.name, reader
+            defaults[each.name] = each.default if each.default is not MISSING else get_tagged_field_default(each)
+
+    def read(buffer: bytes, position: int) -> tuple[Any, int]:
+        values = defaults.copy()
+        for name, reader in plain:
+            values[name], position = reader(buffer, position)
+        if entity.__flexible__:
+            position = _read_tagged(tagged, values, buffer, position)
+        return entity(**values), position
+
+    return read
+
+
+def _read_tagged(known: dict[int, tuple[str, Reader]], values: dict[str, Any], buffer: bytes, position: int) -> int:
+    count, position = read_unsigned_varint(buffer, position)
+    for _ in range(count):
+        tag, position = read_unsigned_varint(buffer, position)
+        size, position = read_unsigned_varint(buffer, position)
+        end = position + size
+        if end > len(buffer):
+            raise DecodeError(f"a tagged field of {size} bytes, {len(buffer) - position} left", position=position)
+        if tag in known:
+            name, reader = known[tag]
+            values[name], after = reader(buffer, position)
+            if after != end:
+                raise DecodeError(f"tagged field {tag} has {size} bytes: {after - position} read", position=position)
+        position = end
+    return position
+
+
+def _field_reader(entity: Any, each: Field[Any], max_elements: int | None, *, lenient: bool) -> Reader:
+    kind = classify_field(each)
+    if kind.is_array:
+        return _array_reader(entity, each, max_elements, lenient=lenient)
+    if isinstance(kind, EntityField):
+        inner = _struct_reader(kind.type_, max_elements, lenient=lenient)
+        return _nullable(inner) if is_optional(each) else inner
+    return value_reader(each.metadata["kafka_type"], entity.__flexible__, is_optional(each), lenient=lenient)
+
+
+def _nullable(inner: Reader) -> Reader:
+    """A structure that may be null has a byte before it: -1 for null (KIP-893)."""
+
+    def read(buffer: bytes, position: int) -> tuple[Any, int]:
+        if position >= len(buffer):
+            raise DecodeError("cut before a structure", position=position)
+        return (None, position + 1) if buffer[position] > 0x7F else inner(buffer, position + 1)
+
+    return read
+
+
+def _array_reader(entity: Any, each: Field[Any], max_elements: int | None, *, lenient: bool) -> Reader:
+    kind = classify_field(each)
+    flexible, optional = entity.__flexible__, is_optional(each)
+    if isinstance(kind, EntityTupleField):
+        inner, least = _struct_reader(kind.type_, max_elements, lenient=lenient), least_entity_size(kind.type_)
+        whole = not lenient and not _holds_arrays(kind.type_)
+    else:
+        name = each.metadata["kafka_type"]
+        inner, least = value_reader(name, flexible, optional=False, lenient=lenient), least_size(name, flexible)
+        whole = not lenient
+    native = get_field_reader(entity, each, False, get_field_tag(each) is not None) if whole else None
+
+    def read(buffer: bytes, position: int) -> tuple[Any, int]:
+        length, start = array_length(buffer, position, flexible)
+        if length is None:
+            if not optional:
+                raise DecodeError(f"null where {each.name} is required", position=position)
+            return None, start
+        if length * least > len(buffer) - start or (max_elements is not None and length > max_elements):
+            raise DecodeError(f"{length} {each.name} announced, {len(buffer) - start} bytes left", position=position)
+        return native(buffer, position) if native else _elements(inner, length, buffer, start)
+
+    return read
+
+
+def _elements(inner: Reader, length: int, buffer: bytes, position: int) -> tuple[tuple[Any, ...], int]:
+    found = []
+    for _ in range(length):
+        element, position = inner(buffer, position)
+        found.append(element)
+    return tuple(found), position
+
+
+def _inner(entity: Any) -> Iterator[tuple[Field[Any], Any]]:
+    return ((each, classify_field(each)) for each in fields(entity))
+
+
+@cache
+def _holds_arrays(entity: Any) -> bool:
+    return any(
+        kind.is_array or (isinstance(kind, EntityField) and _holds_arrays(kind.type_)) for _, kind in _inner(entity)
+    )
+
+
+@cache
+def least_entity_size(entity: Any) -> int:
+    """The fewest bytes that a structure of that class takes."""
+    flexible, size = entity.__flexible__, int(entity.__flexible__)
+    for each, kind in _inner(entity):
+        if get_field_tag(each) is not None:
+            continue
+        if kind.is_array:
+            size += 1 if flexible else 4
+        elif isinstance(kind, EntityField):
+            size += 1 if is_optional(each) else least_entity_size(kind.type_)
+        else:
+            size += least_size(each.metadata["kafka_type"], flexible)
+    return size
