@@ -78,7 +78,7 @@ BROKER_APIS = _sorted(
 """What a broker's listeners serve."""
 
 CONTROLLER_APIS = _sorted(ApiVersion(FETCH, 4, 18), ApiVersion(ENVELOPE, 0, 1), ApiVersion(FETCH_SNAPSHOT, 0, 1))
-"""What a controller's listener serves. Fetch is advertised as Kafka's controllers do; below version 13 it is refused."""
+"""What a controller's listener serves: Fetch as Kafka's controllers advertise it; versions below 13 are refused."""
 
 
 def api_versions_response(version: int, apis: Iterable[ApiVersion], features: Features, error_code: int = 0) -> bytes:
@@ -119,6 +119,7 @@ def _feature_fields(version: int, features: Features) -> dict[str, Any]:
         "finalized_features": tuple(
             finalized(name=name, min_version_level=level, max_version_level=level)
             for name, level in features.finalized.items()
+            if level > 0
         ),
     }
 

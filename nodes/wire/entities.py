@@ -4,7 +4,7 @@ kio's own reader is quick, but it reserves memory for as many elements as an arr
 where it cannot), takes null for any array, and knows no tagged field that its schema does not have. So structures that
 hold arrays are read field by field here, each length is checked against the bytes that are left, and whole
 structures without arrays go to kio. Where kio finds a value that it cannot take, the message is read once more without
-it, by the readers of nodes.wire.values.
+it, by the readers of nodes.wire.values. Readers give, as kio's do, a value and the number of bytes that it took.
 """
 
 from collections.abc import Callable, Iterator
@@ -65,12 +65,13 @@ def _struct_reader(entity: Any, max_elements: int | None, *, lenient: bool) -> R
             defaults[each.name] = each.default if each.default is not MISSING else get_tagged_field_default(each)
 
     def read(buffer: bytes, position: int) -> tuple[Any, int]:
-        values = defaults.copy()
+        values, at = defaults.copy(), position
         for name, reader in plain:
-            values[name], position = reader(buffer, position)
+            values[name], size = reader(buffer, at)
+            at += size
         if entity.__flexible__:
-            position = _read_tagged(tagged, values, buffer, position)
-        return entity(**values), position
+            at = _read_tagged(tagged, values, buffer, at)
+        return entity(**values), at - position
 
     return read
 
@@ -85,9 +86,9 @@ def _read_tagged(known: dict[int, tuple[str, Reader]], values: dict[str, Any], b
             raise DecodeError(f"a tagged field of {size} bytes, {len(buffer) - position} left", position=position)
         if tag in known:
             name, reader = known[tag]
-            values[name], after = reader(buffer, position)
-            if after != end:
-                raise DecodeError(f"tagged field {tag} has {size} bytes: {after - position} read", position=position)
+            values[name], taken = reader(buffer, position)
+            if taken != size:
+                raise DecodeError(f"tagged field {tag} has {size} bytes: {taken} read", position=position)
         position = end
     return position
 
@@ -108,7 +109,10 @@ def _nullable(inner: Reader) -> Reader:
     def read(buffer: bytes, position: int) -> tuple[Any, int]:
         if position >= len(buffer):
             raise DecodeError("cut before a structure", position=position)
-        return (None, position + 1) if buffer[position] > 0x7F else inner(buffer, position + 1)
+        if buffer[position] > 0x7F:
+            return None, 1
+        value, size = inner(buffer, position + 1)
+        return value, size + 1
 
     return read
 
@@ -126,24 +130,29 @@ def _array_reader(entity: Any, each: Field[Any], max_elements: int | None, *, le
     native = get_field_reader(entity, each, False, get_field_tag(each) is not None) if whole else None
 
     def read(buffer: bytes, position: int) -> tuple[Any, int]:
-        length, start = array_length(buffer, position, flexible)
+        length, size = array_length(buffer, position, flexible)
+        start = position + size
         if length is None:
             if not optional:
                 raise DecodeError(f"null where {each.name} is required", position=position)
-            return None, start
+            return None, size
         if length * least > len(buffer) - start or (max_elements is not None and length > max_elements):
             raise DecodeError(f"{length} {each.name} announced, {len(buffer) - start} bytes left", position=position)
-        return native(buffer, position) if native else _elements(inner, length, buffer, start)
+        if native:
+            return native(buffer, position)
+        elements, taken = _elements(inner, length, buffer, start)
+        return elements, size + taken
 
     return read
 
 
 def _elements(inner: Reader, length: int, buffer: bytes, position: int) -> tuple[tuple[Any, ...], int]:
-    found = []
+    found, at = [], position
     for _ in range(length):
-        element, position = inner(buffer, position)
+        element, size = inner(buffer, at)
         found.append(element)
-    return tuple(found), position
+        at += size
+    return tuple(found), at - position
 
 
 def _inner(entity: Any) -> Iterator[tuple[Field[Any], Any]]:

@@ -1,4 +1,7 @@
-"""Readers of single fields by their type in Kafka's schemas: kio's, and such that take whatever Java takes."""
+"""Readers of single fields by their type in Kafka's schemas: kio's, and such that take whatever Java takes.
+
+All give, as kio's do, a value and the number of bytes that it took.
+"""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -34,7 +37,7 @@ def least_size(kafka_type: str, flexible: bool) -> int:
 
 
 def array_length(buffer: bytes, position: int, flexible: bool) -> tuple[int | None, int]:
-    """The length of an array, None for null, and the position after it.
+    """The length of an array, None for null, and the number of bytes that it takes.
 
     Raises:
         DecodeError: cut, or negative.
@@ -42,14 +45,14 @@ def array_length(buffer: bytes, position: int, flexible: bool) -> tuple[int | No
     """
     if flexible:
         announced, after = read_unsigned_varint(buffer, position)
-        return (None if announced == 0 else announced - 1), after
+        return (None if announced == 0 else announced - 1), after - position
     after = position + 4
     if after > len(buffer):
         raise DecodeError("cut inside an array's length", position=position)
     length = int.from_bytes(buffer[position:after], "big", signed=True)
     if length < -1:
         raise DecodeError(f"an array of {length} elements", position=position)
-    return (None if length == -1 else length), after
+    return (None if length == -1 else length), 4
 
 
 def value_reader(kafka_type: str, flexible: bool, optional: bool, *, lenient: bool) -> Reader:
@@ -67,16 +70,17 @@ def _string_reader(flexible: bool, optional: bool) -> Reader:
     raw: Reader = get_reader("bytes", True, optional)
 
     def read_compact(buffer: bytes, position: int) -> tuple[str | None, int]:
-        data, after = raw(buffer, position)
-        return (None if data is None else data.decode(errors="replace")), after
+        data, size = raw(buffer, position)
+        return (None if data is None else data.decode(errors="replace")), size
 
     def read_legacy(buffer: bytes, position: int) -> tuple[str | None, int]:
-        length, start = read_int16(buffer, position)
+        length, size = read_int16(buffer, position)
+        start = position + size
         if length == -1 and optional:
-            return None, start
+            return None, size
         if not 0 <= length <= len(buffer) - start:
             raise DecodeError(f"a string of {length} bytes, {len(buffer) - start} left", position=position)
-        return buffer[start : start + length].decode(errors="replace"), start + length
+        return buffer[start : start + length].decode(errors="replace"), size + length
 
     return read_compact if flexible else read_legacy
 
@@ -84,36 +88,36 @@ def _string_reader(flexible: bool, optional: bool) -> Reader:
 def _bool(buffer: bytes, position: int) -> tuple[bool, int]:
     if position >= len(buffer):
         raise DecodeError("cut before a bool", position=position)
-    return buffer[position] != 0, position + 1
+    return buffer[position] != 0, 1
 
 
 def _error_code(buffer: bytes, position: int) -> tuple[ErrorCode, int]:
     """An error code; one that is not known here is UNKNOWN_SERVER_ERROR, as Errors.forCode has it."""
-    code, after = read_int16(buffer, position)
+    code, size = read_int16(buffer, position)
     try:
-        return ErrorCode(code), after
+        return ErrorCode(code), size
     except ValueError:
-        return ErrorCode.unknown_server_error, after
+        return ErrorCode.unknown_server_error, size
 
 
 def _duration(buffer: bytes, position: int) -> tuple[timedelta, int]:
     """Milliseconds; beyond Python's range the longest that it holds."""
-    millis, after = read_int64(buffer, position)
+    millis, size = read_int64(buffer, position)
     try:
-        return max(-_LONGEST, min(_LONGEST, timedelta(milliseconds=millis))), after
+        return max(-_LONGEST, min(_LONGEST, timedelta(milliseconds=millis))), size
     except OverflowError:
-        return (_LONGEST if millis > 0 else -_LONGEST), after
+        return (_LONGEST if millis > 0 else -_LONGEST), size
 
 
 def _time(buffer: bytes, position: int) -> tuple[datetime, int]:
     """Milliseconds since the epoch; -1 (none) a millisecond before it, and the year 9999 for all that is later."""
-    millis, after = read_int64(buffer, position)
+    millis, size = read_int64(buffer, position)
     if millis < 0:
-        return _FIRST_TIME, after
+        return _FIRST_TIME, size
     try:
-        return min(_LAST_TIME, _EPOCH + timedelta(milliseconds=millis)), after
+        return min(_LAST_TIME, _EPOCH + timedelta(milliseconds=millis)), size
     except OverflowError:
-        return _LAST_TIME, after
+        return _LAST_TIME, size
 
 
 _LENIENT: dict[str, Reader] = {
