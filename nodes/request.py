@@ -41,7 +41,8 @@ Handler: TypeAlias = Callable[[Request], Awaitable[bytes]]
 """Answers a request with the encoded body of its response, without a header (nodes.wire.messages.encode_response).
 
 It may raise RequestError, AuthorizerNotReadyError and AclRequestError for the request as a whole: whoever called it
-answers with nodes.wire.error_answers. Any other error is answered with UNKNOWN_SERVER_ERROR and logged.
+answers with nodes.wire.error_answers. After a MalformedRequestError the connection is closed without an answer. Any
+other error is answered with UNKNOWN_SERVER_ERROR and logged.
 """
 
 
@@ -52,3 +53,10 @@ class RequestError(MetadataError):
         """`message` is the text in the answer, where the answer has room for one."""
         self.code, self.message = code, message
         super().__init__(message or f"error {code}")
+
+
+class MalformedRequestError(MetadataError):
+    """A request that decodes, but that Kafka does not take for one, such as an ACL of resource type 0 (UNKNOWN).
+
+    Kafka's classes throw on it while they parse, so that the connection is closed without an answer.
+    """
