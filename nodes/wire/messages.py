@@ -17,7 +17,7 @@ from nodes.wire.entities import message_reader
 
 Kind: TypeAlias = Literal["request", "response"]
 
-_ENTITY_TYPES: dict[Kind, PayloadEntityType] = {"request": EntityType.request, "response": EntityType.response}
+ENTITY_TYPES: dict[Kind, PayloadEntityType] = {"request": EntityType.request, "response": EntityType.response}
 
 MAX_REQUEST_ELEMENTS = 1 << 18
 """The most elements that an array in a request may have; Kafka itself answers 10,000 at most in any of these APIs."""
@@ -32,7 +32,7 @@ def message_type(api_key: int, version: int, kind: Kind, name: str | None = None
     """
     try:
         if name is not None:
-            return getattr(load_payload_module(api_key, version, _ENTITY_TYPES[kind]), name)  # type: ignore[no-any-return]
+            return getattr(load_payload_module(api_key, version, ENTITY_TYPES[kind]), name)  # type: ignore[no-any-return]
         return load_request_schema(api_key, version) if kind == "request" else load_response_schema(api_key, version)
     except (KioIndexError, AttributeError):
         raise DecodeError(f"no {kind} {name or ''} of API key {api_key} version {version}") from None
