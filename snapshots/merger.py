@@ -52,6 +52,10 @@ class Merger:
 
     def _merge(self) -> None:
         acls = self.publisher.begin_merge()
+        if acls.overlay_size < self.merge_at:
+            # The image that was shown is older than the last merge, whose outcome is staged.
+            self.publisher.abandon_merge()
+            return
         try:
             merged = acls.merged(_pause)
             while changes := self.publisher.finish_merge(merged):

@@ -1,6 +1,7 @@
 """The publisher: what readers see is one reference, swapped after each whole batch (MetadataPublisher, KIP-801)."""
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -25,9 +26,12 @@ _FEW_CHANGES = 64
 class Publisher:
     """Owns the applier and the image that readers see.
 
-    Readers take `current` once per call and keep what they took; they never wait. One thread at a time calls `advance`
-    or `replace`; a lock keeps a merge in another thread (see Merger) from slipping in between, also between the swap
-    and those who are told of it: they see every image, the merged ones too, in order.
+    Readers take `current` once per call and keep what they took; they never wait. One thread at a time calls `advance`,
+    `stage`, `commit` or `replace`; a lock keeps a merge in another thread (see Merger) from slipping in between, also
+    between the swap and those who are told of it: they see every image, the merged ones too, in order.
+
+    Whoever follows a log uses `advance`. Whoever writes it decides on what is appended already and shows it only when
+    it is committed: `stage`, then `commit`.
     """
 
     applier: Applier = field(factory=Applier)
@@ -36,6 +40,8 @@ class Publisher:
     _ready: threading.Event = field(factory=threading.Event, init=False)
     _subscribers: list[Subscriber] = field(factory=list, init=False)
     _swapping: threading.Lock = field(factory=threading.Lock, init=False)
+    _staged: deque[Image] = field(factory=deque, init=False)
+    """Images that are not shown yet, oldest first; the newest is the applier's."""
 
     def __attrs_post_init__(self) -> None:
         self.current = self.applier.image
@@ -43,17 +49,43 @@ class Publisher:
     def advance(self, chunk: bytes) -> Image:
         """Replay a chunk of whole committed batches and show what came of it. Raises as Applier.apply.
 
-        All batches of the chunk become visible together. After an error readers keep what they saw before the chunk.
+        All batches of the chunk become visible together, with whatever was staged. After an error readers keep what
+        they saw before the chunk.
         """
         with self._swapping:
+            self._staged.clear()
             self.current = image = self.applier.apply(chunk)
             self._tell(image)
         return image
 
+    @property
+    def latest(self) -> Image:
+        """The newest image, staged or shown: what the next change is decided on."""
+        return self.applier.image
+
+    def stage(self, chunk: bytes) -> Image:
+        """Replay a chunk of whole appended batches without showing what came of it. Raises as Applier.apply."""
+        with self._swapping:
+            image = self.applier.apply(chunk)
+            self._staged.append(image)
+        return image
+
+    def commit(self, high_watermark: int) -> Image:
+        """Show the newest staged image that holds nothing at or past the high-water mark; returns what is shown."""
+        with self._swapping:
+            newest = None
+            while self._staged and self._staged[0].end_offset <= high_watermark:
+                newest = self._staged.popleft()
+            if newest is not None:
+                self.current = newest
+                self._tell(newest)
+            return self.current
+
     def replace(self, image: Image) -> None:
-        """Show another image, such as that of a checkpoint, in one swap; replay goes on after it."""
+        """Show another image, such as that of a checkpoint, in one swap; replay goes on after it, nothing is staged."""
         with self._swapping:
             self.applier.load(image)
+            self._staged.clear()
             self.current = image
             self._tell(image)
 
@@ -111,7 +143,7 @@ class Publisher:
 
         Where much has changed, nothing is put: apply what is returned to `merged` and try again with the outcome, so
         that the lock is never held for long. Where a checkpoint has replaced the image meanwhile, or replay has failed,
-        the merge is void.
+        the merge is void. Where images are staged, the merged ACLs go into the newest, and are shown with it.
         """
         with self._swapping:
             changes = self.applier.journal
@@ -122,9 +154,16 @@ class Publisher:
                 self.applier.journal = []
                 return changes
             self.applier.journal = None
-            self.current = self.applier.put_acls(merged.apply(changes) if changes else merged)
-            self._tell(self.current)
+            self._put(self.applier.put_acls(merged.apply(changes) if changes else merged))
             return []
+
+    def _put(self, image: Image) -> None:
+        """Put the newest image in another form in its own place: among the staged, or before the readers."""
+        if self._staged:
+            self._staged[-1] = image
+        else:
+            self.current = image
+            self._tell(image)
 
     def abandon_merge(self) -> None:
         """Stop noting changes: the merge failed."""

@@ -9,6 +9,7 @@ from authorizer.standard import StandardAuthorizer
 from metalog.batches import build_batch
 from metalog.codec import encode_record
 from metalog.errors import ReplayError
+from metalog.records import BeginTransactionRecord, EndTransactionRecord
 from snapshots.applier import Applier
 from snapshots.image import Image
 from snapshots.merger import Merger
@@ -170,6 +171,89 @@ class TestAtomicity:
                 publisher.replace((one, two)[turn % 2])
                 turn += 1
         assert seen == {True, False}
+
+
+class TestStaging:
+    def test_what_is_staged_is_not_shown(self):
+        publisher, told = Publisher(), []
+        publisher.subscribe(told.append)
+        staged = publisher.stage(chunk(0, acl(1)))
+        assert publisher.current is Image.EMPTY
+        assert publisher.latest is staged
+        assert told == []
+
+    def test_a_commit_shows_the_newest_image_below_the_mark_once(self):
+        publisher, told = Publisher(), []
+        publisher.subscribe(told.append)
+        images = [publisher.stage(chunk(2 * n, acl(2 * n), acl(2 * n + 1))) for n in range(3)]
+        assert publisher.commit(1) is Image.EMPTY
+        assert publisher.commit(5) is images[1]
+        assert publisher.commit(5) is images[1]
+        assert publisher.commit(6) is publisher.current is images[2]
+        assert told == images[1:]
+
+    def test_an_open_transaction_shows_nothing(self):
+        publisher = Publisher()
+        first = publisher.stage(chunk(0, acl(1)))
+        publisher.stage(chunk(1, BeginTransactionRecord(name="t"), acl(2)))
+        assert publisher.commit(3) is first
+        publisher.stage(chunk(3, EndTransactionRecord()))
+        assert len(publisher.commit(4).acls) == 2
+
+    def test_readiness_counts_what_is_shown(self):
+        publisher = Publisher()
+        publisher.learn(1)
+        publisher.stage(chunk(0, acl(1)))
+        assert not publisher.ready
+        publisher.commit(1)
+        assert publisher.ready
+
+    def test_a_replaced_image_drops_what_was_staged(self):
+        publisher, other = Publisher(), Image(provenance=Provenance(end_offset=7, epoch=1))
+        publisher.stage(chunk(0, acl(1)))
+        publisher.replace(other)
+        assert publisher.commit(100) is other
+
+    def test_after_an_error_what_was_staged_before_can_be_committed(self):
+        publisher = Publisher()
+        good = publisher.stage(chunk(0, acl(1)))
+        with pytest.raises(ReplayError):
+            publisher.stage(chunk(1, acl(1)))
+        assert publisher.current is Image.EMPTY
+        assert publisher.commit(2) is good
+
+    def test_a_merge_shows_nothing_that_is_staged(self):
+        publisher, told = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE)), []
+        publisher.advance(chunk(0, acl(0)))
+        publisher.subscribe(told.append)
+        acls = publisher.begin_merge()
+        publisher.stage(chunk(1, acl(1)))
+        publisher.stage(chunk(2, acl(2)))
+        publisher.finish_merge(acls.merged())
+        assert len(publisher.current.acls) == 1
+        assert told == []
+        assert len(publisher.commit(2).acls) == 2
+        shown = publisher.commit(3)
+        assert len(shown.acls) == 3
+        assert (len(shown.acls.state.base), shown.acls.overlay_size) == (1, 2)
+
+    def test_the_merger_does_not_merge_again_what_is_staged_in_its_merged_form(self, monkeypatch):
+        publisher, merges = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE)), []
+        merger = Merger(publisher=publisher, merge_at=2)
+        real = type(publisher.current.acls).merged
+        monkeypatch.setattr(
+            type(publisher.current.acls), "merged", lambda self, pause: merges.append(1) or real(self, pause)
+        )
+        for n in range(4):
+            publisher.stage(chunk(n, acl(n)))
+        publisher.commit(2)
+        merger.wait()
+        publisher.commit(3)
+        merger.wait()
+        assert len(publisher.commit(4).acls) == 4
+        assert publisher.current.acls.overlay_size == 0
+        assert publisher.applier.journal is None
+        assert merges == [1]
 
 
 class TestMerger:

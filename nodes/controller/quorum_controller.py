@@ -1,0 +1,281 @@
+"""The active controller of a one-voter quorum (org.apache.kafka.controller.QuorumController).
+
+Every request is decided on the newest state, appended or committed, becomes one atomic batch, and is answered when
+that batch and all before it are committed; one that changes nothing is answered when all before it is committed, so
+that nothing uncommitted is ever confirmed. Readers see an image only once the high-water mark has reached it.
+
+A commit that fails ends it: whoever waits gets the error, later requests are refused, and what was not committed is
+never shown. What became of it is found out at the next start.
+"""
+
+import asyncio
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeAlias, TypeVar
+from uuid import UUID
+
+from attrs import define, field
+
+from authorizer.acl import AclBindingFilter, StandardAcl
+from authorizer.control import create_acls, delete_acls
+from authorizer.interface import AclCreateResult, AclDeleteResult, AclMutator, RequestContext
+from metalog.batches import build_batch
+from metalog.codec import encode_record
+from metalog.errors import LogError, MetadataError
+from metalog.filelog.group_commit import MAX_BATCH_BYTES
+from metalog.log import Appended, Log
+from metalog.uuids import random_uuid
+from nodes.controller.results import ControllerResult, Operation
+from nodes.request import RequestError
+from snapshots.image import Image
+from snapshots.publisher import Publisher
+
+T = TypeVar("T")
+
+RECORD_LIST_TOO_LARGE = 18
+
+MAX_UNCOMMITTED_BYTES = 32 << 20
+"""How much may wait for its commit; further requests wait for their turn."""
+
+MANY = 256
+"""A request of more entries than this is decided in another thread, so that the event loop serves the others."""
+
+Watcher: TypeAlias = Callable[[int], None]
+"""Told the high-water mark after each commit, when its image is shown."""
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _new_id() -> UUID:
+    return random_uuid(secrets.token_bytes)
+
+
+@define
+class _Event:
+    """A request that is under way: what it asks for, and what has come of it so far."""
+
+    operation: Operation[Any]
+    future: "Future[Any]"
+    many: bool
+    values: Sequence[bytes] = ()
+    """What to append, staged already."""
+    timestamp: int = 0
+    size: int = 0
+    """The batch in bytes."""
+    response: Any = None
+    end_offset: int = -1
+    """Answered when the high-water mark is here."""
+
+
+@define(eq=False, kw_only=True)
+class QuorumController(AclMutator):
+    """The one writer of a log. Made, called and answered on one event loop's thread.
+
+    The publisher must have been brought to the log's end; nobody else may append to the log or stage images.
+    """
+
+    log: Log
+    publisher: Publisher
+    loop: asyncio.AbstractEventLoop
+    on_failure: Callable[[MetadataError], None] = lambda _: None
+    """Told once, when a commit has failed: the node must stop."""
+    cidr: bool = False
+    """Whether a rule's host may be a CIDR range (KIP-1276)."""
+    clock: Callable[[], int] = _now
+    new_id: Callable[[], UUID] = _new_id
+    failure: MetadataError | None = field(default=None, init=False)
+    """Why nothing is written any more."""
+    _committed: int = field(init=False)
+    _announced: int = field(init=False)
+    _end: int = field(init=False)
+    _uncommitted: deque[_Event] = field(factory=deque, init=False)
+    """Decided, not answered, in the order of the log."""
+    _uncommitted_bytes: int = field(default=0, init=False)
+    _undecided: deque[_Event] = field(factory=deque, init=False)
+    """Those behind one that is being decided in another thread, or behind too many uncommitted bytes."""
+    _deciding: _Event | None = field(default=None, init=False)
+    _staging: bool = field(default=False, init=False)
+    _commit_is_due: bool = field(default=False, init=False)
+    _watchers: list[Watcher] = field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._end = self._committed = self._announced = self.log.high_watermark()
+        if not self._end == self.log.end_offset() == self.publisher.applier.next_offset:
+            raise LogError(
+                f"{self.log.name}: the image stands at {self.publisher.applier.next_offset}, the log ends at "
+                f"{self.log.end_offset()}, its high-water mark is {self._end}: expected all three to be the same"
+            )
+
+    def create_acls(self, context: RequestContext, acls: Sequence[StandardAcl]) -> "Future[list[AclCreateResult]]":  # noqa: ARG002
+        """Create rules (authorizer.control.create_acls); see AclMutator."""
+
+        def operation(image: Image) -> ControllerResult[list[AclCreateResult]]:
+            creation = create_acls(image.acls, acls, self.new_id, cidr=self.cidr)
+            return ControllerResult(records=creation.records, response=list(creation.results))
+
+        return self.write(operation, many=len(acls) > MANY)
+
+    def delete_acls(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        filters: Sequence[AclBindingFilter],
+    ) -> "Future[list[AclDeleteResult]]":
+        """Delete what the filters take (authorizer.control.delete_acls); see AclMutator."""
+
+        def operation(image: Image) -> ControllerResult[list[AclDeleteResult]]:
+            deletion = delete_acls(image.acls, filters)
+            return ControllerResult(records=deletion.records, response=list(deletion.results))
+
+        return self.write(operation, many=len(filters) * len(self.publisher.latest.acls) > MANY * MANY)
+
+    def write(self, operation: Operation[T], *, many: bool = False) -> "Future[T]":
+        """Decide on the newest state, append, and answer when committed, in the order of the calls.
+
+        With `many` the operation runs in another thread, and later ones wait for it. The future holds what the
+        operation raised, RequestError where its records are more than a batch may hold, LogError after a failure.
+        """
+        event = _Event(operation, Future(), many)
+        if self.failure is not None:
+            event.future.set_exception(self.failure)
+        else:
+            self._undecided.append(event)
+            self._go_on()
+        return event.future
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell `watcher` of every commit from now on."""
+        self._watchers.append(watcher)
+
+    @property
+    def high_watermark(self) -> int:
+        """All below is committed and shown."""
+        return self._committed
+
+    def _go_on(self) -> None:
+        """Decide what can be decided now."""
+        while self._undecided and self._deciding is None and self._uncommitted_bytes < MAX_UNCOMMITTED_BYTES:
+            event = self._undecided.popleft()
+            if event.many:
+                self._decide_elsewhere(event)
+            else:
+                self._decided(event, self._decide(event))
+
+    def _decide_elsewhere(self, event: _Event) -> None:
+        """Decide in another thread; until it is done, nothing else is decided or staged."""
+
+        def done(deciding: "asyncio.Future[Exception | None]") -> None:
+            self._deciding = None
+            self._decided(event, LogError("the controller stops") if deciding.cancelled() else deciding.result())
+            if self._commit_is_due:
+                self._commit()
+            else:
+                self._go_on()
+
+        self._deciding = event
+        self.loop.run_in_executor(None, self._decide, event).add_done_callback(done)
+
+    def _decide(self, event: _Event) -> Exception | None:
+        """Decide, and stage what will be appended: what cannot be replayed must never get into the log."""
+        try:
+            result = event.operation(self.publisher.latest)
+            values = [encode_record(record) for record in result.records]
+            if values:
+                self._stage(event, values)
+        except Exception as e:  # noqa: BLE001 - whatever it is, it is this request's, and nothing is appended
+            return e
+        event.response, event.values = result.response, values
+        return None
+
+    def _stage(self, event: _Event, values: list[bytes]) -> None:
+        event.timestamp, epoch = self.clock(), self.log.leader_epoch
+        batch = build_batch(values, base_offset=self._end, leader_epoch=epoch, timestamp=event.timestamp)
+        if len(batch) > MAX_BATCH_BYTES:
+            what = f"a batch of {len(batch)} bytes: at most {MAX_BATCH_BYTES} are expected"
+            raise RequestError(RECORD_LIST_TOO_LARGE, what)
+        event.size, self._staging = len(batch), True
+        try:
+            self.publisher.stage(batch)
+        finally:
+            self._staging = False
+
+    def _decided(self, event: _Event, error: Exception | None) -> None:
+        """Append what was decided, and have it answered in its turn."""
+        if self.publisher.applier.failed:
+            self._fail(error or LogError(f"{self.log.name}: what was decided on cannot be replayed"))
+        elif error is None and self.failure is None:
+            try:
+                self._append(event)
+            except Exception as e:  # noqa: BLE001 - the image is ahead of the log now, whatever it was
+                self._fail(e)
+        error = self.failure or error
+        if error is not None:
+            event.future.set_exception(error)
+        elif self._end <= self._committed:
+            event.future.set_result(event.response)
+        else:
+            event.end_offset = self._end
+            self._uncommitted.append(event)
+            self._uncommitted_bytes += event.size
+
+    def _append(self, event: _Event) -> None:
+        if not event.values:
+            return
+        self._end += len(event.values)
+        self.log.append(event.values, timestamp=event.timestamp).add_done_callback(self._appended)
+        if self.log.end_offset() != self._end:
+            what = (
+                f"{self.log.name}: ends at {self.log.end_offset()}, expected {self._end}: somebody else appends to it"
+            )
+            raise LogError(what)
+
+    def _appended(self, future: "Future[Appended]") -> None:
+        """In the log's own thread: pass on, once for each group, that the high-water mark has moved."""
+        error = future.exception()
+        if error is not None:
+            self.loop.call_soon_threadsafe(self._fail, error)
+            return
+        mark = self.log.high_watermark()
+        if mark > self._announced:
+            self._announced = mark
+            self.loop.call_soon_threadsafe(self._commit)
+
+    def _commit(self) -> None:
+        """Show and answer all below the high-water mark."""
+        if self.failure is not None:
+            return
+        if self._staging:
+            self._commit_is_due = True  # the publisher is busy in another thread: not to be waited for on the loop
+            return
+        self._commit_is_due = False
+        try:
+            self._show(self.log.high_watermark())
+        except Exception as e:  # noqa: BLE001 - an image that was not shown to everybody: the node must stop
+            self._fail(e)
+        self._go_on()
+
+    def _show(self, mark: int) -> None:
+        self.publisher.commit(mark)
+        self._committed = mark
+        waiting = self._uncommitted
+        while waiting and waiting[0].end_offset <= mark:
+            event = waiting.popleft()
+            self._uncommitted_bytes -= event.size
+            event.future.set_result(event.response)
+        for watcher in self._watchers:
+            watcher(mark)
+
+    def _fail(self, error: BaseException) -> None:
+        """Stop: answer what is committed, and everybody else with the error."""
+        if self.failure is not None:
+            return
+        self.failure = error if isinstance(error, MetadataError) else LogError(f"{self.log.name}: {error!r}")
+        for event in (*self._uncommitted, *self._undecided):
+            event.future.set_exception(self.failure)
+        self._uncommitted.clear()
+        self._undecided.clear()
+        self.on_failure(self.failure)
