@@ -23,7 +23,8 @@ def build(api_key: int, version: int, kind: Kind, name: str | None = None, /, **
     """A message of an API's version, or the structure `name` inside it, from the fields that are given.
 
     What is not given has the schema's default, or is zero or empty (not null, even where it may be), as in Kafka's
-    message classes. A field that only other versions have is left out. An error code may be an int; one that has no place in Kafka's protocol is -1.
+    message classes. A field that only other versions have is left out. An error code may be an int; one that has no
+    place in Kafka's protocol is -1.
 
     Raises:
         DecodeError: an API, version or structure that kio does not have.
