@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from aclog.acl_flags import CLUSTER, Entry, EntryFlags, ResourceFlags
-from aclog.supported_operations import SUPPORTED_OPERATIONS
 from authorizer.acl import (
     AclBindingFilter,
     AclOperation,
@@ -14,6 +13,7 @@ from authorizer.acl import (
     StandardAcl,
     code_name,
 )
+from authorizer.supported_operations import SUPPORTED_OPERATIONS
 from metalog.errors import ConfigError
 
 Plan: TypeAlias = dict[ResourcePattern, list[Entry]]

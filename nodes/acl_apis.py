@@ -1,0 +1,107 @@
+"""DescribeAcls, CreateAcls and DeleteAcls, alike on brokers and controllers (kafka.server.AclApis)."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from attrs import define
+
+from authorizer.acl import AclBindingFilter, AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from authorizer.interface import Authorizer
+from nodes.authorization import AuthHelper
+from nodes.controller.results import committed
+from nodes.request import MalformedRequestError, Request, RequestError
+from nodes.wire.acl_answers import create_acls_body, delete_acls_chunks, describe_acls_chunks
+
+SECURITY_DISABLED = 54
+
+
+@define
+class AclApis:
+    """Lists rules from the authorizer's image, and has its mutator change them."""
+
+    auth: AuthHelper
+
+    async def describe_acls(self, request: Request) -> bytes:
+        """The rules that the filter takes."""
+        body = request.body
+        wanted = AclBindingFilter(
+            resource_type=body.resource_type_filter,
+            resource_name=body.resource_name_filter,
+            pattern_type=body.pattern_type_filter,
+            principal=body.principal_filter,
+            host=body.host_filter,
+            operation=body.operation,
+            permission_type=body.permission_type,
+        )
+        _refuse_unknown(wanted)
+        authorizer = self._authorized(request, AclOperation.DESCRIBE)
+        return await _joined(describe_acls_chunks(request.header.api_version, authorizer.acls(wanted)))
+
+    async def create_acls(self, request: Request) -> bytes:
+        """Create rules; answered when they are committed."""
+        acls = [_creation(each) for each in request.body.creations]
+        authorizer = self._authorized(request, AclOperation.ALTER)
+        results = await committed(authorizer.create_acls(request.context, acls))
+        return create_acls_body(request.header.api_version, results)
+
+    async def delete_acls(self, request: Request) -> bytes:
+        """Delete what the filters take; answered when that is committed."""
+        filters = [_deletion(each) for each in request.body.filters]
+        authorizer = self._authorized(request, AclOperation.ALTER)
+        results = await committed(authorizer.delete_acls(request.context, filters))
+        return await _joined(delete_acls_chunks(request.header.api_version, results))
+
+    def _authorized(self, request: Request, operation: int) -> Authorizer:
+        self.auth.authorize_cluster_operation(request, operation)
+        if self.auth.authorizer is None:
+            raise RequestError(SECURITY_DISABLED, "No Authorizer is configured.")
+        return self.auth.authorizer
+
+
+async def _joined(pieces: Iterator[bytes]) -> bytes:
+    """The pieces of an answer, with a turn for others on the event loop between any two."""
+    found = []
+    for piece in pieces:
+        found.append(piece)
+        await asyncio.sleep(0)
+    return b"".join(found)
+
+
+def _creation(each: Any) -> StandardAcl:
+    acl = StandardAcl(
+        resource_type=each.resource_type,
+        resource_name=each.resource_name,
+        pattern_type=each.resource_pattern_type,
+        principal=each.principal,
+        host=each.host,
+        operation=each.operation,
+        permission_type=each.permission_type,
+    )
+    _refuse_unknown(acl)
+    return acl
+
+
+def _deletion(each: Any) -> AclBindingFilter:
+    wanted = AclBindingFilter(
+        resource_type=each.resource_type_filter,
+        resource_name=each.resource_name_filter,
+        pattern_type=each.pattern_type_filter,
+        principal=each.principal_filter,
+        host=each.host_filter,
+        operation=each.operation,
+        permission_type=each.permission_type,
+    )
+    _refuse_unknown(wanted)
+    return wanted
+
+
+def _refuse_unknown(found: StandardAcl | AclBindingFilter) -> None:
+    """Kafka takes a request with the code 0 for none; other codes that it does not know go on."""
+    if (
+        found.resource_type == ResourceType.UNKNOWN
+        or found.pattern_type == PatternType.UNKNOWN
+        or found.operation == AclOperation.UNKNOWN
+        or found.permission_type == AclPermissionType.UNKNOWN
+    ):
+        raise MalformedRequestError("an ACL or a filter with the code 0, UNKNOWN")

@@ -1,0 +1,63 @@
+"""What a node's own APIs may be used by whom (org.apache.kafka.server.authorizer's callers, AuthHelper)."""
+
+from collections.abc import Iterable
+
+from attrs import define
+
+from authorizer.acl import CLUSTER_NAME, AclOperation, ResourcePattern, ResourceType
+from authorizer.api_keys import api_name
+from authorizer.interface import Action, AuthorizationResult, Authorizer
+from authorizer.require import require_on_cluster
+from authorizer.supported_operations import SUPPORTED_OPERATIONS
+from nodes.request import Request
+
+_CLUSTER = ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
+
+
+@define
+class AuthHelper:
+    """Asks the authorizer on behalf of a request; where a node has none, everything is allowed."""
+
+    authorizer: Authorizer | None
+
+    def authorize_cluster_operation(self, request: Request, operation: int) -> None:
+        """Return if the operation on the cluster is allowed.
+
+        Raises:
+            AclRequestError: it is not (31, CLUSTER_AUTHORIZATION_FAILED).
+            AuthorizerNotReadyError, InvalidRequestError: as Authorizer.authorize.
+
+        """
+        if self.authorizer is not None:
+            require_on_cluster(self.authorizer, request.context, operation, _text(request))
+
+    def on_cluster(self, request: Request, operation: int, *, log: bool = True) -> bool:
+        """Whether the operation on the cluster is allowed; raises as Authorizer.authorize."""
+        return self._allowed(request, _CLUSTER, operation, log=log)
+
+    def cluster_operations(self, request: Request) -> int:
+        """The operations on the cluster that are allowed, a bit each; 0 for who may not describe it."""
+        if not self.on_cluster(request, AclOperation.DESCRIBE):
+            return 0
+        supported: Iterable[AclOperation] = SUPPORTED_OPERATIONS[ResourceType.CLUSTER]
+        return sum(1 << each for each in supported if self.on_cluster(request, each, log=False))
+
+    def on_topic(self, request: Request, operation: int, name: str, *, log: bool = True) -> bool:
+        """Whether the operation on the topic is allowed; raises as Authorizer.authorize."""
+        pattern = ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
+        return self._allowed(request, pattern, operation, log=log)
+
+    def _allowed(self, request: Request, pattern: ResourcePattern, operation: int, *, log: bool) -> bool:
+        if self.authorizer is None:
+            return True
+        action = Action(operation=operation, resource_pattern=pattern, log_if_allowed=log, log_if_denied=log)
+        return self.authorizer.authorize(request.context, [action])[0] is AuthorizationResult.ALLOWED
+
+
+def _text(request: Request) -> str:
+    """A request as an error names it (RequestChannel.Request.toString, without what only Java's has)."""
+    header = request.header
+    return (
+        f"Request(apiKey={api_name(header.api_key)}, apiVersion={header.api_version}, "
+        f"clientId={header.client_id}, correlationId={header.correlation_id})"
+    )

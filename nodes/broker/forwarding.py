@@ -1,0 +1,160 @@
+"""Requests that change metadata, on their way from a broker to the active controller (ForwardingManager, KIP-590).
+
+A request that certainly has not reached the controller is sent again until its time is up, and so is one that the
+controller answered with AUTHORIZER_NOT_READY or NOT_CONTROLLER: it did nothing then. One whose answer was lost is not:
+it may have been carried out, and whoever sent it is told REQUEST_TIMED_OUT, to look first and to decide.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from attrs import define, field
+
+from metalog.errors import ConfigError, DecodeError
+from nodes.client.connection import Connection
+from nodes.client.errors import LoginError, UnreachableError
+from nodes.client.login import connect
+from nodes.config.node_config import ClientSecurity, HostPort
+from nodes.request import Handler, Request, RequestError
+from nodes.wire.apis import ENVELOPE
+from nodes.wire.envelope import (
+    AUTHORIZER_NOT_READY,
+    EnvelopeRequest,
+    EnvelopeResponse,
+    decode_envelope_response,
+    encode_envelope_request,
+)
+from nodes.wire.headers import decode_response_header
+from nodes.wire.principal_data import encode_principal
+
+FORWARD_SECONDS = 60.0
+"""How long a broker tries: Kafka's controller channel manager gives up after as much."""
+
+UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, NOT_CONTROLLER = -1, 7, 41
+CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION = 31, 35
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
+
+
+class Forwarder(Protocol):
+    """Has a request carried out by the active controller."""
+
+    async def forward(self, request: Request) -> bytes:
+        """The encoded body of the controller's answer, without a header; raises as a Handler."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections; a second close is nothing."""
+        ...
+
+
+@define
+class LocalForwarder:
+    """To the controller in the same process."""
+
+    handlers: Mapping[int, Handler]
+
+    async def forward(self, request: Request) -> bytes:
+        """See Forwarder."""
+        return await self.handlers[request.header.api_key](request)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class _NotSentError(Exception):
+    """The controller has not seen the request."""
+
+
+@define(eq=False, kw_only=True)
+class EnvelopeForwarder:
+    """To a controller elsewhere, in Envelopes over one connection; owned by one event loop."""
+
+    leader: Callable[[], HostPort | None]
+    """Where the active controller is, as far as this node knows."""
+    security: ClientSecurity
+    client_id: str
+    seconds: float = FORWARD_SECONDS
+    _connection: Connection | None = field(default=None, init=False)
+    _connecting: asyncio.Lock = field(factory=asyncio.Lock, init=False)
+
+    async def forward(self, request: Request) -> bytes:
+        """See Forwarder; raises RequestError with REQUEST_TIMED_OUT where no controller answers in time."""
+        pause, last = _FIRST_PAUSE_S, "no controller is known"
+        try:
+            async with asyncio.timeout(self.seconds):
+                while True:
+                    try:
+                        answer = await self._send(request)
+                    except _NotSentError as error:
+                        last = str(error)
+                    else:
+                        if answer.error_code not in (AUTHORIZER_NOT_READY, NOT_CONTROLLER):
+                            return _unwrapped(request, answer)
+                        last = f"the controller answered with error {answer.error_code}"
+                        await self._reconnect_elsewhere(answer.error_code)
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, _LONGEST_PAUSE_S)
+        except TimeoutError:
+            raise RequestError(REQUEST_TIMED_OUT, f"Not forwarded within {self.seconds:g} s: {last}") from None
+
+    async def close(self) -> None:
+        """Close the connection; a second close is nothing."""
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+    async def _send(self, request: Request) -> EnvelopeResponse:
+        connection = await self._connected()
+        try:
+            version = connection.version(ENVELOPE, 0, 1)
+        except ConfigError as error:
+            await self._drop(connection)
+            raise _NotSentError(str(error)) from None
+        session = request.session
+        envelope = EnvelopeRequest(
+            request_data=request.frame,
+            request_principal=encode_principal(session.principal, token_authenticated=session.token_authenticated),
+            client_host_address=session.address,
+        )
+        try:
+            body = encode_envelope_request(envelope)
+            payload, position = await connection.send(ENVELOPE, version, body, self.seconds)
+            return decode_envelope_response(payload, position)
+        except (UnreachableError, DecodeError) as error:
+            await self._drop(connection)
+            raise RequestError(REQUEST_TIMED_OUT, f"Sent to the controller, whose answer was lost: {error}") from None
+
+    async def _connected(self) -> Connection:
+        async with self._connecting:
+            if self._connection is not None and self._connection.failure is None:
+                return self._connection
+            address = self.leader()
+            if address is None:
+                raise _NotSentError("no controller is known")
+            try:
+                self._connection = await connect(address, self.security, client_id=self.client_id)
+            except (UnreachableError, LoginError, DecodeError) as error:
+                raise _NotSentError(str(error)) from None
+            return self._connection
+
+    async def _reconnect_elsewhere(self, error_code: int) -> None:
+        """A controller that is no longer active stays connected; ask again who is."""
+        if error_code == NOT_CONTROLLER and self._connection is not None:
+            await self._drop(self._connection)
+
+    async def _drop(self, connection: Connection) -> None:
+        if self._connection is connection:
+            self._connection = None
+        await connection.close()
+
+
+def _unwrapped(request: Request, answer: EnvelopeResponse) -> bytes:
+    """The body inside the envelope; what is wrong with the envelope itself is this node's trouble, not the client's."""
+    if answer.error_code == CLUSTER_AUTHORIZATION_FAILED:
+        raise RequestError(UNKNOWN_SERVER_ERROR, "The controller does not let this broker forward requests")
+    if answer.error_code or answer.response_data is None:
+        raise RequestError(answer.error_code or UNKNOWN_SERVER_ERROR)
+    header = request.header
+    _, position = decode_response_header(header.api_key, header.api_version, answer.response_data)
+    return answer.response_data[position:]

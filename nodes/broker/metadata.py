@@ -1,0 +1,114 @@
+"""Metadata and DescribeCluster of a broker (KafkaApis.handleTopicMetadataRequest and AuthHelper)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from attrs import define
+from kio.schema.errors import ErrorCode
+
+from authorizer.acl import AclOperation
+from nodes.authorization import AuthHelper
+from nodes.broker.cluster import ClusterView
+from nodes.request import Request
+from nodes.wire.apis import DESCRIBE_CLUSTER, METADATA
+from nodes.wire.building import answer, build
+
+_NOT_ASKED = -(2**31)
+"""A set of authorized operations that nobody asked for."""
+
+BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS = 1, 2
+"""The endpoint types of DescribeCluster (KIP-919)."""
+
+
+@define
+class MetadataApis:
+    """Answers who is in the cluster. There are no topics here: one that is asked for by name or id is unknown."""
+
+    cluster: ClusterView
+    auth: AuthHelper
+
+    async def metadata(self, request: Request) -> bytes:
+        """Metadata: the only broker that is known, this one, and the topics that were asked for as unknown."""
+        body, version = request.body, request.header.api_version
+        operations = getattr(body, "include_cluster_authorized_operations", False)
+        return answer(
+            METADATA,
+            version,
+            brokers=(self._broker(METADATA, version, "MetadataResponseBroker", request),),
+            cluster_id=self.cluster.cluster_id,
+            controller_id=self.cluster.node_id,
+            topics=tuple(self._topics(request)),
+            cluster_authorized_operations=self.auth.cluster_operations(request) if operations else _NOT_ASKED,
+        )
+
+    async def describe_cluster(self, request: Request) -> bytes:
+        """DescribeCluster: this broker; a question for controllers is refused."""
+        body, version = request.body, request.header.api_version
+        wanted = getattr(body, "endpoint_type", BROKER_ENDPOINTS)
+        if wanted != BROKER_ENDPOINTS:
+            return mismatched_endpoint(version, wanted, BROKER_ENDPOINTS)
+        operations = body.include_cluster_authorized_operations
+        return answer(
+            DESCRIBE_CLUSTER,
+            version,
+            endpoint_type=BROKER_ENDPOINTS,
+            cluster_id=self.cluster.cluster_id,
+            controller_id=self.cluster.node_id,
+            brokers=(self._broker(DESCRIBE_CLUSTER, version, "DescribeClusterBroker", request),),
+            cluster_authorized_operations=self.auth.cluster_operations(request) if operations else _NOT_ASKED,
+        )
+
+    def _broker(self, api_key: int, version: int, name: str, request: Request) -> Any:
+        address = self.cluster.advertised[request.session.listener_name]
+        id_name = "node_id" if api_key == METADATA else "broker_id"
+        about = {id_name: self.cluster.node_id, "host": address.host, "port": address.port, "rack": self.cluster.rack}
+        return build(api_key, version, "response", name, **about)
+
+    def _topics(self, request: Request) -> Iterator[Any]:
+        version = request.header.api_version
+        for each in request.body.topics or ():
+            topic_id = getattr(each, "topic_id", None)
+            yield build(
+                METADATA,
+                version,
+                "response",
+                "MetadataResponseTopic",
+                error_code=self._topic_error(request, each.name),
+                name=each.name if each.name is not None or version >= 12 else "",
+                topic_id=topic_id,
+                is_internal=False,
+                partitions=(),
+                topic_authorized_operations=_NOT_ASKED,
+            )
+
+    def _topic_error(self, request: Request, name: str | None) -> ErrorCode:
+        if name is None:
+            return ErrorCode.unknown_topic_id
+        if not self.auth.on_topic(request, AclOperation.DESCRIBE, name):
+            return ErrorCode.topic_authorization_failed
+        return ErrorCode.unknown_topic_or_partition
+
+
+def mismatched_endpoint(version: int, wanted: int, served: int) -> bytes:
+    """The answer to a DescribeCluster that was sent to the wrong kind of node (AuthHelper's texts)."""
+    kinds = {BROKER_ENDPOINTS: "BROKER", CONTROLLER_ENDPOINTS: "CONTROLLER"}
+    if wanted in kinds:
+        error = ErrorCode.mismatched_endpoint_type
+        message = (
+            f"The request was sent to an endpoint of type {kinds[served]}, "
+            f"but we wanted an endpoint of type {kinds[wanted]}"
+        )
+    else:
+        error = ErrorCode.unsupported_endpoint_type
+        message = f"Unsupported endpoint type {wanted}"
+    return answer(
+        DESCRIBE_CLUSTER,
+        version,
+        error_code=error,
+        error_message=message,
+        endpoint_type=served,
+        cluster_id="",
+        controller_id=-1,
+        brokers=(),
+        cluster_authorized_operations=_NOT_ASKED,
+    )
