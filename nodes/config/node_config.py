@@ -137,11 +137,15 @@ class NodeConfig:
     node_id: int
     metadata_log_dir: Path
     """Where meta.properties and __cluster_metadata-0 are (metadata.log.dir, or the first of log.dirs)."""
+    log_dirs: tuple[Path, ...] = ()
+    """log.dirs, or log.dir: each gets a meta.properties when it is formatted."""
     listeners: tuple[Listener, ...]
     inter_broker_listener_name: str | None = None
     controller_listener_names: tuple[str, ...] = ()
     controller_quorum: tuple[HostPort, ...] = ()
     """Where to ask for the leader: controller.quorum.bootstrap.servers, or controller.quorum.voters' addresses."""
+    voter_ids: tuple[int, ...] = ()
+    """The ids in controller.quorum.voters (kraft.version 0); empty: voters stand in the log (kraft.version 1)."""
     controller_client: ClientSecurity = field(factory=ClientSecurity)
     """How a broker authenticates to the controllers."""
     authorizer_class_name: str | None = None
