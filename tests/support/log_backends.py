@@ -3,7 +3,7 @@
 A backend that can only be read (a live quorum) joins `READABLE` alone; one that can be written joins both.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 
@@ -12,6 +12,9 @@ from attrs import frozen
 from metalog.filelog import open_log, open_reader
 from metalog.log import Appended, Log, LogReader
 from metalog.memorylog import MemoryLog
+from nodes.observer.quorum_log import QuorumLog
+from tests.support.fake_leader import FakeLeader
+from tests.support.fake_quorum import FakeQuorum
 
 SEGMENT_BYTES = 2048
 
@@ -62,6 +65,26 @@ def readable_memory(directory: Path) -> Iterator[Readable]:
         yield Readable(reader=log, feed=_feeder(log))
 
 
+@contextmanager
+def readable_quorum(directory: Path) -> Iterator[Readable]:
+    """An observer of a quorum of one, which it has to fetch from."""
+    quorum = FakeQuorum()
+    with FakeLeader(quorum) as leader, QuorumLog(servers=(leader.address,)) as reader:
+        reader.wait_known(60)
+        yield Readable(reader=reader, feed=_fed(quorum, reader))
+
+
+def _fed(quorum: FakeQuorum, reader: LogReader) -> Callable[..., Appended]:
+    """Appends, and waits until the observer has heard that it is committed."""
+
+    def feed(values: Sequence[bytes], timestamp: int = 0) -> Appended:
+        appended = quorum.append(values, timestamp)
+        assert reader.wait(appended.last_offset, 60)
+        return appended
+
+    return feed
+
+
 WRITABLE: dict[str, Callable[[Path], AbstractContextManager[Log]]] = {
     "file": writable_file,
     "memory": writable_memory,
@@ -71,4 +94,5 @@ READABLE: dict[str, Callable[[Path], AbstractContextManager[Readable]]] = {
     "file": readable_file,
     "directory": readable_directory,
     "memory": readable_memory,
+    "quorum": readable_quorum,
 }
