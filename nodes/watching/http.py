@@ -9,7 +9,7 @@ from typing import TypeAlias
 from attrs import define, field, frozen
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from metalog.errors import LogError
+from metalog.errors import ConfigError
 from nodes.config.node_config import HostPort
 
 Check: TypeAlias = Callable[[], str | None]
@@ -46,19 +46,19 @@ class HttpEndpoint:
     _open: set[asyncio.StreamWriter] = field(factory=set, init=False)
 
     async def start(self) -> None:
-        """Listen. Raises LogError where the address cannot be had."""
+        """Listen. Raises ConfigError where the address cannot be had."""
         host = self.address.host or "127.0.0.1"
         try:
             self._server = await asyncio.start_server(self._serve, host, self.address.port, limit=_HEAD_BYTES)
         except OSError as error:
             where = HostPort(host=host, port=self.address.port)
-            raise LogError(f"aclog.http.listener: cannot listen on {where}: {error.strerror or error}") from error
+            raise ConfigError(f"aclog.http.listener: cannot listen on {where}: {error.strerror or error}") from error
 
     @property
     def port(self) -> int:
         """The port it listens on, also where 0 was asked for."""
         if self._server is None:
-            raise LogError("the HTTP endpoint is not listening")
+            raise RuntimeError("the HTTP endpoint is not listening")
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:

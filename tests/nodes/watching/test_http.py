@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from metalog.errors import LogError
+from metalog.errors import ConfigError
 from nodes.config.node_config import HostPort
 from nodes.watching import http
 from nodes.watching.http import HttpEndpoint
@@ -139,7 +139,7 @@ def test_stopping_closes_what_is_open():
         await node.endpoint.stop()
         assert await rest(reader) == b""
         writer.close()
-        with pytest.raises(LogError):
+        with pytest.raises(RuntimeError):
             _ = node.endpoint.port
 
     run(scenario)
@@ -153,7 +153,7 @@ def test_an_address_that_is_taken():
             healthy=lambda: None,
             ready=lambda: None,
         )
-        with pytest.raises(LogError, match=r"aclog.http.listener: cannot listen on 127\.0\.0\.1:\d+: "):
+        with pytest.raises(ConfigError, match=r"aclog.http.listener: cannot listen on 127\.0\.0\.1:\d+: "):
             await second.start()
 
     run(scenario)
