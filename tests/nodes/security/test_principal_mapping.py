@@ -1,0 +1,116 @@
+"""Rules for the names of TLS clients, beside what Kafka's mapper makes of the same."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metalog.errors import ConfigError
+from nodes.security.errors import AuthenticationError
+from nodes.security.java_regex import find_all, java_pattern, replace_all
+from nodes.security.principal_mapping import SslPrincipalMapper
+
+JAVA = json.loads((Path(__file__).parent / "java_texts.json").read_text())
+KEY = re.escape("ssl.principal.mapping.rules")
+JAVAS_ALONE = ("(?s", "&&", "\\p{")
+"""What Java's expressions have and Python's do not: refused at the start, not mapped otherwise."""
+
+GOOD = [m for m in JAVA["mappings"] if "text" in m and not any(mark in m["rules"] for mark in JAVAS_ALONE)]
+BAD = [m for m in JAVA["mappings"] if "error" in m]
+
+
+def mapped(mapper, name):
+    try:
+        return mapper.name(name)
+    except AuthenticationError:
+        return None
+
+
+@pytest.mark.parametrize("mapping", GOOD, ids=lambda mapping: mapping["rules"])
+def test_rules_map_as_kafkas(mapping):
+    mapper = SslPrincipalMapper.parse(mapping["rules"])
+    assert f"[{', '.join(map(str, mapper.rules))}]" == mapping["text"]
+    assert [mapped(mapper, name) for name in JAVA["subjects"]] == mapping["names"]
+
+
+@pytest.mark.parametrize("mapping", BAD, ids=lambda mapping: mapping["rules"])
+def test_rules_that_kafka_refuses(mapping):
+    with pytest.raises(ConfigError, match=KEY) as caught:
+        SslPrincipalMapper.parse(mapping["rules"])
+    kind, _, text = mapping["error"].partition(": ")
+    if kind == "java.lang.IllegalArgumentException":
+        assert str(caught.value) == f"ssl.principal.mapping.rules: {text}"
+    assert "\n" not in str(caught.value)
+
+
+def test_enough_was_compared():
+    assert len(GOOD) >= 45
+    assert len(BAD) >= 10
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "RULE:(?s)CN=(.*)/$1/",
+        "RULE:(?m:^CN)/x/",
+        "RULE:a(?i)b/x/",
+        "RULE:[a-z&&[^b]]/x/",
+        "RULE:[a[bc]]/x/",
+        "RULE:[]a]/x/",
+        "RULE:[^]a]/x/",
+        "RULE:[/x/",
+        "RULE:\\p{Lu}/x/",
+        "RULE:[\\p{Lu}]/x/",
+        "RULE:\\h+/x/",
+        "RULE:\\R/x/",
+        "RULE:a{99999999999}/x/",
+    ],
+)
+def test_what_cannot_be_honoured_stops_the_start(rules):
+    with pytest.raises(ConfigError, match=f"{KEY}: RULE:"):
+        SslPrincipalMapper.parse(rules)
+
+
+def test_no_rule_matches():
+    mapper = SslPrincipalMapper.parse("RULE:^OU=(.*)$/$1/,RULE:^UID=(.*)$/$1/U")
+    with pytest.raises(AuthenticationError) as caught:
+        mapper.name("CN=a")
+    assert str(caught.value) == "No rules apply to CN=a, rules [RULE:^OU=(.*)$/$1, RULE:^UID=(.*)$/$1/U]"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "replacement", "result"),
+    [
+        (".*?", "abc", "x", "xaxbxcx"),
+        (".*", "abc", "x", "xx"),
+        ("b*", "abba", "-", "-a--a-"),
+        ("(a)|(b)", "ab", "<$1$2>", "<a><b>"),
+        ("(?<x>a)\\k<x>", "aa", "${x}", "a"),
+        ("\\Qa.b\\E", "a.b axb", "x", "x axb"),
+        ("\\Qa.b", "a.b axb", "x", "x axb"),
+        ("a$", "a\n", "x", "x\n"),
+        ("a\\Z", "a\u2028", "x", "x\u2028"),
+        ("a\\z", "a\n", "x", "a\n"),
+        ("[.$|&~^-]", "a.$|&~^-b", "", "ab"),
+        ("[\\]\\[a]+", "[a]b", "", "b"),
+        ("\\w", "\u00e9a", "x", "\u00e9x"),
+        ("(?i)A", "a\u017f", "x", "x\u017f"),
+        ("(?i)s", "\u017f", "x", "\u017f"),
+        (".", "\r\u0085a", "x", "\r\u0085x"),
+    ],
+)
+def test_expressions_mean_what_they_mean_in_java(pattern, text, replacement, result):
+    assert replace_all(java_pattern(pattern), text, replacement) == result
+
+
+@given(st.text("ab(|)*+?[]^$\\.{}1,<>:=!-&Q"), st.text("ab"))
+def test_any_expression_is_taken_or_refused(expression, text):
+    try:
+        pattern = java_pattern(expression)
+    except ConfigError:
+        return
+    assert isinstance(pattern, re.Pattern)
+    assert all(match.end() <= len(text) for match in find_all(pattern, text))
