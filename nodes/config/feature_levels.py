@@ -1,4 +1,4 @@
-"""The features that a new cluster starts with, by release (MetadataVersion, Feature; `kafka-storage version-mapping`)."""
+"""The features that a new cluster starts with, by release (MetadataVersion, Feature; version-mapping)."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -16,7 +16,7 @@ from nodes.config.endpoints import listener_addresses
 from nodes.config.feature_levels import SCRAM_SINCE, feature_levels
 from nodes.config.format_files import FormatPlan, format_directory
 from nodes.config.java_properties import Properties
-from nodes.config.listeners import ADVERTISED, ANY_ADDRESS
+from nodes.config.listener_plan import ADVERTISED, ANY_ADDRESS
 from nodes.config.log_directories import check_meta_properties, foreign_file, log_directories, unformatted
 from nodes.config.meta_properties import META_PROPERTIES, MetaProperties, read_meta_properties
 from nodes.config.node_config import HostPort, NodeConfig

@@ -12,7 +12,8 @@ from nodes.config.endpoints import servers
 from nodes.config.java_properties import Properties, read_properties
 from nodes.config.key_check import check_keys
 from nodes.config.limits import read_checkpoint_policy, read_limits
-from nodes.config.listeners import ROLES, build_listeners, check_inter_broker_mechanism, plan_listeners
+from nodes.config.listener_plan import ROLES, plan_listeners
+from nodes.config.listeners import build_listeners, check_inter_broker_mechanism
 from nodes.config.node_config import ClientSecurity, HostPort, NodeConfig, Role
 from nodes.config.quorum import controller_login, read_quorum
 from nodes.config.refused import authorizer_class_name, refuse_plugins

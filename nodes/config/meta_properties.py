@@ -41,10 +41,9 @@ def read_meta_properties(directory: Path) -> MetaProperties | None:
         values: dict[str, str] = javaproperties.load(BytesIO(data))
     except ValueError as error:
         raise ConfigError(f"{path}: a malformed \\u escape") from error
-    if values.get("version", "0") != _VERSION:
-        raise ConfigError(
-            f"{path}: version {values.get('version', '0')!r}: expected {_VERSION}, as kafka-storage writes"
-        )
+    version = values.get("version", "0")
+    if version != _VERSION:
+        raise ConfigError(f"{path}: version {version!r}: expected {_VERSION}, as kafka-storage writes it")
     cluster_id, node_id = values.get("cluster.id"), values.get("node.id", "")
     if not cluster_id:
         raise ConfigError(f"{path}: cluster.id is missing")
