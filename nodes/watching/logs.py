@@ -101,7 +101,7 @@ class _AuditFormatter(logging.Formatter):
 
 @define(eq=False)
 class _Flood(logging.Filter):
-    """Lets so many records of one template through in a second; the first of a later one says how many not (left_out)."""
+    """Lets so many records of one template through in a second; the next second's first says how many not."""
 
     _seen: dict[object, int] = field(factory=dict, init=False)
     _second: int = field(default=0, init=False)
