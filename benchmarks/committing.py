@@ -1,23 +1,34 @@
 """Group commit: many waiting writers share one fsync."""
 
+import asyncio
 import os
 import shutil
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
+
+from attrs import define, field
 
 from benchmarks.report import Row
-from metalog.filelog import open_log
+from metalog.filelog import FileLog, open_log
+from metalog.log import Appended
 
 WRITERS = 64
 SHARED_TARGET, DISK_TARGET, SLOW_TARGET = 32.0, 8.0, 30.0
 VALUE = bytes(100)
 
 
-def _measure(directory: Path, writers: int, seconds: float, fsync: Callable[[int], None]) -> tuple[float, float]:
-    """Appends a second, and acknowledgements an fsync, of `writers` that each wait for their own."""
+Measured: TypeAlias = tuple[float, float]
+"""Appends a second, and acknowledgements an fsync."""
+
+
+def _measure(directory: Path, fsync: Callable[[int], None], work: Callable[[FileLog], tuple[int, float]]) -> Measured:
     fsyncs = 0
 
     def counted(fd: int) -> None:
@@ -25,24 +36,73 @@ def _measure(directory: Path, writers: int, seconds: float, fsync: Callable[[int
         fsyncs += 1
         fsync(fd)
 
-    done = [0] * writers
     with open_log(directory, create=True, fsync=counted) as log:
-
-        def write(number: int) -> None:
-            end = time.monotonic() + seconds
-            while time.monotonic() < end:
-                log.append([VALUE], timestamp=1).result()
-                done[number] += 1
-
-        threads = [threading.Thread(target=write, args=(n,)) for n in range(writers)]
         fsyncs = 0
-        start = time.monotonic()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        took = time.monotonic() - start
-        return sum(done) / took, sum(done) / max(fsyncs, 1)
+        done, took = work(log)
+        return done / took, done / max(fsyncs, 1)
+
+
+def _in_threads(log: FileLog, writers: int, seconds: float) -> tuple[int, float]:
+    """Threads that each wait for their own append: (how many were acknowledged, in how many seconds)."""
+    done = [0] * writers
+
+    def write(number: int) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            log.append([VALUE], timestamp=1).result()
+            done[number] += 1
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(writers)]
+    start = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(done), time.monotonic() - start
+
+
+@define
+class _Bridge:
+    """Passes acknowledgements from the commit thread to an event loop, all that are there at once, as a node does."""
+
+    loop: asyncio.AbstractEventLoop
+    _ready: deque["asyncio.Future[None]"] = field(factory=deque)
+    _waking: bool = False
+
+    def acknowledged(self, appended: "Future[Appended]") -> "asyncio.Future[None]":
+        waiter = self.loop.create_future()
+        appended.add_done_callback(lambda _: self._done(waiter))
+        return waiter
+
+    def _done(self, waiter: "asyncio.Future[None]") -> None:
+        self._ready.append(waiter)
+        if not self._waking:
+            self._waking = True
+            self.loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._waking = False
+        while self._ready:
+            self._ready.popleft().set_result(None)
+
+
+def _on_a_loop(log: FileLog, writers: int, seconds: float) -> tuple[int, float]:
+    """The same by as many coroutines of one event loop."""
+
+    async def all_of_them() -> tuple[int, float]:
+        bridge, start = _Bridge(asyncio.get_running_loop()), time.monotonic()
+
+        async def write() -> int:
+            done = 0
+            while time.monotonic() < start + seconds:
+                await bridge.acknowledged(log.append([VALUE], timestamp=1))
+                done += 1
+            return done
+
+        counts = await asyncio.gather(*(write() for _ in range(writers)))
+        return sum(counts), time.monotonic() - start
+
+    return asyncio.run(all_of_them())
 
 
 def _slow(fd: int) -> None:
@@ -53,21 +113,26 @@ def _slow(fd: int) -> None:
 def run(seconds: float, scratch: Path) -> Iterator[Row]:
     """Rows of 64 writers beside one, on this disk and with 2 ms put into fsync."""
     for name, fsync, target in (("this disk", os.fsync, DISK_TARGET), ("2 ms more in fsync", _slow, SLOW_TARGET)):
-        directory = Path(tempfile.mkdtemp(dir=scratch))
-        try:
-            one, _ = _measure(directory / "one", 1, seconds, fsync)
-            many, shared = _measure(directory / "many", WRITERS, seconds, fsync)
-        finally:
-            shutil.rmtree(directory)
-        what = f"group commit, {name}"
-        yield Row(
-            what=f"{what}: appends/s of {WRITERS} writers beside one",
-            ours=many,
-            theirs=one,
-            unit="/s",
-            target=target,
-            more_is_better=True,
-        )
-        yield Row(
-            what=f"{what}: acknowledgements an fsync", ours=shared, unit="", target=SHARED_TARGET, more_is_better=True
-        )
+        for form, work in (("threads", _in_threads), ("coroutines", _on_a_loop)):
+            directory = Path(tempfile.mkdtemp(dir=scratch))
+            try:
+                one, _ = _measure(directory / "one", fsync, partial(work, writers=1, seconds=seconds))
+                many, shared = _measure(directory / "many", fsync, partial(work, writers=WRITERS, seconds=seconds))
+            finally:
+                shutil.rmtree(directory)
+            what = f"group commit, {name}, {form}"
+            yield Row(
+                what=f"{what}: appends/s of {WRITERS} writers beside one",
+                ours=many,
+                theirs=one,
+                unit="/s",
+                target=target,
+                more_is_better=True,
+            )
+            yield Row(
+                what=f"{what}: acknowledgements an fsync",
+                ours=shared,
+                unit="",
+                target=SHARED_TARGET,
+                more_is_better=True,
+            )
