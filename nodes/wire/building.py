@@ -8,12 +8,12 @@ from typing import Any
 from kio.index import KioIndexError, load_payload_module
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
-from kio.serial._introspect import EntityField, classify_field
+from kio.serial._introspect import EntityField, classify_field, is_optional
 
-from nodes.wire.messages import ENTITY_TYPES, Kind, message_type
+from nodes.wire.messages import ENTITY_TYPES, Kind, encode_response, message_type
 
 _EMPTY: dict[str, Any] = {
-    "string": "", "bytes": b"", "records": None, "bool": False, "float64": 0.0, "uuid": None,
+    "string": "", "bytes": b"", "bool": False, "float64": 0.0, "uuid": None,
     "error_code": ErrorCode.none, "timedelta_i32": timedelta(0), "timedelta_i64": timedelta(0),
     "datetime_i64": datetime(1970, 1, 1, tzinfo=UTC),
 }  # fmt: skip
@@ -42,6 +42,17 @@ def build(api_key: int, version: int, kind: Kind, name: str | None = None, /, **
     return entity(**chosen)
 
 
+def answer(api_key: int, version: int, /, **values: Any) -> bytes:
+    """The encoded body of a response built so.
+
+    Raises:
+        DecodeError, TypeError: as `build`.
+        EncodeError: a value that its field cannot hold.
+
+    """
+    return encode_response(build(api_key, version, "response", **values))
+
+
 def _error_code(code: int) -> ErrorCode:
     try:
         return ErrorCode(code)
@@ -63,7 +74,10 @@ def _default(each: Field[Any]) -> Any:
         return ()
     if isinstance(kind, EntityField):
         return kind.type_(**{inner: default for inner, (default, _) in _blank(kind.type_).items()})
-    return _EMPTY.get(each.metadata["kafka_type"], 0)
+    kafka_type = each.metadata["kafka_type"]
+    if kafka_type == "records":
+        return None if is_optional(each) else b""
+    return _EMPTY.get(kafka_type, 0)
 
 
 @cache

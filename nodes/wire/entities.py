@@ -8,6 +8,7 @@ it, by the readers of nodes.wire.values. Readers give, as kio's do, a value and 
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import MISSING, Field, fields
 from functools import cache
 from typing import Any, TypeAlias
@@ -36,10 +37,9 @@ def message_reader(entity: Any, max_elements: int | None) -> Reader:
 
     def read(buffer: bytes, position: int) -> tuple[Any, int]:
         try:
-            try:
+            with suppress(KeyError, ValueError, OutOfBoundValue, InvalidUnicode):
                 return quick(buffer, position)
-            except (KeyError, ValueError, OutOfBoundValue, InvalidUnicode):
-                return _struct_reader(entity, max_elements, lenient=True)(buffer, position)
+            return _struct_reader(entity, max_elements, lenient=True)(buffer, position)
         except (SerialError, ValueError, TypeError, KeyError, OverflowError, IndexError) as error:
             name = entity.__name__
             raise DecodeError(
