@@ -1,0 +1,126 @@
+from collections import defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizer.acl import StandardAcl, StandardAclWithId
+from authorizer.errors import AclRequestError, AuthorizerNotReadyError, InvalidRequestError
+from authorizer.interface import AclCreateResult, AclDeleteResult
+from nodes.wire.acl_answers import acl_error, create_acls_body, delete_acls_chunks, describe_acls_chunks
+from nodes.wire.messages import decode_response
+
+VERSIONS = st.sampled_from([1, 2, 3])
+CODES = st.integers(-128, 127)
+NAMES = st.sampled_from(["a", "b", "*", "é" * 70, "x" * 126, "x" * 127, "x" * 32767]) | st.text(max_size=4)
+ACLS = st.builds(
+    StandardAcl,
+    resource_type=st.sampled_from([2, 3]) | CODES,
+    resource_name=NAMES,
+    pattern_type=st.sampled_from([3, 4]) | CODES,
+    principal=NAMES.map(lambda name: f"User:{name}"[:32767]),
+    host=NAMES,
+    operation=CODES,
+    permission_type=CODES,
+)
+RULES = st.lists(st.builds(StandardAclWithId, id=st.uuids(), acl=ACLS), max_size=12)
+ERRORS = st.sampled_from(
+    [AclRequestError(42, "Invalid empty resource name"), AclRequestError(-1), AuthorizerNotReadyError("wait")]
+)
+
+
+def rule(name="orders"):
+    acl = StandardAcl(
+        resource_type=2,
+        resource_name=name,
+        pattern_type=3,
+        principal="User:a",
+        host="*",
+        operation=3,
+        permission_type=3,
+    )
+    return StandardAclWithId(id=None, acl=acl)
+
+
+@given(VERSIONS, RULES, st.integers(1, 4))
+def test_described_rules_are_grouped_by_resource(version, rules, piece):
+    body = b"".join(describe_acls_chunks(version, iter(rules), piece))
+    found = decode_response(29, version, body + b"behind", 0)
+    assert (found.error_code, found.error_message) == (0, "")
+    expected = defaultdict(set)
+    for each in rules:
+        acl = each.acl
+        entry = acl.principal, acl.host, acl.operation, acl.permission_type
+        expected[acl.resource_type, acl.resource_name, acl.pattern_type].add(entry)
+    entries = {
+        (each.resource_type, each.resource_name, each.pattern_type): [
+            (acl.principal, acl.host, acl.operation, acl.permission_type) for acl in each.acls
+        ]
+        for each in found.resources
+    }
+    assert len(found.resources) == len(entries)
+    assert {key: set(acls) for key, acls in entries.items()} == expected
+    assert all(len(set(acls)) == len(acls) for acls in entries.values())
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("count", [0, 126, 127, 128, 300])
+def test_lengths_of_arrays_of_any_size(version, count):
+    rules = [rule(f"topic-{number}") for number in range(count)]
+    body = b"".join(describe_acls_chunks(version, rules))
+    assert [each.resource_name for each in decode_response(29, version, body, 0).resources] == [
+        each.acl.resource_name for each in rules
+    ]
+    deleted = AclDeleteResult(deleted=tuple(rules))
+    found = decode_response(31, version, b"".join(delete_acls_chunks(version, [deleted] * count, 50)), 0)
+    assert [len(each.matching_acls) for each in found.filter_results] == [count] * count
+
+
+def test_pieces_stay_small():
+    rules = [rule(f"topic-{number}") for number in range(1000)]
+    assert len(list(describe_acls_chunks(3, rules, 10))) > 200
+    assert max(map(len, describe_acls_chunks(3, rules, 10))) < 10 * 40
+    assert max(map(len, delete_acls_chunks(3, [AclDeleteResult(deleted=tuple(rules))], 10))) < 10 * 40
+
+
+@given(VERSIONS, st.lists(st.tuples(RULES, st.none() | ERRORS), max_size=4), st.integers(1, 4))
+def test_deleted_rules_are_told_filter_by_filter(version, parts, piece):
+    results = [AclDeleteResult(deleted=tuple(rules), error=error) for rules, error in parts]
+    found = decode_response(31, version, b"".join(delete_acls_chunks(version, results, piece)) + b"behind", 0)
+    assert len(found.filter_results) == len(results)
+    for theirs, ours in zip(found.filter_results, results, strict=True):
+        assert (theirs.error_code, theirs.error_message) == acl_error(ours.error)
+        assert [fields_of(each) for each in theirs.matching_acls] == [
+            (0, None, *attributes(each.acl)) for each in ours.deleted
+        ]
+
+
+def fields_of(each):
+    return each.error_code, each.error_message, *attributes(each)
+
+
+def attributes(acl):
+    resource = acl.resource_type, acl.resource_name, acl.pattern_type
+    return *resource, acl.principal, acl.host, acl.operation, acl.permission_type
+
+
+@given(VERSIONS, st.lists(st.none() | ERRORS, max_size=200))
+def test_created_rules_have_an_empty_message(version, errors):
+    body = create_acls_body(version, [AclCreateResult(error=error) for error in errors])
+    found = decode_response(30, version, body + b"behind", 0)
+    assert [(each.error_code, each.error_message) for each in found.results] == [
+        (0, "") if error is None else acl_error(error) for error in errors
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (None, (0, None)),
+        (AclRequestError(44, "too many"), (44, "too many")),
+        (AuthorizerNotReadyError("still replaying"), (-1, "AUTHORIZER_NOT_READY: still replaying")),
+        (InvalidRequestError("what we think of it"), (-1, None)),
+    ],
+)
+def test_errors_and_what_a_client_is_told_of_them(error, expected):
+    assert acl_error(error) == expected
