@@ -9,11 +9,13 @@ from metalog.filelog.epochs import EPOCHS_FILE, write_epochs
 from metalog.filelog.files import DIRECTORY_MODE, TEMPORARY_SUFFIX, fsync_directory, log_error, replace_durably
 from metalog.filelog.locks import LOCK_FILE
 from metalog.filelog.mark import MARK_FILE, Mark, MarkFile, create_mark_file
-from metalog.filelog.names import SegmentFile, list_segments, segment_name
+from metalog.filelog.names import SegmentFile, list_segments, parse_checkpoint_name, segment_name
 from metalog.filelog.quorum_state import QUORUM_STATE_FILE
 
 PARTITION_FILE = "partition.metadata"
 _PARTITION = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+_FORMATTED = (0, 0)
+"""End offset and epoch of the checkpoint that `kafka-storage format` puts into a directory for a log to come."""
 _BEFORE_SEGMENT = {LOCK_FILE, MARK_FILE, EPOCHS_FILE, QUORUM_STATE_FILE, PARTITION_FILE}
 
 
@@ -30,9 +32,9 @@ def create_directory(directory: Path) -> None:
         names = {path.name.removesuffix(TEMPORARY_SUFFIX) for path in directory.iterdir()}
     except OSError as error:
         raise log_error(error, directory, "cannot create") from error
-    if names - _BEFORE_SEGMENT and not list_segments(directory):
-        others = min(names - _BEFORE_SEGMENT)
-        raise LogError(f"{directory}: no log can be created here: {others} is in it, but no segment")
+    others = {name for name in names - _BEFORE_SEGMENT if parse_checkpoint_name(name) != _FORMATTED}
+    if others and not list_segments(directory):
+        raise LogError(f"{directory}: no log can be created here: {min(others)} is in it, but no segment")
 
 
 def create_log(directory: Path) -> None:

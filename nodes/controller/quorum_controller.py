@@ -14,6 +14,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
+from time import perf_counter
 from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -28,8 +30,9 @@ from metalog.errors import LogError, MetadataError
 from metalog.filelog.group_commit import MAX_BATCH_BYTES
 from metalog.log import Appended, Log
 from metalog.uuids import random_uuid
-from nodes.controller.results import ControllerResult, Operation
+from nodes.controller.results import ControllerResult, Operation, committed
 from nodes.request import RequestError
+from nodes.watching.metrics import Metrics
 from snapshots.image import Image
 from snapshots.publisher import Publisher
 
@@ -68,6 +71,7 @@ class _Event:
     size: int = 0
     """The batch in bytes."""
     response: Any = None
+    begun: float = 0.0
     end_offset: int = -1
     """Answered when the high-water mark is here."""
 
@@ -88,8 +92,11 @@ class QuorumController(AclMutator):
     """Whether a rule's host may be a CIDR range (KIP-1276)."""
     clock: Callable[[], int] = _now
     new_id: Callable[[], UUID] = _new_id
+    metrics: Metrics | None = None
     failure: MetadataError | None = field(default=None, init=False)
     """Why nothing is written any more."""
+    committed_bytes: int = field(default=0, init=False)
+    """The sizes of all batches that this has committed."""
     _committed: int = field(init=False)
     _announced: int = field(init=False)
     _end: int = field(init=False)
@@ -99,6 +106,7 @@ class QuorumController(AclMutator):
     _undecided: deque[_Event] = field(factory=deque, init=False)
     """Those behind one that is being decided in another thread, or behind too many uncommitted bytes."""
     _deciding: _Event | None = field(default=None, init=False)
+    _closed: bool = field(default=False, init=False)
     _staging: bool = field(default=False, init=False)
     _commit_is_due: bool = field(default=False, init=False)
     _watchers: list[Watcher] = field(factory=list, init=False)
@@ -139,9 +147,9 @@ class QuorumController(AclMutator):
         With `many` the operation runs in another thread, and later ones wait for it. The future holds what the
         operation raised, RequestError where its records are more than a batch may hold, LogError after a failure.
         """
-        event = _Event(operation, Future(), many)
-        if self.failure is not None:
-            event.future.set_exception(self.failure)
+        event = _Event(operation, Future(), many, begun=perf_counter())
+        if self.failure is not None or self._closed:
+            event.future.set_exception(self.failure or LogError(f"{self.log.name}: the controller has stopped"))
         else:
             self._undecided.append(event)
             self._go_on()
@@ -155,6 +163,13 @@ class QuorumController(AclMutator):
     def high_watermark(self) -> int:
         """All below is committed and shown."""
         return self._committed
+
+    async def close(self) -> None:
+        """Take no more requests, and wait until those that were taken are answered; a second close is nothing."""
+        last = self.write(lambda _: ControllerResult(records=(), response=None))
+        self._closed = True
+        with suppress(MetadataError):
+            await committed(last)
 
     def _go_on(self) -> None:
         """Decide what can be decided now."""
@@ -226,14 +241,16 @@ class QuorumController(AclMutator):
         if not event.values:
             return
         self._end += len(event.values)
-        self.log.append(event.values, timestamp=event.timestamp).add_done_callback(self._appended)
+        begun = perf_counter()
+        appending = self.log.append(event.values, timestamp=event.timestamp)
+        appending.add_done_callback(lambda appended: self._appended(appended, begun))
         if self.log.end_offset() != self._end:
             what = (
                 f"{self.log.name}: ends at {self.log.end_offset()}, expected {self._end}: somebody else appends to it"
             )
             raise LogError(what)
 
-    def _appended(self, future: "Future[Appended]") -> None:
+    def _appended(self, future: "Future[Appended]", begun: float) -> None:
         """In the log's own thread: pass on, once for each group, that the high-water mark has moved."""
         error = future.exception()
         if error is not None:
@@ -242,6 +259,8 @@ class QuorumController(AclMutator):
         mark = self.log.high_watermark()
         if mark > self._announced:
             self._announced = mark
+            if self.metrics is not None:
+                self.metrics.append.observe(perf_counter() - begun)
             self.loop.call_soon_threadsafe(self._commit)
 
     def _commit(self) -> None:
@@ -261,10 +280,14 @@ class QuorumController(AclMutator):
     def _show(self, mark: int) -> None:
         self.publisher.commit(mark)
         self._committed = mark
-        waiting = self._uncommitted
+        now, waiting = perf_counter(), self._uncommitted
+        commit_metric = None if self.metrics is None else self.metrics.commit
         while waiting and waiting[0].end_offset <= mark:
             event = waiting.popleft()
             self._uncommitted_bytes -= event.size
+            self.committed_bytes += event.size
+            if commit_metric is not None:
+                commit_metric.observe(now - event.begun)
             event.future.set_result(event.response)
         for watcher in self._watchers:
             watcher(mark)

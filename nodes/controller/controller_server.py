@@ -1,0 +1,176 @@
+"""A controller's life: it opens its log, replays it, serves, and stops (kafka.server.ControllerServer)."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from uuid import UUID
+
+from attrs import define, field
+
+from authorizer.interface import Authorizer
+from authorizer.standard import StandardAuthorizer
+from metalog.errors import MetadataError
+from metalog.filelog import FileLog
+from metalog.filelog.epochs import read_epochs
+from metalog.filelog.names import CheckpointFile, list_checkpoints
+from nodes.authorization import AuthHelper
+from nodes.config.node_config import HostPort, NodeConfig
+from nodes.controller.checkpointing import Checkpointer
+from nodes.controller.fetching import Fetching
+from nodes.controller.handlers import ControllerApis
+from nodes.controller.quorum import Quorum
+from nodes.controller.quorum_controller import QuorumController
+from nodes.controller.serving import Serving
+from nodes.controller.snapshots import OpenCheckpoints, SnapshotFetching
+from nodes.controller.starting import activate, open_controller_log, replay
+from nodes.request import Handler
+from nodes.watching.metrics import Metrics
+from snapshots.checkpoint_reader import BOOTSTRAP_NAME
+from snapshots.merger import Merger
+from snapshots.publisher import Publisher
+
+_log = logging.getLogger(__name__)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@define(eq=False, kw_only=True)
+class ControllerServer:
+    """Owned by a node; made, started and stopped on its event loop.
+
+    `handlers` can be used at once: until `start` is done they admit super users only, and tell them too that the
+    controller is not ready where an answer needs the log or the image. `advertised` may be filled in later, when the
+    ports are known. Where the authorizer is a StandardAuthorizer, or one of that kind, it is given every image.
+    """
+
+    config: NodeConfig
+    cluster_id: str
+    directory_id: UUID | None
+    authorizer: Authorizer | None
+    advertised: Mapping[str, HostPort]
+    on_failure: Callable[[MetadataError], None] = lambda _: None
+    """Told once when the controller cannot go on: the node must stop."""
+    metrics: Metrics | None = None
+    publisher: Publisher = field(factory=Publisher)
+    notes: tuple[str, ...] = field(default=(), init=False)
+    """What an operator should know of how the log was found."""
+    serving: Serving | None = field(default=None, init=False)
+    _log: FileLog | None = field(default=None, init=False)
+    _files: OpenCheckpoints | None = field(default=None, init=False)
+    _checkpointer: Checkpointer | None = field(default=None, init=False)
+    _checkpointing: "asyncio.Task[None] | None" = field(default=None, init=False)
+    _merger: Merger = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        authorizer = self.authorizer
+        if isinstance(authorizer, StandardAuthorizer):
+            self.publisher.subscribe(lambda image: authorizer.load(image.acls))
+        self._merger = Merger(publisher=self.publisher)
+
+    def handlers(self) -> dict[int, Handler]:
+        """A handler for every API of CONTROLLER_APIS but those that a connection answers itself."""
+        return ControllerApis(auth=AuthHelper(self.authorizer), serving=lambda: self.serving).handlers()
+
+    @property
+    def ready(self) -> bool:
+        """Whether all of the log is replayed and changes are accepted."""
+        return self.serving is not None and self.serving.controller is not None
+
+    async def start(self) -> None:
+        """Open the log, serve it, replay it, and accept changes.
+
+        Raises:
+            LockedError: another process has the log.
+            LogError, DecodeError, CheckpointError: the log cannot be opened or replayed; nothing is left open then.
+
+        """
+        self._log = log = await asyncio.to_thread(open_controller_log, self.config)
+        try:
+            self.serving = serving = self._serve(log)
+            self.notes = await asyncio.to_thread(self._bring_up, log)
+            self._activate(log, serving)
+        except BaseException:
+            await self.stop()
+            raise
+
+    def _serve(self, log: FileLog) -> Serving:
+        quorum = Quorum(
+            cluster_id=self.cluster_id,
+            leader_id=self.config.node_id,
+            directory_id=self.directory_id,
+            leader_epoch=log.leader_epoch,
+            epochs=read_epochs(log.directory) or (),
+            advertised=self.advertised,
+            checkpoints=list_checkpoints(log.directory),
+        )
+        self._files = OpenCheckpoints(directory=log.directory)
+        return Serving(
+            log=log,
+            quorum=quorum,
+            fetching=Fetching(log=log, quorum=quorum),
+            snapshots=SnapshotFetching(quorum=quorum, files=self._files),
+        )
+
+    def _bring_up(self, log: FileLog) -> tuple[str, ...]:
+        notes = replay(log, self.publisher)
+        activate(log, self.publisher, Path(self.config.metadata_log_dir) / BOOTSTRAP_NAME, _now)
+        return notes
+
+    def _activate(self, log: FileLog, serving: Serving) -> None:
+        """From here on requests are decided."""
+        serving.controller = controller = QuorumController(
+            log=log,
+            publisher=self.publisher,
+            loop=asyncio.get_running_loop(),
+            on_failure=self._fail,
+            cidr=isinstance(self.authorizer, StandardAuthorizer) and self.authorizer.cidr,
+            metrics=self.metrics,
+        )
+        self._checkpointer = Checkpointer(
+            log=log,
+            policy=self.config.checkpoints,
+            image=lambda: self.publisher.current,
+            committed_bytes=lambda: controller.committed_bytes,
+            changed=self._checkpoints_changed,
+        )
+        controller.watch(serving.fetching.wake)
+        controller.watch(self._checkpointer.consider)
+        self._checkpointing = asyncio.create_task(self._checkpointer.run(), name="checkpoints")
+        if isinstance(self.authorizer, StandardAuthorizer):
+            self.authorizer.set_acl_mutator(controller)
+            self.authorizer.complete_initial_load()
+        serving.fetching.wake()
+
+    async def checkpoint(self) -> bool:
+        """Write a checkpoint now, unless there is one of this offset; tells whether it did. Raises as Checkpointer."""
+        return self._checkpointer is not None and await self._checkpointer.write()
+
+    async def stop(self) -> None:
+        """Commit and answer what waits, then let go of the log; a second stop is nothing."""
+        if self._checkpointing is not None and self._checkpointer is not None:
+            task, self._checkpointing = self._checkpointing, None
+            await self._checkpointer.stop(task)
+        serving, self.serving = self.serving, None
+        if serving is not None:
+            serving.fetching.close()
+            if serving.controller is not None:
+                await serving.controller.close()
+        if self._log is not None:
+            log, self._log = self._log, None
+            await asyncio.to_thread(log.close)
+        if self._files is not None:
+            self._files.close()
+
+    def _checkpoints_changed(self, checkpoints: tuple[CheckpointFile, ...]) -> None:
+        if self.serving is not None:
+            self.serving.quorum.checkpoints = checkpoints
+
+    def _fail(self, error: MetadataError) -> None:
+        _log.critical("the controller stops: %s", error)
+        if self.serving is not None:
+            self.serving.fetching.close()
+        self.on_failure(error)

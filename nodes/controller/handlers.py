@@ -1,0 +1,158 @@
+"""What a controller answers to each API, and who may ask (kafka.server.ControllerApis)."""
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from attrs import define
+
+from authorizer.acl import AclOperation
+from authorizer.errors import AuthorizerNotReadyError
+from nodes.acl_apis import AclApis
+from nodes.authorization import AuthHelper
+from nodes.broker.metadata import CONTROLLER_ENDPOINTS, mismatched_endpoint
+from nodes.controller.describe_quorum import describe_quorum
+from nodes.controller.envelopes import Envelopes
+from nodes.controller.quorum import INVALID_REQUEST
+from nodes.controller.scram_apis import ScramApis
+from nodes.controller.serving import Serving
+from nodes.request import Handler, Request, RequestError
+from nodes.wire import apis
+from nodes.wire.building import answer, build
+
+DELEGATION_TOKEN_AUTH_DISABLED = 61
+
+FORWARDABLE = (
+    apis.CREATE_ACLS,
+    apis.DELETE_ACLS,
+    apis.ALTER_USER_SCRAM_CREDENTIALS,
+    apis.CREATE_DELEGATION_TOKEN,
+    apis.RENEW_DELEGATION_TOKEN,
+    apis.EXPIRE_DELEGATION_TOKEN,
+    apis.DESCRIBE_QUORUM,
+)
+"""What may stand in an Envelope."""
+
+_NOT_ASKED = -(2**31)
+"""A set of authorized operations that nobody asked for."""
+
+_Serve: TypeAlias = Callable[[Serving, Request], Awaitable[bytes]]
+
+
+@define(kw_only=True)
+class ControllerApis:
+    """Answers from what the controller has got ready by then; `serving` is None until its log is open.
+
+    Before the log is replayed, only what needs no image is answered, and only to super users: everybody else is told
+    so by the authorizer, which is not ready. That is what a listener is for that starts early (KIP-801).
+    """
+
+    auth: AuthHelper
+    serving: Callable[[], Serving | None]
+
+    def handlers(self) -> dict[int, Handler]:
+        """A handler for every API of CONTROLLER_APIS but those that a connection answers itself."""
+        acls = AclApis(self.auth)
+        handlers: dict[int, Handler] = {
+            apis.FETCH: self._for(
+                AclOperation.CLUSTER_ACTION, lambda serving, request: serving.fetching.fetch(request)
+            ),
+            apis.FETCH_SNAPSHOT: self._for(
+                AclOperation.CLUSTER_ACTION, lambda serving, request: serving.snapshots.fetch(request)
+            ),
+            apis.DESCRIBE_QUORUM: self._for(AclOperation.DESCRIBE, _describe_quorum),
+            apis.DESCRIBE_CLUSTER: self._for(AclOperation.ALTER, self._describe_cluster),
+            apis.DESCRIBE_ACLS: self._when_active(acls.describe_acls),
+            apis.CREATE_ACLS: self._when_active(acls.create_acls),
+            apis.DELETE_ACLS: self._when_active(acls.delete_acls),
+            apis.ALTER_USER_SCRAM_CREDENTIALS: self._when_active(self._alter_scram),
+            apis.CREATE_DELEGATION_TOKEN: _refuse_token,
+            apis.RENEW_DELEGATION_TOKEN: _refuse_token,
+            apis.EXPIRE_DELEGATION_TOKEN: _refuse_token,
+        }
+        forwardable = {key: handlers[key] for key in FORWARDABLE}
+        versions = [api for api in apis.CONTROLLER_APIS if api.api_key in forwardable]
+        envelopes = Envelopes(handlers=forwardable, apis=versions)
+        handlers[apis.ENVELOPE] = self._authorized(AclOperation.CLUSTER_ACTION, envelopes.handle)
+        return handlers
+
+    def _authorized(self, operation: int, handler: Handler) -> Handler:
+        async def authorized(request: Request) -> bytes:
+            self.auth.authorize_cluster_operation(request, operation)
+            return await handler(request)
+
+        return authorized
+
+    def _for(self, operation: int, serve: _Serve) -> Handler:
+        """What is served as soon as the log is open."""
+
+        async def handler(request: Request) -> bytes:
+            return await serve(self._serving(), request)
+
+        return self._authorized(operation, handler)
+
+    def _when_active(self, handler: Handler) -> Handler:
+        """What needs the newest image; the handler asks the authorizer itself."""
+
+        async def gated(request: Request) -> bytes:
+            if self._serving().controller is None:
+                raise AuthorizerNotReadyError("the controller has not replayed its log yet")
+            return await handler(request)
+
+        return gated
+
+    def _serving(self) -> Serving:
+        serving = self.serving()
+        if serving is None:
+            raise AuthorizerNotReadyError("the controller has not opened its log yet")
+        return serving
+
+    async def _alter_scram(self, request: Request) -> bytes:
+        controller = self._serving().controller
+        assert controller is not None  # noqa: S101 - see _when_active
+        return await ScramApis(self.auth, controller).alter(request)
+
+    async def _describe_cluster(self, serving: Serving, request: Request) -> bytes:
+        body, version, quorum = request.body, request.header.api_version, serving.quorum
+        wanted = getattr(body, "endpoint_type", 1)
+        if wanted != CONTROLLER_ENDPOINTS:
+            if version == 0:
+                raise RequestError(INVALID_REQUEST, "This is a controller: expected version 1, with an endpoint type")
+            return mismatched_endpoint(version, wanted, CONTROLLER_ENDPOINTS)
+        at = quorum.advertised[request.session.listener_name]
+        node = build(
+            apis.DESCRIBE_CLUSTER,
+            version,
+            "response",
+            "DescribeClusterBroker",
+            broker_id=quorum.leader_id,
+            host=at.host,
+            port=at.port,
+            rack=None,
+        )
+        asked = body.include_cluster_authorized_operations
+        return answer(
+            apis.DESCRIBE_CLUSTER,
+            version,
+            error_message=None,
+            endpoint_type=CONTROLLER_ENDPOINTS,
+            cluster_id=quorum.cluster_id,
+            controller_id=quorum.leader_id,
+            brokers=(node,),
+            cluster_authorized_operations=self.auth.cluster_operations(request) if asked else _NOT_ASKED,
+        )
+
+
+async def _describe_quorum(serving: Serving, request: Request) -> bytes:
+    log = serving.log
+    return describe_quorum(
+        request,
+        serving.quorum,
+        high_watermark=log.high_watermark(),
+        end_offset=log.end_offset(),
+        now=time.time_ns() // 1_000_000,
+    )
+
+
+async def _refuse_token(_request: Request) -> bytes:
+    raise RequestError(DELEGATION_TOKEN_AUTH_DISABLED)

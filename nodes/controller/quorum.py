@@ -1,0 +1,113 @@
+"""A quorum of one voter, as its leader tells of it: ids, epochs, checkpoints, and who follows (LeaderState)."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from attrs import define, field, frozen
+
+from metalog.filelog.names import CheckpointFile
+from metalog.log import EpochStart
+from nodes.config.node_config import HostPort
+
+METADATA_TOPIC = "__cluster_metadata"
+METADATA_TOPIC_ID = UUID(int=1)
+
+OBSERVER_SECONDS = 300.0
+"""How long an observer is told of after its last fetch (LeaderState.OBSERVER_SESSION_TIMEOUT_MS)."""
+
+_MOST_OBSERVERS = 1000
+"""Ids are whatever a client says they are: no client may fill the memory with them."""
+
+
+@frozen(kw_only=True)
+class OffsetAndEpoch:
+    """The end of an epoch, or a checkpoint's id (OffsetAndEpoch)."""
+
+    offset: int
+    epoch: int
+
+
+@frozen(kw_only=True)
+class ObserverState:
+    """What is known of a follower: where it reads, and when it last did, in ms since 1970."""
+
+    replica_id: int
+    directory_id: UUID | None
+    log_end_offset: int
+    last_fetch_timestamp: int
+    last_caught_up_timestamp: int
+
+
+@define(eq=False, kw_only=True)
+class Quorum:
+    """Owned by a controller, used on its event loop."""
+
+    cluster_id: str
+    leader_id: int
+    directory_id: UUID | None
+    leader_epoch: int
+    epochs: Sequence[EpochStart]
+    advertised: Mapping[str, HostPort]
+    """Where clients of each listener reach this node, by the listener's name; filled in when the ports are known."""
+    checkpoints: tuple[CheckpointFile, ...] = ()
+    """The finished ones, by offset; replaced as a whole when one is written or removed."""
+    _observers: dict[tuple[int, UUID | None], ObserverState] = field(factory=dict, init=False)
+
+    @property
+    def newest_checkpoint(self) -> OffsetAndEpoch | None:
+        """The id of the newest one that holds more than `format` has put there."""
+        if not self.checkpoints or not self.checkpoints[-1].end_offset:
+            return None
+        return OffsetAndEpoch(offset=self.checkpoints[-1].end_offset, epoch=self.checkpoints[-1].epoch)
+
+    def is_checkpoint(self, offset: int, epoch: int) -> bool:
+        """Whether there is a checkpoint of this id."""
+        return any((each.end_offset, each.epoch) == (offset, epoch) for each in self.checkpoints)
+
+    def end_of_epoch(self, epoch: int, high_watermark: int) -> OffsetAndEpoch:
+        """Where `epoch` ends in this log, or the largest one below it (LeaderEpochFileCache.endOffsetFor)."""
+        later = bisect_right(self.epochs, epoch, key=lambda start: start.epoch)
+        end = self.epochs[later].start_offset if later < len(self.epochs) else high_watermark
+        return OffsetAndEpoch(offset=end, epoch=self.epochs[later - 1].epoch if later else epoch)
+
+    def epoch_error(self, current_leader_epoch: int) -> int:
+        """The error code for a client that knows of this epoch, 0 for the right one."""
+        if current_leader_epoch < 0:
+            return INVALID_REQUEST
+        if current_leader_epoch == self.leader_epoch:
+            return 0
+        return FENCED_LEADER_EPOCH if current_leader_epoch < self.leader_epoch else UNKNOWN_LEADER_EPOCH
+
+    def observe(self, replica_id: int, directory_id: UUID | None, offset: int, *, end_offset: int, now: int) -> None:
+        """A follower that wants to be seen has fetched from `offset` at `now`, when the log ended at `end_offset`."""
+        key = (replica_id, directory_id)
+        before = self._observers.pop(key, None)
+        caught_up = now if offset >= end_offset else -1 if before is None else before.last_caught_up_timestamp
+        self._observers[key] = ObserverState(
+            replica_id=replica_id,
+            directory_id=directory_id,
+            log_end_offset=offset,
+            last_fetch_timestamp=now,
+            last_caught_up_timestamp=caught_up,
+        )
+        if len(self._observers) > _MOST_OBSERVERS:
+            del self._observers[next(iter(self._observers))]
+
+    def observers(self, now: int) -> tuple[ObserverState, ...]:
+        """Those that fetched lately."""
+        oldest = now - OBSERVER_SECONDS * 1000
+        gone = [key for key, each in self._observers.items() if each.last_fetch_timestamp < oldest]
+        for key in gone:
+            del self._observers[key]
+        return tuple(self._observers.values())
+
+
+UNKNOWN_TOPIC_OR_PARTITION = 3
+INVALID_REQUEST = 42
+FENCED_LEADER_EPOCH = 74
+UNKNOWN_LEADER_EPOCH = 75
+SNAPSHOT_NOT_FOUND = 98
+POSITION_OUT_OF_RANGE = 99
+INCONSISTENT_CLUSTER_ID = 104
+UNKNOWN_SERVER_ERROR = -1

@@ -1,0 +1,186 @@
+"""FetchSnapshot: a checkpoint's bytes in pieces (KIP-630; KafkaRaftClient.handleFetchSnapshotRequest).
+
+Unlike Kafka 4.3.1, whose errors of a partition all end up as UNKNOWN_SERVER_ERROR, they are told as they are.
+"""
+
+import asyncio
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from metalog.errors import LogError
+from metalog.filelog.files import log_error
+from metalog.filelog.names import checkpoint_name
+from nodes.controller.quorum import (
+    INCONSISTENT_CLUSTER_ID,
+    INVALID_REQUEST,
+    METADATA_TOPIC,
+    POSITION_OUT_OF_RANGE,
+    SNAPSHOT_NOT_FOUND,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    Quorum,
+)
+from nodes.request import Request, RequestError
+from nodes.wire.apis import FETCH_SNAPSHOT
+from nodes.wire.building import build
+from nodes.wire.messages import encode_response
+
+MAX_BYTES = 8 << 20
+"""What one answer holds at most."""
+
+_MOST_OPEN = 16
+_KEEP_SECONDS = 60.0
+_INLINE_BYTES = 256 << 10
+
+
+@define(eq=False, kw_only=True)
+class OpenCheckpoints:
+    """Checkpoint files that are being read: kept open, so that retention takes none from under its reader.
+
+    A file stays for a minute after its last read. Used on one event loop's thread.
+    """
+
+    directory: Path
+    monotonic: Callable[[], float] = time.monotonic
+    _files: "OrderedDict[str, tuple[int, int, float]]" = field(factory=OrderedDict, init=False)
+    """By name: the descriptor, the size and the last use; the least recently used is the first."""
+
+    def find(self, end_offset: int, epoch: int) -> tuple[int, int] | None:
+        """The descriptor and size of a checkpoint; None if there is none of this id.
+
+        Raises:
+            LogError: it cannot be opened.
+
+        """
+        now = self.monotonic()
+        self._let_go(now)
+        name = checkpoint_name(end_offset, epoch)
+        known = self._files.pop(name, None)
+        if known is None:
+            opened = self._open(self.directory / name)
+            if opened is None:
+                return None
+            known = (*opened, now)
+        self._files[name] = (known[0], known[1], now)
+        return known[0], known[1]
+
+    @staticmethod
+    def _open(path: Path) -> tuple[int, int] | None:
+        try:
+            fd = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise log_error(error, path, "cannot open") from error
+        return fd, os.fstat(fd).st_size
+
+    def _let_go(self, now: float) -> None:
+        while self._files:
+            fd, _, used = next(iter(self._files.values()))
+            if len(self._files) < _MOST_OPEN and now - used < _KEEP_SECONDS:
+                return
+            self._files.popitem(last=False)
+            os.close(fd)
+
+    def close(self) -> None:
+        """Let go of all files."""
+        while self._files:
+            os.close(self._files.popitem(last=False)[1][0])
+
+
+@define(eq=False, kw_only=True)
+class SnapshotFetching:
+    """Serves FetchSnapshot. Used on one event loop's thread."""
+
+    quorum: Quorum
+    files: OpenCheckpoints
+
+    async def fetch(self, request: Request) -> bytes:
+        """The body of the answer to a FetchSnapshotRequest (versions 0 and 1); who asks has been authorized.
+
+        Raises:
+            RequestError: 104 for another cluster, 42 for anything but one partition.
+            LogError: the checkpoint cannot be read.
+
+        """
+        body = request.body
+        if body.cluster_id is not None and body.cluster_id != self.quorum.cluster_id:
+            raise RequestError(INCONSISTENT_CLUSTER_ID)
+        partitions = [(topic.name, each) for topic in body.topics for each in topic.partitions]
+        if len(body.topics) != 1 or len(partitions) != 1:
+            raise RequestError(INVALID_REQUEST, "expected partition 0 of the metadata topic, and nothing else")
+        ((topic, wanted),) = partitions
+        error, size, data = await self._read(topic, wanted, min(max(body.max_bytes, 0), MAX_BYTES))
+        return self._encoded(request, topic, wanted, error, size, data)
+
+    async def _read(self, topic: str, wanted: Any, max_bytes: int) -> tuple[int, int, bytes]:
+        """Error code, size of the whole, and the bytes from the position on."""
+        if topic != METADATA_TOPIC or wanted.partition != 0:
+            return UNKNOWN_TOPIC_OR_PARTITION, 0, b""
+        error = self.quorum.epoch_error(wanted.current_leader_epoch)
+        if error:
+            return error, 0, b""
+        id = wanted.snapshot_id  # noqa: A001  # Kafka's name
+        if id.end_offset < 0 or id.epoch < 0:
+            return SNAPSHOT_NOT_FOUND, 0, b""
+        found = self.files.find(id.end_offset, id.epoch)
+        if found is None:
+            return SNAPSHOT_NOT_FOUND, 0, b""
+        fd, size = found
+        if not 0 <= wanted.position < size:
+            return POSITION_OUT_OF_RANGE, size, b""
+        return 0, size, await self._piece(fd, min(max_bytes, size - wanted.position), wanted.position)
+
+    @staticmethod
+    async def _piece(fd: int, length: int, position: int) -> bytes:
+        try:
+            if length <= _INLINE_BYTES:
+                return os.pread(fd, length, position)
+            return await asyncio.to_thread(_pread_and_close, os.dup(fd), length, position)
+        except OSError as error:
+            raise LogError(f"cannot read a checkpoint at byte {position}: {error.strerror}") from error
+
+    def _encoded(self, request: Request, topic: str, wanted: Any, error: int, size: int, data: bytes) -> bytes:
+        version, quorum = request.header.api_version, self.quorum
+
+        def part(structure: str, /, **values: Any) -> Any:
+            return build(FETCH_SNAPSHOT, version, "response", structure, **values)
+
+        at = quorum.advertised[request.session.listener_name]
+        leader = part("LeaderIdAndEpoch", leader_id=quorum.leader_id, leader_epoch=quorum.leader_epoch)
+        id = wanted.snapshot_id  # noqa: A001
+        partition = part(
+            "PartitionSnapshot",
+            index=wanted.partition,
+            error_code=error,
+            snapshot_id=part("SnapshotId", end_offset=id.end_offset, epoch=id.epoch),
+            current_leader=leader,
+            size=size,
+            position=wanted.position,
+            unaligned_records=data,
+        )
+        answer = build(
+            FETCH_SNAPSHOT,
+            version,
+            "response",
+            throttle_time=timedelta(0),
+            topics=(part("TopicSnapshot", name=topic, partitions=(partition,)),),
+            node_endpoints=()
+            if version < 1
+            else (part("NodeEndpoint", node_id=quorum.leader_id, host=at.host, port=at.port),),
+        )
+        return encode_response(answer)
+
+
+def _pread_and_close(fd: int, length: int, position: int) -> bytes:
+    """Read from a descriptor of this call's own: the other may be let go of meanwhile."""
+    try:
+        return os.pread(fd, length, position)
+    finally:
+        os.close(fd)
