@@ -1,0 +1,38 @@
+"""The same script of admin requests against a real Kafka 4.3.1 and against aclog: the same answers, the same ACLs."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import admin_script
+from tests.support.aclog_node import AclogNode
+from tests.support.admin_steps import steps
+from tests.support.real_node import RealNode
+from tests.support.server_properties import Ports
+
+
+def test_the_script_is_long_enough_and_the_same_each_time() -> None:
+    assert steps() == steps()
+    assert sum(len(step.sends) for step in steps()) >= 900
+    assert len(admin_script.recorded()) == len(steps())
+
+
+def test_a_difference_names_its_request() -> None:
+    found = admin_script.recorded()
+    found[700] = found[700] | {"answers": ["closed"]}
+    (text,) = admin_script.differences(admin_script.recorded(), found)
+    assert found[700]["step"] in text
+    assert 'aclog: ["closed"]' in text
+
+
+@pytest.mark.timeout(300)
+def test_both_answer_alike(tmp_path: Path) -> None:
+    """Both live, one after the other; and the real Kafka answers what it did when the golden file was made."""
+    kafka, aclog = Ports.free(), Ports.free()
+    with RealNode(tmp_path / "kafka", kafka).format():
+        wanted = admin_script.run_script(kafka)
+    assert admin_script.differences(admin_script.recorded(), wanted) == []
+    with AclogNode(tmp_path / "aclog", aclog).format():
+        found = admin_script.run_script(aclog)
+    texts = admin_script.differences(wanted, found)
+    assert not texts, f"{len(texts)} steps differ\n" + "\n".join(texts)

@@ -1,0 +1,106 @@
+package aclog;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.FileDescriptor;
+import java.io.FileInputStream;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.apache.kafka.common.utils.Exit;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Kafka's command line tools behind a pipe, many runs in one JVM: a line of JSON {"main": class, "args": [...]}
+ * in, a line {"code": exit code, "out": ..., "err": ...} out. A tool that calls exit does not come back, as in a
+ * process of its own: its thread is left waiting. tests/support/kafka_tools.py is the other end.
+ */
+public final class ToolPipe {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final long SECONDS = 90;
+    private static final int TIMED_OUT = -1;
+
+    private ToolPipe() { }
+
+    public static void main(String[] args) throws Exception {
+        PrintStream answers = new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
+        System.setOut(System.err);
+        LoggerFactory.getLogger(ToolPipe.class).debug("binds the logger to the stream that is no tool's");
+        BufferedReader in =
+            new BufferedReader(new InputStreamReader(new FileInputStream(FileDescriptor.in), StandardCharsets.UTF_8));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            answers.println(JSON.writeValueAsString(run(JSON.readTree(line))));
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static JsonNode run(JsonNode ask) throws Exception {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        ByteArrayOutputStream err = new ByteArrayOutputStream();
+        PrintStream realOut = System.out;
+        PrintStream realErr = System.err;
+        System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
+        System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
+        int code;
+        try {
+            code = exitCode(ask);
+        } finally {
+            System.setOut(realOut);
+            System.setErr(realErr);
+        }
+        return JSON.createObjectNode()
+            .put("code", code)
+            .put("out", out.toString(StandardCharsets.UTF_8))
+            .put("err", err.toString(StandardCharsets.UTF_8));
+    }
+
+    private static int exitCode(JsonNode ask) throws Exception {
+        String[] args = JSON.convertValue(ask.get("args"), String[].class);
+        Method main = Class.forName(ask.get("main").asText()).getMethod("main", String[].class);
+        CompletableFuture<Integer> ended = new CompletableFuture<>();
+        Exit.Procedure exit = (code, message) -> {
+            ended.complete(code);
+            waitForever();
+        };
+        Exit.setExitProcedure(exit);
+        Exit.setHaltProcedure(exit);
+        Thread tool = new Thread(() -> {
+            try {
+                main.invoke(null, (Object) args);
+                ended.complete(0);
+            } catch (InvocationTargetException e) {
+                e.getCause().printStackTrace();
+                ended.complete(1);
+            } catch (IllegalAccessException e) {
+                ended.completeExceptionally(e);
+            }
+        });
+        tool.setDaemon(true);
+        tool.start();
+        try {
+            return ended.get(SECONDS, TimeUnit.SECONDS);
+        } catch (TimeoutException e) {
+            return TIMED_OUT;
+        }
+    }
+
+    private static void waitForever() {
+        while (true) {
+            try {
+                Thread.sleep(Long.MAX_VALUE);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new IllegalStateException(e);
+            }
+        }
+    }
+}
