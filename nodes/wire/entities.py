@@ -20,7 +20,7 @@ from kio.serial._parse import get_field_reader
 from kio.serial.errors import InvalidUnicode, OutOfBoundValue, SerialError
 
 from metalog.errors import DecodeError
-from metalog.primitives import read_unsigned_varint
+from nodes.wire.tags import tagged_fields
 from nodes.wire.values import array_length, least_size, value_reader
 
 Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
@@ -77,20 +77,15 @@ def _struct_reader(entity: Any, max_elements: int | None, *, lenient: bool) -> R
 
 
 def _read_tagged(known: dict[int, tuple[str, Reader]], values: dict[str, Any], buffer: bytes, position: int) -> int:
-    count, position = read_unsigned_varint(buffer, position)
-    for _ in range(count):
-        tag, position = read_unsigned_varint(buffer, position)
-        size, position = read_unsigned_varint(buffer, position)
-        end = position + size
-        if end > len(buffer):
-            raise DecodeError(f"a tagged field of {size} bytes, {len(buffer) - position} left", position=position)
+    """Put the tagged fields that are known into `values`; gives the position after all of them."""
+    found, after = tagged_fields(buffer, position)
+    for tag, start, end in found:
         if tag in known:
             name, reader = known[tag]
-            values[name], taken = reader(buffer, position)
-            if taken != size:
-                raise DecodeError(f"tagged field {tag} has {size} bytes: {taken} read", position=position)
-        position = end
-    return position
+            values[name], taken = reader(buffer, start)
+            if start + taken != end:
+                raise DecodeError(f"tagged field {tag} has {end - start} bytes: {taken} read", position=start)
+    return after
 
 
 def _field_reader(entity: Any, each: Field[Any], max_elements: int | None, *, lenient: bool) -> Reader:

@@ -8,7 +8,7 @@ from attrs import field, frozen
 
 from metalog.errors import DecodeError
 from metalog.primitives import compact_bytes, read_compact_bytes, read_unsigned_varint
-from nodes.wire.headers import skip_tagged_fields
+from nodes.wire.tags import tagged_fields
 
 AUTHORIZER_NOT_READY = 10801
 """KIP-801's error: try again, the controller has not replayed its log yet."""
@@ -49,7 +49,7 @@ def decode_envelope_request(buffer: bytes, position: int) -> EnvelopeRequest:
     data, position = read_compact_bytes(buffer, position)
     principal, position = _read_nullable(buffer, position)
     address, position = read_compact_bytes(buffer, position)
-    skip_tagged_fields(buffer, position)
+    tagged_fields(buffer, position)
     return EnvelopeRequest(request_data=data, request_principal=principal, client_host_address=address)
 
 
@@ -72,7 +72,7 @@ def decode_envelope_response(buffer: bytes, position: int) -> EnvelopeResponse:
     after = position + 2
     if after > len(buffer):
         raise DecodeError("cut inside an error code", position=position)
-    skip_tagged_fields(buffer, after)
+    tagged_fields(buffer, after)
     code = int.from_bytes(buffer[position:after], "big", signed=True)
     return EnvelopeResponse(response_data=data, error_code=code)
 

@@ -5,8 +5,8 @@ import struct
 from attrs import frozen
 
 from metalog.errors import DecodeError, EncodeError
-from metalog.primitives import read_unsigned_varint
 from nodes.wire.flexible import API_VERSIONS, is_flexible
+from nodes.wire.tags import tagged_fields
 
 _FIXED = struct.Struct(">hhih")
 
@@ -37,7 +37,7 @@ def decode_header(frame: bytes) -> tuple[RequestHeader, int]:
         raise DecodeError(f"a request of {len(frame)} bytes: its header has {_FIXED.size} at least") from None
     client_id, position = _client_id(frame, length)
     if is_flexible(api_key, api_version):
-        position = skip_tagged_fields(frame, position)
+        _, position = tagged_fields(frame, position)
     header = RequestHeader(api_key=api_key, api_version=api_version, correlation_id=correlation_id, client_id=client_id)
     return header, position
 
@@ -50,23 +50,6 @@ def _client_id(frame: bytes, length: int) -> tuple[str | None, int]:
     if not start <= end <= len(frame):
         raise DecodeError(f"a client id of {length} bytes, {len(frame) - start} left", position=start - 2)
     return frame[start:end].decode(errors="replace"), end
-
-
-def skip_tagged_fields(buffer: bytes, position: int) -> int:
-    """The position after a section of tagged fields (KIP-482).
-
-    Raises:
-        DecodeError: cut.
-
-    """
-    count, position = read_unsigned_varint(buffer, position)
-    for _ in range(count):
-        _, position = read_unsigned_varint(buffer, position)
-        size, position = read_unsigned_varint(buffer, position)
-        if position + size > len(buffer):
-            raise DecodeError(f"a tagged field of {size} bytes, {len(buffer) - position} left", position=position)
-        position += size
-    return position
 
 
 def encode_header(header: RequestHeader) -> bytes:
@@ -109,5 +92,5 @@ def decode_response_header(api_key: int, api_version: int, payload: bytes) -> tu
         raise DecodeError(f"a response of {len(payload)} bytes: its header has 4 at least")
     correlation_id, position = int.from_bytes(payload[:4], "big", signed=True), 4
     if api_key != API_VERSIONS and is_flexible(api_key, api_version):
-        position = skip_tagged_fields(payload, position)
+        _, position = tagged_fields(payload, position)
     return correlation_id, position

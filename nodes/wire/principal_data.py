@@ -3,7 +3,7 @@
 from authorizer.principals import KafkaPrincipal
 from metalog.errors import DecodeError
 from metalog.primitives import compact_string, read_compact_string
-from nodes.wire.headers import skip_tagged_fields
+from nodes.wire.tags import tagged_fields
 
 
 def encode_principal(principal: KafkaPrincipal, *, token_authenticated: bool = False) -> bytes:
@@ -31,5 +31,5 @@ def decode_principal(data: bytes) -> tuple[KafkaPrincipal, bool]:
     name, position = read_compact_string(data, position)
     if position >= len(data):
         raise DecodeError("cut before token_authenticated", position=position)
-    skip_tagged_fields(data, position + 1)
+    tagged_fields(data, position + 1)
     return KafkaPrincipal(type=kind, name=name), data[position] != 0
