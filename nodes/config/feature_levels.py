@@ -50,6 +50,13 @@ _FEATURES = (
 )
 _KRAFT_HIGHEST = 1
 
+SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
+    KRAFT_VERSION: (0, _KRAFT_HIGHEST),
+    METADATA_VERSION: (_FIRST_LEVEL, NEWEST),
+    **{feature.name: (0, feature.highest) for feature in _FEATURES},
+}
+"""The lowest and the highest level that a node knows of each feature (Kafka 4.3.1's QuorumFeatures)."""
+
 
 @frozen(kw_only=True)
 class FeatureLevels:

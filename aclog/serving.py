@@ -1,0 +1,79 @@
+"""`aclog serve`: a node in this process, from its configuration to its end."""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+from pathlib import Path
+
+import typer
+
+from aclog.audit_log import AuditLog
+from metalog.errors import MetadataError
+from nodes.client.cluster_id import cluster_id_of
+from nodes.config.formatting import ensure_formatted
+from nodes.config.loading import load_config
+from nodes.config.meta_properties import MetaProperties, read_meta_properties
+from nodes.config.node_config import NodeConfig
+from nodes.node import Node
+from nodes.watching.logs import configure_logging
+
+FAILED = 1
+_PAUSE_S = 1.0
+
+_log = logging.getLogger("aclog.serve")
+
+
+def run_node(path: Path, *, strict: bool, json: bool, level: str, audit_level: str) -> None:
+    """Run the node that the file describes until SIGTERM or an interrupt.
+
+    Raises:
+        ConfigError: the file, before anything is started.
+        LogError: its directories cannot be formatted.
+        typer.Exit: the node failed; the log says why.
+
+    """
+    config = load_config(path, strict=strict)
+    configure_logging(node_id=config.node_id, json=json, level=level, audit_level=audit_level)
+    for note in config.notes:
+        _log.warning("%s", note)
+    gc.collect()
+    gc.freeze()  # what was imported stays: the collector need not look at it again
+    try:
+        asyncio.run(_run(config))
+    except MetadataError as error:
+        _log.critical("stopped: %s", error)
+        raise typer.Exit(FAILED) from None
+
+
+async def _run(config: NodeConfig) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop, loop, stop, number)
+    meta = await _formatted(config, stop)
+    if meta is not None:
+        await Node(config=config, meta=meta, audit=AuditLog()).run(stop)
+
+
+def _stop(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, number: signal.Signals) -> None:
+    """Stop in good order; a second signal ends the process as if nobody handled it."""
+    stop.set()
+    loop.remove_signal_handler(number)
+
+
+async def _formatted(config: NodeConfig, stop: asyncio.Event) -> MetaProperties | None:
+    """Format what is empty. A broker asks its controllers which cluster it belongs to; None if it is to stop first."""
+    if config.is_controller or read_meta_properties(config.metadata_log_dir) is not None:
+        return ensure_formatted(config)
+    while not stop.is_set():
+        try:
+            cluster_id = await cluster_id_of(config.controller_quorum, config.controller_client)
+        except MetadataError as error:
+            _log.warning("no controller tells the cluster's id: %s; trying again", error)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), _PAUSE_S)
+        else:
+            return ensure_formatted(config, cluster_id=cluster_id)
+    return None

@@ -1,0 +1,228 @@
+"""A node: a controller, a broker, or both in one process (kafka.server.KafkaRaftServer)."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from attrs import define, field
+
+from authorizer.interface import Authorizer
+from authorizer.loader import load_authorizer_class
+from authorizer.standard import AuditHook, StandardAuthorizer
+from metalog.errors import MetadataError
+from nodes.authorization import AuthHelper
+from nodes.broker.cluster import ClusterView
+from nodes.broker.forwarding import EnvelopeForwarder, Forwarder, LocalForwarder
+from nodes.broker.handlers import BrokerApis
+from nodes.broker.metadata_follower import MetadataFollower
+from nodes.config.feature_levels import KRAFT_VERSION, SUPPORTED_FEATURES
+from nodes.config.meta_properties import MetaProperties
+from nodes.config.node_config import HostPort, NodeConfig
+from nodes.controller.controller_server import ControllerServer
+from nodes.controller.handlers import ControllerApis
+from nodes.listening import Listening
+from nodes.published_credentials import PublishedCredentials
+from nodes.request import Handler
+from nodes.server.admission import Admission
+from nodes.server.dispatch import Dispatcher
+from nodes.watching.counted import CountedAuthorizer
+from nodes.watching.http import HttpEndpoint
+from nodes.watching.metrics import Metrics
+from nodes.wire.apis import BROKER_APIS, CONTROLLER_APIS, ApiVersion, Features
+from snapshots.merger import Merger
+from snapshots.publisher import Publisher
+
+GRACE_SECONDS = 5.0
+"""How long requests that are under way have when a node stops."""
+
+_log = logging.getLogger(__name__)
+
+
+@define(eq=False, kw_only=True)
+class Node:
+    """Made and run on one event loop, once.
+
+    `audit` is told of every decision. `serving` is set when all listeners are open.
+    """
+
+    config: NodeConfig
+    meta: MetaProperties
+    audit: AuditHook | None = None
+    metrics: Metrics = field(factory=Metrics)
+    publisher: Publisher = field(factory=Publisher, init=False)
+    serving: asyncio.Event = field(factory=asyncio.Event, init=False)
+    advertised: dict[str, HostPort] = field(factory=dict, init=False)
+    _authorizer: Authorizer | None = field(init=False)
+    _controller: ControllerServer | None = field(default=None, init=False)
+    _follower: MetadataFollower | None = field(default=None, init=False)
+    _listening: Listening | None = field(default=None, init=False)
+    _failure: "asyncio.Future[None]" = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._authorizer = _authorizer(self.config, self.audit)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until `stop` is set.
+
+        Raises:
+            MetadataError: what keeps the node from starting, or from going on.
+
+        """
+        self._failure = asyncio.get_running_loop().create_future()
+        async with AsyncExitStack() as stack:
+            self._watch()
+            if self.config.http is not None:
+                http = self._http(self.config.http)
+                await http.start()
+                stack.push_async_callback(http.stop)
+            listening = self._put_together(stack)
+            stack.push_async_callback(listening.close, GRACE_SECONDS)
+            await self._serve(listening, stop)
+            _log.info("stopping")
+
+    async def _serve(self, listening: Listening, stop: asyncio.Event) -> None:
+        """Open everything, and go on until the node is told to stop, or fails."""
+        opening, stopping = asyncio.create_task(self._open(listening)), asyncio.create_task(stop.wait())
+        try:
+            waiting: set[asyncio.Future[Any]] = {opening, stopping, self._failure}
+            while not stopping.done():
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for each in done:
+                    each.result()
+        finally:
+            opening.cancel()
+            stopping.cancel()
+            await asyncio.gather(opening, stopping, return_exceptions=True)
+
+    async def _open(self, listening: Listening) -> None:
+        await listening.open(early=True)
+        begun = time.monotonic()
+        await self._replay()
+        image = self.publisher.current
+        took = time.monotonic() - begun
+        _log.info("replayed to offset %d in %.1f s: %d ACLs", image.end_offset, took, len(image.acls))
+        await listening.open(early=False)
+        self.serving.set()
+        _log.info("serving")
+
+    async def _replay(self) -> None:
+        if self._controller is not None:
+            await self._controller.start()
+            for note in self._controller.notes:
+                _log.warning("%s", note)
+            return
+        if self._follower is not None:
+            await self._follower.start()
+            while not await asyncio.to_thread(self.publisher.wait_ready, 0.5):
+                pass
+        if isinstance(self._authorizer, StandardAuthorizer):
+            self._authorizer.complete_initial_load()
+
+    def _put_together(self, stack: AsyncExitStack) -> Listening:
+        """The parts of this node's roles, none of them started."""
+        counted = self._authorizer and CountedAuthorizer(authorizer=self._authorizer, decisions=self.metrics.decisions)
+        auth, controller, forwarder = AuthHelper(counted), None, None
+        if self.config.is_controller:
+            handlers = self._make_controller(stack, auth)
+            controller, forwarder = self._dispatcher(handlers, CONTROLLER_APIS), LocalForwarder(handlers)
+        broker = self._make_broker(stack, auth, forwarder) if self.config.is_broker else None
+        return Listening(
+            config=self.config,
+            controller=controller,
+            broker=broker,
+            admission=Admission(limits=self.config.limits, metrics=self.metrics),
+            credentials=PublishedCredentials(self.publisher),
+            advertised=self.advertised,
+        )
+
+    def _make_controller(self, stack: AsyncExitStack, auth: AuthHelper) -> Mapping[int, Handler]:
+        self._controller = server = ControllerServer(
+            config=self.config,
+            cluster_id=self.meta.cluster_id,
+            directory_id=self.meta.directory_id,
+            authorizer=self._authorizer,
+            advertised=self.advertised,
+            on_failure=self._fail,
+            metrics=self.metrics,
+            publisher=self.publisher,
+        )
+        stack.push_async_callback(server.stop)
+        return ControllerApis(auth=auth, serving=lambda: server.serving).handlers()
+
+    def _make_broker(self, stack: AsyncExitStack, auth: AuthHelper, forwarder: Forwarder | None) -> Dispatcher:
+        if forwarder is None:
+            self._follower = follower = self._make_follower()
+            stack.push_async_callback(follower.stop)
+            security, name = self.config.controller_client, str(self.config.node_id)
+            forwarder = EnvelopeForwarder(leader=lambda: follower.leader, security=security, client_id=name)
+            stack.push_async_callback(forwarder.close)
+        cluster = ClusterView(cluster_id=self.meta.cluster_id, node_id=self.config.node_id, advertised=self.advertised)
+        apis = BrokerApis(publisher=self.publisher, auth=auth, cluster=cluster, forwarder=forwarder)
+        return self._dispatcher(apis.handlers(), BROKER_APIS)
+
+    def _make_follower(self) -> MetadataFollower:
+        authorizer = self._authorizer
+        if isinstance(authorizer, StandardAuthorizer):
+            self.publisher.subscribe(lambda image: authorizer.load(image.acls))
+        Merger(publisher=self.publisher)
+        cluster_id = self.meta.cluster_id
+        return MetadataFollower(
+            config=self.config, publisher=self.publisher, cluster_id=cluster_id, on_failure=self._fail
+        )
+
+    def _dispatcher(self, handlers: Mapping[int, Handler], apis: Iterable[ApiVersion]) -> Dispatcher:
+        return Dispatcher(handlers=handlers, apis=apis, metrics=self.metrics, features=self._features)
+
+    def _features(self) -> Features:
+        image = self.publisher.current
+        finalized = {record.name: record.feature_level for record in image.features.records()}
+        if image.provenance.kraft_version:
+            finalized[KRAFT_VERSION] = image.provenance.kraft_version
+        return Features(supported=SUPPORTED_FEATURES, finalized=finalized, finalized_epoch=image.end_offset - 1)
+
+    def _fail(self, error: MetadataError) -> None:
+        if not self._failure.done():
+            self._failure.set_exception(error)
+
+    def _http(self, address: HostPort) -> HttpEndpoint:
+        return HttpEndpoint(
+            address=address,
+            metrics=self.metrics.text,
+            healthy=lambda: str(self._failure.exception()) if self._failure.done() else None,
+            ready=lambda: None if self.serving.is_set() else "the log has not been replayed yet",
+        )
+
+    def _watch(self) -> None:
+        """Have the metrics ask for what they show."""
+        metrics, publisher = self.metrics, self.publisher
+        metrics.acls.set_function(lambda: len(publisher.current.acls))
+        metrics.ready.set_function(self.serving.is_set)
+        metrics.applied_offset.set_function(lambda: publisher.current.end_offset - 1)
+        metrics.committed_offset.set_function(lambda: self._high_watermark() - 1)
+        metrics.lag_records.set_function(lambda: max(self._high_watermark() - publisher.current.end_offset, 0))
+        metrics.lag.set_function(lambda: self._lag_seconds(time.time()))
+
+    def _high_watermark(self) -> int:
+        if self._follower is not None:
+            return self._follower.high_watermark
+        serving = self._controller.serving if self._controller is not None else None
+        return serving.log.high_watermark() if serving is not None else -1
+
+    def _lag_seconds(self, now: float) -> float:
+        image = self.publisher.current
+        behind = image.end_offset < self._high_watermark()
+        return max(now - max(image.timestamp, 0) / 1000, 0.0) if behind else 0.0
+
+
+def _authorizer(config: NodeConfig, audit: AuditHook | None) -> Authorizer | None:
+    """The authorizer that the configuration names, configured; None where it names none."""
+    if not config.authorizer_class_name:
+        return None
+    authorizer = load_authorizer_class(config.authorizer_class_name)()
+    authorizer.configure(config.properties)
+    if isinstance(authorizer, StandardAuthorizer) and audit is not None:
+        authorizer.set_audit(audit)
+    return authorizer
