@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from metalog.errors import ConfigError
 
 _TERMINATORS = "\\n\\r\\x85\\u2028\\u2029"
-_END = f"(?=(?:\\r\\n|[{_TERMINATORS}])?\\Z)"
+_END = "(?=(?:\\r\\n|(?<!\\r)\\n|[\\r\\x85\\u2028\\u2029])?\\Z)"
 _SAME_ESCAPES = frozenset("dDsSwWbBAntrfaxu123456789")
 _CLASS_ESCAPES = frozenset("dDsSwWntrfaxu")
 _TOKEN = re.compile(
