@@ -89,6 +89,8 @@ class Connection:
 
     async def _answer(self, payload: bytes, session: Session) -> None:
         if _api_key(payload) == FETCH:
+            if self.stream.at_end:
+                raise ConnectionResetError
             head, body = await self._parked(self.dispatcher.answer(payload, session))
         else:
             await self.admission.enter()
@@ -101,15 +103,15 @@ class Connection:
     async def _parked(self, answer: Coroutine[Any, Any, tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
         """A long poll: it takes no turn from others, and ends with its client."""
         answering = asyncio.ensure_future(answer)
-        self.stream.on_lost = answering.cancel
+        self.stream.on_end = answering.cancel
         try:
             return await answering
         except asyncio.CancelledError:
-            if self.stream.lost:
+            if self.stream.at_end:
                 raise ConnectionResetError from None
             raise
         finally:
-            self.stream.on_lost = None
+            self.stream.on_end = None
 
     async def _log_in(self, payload: bytes | None) -> Reason | None:
         """A login from its first message to its end, with nothing else in between; why it failed, or None."""

@@ -38,9 +38,10 @@ class FrameStream(asyncio.BufferedProtocol):
         self.deadline = math.inf
         self.waiting_for: Reason = "idle"
         self.ended: Reason | None = None
-        self.lost = False
-        self.on_lost: Callable[[], object] | None = None
-        """Told when nothing can be sent any more, by whoever works on an answer that then is of no use."""
+        self.at_end = False
+        """Whether nothing more is read: the client is gone, or has closed its side, or this node stops."""
+        self.on_end: Callable[[], object] | None = None
+        """Told when that comes, for an answer that is only waited for, and of no use then."""
         self._admission, self._scratch = admission, scratch
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -51,7 +52,6 @@ class FrameStream(asyncio.BufferedProtocol):
         self._fed: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._writable = True
-        self._eof = False
 
     # What the event loop calls
 
@@ -81,12 +81,10 @@ class FrameStream(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Nothing comes, nothing goes any more."""
-        self.ended, self.lost = self.ended or "client", True
+        self.ended = self.ended or "client"
         self._data.clear()
         self._finish()
         self.resume_writing()
-        if self.on_lost is not None:
-            self.on_lost()
         if not self._closed.done():
             self._closed.set_result(None)
 
@@ -144,7 +142,8 @@ class FrameStream(asyncio.BufferedProtocol):
                 await self._write(rest[start : start + _WRITE_BYTES], size)
 
     def finish(self) -> None:
-        """Read no more frames than are here already (a node stops)."""
+        """Read no more frames than are here already: this node stops."""
+        self.ended = self.ended or "stopped"
         self._finish()
 
     def abort(self, reason: Reason) -> None:
@@ -178,7 +177,7 @@ class FrameStream(asyncio.BufferedProtocol):
     async def _read(self, wanted: int) -> bool:
         """Wait for so many bytes; tell whether they are here."""
         while len(self._data) < wanted:
-            if self._eof or self._transport is None:
+            if self.at_end or self._transport is None:
                 return False
             self._wanted = wanted
             self._fed = self._loop.create_future()
@@ -211,8 +210,10 @@ class FrameStream(asyncio.BufferedProtocol):
         self.deadline = min(self._loop.time() + seconds, self.latest)
 
     def _finish(self) -> None:
-        self._eof = True
+        self.at_end = True
         self._wake()
+        if self.on_end is not None:
+            self.on_end()
 
     def _wake(self) -> None:
         if self._fed is not None and not self._fed.done():
