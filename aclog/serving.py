@@ -67,11 +67,14 @@ async def _formatted(config: NodeConfig, stop: asyncio.Event) -> MetaProperties 
     """Format what is empty. A broker asks its controllers which cluster it belongs to; None if it is to stop first."""
     if config.is_controller or read_meta_properties(config.metadata_log_dir) is not None:
         return ensure_formatted(config)
+    told = ""
     while not stop.is_set():
         try:
             cluster_id = await cluster_id_of(config.controller_quorum, config.controller_client)
         except MetadataError as error:
-            _log.warning("no controller tells the cluster's id: %s; trying again", error)
+            if told != str(error):
+                _log.warning("no controller tells the cluster's id: %s; trying again", error)
+            told = str(error)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), _PAUSE_S)
         else:
