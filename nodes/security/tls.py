@@ -49,8 +49,9 @@ class ServerContext(ssl.SSLContext):
         current = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         _set_up_server(current, settings)
         _fill(current, certificates)
-        if certificates.trusted != self._trusted:
-            self._trusted, self._trusted_since = certificates.trusted, time.time()
+        if certificates.trusted != self._trusted and self._trusted is not None:
+            self._trusted_since = time.time()
+        self._trusted = certificates.trusted
         self.current = current
 
     def take_over(self, connection: ssl.SSLObject | ssl.SSLSocket, *_: object) -> int | None:
