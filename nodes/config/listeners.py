@@ -43,6 +43,16 @@ def _listener(
     )
 
 
+def early_start_notes(properties: Properties, listeners: tuple[Listener, ...]) -> tuple[str, ...]:
+    """A line for each listener that opens early to people whose credentials are in the log that is not replayed yet."""
+    return tuple(
+        f"{properties.where}: listener {listener.name} opens early, but only for SCRAM, whose credentials are in the "
+        "log: nobody can log in there before the log is replayed"
+        for listener in listeners
+        if listener.early_start and listener.sasl_mechanisms and "PLAIN" not in listener.sasl_mechanisms
+    )
+
+
 def check_inter_broker_mechanism(properties: Properties, plan: ListenerPlan) -> None:
     """Stop where brokers would log in to each other by a mechanism that their listener does not offer.
 

@@ -13,7 +13,7 @@ from nodes.config.java_properties import Properties, read_properties
 from nodes.config.key_check import check_keys
 from nodes.config.limits import read_checkpoint_policy, read_limits
 from nodes.config.listener_plan import ROLES, plan_listeners
-from nodes.config.listeners import build_listeners, check_inter_broker_mechanism
+from nodes.config.listeners import build_listeners, check_inter_broker_mechanism, early_start_notes
 from nodes.config.node_config import ClientSecurity, HostPort, NodeConfig, Role
 from nodes.config.quorum import controller_login, read_quorum
 from nodes.config.refused import authorizer_class_name, refuse_plugins
@@ -66,12 +66,14 @@ def parse_config(
     log_dirs = _log_dirs(source)
     _check_super_users(source)
     controllers = plan.controller_names[0]
+    listeners = build_listeners(source, plan, host_name)
+    unused = check_keys(source, (*plan.protocols, *plan.controller_names), strict=strict)
     return NodeConfig(
         roles=roles,
         node_id=node_id,
         metadata_log_dir=_metadata_log_dir(source, log_dirs),
         log_dirs=log_dirs,
-        listeners=build_listeners(source, plan, host_name),
+        listeners=listeners,
         inter_broker_listener_name=plan.inter_broker_name if Role.BROKER in roles else None,
         controller_listener_names=plan.controller_names,
         controller_quorum=quorum.addresses,
@@ -84,7 +86,7 @@ def parse_config(
         checkpoints=read_checkpoint_policy(source),
         http=_http(source),
         properties=source.values,
-        notes=check_keys(source, (*plan.protocols, *plan.controller_names), strict=strict),
+        notes=(*unused, *early_start_notes(source, listeners)),
     )
 
 

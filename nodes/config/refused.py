@@ -15,13 +15,14 @@ _ACCEPTED = {
     "sasl.login.callback.handler.class": (),
     "sasl.login.class": (),
     "security.providers": (),
+    "ssl.client.auth": ("none", "requested", "required"),
     "ssl.engine.factory.class": (),
     "ssl.keymanager.algorithm": ("SunX509", "NewSunX509", "PKIX"),
     "ssl.protocol": ("TLS", "TLSv1.2", "TLSv1.3"),
     "ssl.provider": (),
     "ssl.trustmanager.algorithm": ("PKIX", "SunX509"),
 }
-"""Keys of security plug-ins, and the values that change nothing here."""
+"""Keys that decide who is let in, and the values that hold here, whether or not a listener looks at them."""
 
 CHECKED_KEYS = frozenset({*_ACCEPTED, CONNECTIONS_MAX_REAUTH, AUTHORIZER_CLASS_NAME_CONFIG, "config.providers"})
 _KAFKAS = ("org.apache.kafka.", "kafka.")

@@ -21,13 +21,15 @@ def enabled_mechanisms(properties: Properties) -> tuple[str, ...]:
     """The mechanisms of a SASL listener, whose properties these are.
 
     Raises:
-        ConfigError: none, one twice, or one that is not supported.
+        ConfigError: none, or one that is not supported.
 
     """
     mechanisms = properties.items(ENABLED)
     if mechanisms is None:
         expected = ", ".join(SASL_MECHANISMS)
-        raise properties.error(ENABLED, f"not set: Kafka's default {_KAFKAS_DEFAULT} is not supported: {expected} are")
+        raise properties.error(
+            ENABLED, f"not set, and Kafka's default {_KAFKAS_DEFAULT} is not supported: expected some of {expected}"
+        )
     if not mechanisms:
         raise properties.error(ENABLED, "empty, but a listener uses SASL")
     for mechanism in mechanisms:
@@ -62,7 +64,7 @@ def jaas_entry(properties: Properties, mechanism: str, key: str) -> JaasEntry | 
         raise properties.error(key, str(error)) from error
     expected = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
     if entry.module != expected:
-        raise properties.error(key, f"login module {entry.module} cannot be used for {mechanism}: expected {expected}")
+        raise properties.error(key, f"another login module than that of {mechanism}: expected {expected}")
     return entry
 
 

@@ -1,0 +1,177 @@
+"""kafka-storage 4.3.1 and ours, with the same flags: the same bytes but for ids and times, or an error from both."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from metalog.errors import ConfigError
+from nodes.config.formatting import format_storage
+from nodes.config.loading import parse_config
+from nodes.config.meta_properties import read_meta_properties
+from tests.support.format_bytes import without_ids, without_times
+from tests.support.kafka_configs import ask
+from tests.support.kafka_server import AdminClient, KafkaServer, free_port
+from tests.support.node_properties import BROKER, COMBINED, CONTROLLER, changed
+
+CLUSTER = "ZDUkooY3wL1SfPIPJQqLYw"
+STATIC = {"controller.quorum.bootstrap.servers": None, "controller.quorum.voters": "1@localhost:9093"}
+SALT = "salt=MWluZmQ3cjVlb3BsMTFmc2NnN2k2bjRkYg=="
+SCRAM = [
+    f"SCRAM-SHA-256=[name=admin,password=admin-secret,{SALT}]",
+    'SCRAM-SHA-512=[name=bob,iterations=8192,salt="N3E=",saltedpassword="YCE="]',
+    f'SCRAM-SHA-256=[name= odd n\u00e4me ,password=" p\u00e4ss=word",{SALT}]',
+]
+ONE = "1@localhost:20093:JEXY6aqzQY-32P5TStzaFg"
+FLAGS = {
+    "standalone": "--standalone",
+    "initial_controllers": "--initial-controllers",
+    "no_initial_controllers": "--no-initial-controllers",
+    "add_scram": "--add-scram",
+    "features": "--feature",
+    "release_version": "--release-version",
+    "ignore_formatted": "--ignore-formatted",
+}
+
+RIGHT = (
+    (COMBINED, {}, {"standalone": True}),
+    (COMBINED, {}, {"standalone": True, "add_scram": SCRAM}),
+    (COMBINED, {}, {"standalone": True, "release_version": "4.0"}),
+    (COMBINED, {}, {"standalone": True, "release_version": "3.3.2"}),
+    (COMBINED, {}, {"standalone": True, "features": ["metadata.version=24"]}),
+    (COMBINED, {}, {"standalone": True, "features": ["transaction.version=1", "share.version=0", "kraft.version=1"]}),
+    (COMBINED, {}, {"standalone": True, "release_version": "3.9", "features": ["group.version=1"]}),
+    (COMBINED, {}, {"initial_controllers": ONE}),
+    (COMBINED, {}, {"no_initial_controllers": True}),
+    (COMBINED, STATIC, {}),
+    (COMBINED, STATIC, {"features": ["kraft.version=0"]}),
+    (COMBINED, STATIC, {"no_initial_controllers": True}),
+    (COMBINED, {"log.dirs": "DIR/b,DIR/a", "metadata.log.dir": "DIR/m"}, {"standalone": True}),
+    (CONTROLLER, {"listeners": "CONTROLLER://:20093"}, {"standalone": True}),
+    (CONTROLLER, {"advertised.listeners": "CONTROLLER://example.org:1234"}, {"standalone": True}),
+    (
+        CONTROLLER,
+        {
+            "listeners": "ONE://h:1,TWO://h:2",
+            "controller.listener.names": "TWO,ONE",
+            "listener.security.protocol.map": "ONE:PLAINTEXT,TWO:PLAINTEXT",
+        },
+        {"standalone": True},
+    ),
+    (BROKER, {}, {}),
+    (BROKER, {}, {"initial_controllers": ONE}),
+)
+
+WRONG = (
+    (COMBINED, {}, {}),
+    (COMBINED, STATIC, {"standalone": True}),
+    (COMBINED, STATIC, {"initial_controllers": ONE}),
+    (COMBINED, STATIC, {"features": ["kraft.version=1"]}),
+    (BROKER, {}, {"standalone": True}),
+    (COMBINED, {}, {"standalone": True, "features": ["kraft.version=0"]}),
+    (COMBINED, {}, {"standalone": True, "features": ["foo.version=1"]}),
+    (COMBINED, {}, {"standalone": True, "features": ["transaction.version=9"]}),
+    (COMBINED, {}, {"standalone": True, "features": ["transaction.version"]}),
+    (COMBINED, {}, {"standalone": True, "features": ["metadata.version=31"]}),
+    (COMBINED, {}, {"standalone": True, "release_version": "4.4-IV0"}),
+    (COMBINED, {}, {"standalone": True, "release_version": "4"}),
+    (COMBINED, {}, {"standalone": True, "release_version": "4.0", "features": ["metadata.version=25"]}),
+    (COMBINED, {}, {"standalone": True, "release_version": "3.4", "add_scram": SCRAM[:1]}),
+    (COMBINED, {}, {"standalone": True, "release_version": "3.9", "features": ["eligible.leader.replicas.version=1"]}),
+    (COMBINED, {}, {"initial_controllers": "1@localhost:20093"}),
+    (COMBINED, {}, {"standalone": True, "add_scram": ["SCRAM-SHA-256=[name=a]"]}),
+    (COMBINED, {}, {"standalone": True, "add_scram": ["SCRAM-SHA-256=[name=a,password=b,iterations=4095]"]}),
+    (COMBINED, {}, {"standalone": True, "add_scram": ["SCRAM-SHA-256=[name=a,password=b,iterations=16385]"]}),
+    (COMBINED, {}, {"standalone": True, "add_scram": ["SCRAM-SHA-256=[name=a,password=b,c]"]}),
+)
+
+
+def arguments(flags: dict) -> list[str]:
+    found: list[str] = []
+    for name, value in flags.items():
+        values = value if isinstance(value, list) else [value]
+        found += [part for each in values for part in ([FLAGS[name]] if each is True else [FLAGS[name], each])]
+    return found
+
+
+def properties_of(base: dict[str, str], changes: dict[str, str | None], directory: Path) -> dict[str, str]:
+    values = changed(base | {"log.dirs": "DIR/data"}, changes)
+    return {key: value.replace("DIR", str(directory)) for key, value in values.items()}
+
+
+def question(properties: dict[str, str], flags: dict, path: Path) -> dict:
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    return {"op": "storage", "args": ["format", "-c", str(path), "-t", CLUSTER, *arguments(flags)]}
+
+
+def tree(directory: Path) -> dict[str, tuple[int, bytes | str]]:
+    """Relative paths, and what is there in a form that does not know ids and times; the mode where it matters."""
+    found: dict[str, tuple[int, bytes | str]] = {}
+    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+        read_only = not path.stat().st_mode & 0o200
+        if path.name == "meta.properties":
+            found[str(path.relative_to(directory))] = (read_only, without_ids(path.read_text()))
+            continue
+        root = path.parent.parent if path.parent.name.startswith("__") else path.parent
+        meta = read_meta_properties(root)
+        assert meta is not None
+        assert meta.directory_id is not None
+        found[str(path.relative_to(directory))] = (read_only, without_times(path.read_bytes(), meta.directory_id))
+    return found
+
+
+def test_the_same_flags_write_the_same_bytes(tmp_path: Path) -> None:
+    kafkas, ours = tmp_path / "kafka", tmp_path / "aclog"
+    kafkas.mkdir()
+    cases = [(*case, str(number)) for number, case in enumerate(RIGHT)]
+    answers = ask(
+        [
+            question(properties_of(base, changes, kafkas / name), flags, kafkas / f"{name}.properties")
+            for base, changes, flags, name in cases
+        ]
+    )
+    for (base, changes, flags, name), answer in zip(cases, answers, strict=True):
+        assert answer.get("ok", answer).get("exit") == 0, answer
+        config = parse_config(properties_of(base, changes, ours / name), "it")
+        result = format_storage(config, CLUSTER, **flags)
+        said = [line for line in answer["ok"]["out"].splitlines() if not line.startswith("Bootstrap metadata")]
+        assert sorted(line.replace(str(ours), str(kafkas)) for line in result.lines) == sorted(said)
+        assert tree(ours / name) == tree(kafkas / name), flags
+        assert len(tree(ours / name)) >= 2
+
+
+def test_the_same_flags_are_refused(tmp_path: Path) -> None:
+    cases = [(*case, str(number)) for number, case in enumerate(WRONG)]
+    answers = ask(
+        [
+            question(properties_of(base, changes, tmp_path / name), flags, tmp_path / f"{name}.properties")
+            for base, changes, flags, name in cases
+        ]
+    )
+    for (base, changes, flags, name), answer in zip(cases, answers, strict=True):
+        assert "error" in answer or answer["ok"]["exit"], flags
+        with pytest.raises(ConfigError):
+            format_storage(parse_config(properties_of(base, changes, tmp_path / name), "it"), CLUSTER, **flags)
+        assert not (tmp_path / name).exists()
+
+
+def test_a_real_kafka_starts_on_what_we_formatted(tmp_path: Path) -> None:
+    port, controller = free_port(), free_port()
+    text = (
+        "process.roles=broker,controller\nnode.id=1\n"
+        f"controller.quorum.bootstrap.servers=localhost:{controller}\n"
+        f"listeners=SASL_PLAINTEXT://localhost:{port},CONTROLLER://localhost:{controller}\n"
+        "controller.listener.names=CONTROLLER\ninter.broker.listener.name=SASL_PLAINTEXT\n"
+        "listener.security.protocol.map=SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT\n"
+        "sasl.enabled.mechanisms=PLAIN\nsasl.mechanism.inter.broker.protocol=PLAIN\n"
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config="
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        'username="admin" password="admin-secret" user_admin="admin-secret";\n'
+        f"log.dirs={tmp_path}/data\noffsets.topic.replication.factor=1\n"
+    )
+    config = parse_config(dict(line.split("=", 1) for line in text.splitlines()), "it")
+    format_storage(config, CLUSTER, standalone=True, add_scram=SCRAM[:2])
+    with KafkaServer(tmp_path, text, port=port), AdminClient(port) as admin:
+        users = [(user["user"], user["credentialInfos"]) for user in admin.scram()]
+    assert [user for user, _ in users] == ["admin", "bob"]
+    assert re.search(r"8192", str(users[1]))

@@ -1,0 +1,56 @@
+import pytest
+
+from metalog.errors import ConfigError
+from nodes.config.scram_arguments import parse_scram_argument
+
+
+def zeros(count: int) -> bytes:
+    return bytes(count)
+
+
+def test_a_password() -> None:
+    text = "SCRAM-SHA-256=[name=admin,password=admin-secret,salt=MWluZmQ3cjVlb3BsMTFmc2NnN2k2bjRkYg==]"
+    record = parse_scram_argument(text, zeros)
+    assert (record.name, record.mechanism, record.iterations) == ("admin", 1, 4096)
+    assert record.salt == b"1infd7r5eopl11fscg7i6n4db"
+    assert record.stored_key.hex().startswith("1f8360ba62261e45")  # as kafka-storage printed it
+    assert record.server_key.hex().startswith("636665d7f9d78c80")
+
+
+def test_a_salted_password_with_quotes() -> None:
+    text = ' SCRAM-SHA-512=[name=bob,iterations=8192,salt="N3E=",saltedpassword="YCE"] '
+    record = parse_scram_argument(text, zeros)
+    assert (record.name, record.mechanism, record.iterations, record.salt) == ("bob", 2, 8192, b"7q")
+    assert record.stored_key.hex().startswith("7176a349f91eb2e1")
+
+
+def test_salts_are_random_and_names_are_taken_as_they_are() -> None:
+    record = parse_scram_argument("SCRAM-SHA-256=[name= a b ,password=]", zeros)
+    assert record.name == " a b "
+    assert record.salt == bytes(24)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("foo", "does not begin with"),
+        ("SCRAM-SHA-1=[name=a,password=hunter2]", "does not begin with"),
+        ("SCRAM-SHA-256=name=a,password=hunter2", "no [ and ]"),
+        ("SCRAM-SHA-256=[", "no [ and ]"),
+        ("SCRAM-SHA-256=[name=a]", "neither password nor saltedpassword"),
+        ("SCRAM-SHA-256=[password=hunter2]", "no name"),
+        ("SCRAM-SHA-256=[name=a,saltedpassword=YCE=]", "saltedpassword without salt"),
+        ("SCRAM-SHA-256=[name=a,password=hunter2,hunter2=c]", "part 3 of what is in [ ] has an unknown key"),
+        ("SCRAM-SHA-256=[name=a,password=x,hunter2]", "part 3 of what is in [ ] is not <key>=<value>"),
+        ("SCRAM-SHA-256=[name=a,password=x,iterations=100]", "expected 4096 to 16384"),
+        ("SCRAM-SHA-256=[name=a,password=x,iterations=16385]", "expected 4096 to 16384"),
+        ("SCRAM-SHA-256=[name=a,password=x,iterations=y]", "expected 4096 to 16384"),
+        ("SCRAM-SHA-256=[name=a,password=x,salt=hunter2***]", "salt is not base64"),
+        ("SCRAM-SHA-256=[name=a,salt=YCE=,saltedpassword=hunter2***]", "saltedpassword is not base64"),
+    ],
+)
+def test_what_is_wrong_without_what_was_given(text: str, what: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse_scram_argument(text, zeros)
+    assert what in str(error.value)
+    assert "hunter2" not in str(error.value)
