@@ -1,6 +1,5 @@
 """How a connection begins: what the server serves, then who we are (KIP-35, KIP-43, KIP-152)."""
 
-import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +8,7 @@ from nodes.client.errors import LoginError, UnreachableError
 from nodes.config.node_config import ClientSecurity, HostPort, TlsSettings
 from nodes.security.errors import AuthenticationError
 from nodes.security.sasl_client import SaslClient, sasl_client
+from nodes.security.tls import client_context
 from nodes.wire.apis import SASL_AUTHENTICATE, SASL_HANDSHAKE, ApiVersion
 from nodes.wire.flexible import API_VERSIONS
 from nodes.wire.messages import message_type
@@ -32,7 +32,7 @@ async def connect(
         DecodeError: an answer is none of Kafka's.
 
     """
-    context = _tls_context(security.tls or TlsSettings()) if security.security_protocol.tls else None
+    context = client_context(security.tls or TlsSettings()) if security.security_protocol.tls else None
     connection = await Connection.open(address, context, client_id=client_id, timeout=timeout)
     try:
         connection.apis = await _served(connection)
@@ -42,12 +42,6 @@ async def connect(
         await connection.close()
         raise
     return connection
-
-
-def _tls_context(settings: TlsSettings) -> ssl.SSLContext:
-    from nodes.security.tls import client_context  # noqa: PLC0415
-
-    return client_context(settings)
 
 
 async def _served(connection: Connection) -> dict[int, ApiVersion]:

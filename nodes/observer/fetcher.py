@@ -125,7 +125,7 @@ class Fetcher:
                 case SnapshotNeeded(snapshot=snapshot):
                     self.leader = connection.address
                     self.following.loaded(snapshot)
-                    self.shared.begin_at(snapshot)
+                    self.shared.begin_at(snapshot, self.following.high_watermark)
                 case Again():
                     await asyncio.sleep(self._pause())
                 case Elsewhere() as moved:

@@ -73,6 +73,7 @@ class QuorumFollowing:
         if answer.diverging is not None:
             return self._after_divergence(answer.diverging)
         if answer.snapshot is not None:
+            self.high_watermark = max(self.high_watermark, answer.high_watermark)
             return self._after_snapshot_id(answer.snapshot)
         if answer.records and keep:
             self._hold(answer.records)
@@ -83,7 +84,6 @@ class QuorumFollowing:
         """Go on after a snapshot."""
         self.committed_end, self._committed_epoch = snapshot.end_offset, snapshot.epoch
         self._pending.clear()
-        self.high_watermark = max(self.high_watermark, snapshot.end_offset)
 
     def _learn_leader(self, answer: FetchAnswer) -> bool:
         """Take in who leads; tells whether the epoch is a new one. An older one comes from a node that was cut off."""

@@ -20,9 +20,11 @@ from nodes.client.login import connect
 from nodes.config.node_config import ClientSecurity, HostPort
 from nodes.observer.fetcher import Fetcher
 from nodes.observer.options import ObserverOptions
+from nodes.observer.past_reads import read_past
 from nodes.observer.servers import Servers
 from nodes.observer.shared_log import SharedLog
-from nodes.observer.side_requests import SideRequests
+from nodes.observer.side_connection import SideConnection
+from nodes.observer.snapshot_download import SnapshotDownload
 
 _T = TypeVar("_T")
 
@@ -47,7 +49,8 @@ class QuorumLog:
     options: ObserverOptions = field(factory=ObserverOptions)
     _shared: SharedLog = field(init=False)
     _fetcher: Fetcher = field(init=False)
-    _side: SideRequests = field(init=False)
+    _side: SideConnection = field(init=False)
+    _snapshots: SnapshotDownload = field(init=False)
     _directory: Path = field(init=False)
     _loop: asyncio.AbstractEventLoop = field(init=False)
     _task: "asyncio.Task[None]" = field(init=False)
@@ -111,7 +114,7 @@ class QuorumLog:
 
         """
         found = self._shared.read(offset, max_bytes)
-        return self._wait_for(self._side.read(offset, max_bytes)) if found is None else found
+        return self._wait_for(read_past(self._side, offset, max_bytes)) if found is None else found
 
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset`; tell whether it is.
@@ -141,7 +144,7 @@ class QuorumLog:
             CheckpointError: what the leader gives is no checkpoint.
 
         """
-        return self._wait_for(self._side.snapshot())
+        return self._wait_for(self._snapshots.newest())
 
     def checkpoints(self) -> Sequence[CheckpointFile]:
         """The one that is needed, if one is, as snapshots.recovery.recover_log wants it. Raises as latest_snapshot."""
@@ -172,7 +175,8 @@ class QuorumLog:
             options=self.options,
             cluster_id=self.cluster_id,
         )
-        self._side = SideRequests(fetcher=self._fetcher, directory=self._directory)
+        self._side = SideConnection(self._fetcher)
+        self._snapshots = SnapshotDownload(self._side, self._directory)
         started.set()
         try:
             await self._fetcher.run()

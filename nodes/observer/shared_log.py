@@ -51,13 +51,17 @@ class SharedLog:
             self.trouble, self.lasting = None, False
             self._changed.notify_all()
 
-    def begin_at(self, snapshot: EpochEnd) -> None:
-        """The log begins after this snapshot; what is held of the log before it is forgotten."""
+    def begin_at(self, snapshot: EpochEnd, high_watermark: int) -> None:
+        """The log begins after this snapshot; what is held of the log before it is forgotten.
+
+        Where the mark is not known, it is not known still: a snapshot is not all that is committed.
+        """
         with self._changed:
             self.start_offset, self.snapshot = snapshot.end_offset, snapshot
             if self._window.end < snapshot.end_offset:
                 self._window.restart(snapshot.end_offset)
-            self.high_watermark = max(self.high_watermark, snapshot.end_offset)
+            if max(self.high_watermark, high_watermark) >= 0:
+                self.high_watermark = max(self.high_watermark, high_watermark, snapshot.end_offset)
             self._changed.notify_all()
 
     def report(self, trouble: MetadataError, *, lasting: bool) -> None:
@@ -118,6 +122,7 @@ class SharedLog:
             self.check_bounds(offset)
             if offset == self.high_watermark:
                 return b""
+            self._have_read(offset)
             end = time.monotonic() + self.options.read_seconds
             while offset == self._window.end and not self._closed and not self._stuck:
                 left = end - time.monotonic()
@@ -133,12 +138,16 @@ class SharedLog:
         if found is None:
             return None
         data, end = found
+        self._have_read(end)
+        return data
+
+    def _have_read(self, offset: int) -> None:
+        """What lies below `offset` is not waited for any more, and goes when there is too much."""
         was_full = self.full
-        self._read_to = max(self._read_to, end)
+        self._read_to = max(self._read_to, offset)
         self._window.drop(self._read_to, self.options.kept_bytes)
         if was_full and not self.full:
             self.made_room()
-        return data
 
     @property
     def _stuck(self) -> bool:

@@ -98,6 +98,11 @@ class FakeLeader:
         self._loop.call_soon_threadsafe(cut)
         assert done.wait(30)
 
+    def cut_all_soon(self) -> None:
+        """As `cut_all`, from the leader's own thread."""
+        for writer in list(self._writers):
+            self._loop.call_soon(writer.transport.abort)
+
     async def _serve(self) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         self._changed = asyncio.Event()
@@ -229,8 +234,8 @@ class FakeLeader:
 
 
 def encode_fetch(version: int, answer: FetchAnswer) -> bytes:
-    def nested(name, **fields):
-        return message_type(1, version, "response", name)(**fields)
+    def nested(kind, /, **fields):
+        return message_type(1, version, "response", kind)(**fields)
 
     tagged = {
         "current_leader": nested("LeaderIdAndEpoch", leader_id=answer.leader_id, leader_epoch=answer.leader_epoch)
@@ -263,8 +268,8 @@ def encode_fetch(version: int, answer: FetchAnswer) -> bytes:
 
 
 def encode_chunk(version: int, chunk: SnapshotChunk) -> bytes:
-    def nested(name, **fields):
-        return message_type(59, version, "response", name)(**fields)
+    def nested(kind, /, **fields):
+        return message_type(59, version, "response", kind)(**fields)
 
     response = message_type(59, version, "response")
     if chunk.error:

@@ -1,0 +1,101 @@
+"""The newest snapshot of a quorum, downloaded (KafkaRaftClient's FetchSnapshot, RaftClient.latestSnapshotId)."""
+
+import asyncio
+from pathlib import Path
+
+from attrs import define, field
+
+from metalog.errors import CheckpointError, DecodeError, LogError, MetadataError
+from metalog.filelog.names import CheckpointFile
+from nodes.observer.fetch_messages import EpochEnd
+from nodes.observer.side_connection import SideConnection
+from nodes.observer.snapshot_file import SnapshotFile
+from nodes.observer.snapshot_messages import (
+    FETCH_SNAPSHOT,
+    NEWEST_VERSION,
+    OLDEST_VERSION,
+    parse_snapshot_response,
+    snapshot_request,
+)
+
+
+class _RefusedSnapshotError(LogError):
+    """The leader does not give it: Kafka 4.3.1 answers -1 to whatever is wrong, an older epoch included."""
+
+
+@define(eq=False)
+class SnapshotDownload:
+    """Runs on the fetcher's event loop. `directory` is where snapshots are put; the newest one stays there."""
+
+    side: SideConnection
+    directory: Path
+    _file: SnapshotFile | None = field(default=None, init=False)
+    _newest: CheckpointFile | None = field(default=None, init=False)
+
+    async def newest(self) -> CheckpointFile | None:
+        """The snapshot that the log begins after; None where it begins at 0.
+
+        A download that is cut goes on where it was; it is given up when nothing has come for as long as a read may
+        wait.
+
+        Raises:
+            LogError: it cannot be had, or not be written here.
+            CheckpointError, DecodeError: what the leader gives is no checkpoint.
+
+        """
+        async with self.side.turn:
+            deadline = self.side.deadline
+            while (wanted := self.side.fetcher.shared.snapshot) is not None:
+                if self._newest is not None and self._newest.end_offset == wanted.end_offset:
+                    return self._newest
+                before = self._position
+                try:
+                    await self._fetch(wanted)
+                except MetadataError as error:
+                    if isinstance(error, CheckpointError | DecodeError):
+                        self._file = None
+                    deadline = self.side.deadline if self._position > before else deadline
+                    await self.side.retry(error, deadline)
+                    if isinstance(error, _RefusedSnapshotError):
+                        await self._ask_which(deadline)
+            return None
+
+    @property
+    def _position(self) -> int:
+        return 0 if self._file is None else self._file.position
+
+    async def _fetch(self, wanted: EpochEnd) -> None:
+        if self._file is None or self._file.snapshot != wanted:
+            self._file = SnapshotFile.begin(wanted, self.directory)
+        while not self._file.whole:
+            await self._fetch_chunk(self._file)
+        finished, self._file = self._file, None
+        before, self._newest = self._newest, await asyncio.to_thread(finished.finish)
+        if before is not None:
+            before.path.unlink(missing_ok=True)
+
+    async def _fetch_chunk(self, file: SnapshotFile) -> None:
+        connection, fetcher = await self.side.connected(), self.side.fetcher
+        request = snapshot_request(
+            file.snapshot,
+            file.position,
+            fetcher.following.leader_epoch,
+            connection.version(FETCH_SNAPSHOT, OLDEST_VERSION, NEWEST_VERSION),
+            max_bytes=fetcher.options.fetch_bytes,
+            cluster_id=fetcher.cluster_id,
+        )
+        chunk = parse_snapshot_response(await self.side.ask(request))
+        if chunk.error:
+            where = f"{connection.address}: snapshot {file.path.name}"
+            raise _RefusedSnapshotError(f"{where}: answered with error {chunk.error}")
+        file.append(chunk)
+
+    async def _ask_which(self, deadline: float) -> None:
+        """Have the leader say which snapshot there is now."""
+        try:
+            answer = await self.side.fetch(0, 1)
+        except MetadataError as error:
+            await self.side.retry(error, deadline)
+        else:
+            if answer.snapshot is not None:
+                self.side.fetcher.shared.begin_at(answer.snapshot, answer.high_watermark)

@@ -1,0 +1,447 @@
+"""A quorum's log over a network that lets one down."""
+
+import random
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from metalog.batches import iter_batches, read_header
+from metalog.errors import ConfigError, DecodeError, LogError
+from metalog.filelog.names import checkpoint_name
+from nodes.client.errors import UnreachableError
+from nodes.config.node_config import HostPort
+from nodes.observer.errors import CommittedRecordsLostError, QuorumRefusedError
+from nodes.observer.fetch_messages import EpochEnd, FetchAnswer
+from nodes.observer.options import ObserverOptions
+from nodes.observer.quorum_log import QuorumLog
+from nodes.wire.apis import ApiVersion
+from snapshots.checkpoint_writer import write_checkpoint
+from snapshots.recovery import recover, recover_log
+from tests.support.fake_leader import FakeLeader
+from tests.support.fake_quorum import FakeQuorum
+from tests.support.kafka_server import free_port
+
+QUICK = ObserverOptions(first_pause=0.005, longest_pause=0.02, refused_pause=0.02, answer_seconds=0.5, max_wait_ms=100)
+SMALL = Path(__file__).parents[2] / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"
+
+
+@pytest.fixture
+def quorum():
+    return FakeQuorum(epoch=3)
+
+
+@pytest.fixture
+def leader(quorum):
+    with FakeLeader(quorum) as node:
+        yield node
+
+
+@contextmanager
+def observer(*servers, known=True, **options):
+    with QuorumLog(servers=tuple(node.address for node in servers), options=evolve(QUICK, **options)) as log:
+        if known:
+            log.wait_known(30)
+        yield log
+
+
+def fill(quorum, count, size=20, seed=1):
+    numbers = random.Random(seed)
+    for number in range(count):
+        quorum.append([numbers.randbytes(size)] * numbers.choice([1, 1, 3]), number)
+
+
+def read_all(log, offset=None, until=None):
+    offset = log.start_offset() if offset is None else offset
+    found = b""
+    while offset < (log.high_watermark() if until is None else until):
+        data = log.read(offset, 1 << 16)
+        found += data
+        offset = max(header.end_offset for _, header in iter_batches(data))
+    return found
+
+
+def test_finds_the_leader_and_its_epoch(quorum, leader):
+    with observer(leader) as log:
+        assert (log.leader_id, log.leader_epoch, log.leader) == (1, 3, leader.address)
+        assert log.name == f"quorum {leader.address}"
+
+
+def test_follows_what_is_committed_and_no_more(quorum, leader):
+    with observer(leader) as log:
+        for number in range(20):
+            quorum.append([b"a", b"b"], commit=False)
+            assert not log.wait(2 * number, 0.005)
+            assert log.high_watermark() == 2 * number
+            quorum.commit()
+            assert log.wait(2 * number + 1, 30)
+        assert read_all(log) == quorum.committed
+
+
+def test_a_large_log_comes_through_a_small_buffer(quorum, leader):
+    fill(quorum, 300, size=1000)
+    with observer(leader, buffer_bytes=20_000, kept_bytes=5_000, fetch_bytes=7_000) as log:
+        time.sleep(0.3)  # it fills
+        assert log._shared._window.size < 40_000
+        assert log.high_watermark() == quorum.high_watermark
+        quorum.append([b"new"])
+        assert log.wait(quorum.high_watermark - 1, 30)  # the mark is heard of all the same
+        assert read_all(log) == quorum.committed
+        assert read_all(log) == quorum.committed  # what is no longer held is fetched again
+        assert log._shared._window.size < 40_000
+
+
+def test_what_is_not_committed_fills_no_memory(quorum, leader):
+    for _ in range(200):
+        quorum.append([b"x" * 1000], commit=False)
+    with observer(leader, pending_bytes=10_000, fetch_bytes=5_000) as log:
+        time.sleep(0.3)
+        assert 10_000 <= log._fetcher.following.pending_bytes < 20_000
+        quorum.commit()
+        assert log.wait(199, 30)
+        assert read_all(log) == quorum.committed
+
+
+@pytest.mark.parametrize("max_bytes", [1, 5000])
+def test_anything_can_be_read_while_little_is_held(quorum, leader, max_bytes):
+    fill(quorum, 100, size=500)
+    bases = [read_header(batch).base_offset for batch in quorum.batches]
+    random.Random(2).shuffle(bases)
+    with observer(leader, buffer_bytes=2_000, kept_bytes=1_000, fetch_bytes=1_500) as log:
+        for base in bases[:40]:
+            data = log.read(base, max_bytes)
+            assert read_header(data).base_offset == base
+            assert quorum.committed[quorum.committed.index(data) :].startswith(data)
+
+
+def test_cut_connections_are_made_anew(quorum, leader):
+    fill(quorum, 50)
+    with observer(leader) as log:
+        for number in range(20):
+            leader.cut_all()
+            quorum.append([b"after cut %d" % number])
+            assert log.wait(quorum.high_watermark - 1, 30)
+        assert read_all(log) == quorum.committed
+
+
+def test_answers_that_never_come_or_come_cut_are_asked_for_again(quorum, leader):
+    with observer(leader) as log:
+        for number, fault in enumerate(["cut", "silent", "cut", "cut"]):
+            setattr(leader.faults, fault, 2)
+            quorum.append([b"after fault %d" % number])
+            assert log.wait(quorum.high_watermark - 1, 30)
+        assert read_all(log) == quorum.committed
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"\xff\xff\xff\xff" * 4,
+        (8).to_bytes(4) + b"\0" * 8,
+        (60).to_bytes(4) + bytes(range(60)),
+        b"\x00",
+    ],
+)
+def test_garbage_ends_a_connection_and_no_more(quorum, leader, garbage):
+    with observer(leader) as log:
+        leader.faults.garbage += [garbage] * 3
+        quorum.append([b"after garbage"])
+        assert log.wait(quorum.high_watermark - 1, 30)
+        assert read_all(log) == quorum.committed
+
+
+def test_delays_change_nothing(quorum, leader):
+    leader.faults.delay = 0.03
+    fill(quorum, 30)
+    with observer(leader, fetch_bytes=200) as log:
+        assert read_all(log) == quorum.committed
+
+
+def test_damage_on_the_way_is_fetched_again(quorum, leader):
+    fill(quorum, 20)
+    left = [2]
+
+    def tamper(answer):
+        if not answer.records or not left[0]:
+            return answer
+        left[0] -= 1
+        return evolve(answer, records=answer.records[:70] + b"\xff\xff" + answer.records[72:])
+
+    leader.faults.tamper = tamper
+    with observer(leader, known=False) as log:
+        log.wait_known(30)
+        assert read_all(log) == quorum.committed
+
+
+def test_damage_that_stays_is_told_and_what_comes_before_it_can_be_read(quorum, leader):
+    fill(quorum, 20)
+    bad = quorum.batches[10]
+    offset = read_header(bad).base_offset
+    quorum.batches[10] = bad[:-2] + bytes([bad[-2] ^ 1]) + bad[-1:]
+    with observer(leader) as log:
+        assert read_all(log, until=offset) == b"".join(quorum.batches[:10])
+        with pytest.raises(DecodeError, match=f"{leader.address}: offset {offset}, byte 0: CRC"):
+            log.read(offset)
+        quorum.batches[10] = bad
+        deadline = time.monotonic() + 30
+        while log.trouble is not None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert read_all(log) == quorum.committed
+
+
+def test_the_leader_moves_from_node_to_node(quorum, leader):
+    with FakeLeader(quorum, node_id=2) as second, FakeLeader(quorum, node_id=3) as third:
+        nodes = [leader, second, third]
+        for node in nodes:
+            node.endpoints = {each.node_id: each.address for each in nodes}
+        with observer(leader) as log:  # it is told of one address only
+            for number in range(9):
+                fill(quorum, 3, seed=number)
+                quorum.append([b"perhaps"], commit=False)
+                quorum.elect(number % 3 + 1, keep=number % 2)
+                quorum.append([b"surely %d" % number])
+                assert log.wait(quorum.high_watermark - 1, 30)
+                assert (log.leader_id, log.leader_epoch) == (number % 3 + 1, quorum.epoch)
+            assert read_all(log) == quorum.committed
+
+
+def test_a_dead_leader_that_is_still_named_is_left_for_the_list(quorum, leader):
+    leader.endpoints = {9: HostPort(host="127.0.0.1", port=free_port())}
+    with observer(leader) as log:
+        quorum.elect(9, commit=False)
+        time.sleep(0.1)
+        quorum.elect(1)
+        assert log.wait(quorum.high_watermark - 1, 30)
+
+
+def test_a_server_that_is_not_there_is_passed_over(quorum, leader):
+    dead = HostPort(host="127.0.0.1", port=free_port())
+    with QuorumLog(servers=(dead, leader.address), options=QUICK) as log:
+        log.wait_known(30)
+        assert log.leader == leader.address
+
+
+def test_nobody_there(quorum):
+    dead = HostPort(host="127.0.0.1", port=free_port())
+    with QuorumLog(servers=(dead,), options=QUICK) as log:
+        with pytest.raises(UnreachableError, match=f"{dead}: no connection: "):
+            log.wait_known(0.2)
+        with pytest.raises(UnreachableError):
+            log.read(0)
+        assert log.high_watermark() == -1
+        assert not log.wait(0, 0.01)
+
+
+def test_an_older_leader_without_marks_in_its_requests(quorum):
+    apis = (ApiVersion(1, 4, 17), ApiVersion(18, 0, 4), ApiVersion(59, 0, 0))
+    fill(quorum, 20)
+    with FakeLeader(quorum, apis=apis) as old, observer(old) as log:
+        assert read_all(log) == quorum.committed
+
+
+def test_a_leader_that_is_too_old(quorum):
+    with (
+        FakeLeader(quorum, apis=(ApiVersion(1, 4, 16), ApiVersion(18, 0, 4))) as old,
+        observer(old, known=False) as log,
+        pytest.raises(ConfigError, match="API 1 is served in versions 4 to 16: expected one of 17 to 18"),
+    ):
+        log.wait_known(30)
+
+
+def test_a_refusal_is_told_at_once_and_overcome(quorum, leader):
+    leader.faults.tamper = lambda answer: FetchAnswer(error=31)
+    with observer(leader, known=False) as log:
+        with pytest.raises(QuorumRefusedError, match=f"{leader.address}: CLUSTER_AUTHORIZATION_FAILED"):
+            log.wait_known(30)
+        with pytest.raises(QuorumRefusedError):
+            log.wait(0, 30)
+        leader.faults.tamper = lambda answer: answer
+        deadline = time.monotonic() + 30
+        while log.high_watermark() < 0:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        quorum.append([b"x"])
+        assert log.wait(0, 30)
+
+
+def test_committed_records_that_are_lost_end_it(quorum, leader):
+    fill(quorum, 10)
+    with observer(leader) as log:
+        before, mark = quorum.committed, log.high_watermark()
+        read_all(log)
+        quorum.lose(5)
+        with pytest.raises(CommittedRecordsLostError, match="expected nothing committed to be lost"):
+            log.wait(mark + 100, 30)
+        assert log.high_watermark() == mark
+        assert read_all(log) == before  # what was seen stays as it was
+
+
+def checkpoint_of_small(tmp_path):
+    image = recover(SMALL).image
+    path = write_checkpoint(image, tmp_path)
+    return image, EpochEnd(epoch=image.epoch, end_offset=image.end_offset), path.read_bytes()
+
+
+@pytest.mark.parametrize("chunk", [100, 1000, 1 << 20])
+def test_a_log_that_begins_after_a_snapshot(quorum, leader, tmp_path, chunk):
+    _, snapshot, data = checkpoint_of_small(tmp_path)
+    quorum.forget_below(snapshot, data)
+    quorum.commit()
+    fill(quorum, 5)
+    with observer(leader, fetch_bytes=chunk) as log:
+        assert log.start_offset() == snapshot.end_offset
+        assert log.high_watermark() == quorum.high_watermark
+        found = log.latest_snapshot()
+        assert found.path.name == checkpoint_name(snapshot.end_offset, snapshot.epoch)
+        assert found.path.read_bytes() == data
+        assert log.latest_snapshot() is found
+        assert read_all(log) == quorum.committed
+        with pytest.raises(LogError, match="outside"):
+            log.read(snapshot.end_offset - 1)
+        directory = found.path.parent
+        assert directory.stat().st_mode & 0o77 == 0  # there are credentials in it
+    assert not directory.exists()
+
+
+def test_recovery_stands_on_it(quorum, leader, tmp_path):
+    image, snapshot, data = checkpoint_of_small(tmp_path)
+    quorum.forget_below(snapshot, data)
+    quorum.elect(1)
+    with observer(leader) as log:
+        found = recover_log(log, log.checkpoints())
+        assert found.image.end_offset == quorum.high_watermark
+        assert set(found.image.acls) == set(image.acls)
+
+
+def test_no_snapshot_is_needed_where_the_log_begins_at_0(quorum, leader):
+    with observer(leader) as log:
+        assert log.latest_snapshot() is None
+        assert log.checkpoints() == ()
+
+
+def test_a_download_that_is_cut_goes_on(quorum, leader, tmp_path):
+    _, snapshot, data = checkpoint_of_small(tmp_path)
+    quorum.forget_below(snapshot, data)
+    quorum.commit()
+    with observer(leader, fetch_bytes=500) as log:
+        asked = []
+
+        def tamper(chunk):
+            asked.append(chunk.position)
+            if len(asked) in (3, 7):
+                leader.cut_all_soon()
+            return chunk
+
+        leader.faults.tamper_chunk = tamper
+        assert log.latest_snapshot().path.read_bytes() == data
+        assert asked.count(0) == 1
+        assert len(set(asked)) == -(-len(data) // 500)
+
+
+def test_a_snapshot_that_vanishes_is_asked_for_anew(quorum, leader, tmp_path):
+    _, snapshot, data = checkpoint_of_small(tmp_path)
+    older = EpochEnd(epoch=1, end_offset=snapshot.end_offset - 10)
+    quorum.forget_below(older, b"x" * 5000)
+    quorum.commit()
+    with observer(leader, fetch_bytes=500) as log:
+
+        def tamper(chunk):
+            if chunk.position == 1000 and not quorum.batches:
+                quorum.forget_below(snapshot, data)
+                quorum.commit()
+                quorum.elect(1)
+            return chunk
+
+        leader.faults.tamper_chunk = tamper
+        assert log.latest_snapshot().path.read_bytes() == data
+        assert log.start_offset() == snapshot.end_offset
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        lambda chunk: evolve(chunk, data=b""),
+        lambda chunk: evolve(chunk, position=chunk.position + 1),
+        lambda chunk: evolve(chunk, size=0),
+        lambda chunk: evolve(chunk, size=chunk.size + chunk.position),
+        lambda chunk: evolve(chunk, data=chunk.data * 99),
+        lambda chunk: evolve(chunk, data=bytes(len(chunk.data))),
+        lambda chunk: evolve(chunk, error=98),
+    ],
+)
+def test_a_snapshot_that_is_none_is_refused_in_the_end(quorum, leader, tmp_path, tamper):
+    _, snapshot, data = checkpoint_of_small(tmp_path)
+    quorum.forget_below(snapshot, data)
+    quorum.commit()
+    leader.faults.tamper_chunk = tamper
+    with observer(leader, fetch_bytes=500, read_seconds=0.2) as log:
+        with pytest.raises(Exception, match=r"snapshot|checkpoint|damaged"):
+            log.latest_snapshot()
+        leader.faults.tamper_chunk = lambda chunk: chunk
+        assert log.latest_snapshot().path.read_bytes() == data
+
+
+def test_a_log_that_moves_past_an_observer_that_is_away(quorum, leader, tmp_path):
+    _, snapshot, data = checkpoint_of_small(tmp_path)
+    snapshot = evolve(snapshot, epoch=quorum.epoch)
+    fill(quorum, 3)
+    with observer(leader) as log:
+        read_all(log)
+        leader.faults.cut = 1 << 30
+        leader.cut_all()
+        quorum.forget_below(snapshot, data)
+        quorum.elect(1)
+        leader.faults.cut = 0
+        assert log.wait(snapshot.end_offset, 30)
+        assert log.start_offset() == snapshot.end_offset
+        assert log.latest_snapshot().path.read_bytes() == data
+        assert read_all(log) == quorum.committed
+
+
+def test_closing_wakes_whoever_waits(quorum, leader):
+    log = QuorumLog(servers=(leader.address,), options=QUICK)
+    log.wait_known(30)
+    answers = []
+    waiting = threading.Thread(target=lambda: answers.append(log.wait(5, 60)))
+    waiting.start()
+    time.sleep(0.05)
+    log.close()
+    waiting.join(30)
+    assert answers == [False] or not answers
+    for call in (lambda: log.read(0), log.latest_snapshot):
+        with pytest.raises(LogError, match="closed"):
+            call()
+
+
+def test_random_troubles(quorum):
+    """Elections, cuts, garbage and growth at once: what is read is what was committed, in order, each once."""
+    numbers = random.Random(5)
+    with FakeLeader(quorum) as first, FakeLeader(quorum, node_id=2) as second:
+        for node in (first, second):
+            node.endpoints = {1: first.address, 2: second.address}
+        with observer(first, second, fetch_bytes=2_000, buffer_bytes=5_000, kept_bytes=1_000) as log:
+            found, offset = b"", 0
+            for _ in range(150):
+                quorum.append([numbers.randbytes(100)] * numbers.choice([1, 2]), commit=numbers.random() < 0.7)
+                trouble = numbers.random()
+                node = numbers.choice([first, second])
+                if trouble < 0.05:
+                    quorum.elect(numbers.choice([1, 2]), keep=numbers.choice([0, 1, 2]))
+                elif trouble < 0.1:
+                    node.cut_all()
+                elif trouble < 0.15:
+                    node.faults.cut = 1
+                elif trouble < 0.2:
+                    node.faults.garbage.append(numbers.randbytes(40))
+                if log.wait(offset, 0.005):
+                    found += (data := log.read(offset, 3_000))
+                    offset = max(header.end_offset for _, header in iter_batches(data))
+            quorum.commit()
+            assert log.wait(quorum.high_watermark - 1, 60)
+            found += read_all(log, offset)
+            assert found == quorum.committed
