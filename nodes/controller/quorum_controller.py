@@ -44,7 +44,10 @@ MAX_UNCOMMITTED_BYTES = 32 << 20
 """How much may wait for its commit; further requests wait for their turn."""
 
 MANY = 256
-"""A request of more entries than this is decided in another thread, so that the event loop serves the others."""
+"""A request of more entries than this, or a search through more rules, is decided in another thread.
+
+So that the event loop can serve others meanwhile.
+"""
 
 Watcher: TypeAlias = Callable[[int], None]
 """Told the high-water mark after each commit, when its image is shown."""
@@ -108,6 +111,8 @@ class QuorumController(AclMutator):
     _deciding: _Event | None = field(default=None, init=False)
     _closed: bool = field(default=False, init=False)
     _staging: bool = field(default=False, init=False)
+    _staging_seconds: float = field(default=0.0, init=False)
+    """Spent on images that are not shown yet."""
     _commit_is_due: bool = field(default=False, init=False)
     _watchers: list[Watcher] = field(factory=list, init=False)
 
@@ -139,7 +144,9 @@ class QuorumController(AclMutator):
             deletion = delete_acls(image.acls, filters)
             return ControllerResult(records=deletion.records, response=list(deletion.results))
 
-        return self.write(operation, many=len(filters) * len(self.publisher.latest.acls) > MANY * MANY)
+        everywhere = any(wanted.resource_name is None for wanted in filters)
+        many = len(filters) > MANY or (everywhere and len(self.publisher.latest.acls) > MANY)
+        return self.write(operation, many=many)
 
     def write(self, operation: Operation[T], *, many: bool = False) -> "Future[T]":
         """Decide on the newest state, append, and answer when committed, in the order of the calls.
@@ -148,6 +155,7 @@ class QuorumController(AclMutator):
         operation raised, RequestError where its records are more than a batch may hold, LogError after a failure.
         """
         event = _Event(operation, Future(), many, begun=perf_counter())
+        event.future.set_running_or_notify_cancel()  # what is written cannot be called off
         if self.failure is not None or self._closed:
             event.future.set_exception(self.failure or LogError(f"{self.log.name}: the controller has stopped"))
         else:
@@ -158,11 +166,6 @@ class QuorumController(AclMutator):
     def watch(self, watcher: Watcher) -> None:
         """Tell `watcher` of every commit from now on."""
         self._watchers.append(watcher)
-
-    @property
-    def high_watermark(self) -> int:
-        """All below is committed and shown."""
-        return self._committed
 
     async def close(self) -> None:
         """Take no more requests, and wait until those that were taken are answered; a second close is nothing."""
@@ -212,11 +215,12 @@ class QuorumController(AclMutator):
         if len(batch) > MAX_BATCH_BYTES:
             what = f"a batch of {len(batch)} bytes: at most {MAX_BATCH_BYTES} are expected"
             raise RequestError(RECORD_LIST_TOO_LARGE, what)
-        event.size, self._staging = len(batch), True
+        event.size, self._staging, begun = len(batch), True, perf_counter()
         try:
             self.publisher.stage(batch)
         finally:
             self._staging = False
+            self._staging_seconds += perf_counter() - begun
 
     def _decided(self, event: _Event, error: Exception | None) -> None:
         """Append what was decided, and have it answered in its turn."""
@@ -244,11 +248,8 @@ class QuorumController(AclMutator):
         begun = perf_counter()
         appending = self.log.append(event.values, timestamp=event.timestamp)
         appending.add_done_callback(lambda appended: self._appended(appended, begun))
-        if self.log.end_offset() != self._end:
-            what = (
-                f"{self.log.name}: ends at {self.log.end_offset()}, expected {self._end}: somebody else appends to it"
-            )
-            raise LogError(what)
+        if (end := self.log.end_offset()) != self._end:
+            raise LogError(f"{self.log.name}: ends at {end}, expected {self._end}: somebody else appends to it")
 
     def _appended(self, future: "Future[Appended]", begun: float) -> None:
         """In the log's own thread: pass on, once for each group, that the high-water mark has moved."""
@@ -278,10 +279,14 @@ class QuorumController(AclMutator):
         self._go_on()
 
     def _show(self, mark: int) -> None:
+        begun = perf_counter()
         self.publisher.commit(mark)
         self._committed = mark
         now, waiting = perf_counter(), self._uncommitted
         commit_metric = None if self.metrics is None else self.metrics.commit
+        if self.metrics is not None:
+            self.metrics.apply.observe(self._staging_seconds + now - begun)
+            self._staging_seconds = 0.0
         while waiting and waiting[0].end_offset <= mark:
             event = waiting.popleft()
             self._uncommitted_bytes -= event.size

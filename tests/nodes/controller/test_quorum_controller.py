@@ -18,6 +18,7 @@ from metalog.records import NoOpRecord
 from nodes.controller.quorum_controller import QuorumController
 from nodes.controller.results import ControllerResult, committed
 from nodes.request import RequestError
+from nodes.watching.metrics import Metrics
 from snapshots.image import Image
 from snapshots.merger import Merger
 from snapshots.publisher import Publisher
@@ -157,6 +158,15 @@ class TestAnswers:
             log.release()
             await settle()
         assert len(quorum.publisher.current.acls) == 9
+
+    async def test_a_request_cannot_be_called_off(self):
+        log = held()
+        quorum = controller(log)
+        future = quorum.create_acls(CONTEXT, [rule("t")])
+        assert not future.cancel()
+        log.release()
+        assert (await committed(future))[0].error is None
+        assert quorum.failure is None
 
 
 class TestManyAtOnce:
@@ -446,6 +456,22 @@ class TestOnDisk:
         found = recover(tmp_path / "log").image
         assert found.acls.digest() == current.acls.digest()
         assert found.provenance == current.provenance
+
+
+async def test_what_it_measures():
+    log, metrics = held(), Metrics(process=False)
+    quorum = controller(log, metrics=metrics)
+    futures = [quorum.create_acls(CONTEXT, [rule(f"t{n}")]) for n in range(5)]
+    log.release()
+    await asyncio.gather(*map(committed, futures))
+    text = metrics.text().decode()
+    for line in (
+        "aclog_commit_duration_seconds_count 5.0",
+        "aclog_append_duration_seconds_count 1.0",
+        "aclog_apply_duration_seconds_count 1.0",
+    ):
+        assert line in text
+    assert quorum.committed_bytes > 5 * 61
 
 
 class TestCommitted:
