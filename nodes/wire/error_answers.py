@@ -6,10 +6,9 @@ from typing import Any, TypeAlias
 
 from nodes.wire import apis
 from nodes.wire.apis import unsupported_api_versions_response
-from nodes.wire.building import build
+from nodes.wire.building import answer, build
 from nodes.wire.envelope import EnvelopeResponse, encode_envelope_response
 from nodes.wire.flexible import API_VERSIONS
-from nodes.wire.messages import encode_response
 
 MAX_MESSAGE = 8192
 """The most characters of a message in an answer: it may quote names that are as long as a string can be."""
@@ -38,7 +37,7 @@ def error_answer(request: Any, api_key: int, version: int, code: int, message: s
         return unsupported_api_versions_response()
     text = None if message is None else message[:MAX_MESSAGE]
     shape = _SHAPES.get(api_key, _top_level)
-    return encode_response(build(api_key, version, "response", **shape(request, version, code, text)))
+    return answer(api_key, version, **shape(request, version, code, text))
 
 
 def _top_level(_request: Any, _version: int, code: int, _message: str | None) -> _Fields:

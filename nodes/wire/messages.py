@@ -23,6 +23,7 @@ MAX_REQUEST_ELEMENTS = 1 << 18
 """The most elements that an array in a request may have; Kafka itself answers 10,000 at most in any of these APIs."""
 
 
+@cache
 def message_type(api_key: int, version: int, kind: Kind, name: str | None = None) -> type[Any]:
     """The class that kio has for a message or, with a name such as "AclCreation", for a structure inside it.
 

@@ -1,7 +1,7 @@
 import pytest
 
 from metalog.errors import DecodeError
-from nodes.wire.building import build
+from nodes.wire.building import answer, build
 from nodes.wire.messages import decode_request, decode_response, encode_request, encode_response
 from tests.support.wire_messages import SERVED
 
@@ -39,3 +39,7 @@ def test_error_codes_may_be_ints(code, sent):
 def test_an_api_that_is_not_there():
     with pytest.raises(DecodeError):
         build(58, 1, "request")
+
+
+def test_an_answer_is_its_message_as_bytes():
+    assert answer(60, 2, error_code=31) == encode_response(build(60, 2, "response", error_code=31))
