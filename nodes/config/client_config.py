@@ -34,7 +34,7 @@ def parse_client_security(properties: Mapping[str, str], where: str) -> ClientSe
 
     """
     source = Properties(values=dict(properties), where=where)
-    source.refuse_providers()
+    source.check_values()
     refuse_plugins(source)
     protocol = _protocol(source)
     tls = tls_settings(source, sasl=protocol.sasl) if protocol.tls else None

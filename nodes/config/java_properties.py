@@ -148,8 +148,8 @@ class Properties:
             f"{self.where}: {self.full_key(one)} and {self.full_key(other)} contradict each other: {why}"
         )
 
-    def refuse_providers(self) -> None:
-        """Stop at values that a config provider would have to fill in.
+    def check_values(self) -> None:
+        """Stop at values that nothing could be done with: a NUL, or what a config provider would have to fill in.
 
         Raises:
             ConfigError: there is one, or config.providers is set.
@@ -158,6 +158,8 @@ class Properties:
         if self.text_or_none("config.providers"):
             raise self.error("config.providers", "config providers are not supported: expected the values themselves")
         for key, value in self.values.items():
+            if "\0" in value:
+                raise self.error(key, "a NUL character in its value")
             if _PROVIDED.search(value):
                 raise self.error(
                     key, "a ${...} that a config provider would fill in: not supported, expected the value itself"

@@ -56,7 +56,7 @@ def parse_config(
 
     """
     source = Properties(values=dict(properties), where=where)
-    source.refuse_providers()
+    source.check_values()
     refuse_plugins(source)
     roles, node_id = _roles(source), _node_id(source)
     plan = plan_listeners(source, roles)
@@ -86,7 +86,7 @@ def parse_config(
         checkpoints=read_checkpoint_policy(source),
         http=_http(source),
         properties=source.values,
-        notes=(*unused, *early_start_notes(source, listeners)),
+        notes=(*unused, *_log_dir_notes(source), *early_start_notes(source, listeners)),
     )
 
 
@@ -117,6 +117,12 @@ def _log_dirs(properties: Properties) -> tuple[Path, ...]:
     if told == ():
         raise properties.error(key, "empty: expected one or more directories")
     return tuple(dict.fromkeys(Path(name) for name in told or _DEFAULT_LOG_DIRS))
+
+
+def _log_dir_notes(properties: Properties) -> tuple[str, ...]:
+    if properties.text(LOG_DIRS) is None or properties.text(LOG_DIR) in {None, properties.text(LOG_DIRS)}:
+        return ()
+    return (f"{properties.where}: {LOG_DIR} is not used, since {LOG_DIRS} is set",)
 
 
 def _metadata_log_dir(properties: Properties, log_dirs: tuple[Path, ...]) -> Path:

@@ -1,8 +1,13 @@
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from metalog.errors import ConfigError
+from nodes.config.known_keys import KNOWN_KEYS
 from nodes.config.loading import load_config, parse_config
 from nodes.config.node_config import ClientSecurity, HostPort, Limits, NodeConfig, Role
 from nodes.session import SecurityProtocol
@@ -348,6 +353,38 @@ def test_log_directories() -> None:
     assert config.log_dirs == (Path("/a"), Path("/b"))
     assert config.metadata_log_dir == Path("/m")
     assert "metadata.log.dir: empty" in error_of(COMBINED, {"metadata.log.dir": " "})
+
+
+def test_log_dirs_come_before_log_dir() -> None:
+    config = parsed(COMBINED, {"log.dir": "/other"})
+    assert config.log_dirs == (Path("/tmp/x"),)
+    assert config.notes == ("it: log.dir is not used, since log.dirs is set",)
+
+
+def test_no_nul() -> None:
+    assert "log.dirs: a NUL" in error_of(COMBINED, {"log.dirs": "/a\0b"})
+
+
+_VALUES = st.one_of(
+    st.text(max_size=20),
+    st.text(alphabet="A0:/,;@[]. -", max_size=20),
+    st.sampled_from(["", "0", "-1", "PLAIN", "SSL", "SASL_SSL", "a:1", "1@a:1", "SSL://:1,CONTROLLER://:2", "true"]),
+)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(KNOWN_KEYS)), _VALUES, max_size=5), st.sampled_from([SASL, BROKER]))
+def test_any_values_give_a_configuration_or_our_error(changes: dict[str, str], base: dict[str, str]) -> None:
+    with suppress(ConfigError):
+        assert repr(parse_config(base | changes, "it", host_name=lambda: "here"))
+
+
+@given(st.binary(max_size=60))
+def test_any_file_gives_a_configuration_or_our_error(content: bytes) -> None:
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "server.properties"
+        path.write_bytes(content)
+        with suppress(ConfigError):
+            assert load_config(path)
 
 
 def test_ports_are_ports() -> None:
