@@ -81,6 +81,10 @@ def test_no_rule_matches():
     assert str(caught.value) == "No rules apply to CN=a, rules [RULE:^OU=(.*)$/$1, RULE:^UID=(.*)$/$1/U]"
 
 
+def test_the_whole_match_is_no_missing_group():
+    assert SslPrincipalMapper.parse("RULE:^CN=(.*)$/$09/").name("CN=a") == "CN=a9"
+
+
 @pytest.mark.parametrize(("pattern", "text", "replacement", "result"), JAVA["replacements"])
 def test_expressions_mean_what_they_mean_in_java(pattern, text, replacement, result):
     assert replace_all(java_pattern(pattern), text, replacement) == result

@@ -183,17 +183,31 @@ def test_what_a_first_message_says():
     assert not parse_client_first(b"n,,n=a,r=abc,xtokenauth=true").token_auth
 
 
+def proved(first, challenge, final):
+    """A final message with the proof of who knows the password, whatever else it says."""
+    salted = scram_keys.salted_password(SHA_256, "pencil", SALT, 4096)
+    key = scram_keys.client_key(SHA_256, salted)
+    mask = scram_keys.sign(SHA_256, scram_keys.stored_key(SHA_256, key), b",".join((first, challenge, final)))
+    return final + b",p=" + b64encode(bytes(a ^ b for a, b in zip(key, mask, strict=True)))
+
+
 def test_what_is_signed_is_what_was_sent():
     """Extensions that nobody knows are signed with the rest (RFC 5802, section 5.1)."""
     first, ours = b"n=user,r=" + CLIENT_NONCE.encode() + b",b=2,a=1", server()
     challenge = ours.step(b"n,a=user," + first)
-    salted = scram_keys.salted_password(SHA_256, "pencil", SALT, 4096)
-    key = scram_keys.client_key(SHA_256, salted)
-    final = b"c=" + b64encode(b"n,a=user,") + SIGNED[6:] + b",x=1"
-    mask = scram_keys.sign(SHA_256, scram_keys.stored_key(SHA_256, key), b",".join((first, challenge, final)))
-    proof = bytes(a ^ b for a, b in zip(key, mask, strict=True))
-    ours.step(final + b",p=" + b64encode(proof))
+    ours.step(proved(first, challenge, b"c=" + b64encode(b"n,a=user,") + SIGNED[6:] + b",x=1"))
     assert ours.complete
+
+
+@pytest.mark.parametrize(
+    "final", [SIGNED.replace(b"biws", b"eSws"), SIGNED.replace(b"biws", b""), SIGNED + b"x", SIGNED[:-1], SIGNED[:30]]
+)
+def test_another_channel_or_nonce_is_refused_though_it_is_proved(final):
+    ours = server()
+    challenge = ours.step(CLIENT_FIRST)
+    with pytest.raises(AuthenticationError, match="invalid credentials"):
+        ours.step(proved(CLIENT_FIRST[3:], challenge, final))
+    assert not ours.complete
 
 
 def test_nobody_acts_as_another():
