@@ -1,0 +1,121 @@
+"""A real Kafka's quorum, followed through its controller's listener."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from nodes.client.errors import LoginError
+from nodes.config.node_config import ClientSecurity, HostPort
+from nodes.observer.errors import QuorumRefusedError
+from nodes.observer.follower import Follower
+from nodes.observer.live_source import QuorumSource, open_quorum
+from nodes.observer.quorum_log import QuorumLog
+from nodes.session import SecurityProtocol
+from snapshots.checkpoint_writer import write_checkpoint
+from snapshots.image import Image
+from snapshots.publisher import Publisher
+from snapshots.recovery import recover
+from tests.integration.conftest import CONTROLLER_PORT
+from tests.support.kafka_server import AdminClient, KafkaServer
+
+CONTROLLER = HostPort(host="localhost", port=CONTROLLER_PORT)
+RULES = 200
+
+
+def security(password: str = "admin-secret") -> ClientSecurity:
+    return ClientSecurity(
+        security_protocol=SecurityProtocol.SASL_PLAINTEXT,
+        sasl_mechanism="PLAIN",
+        username="admin",
+        password=password,
+    )
+
+
+def rule(number: int) -> dict[str, str]:
+    return {
+        "resourceType": "TOPIC",
+        "resourceName": f"observed-{number}",
+        "patternType": "LITERAL",
+        "principal": "User:observer",
+        "host": "*",
+        "operation": "READ",
+        "permissionType": "ALLOW",
+    }
+
+
+def checkpoint_of(image: Image, directory: Path) -> bytes:
+    directory.mkdir(parents=True)
+    return write_checkpoint(image, directory).read_bytes()
+
+
+def assert_is_what_the_files_say(image: Image, kafka: KafkaServer, scratch: Path) -> None:
+    """The same bytes as a checkpoint of what recovery makes of the server's own files."""
+    expected = recover(kafka.log_directory, as_of=image.end_offset).image
+    assert checkpoint_of(image, scratch / "observed") == checkpoint_of(expected, scratch / "files")
+
+
+def wait_until(what, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def names(image: Image) -> set[str]:
+    return {entry.acl.resource_name for entry in image.acls if entry.acl.resource_name.startswith("observed-")}
+
+
+def test_a_real_quorum_is_followed_across_restarts(stopped_kafka: KafkaServer, tmp_path: Path) -> None:
+    """From a snapshot, live, through a restart in a new epoch; and every state is the one in the server's files."""
+    publisher, shown = Publisher(), []
+    publisher.subscribe(lambda image: shown.append(image.end_offset))
+    log = QuorumLog(servers=(CONTROLLER,), security=security())
+    follower = Follower(log=log, publisher=publisher)
+    follower.start()  # nobody is there yet
+    try:
+        with stopped_kafka as kafka, AdminClient(kafka.port) as admin:
+            assert publisher.wait_ready(60), log.trouble
+            assert log.start_offset() > 0  # the fixture has a snapshot, and a real leader hands out no log from 0 then
+            assert_is_what_the_files_say(publisher.current, kafka, tmp_path / "first")
+            for number in range(5):
+                admin("createAcls", acls=[rule(number)])
+                wait_until(lambda number=number: f"observed-{number}" in names(publisher.current))
+            admin("deleteAcls", acls=[rule(0)])
+            wait_until(lambda: len(names(publisher.current)) == 4)
+            assert_is_what_the_files_say(publisher.current, kafka, tmp_path / "second")
+            epoch, reached = log.leader_epoch, publisher.current.end_offset
+        with stopped_kafka as kafka, AdminClient(kafka.port) as admin:
+            admin("createAcls", acls=[rule(number) for number in range(100, 100 + RULES)])
+            wait_until(lambda: len(names(publisher.current)) == 4 + RULES)
+            assert log.leader_epoch > epoch
+            assert publisher.current.end_offset > reached
+            assert_is_what_the_files_say(publisher.current, kafka, tmp_path / "third")
+            assert follower.failure is None
+            assert shown == sorted(shown)
+    finally:
+        log.close()
+        assert follower.stop(30)
+
+
+def test_a_real_quorum_as_a_source_of_states_and_who_may_not_follow_it(
+    stopped_kafka: KafkaServer, tmp_path: Path
+) -> None:
+    with stopped_kafka as kafka:
+        source = QuorumSource(open_quorum((CONTROLLER,), security()))
+        try:
+            image = source.image()
+            assert_is_what_the_files_say(image, kafka, tmp_path / "newest")
+            past = source.image_at(image.end_offset - 3)
+            assert past.end_offset <= image.end_offset - 3
+            assert_is_what_the_files_say(past, kafka, tmp_path / "past")
+            assert source.log.wait(image.end_offset, 60)  # records of nothing come by themselves
+            assert source.image().end_offset > image.end_offset
+        finally:
+            source.close()
+        with pytest.raises(LoginError, match="Invalid username or password"):
+            open_quorum((CONTROLLER,), security("guessed"))
+        with pytest.raises(QuorumRefusedError, match="not a controller's listener"):
+            open_quorum((HostPort(host="localhost", port=kafka.port),), security())
+        assert not [thread for thread in threading.enumerate() if thread.name == "quorum-observer"]

@@ -1,0 +1,79 @@
+"""A live quorum as a source of states."""
+
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from metalog.errors import LogError
+from nodes.client.errors import UnreachableError
+from nodes.config.node_config import ClientSecurity, HostPort
+from nodes.observer.fetch_messages import EpochEnd
+from nodes.observer.live_source import QuorumSource, open_quorum
+from nodes.observer.options import ObserverOptions
+from shell.source import StateSource
+from snapshots.applier import Applier
+from snapshots.checkpoint_writer import write_checkpoint
+from tests.nodes.observer.test_follower import QUICK, acl
+from tests.support.fake_leader import FakeLeader
+from tests.support.fake_quorum import FakeQuorum
+from tests.support.kafka_server import free_port
+
+
+@pytest.fixture
+def quorum():
+    return FakeQuorum(epoch=3)
+
+
+@pytest.fixture
+def leader(quorum):
+    with FakeLeader(quorum) as node:
+        yield node
+
+
+@pytest.fixture
+def source(quorum, leader):
+    for number in range(10):
+        quorum.append([acl(number)], timestamp=1000 * number)
+    source: StateSource = QuorumSource(open_quorum((leader.address,), ClientSecurity(), options=QUICK))
+    yield source
+    source.close()
+
+
+def test_the_newest_state_follows_the_log(quorum, leader, source):
+    assert len(source.image().acls) == 10
+    quorum.append([acl(10)])
+    assert source.log.wait(10, 30)
+    assert len(source.image().acls) == 11
+    assert source.name == f"quorum {leader.address}"
+    assert source.writable_log is None
+
+
+def test_states_of_the_past(quorum, source):
+    assert len(source.image_at(3).acls) == 3
+    assert len(source.image().acls) == 10
+    assert len(source.image_at(0).acls) == 0
+    with pytest.raises(LogError, match="as of 11: expected an offset or a time from 0 to 10"):
+        source.image_at(11)
+
+
+def test_a_snapshot_that_came_between(quorum, leader, source, tmp_path: Path):
+    assert len(source.image().acls) == 10
+    leader.faults.cut = 1 << 30
+    leader.cut_all()
+    quorum.append([acl(10)])
+    image = Applier().apply(quorum.committed)
+    data = write_checkpoint(image, tmp_path).read_bytes()
+    quorum.forget_below(EpochEnd(epoch=image.epoch, end_offset=image.end_offset), data)
+    quorum.append([acl(11)])
+    leader.faults.cut = 0
+    assert source.log.wait(11, 30)
+    assert len(source.image().acls) == 12
+    with pytest.raises(LogError, match="expected an offset or a time from 11 to 12"):
+        source.image_at(5)
+
+
+def test_nobody_there():
+    dead = HostPort(host="127.0.0.1", port=free_port())
+    with pytest.raises(UnreachableError, match="no connection"):
+        open_quorum((dead,), ClientSecurity(), timeout=0.1, options=evolve(ObserverOptions(), first_pause=0.01))
