@@ -25,21 +25,31 @@ from nodes.wire.values import array_length, least_size, value_reader
 
 Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 
+MAX_ELEMENTS = 1 << 18
+"""The most elements of an array in a request. Kafka's controllers refuse more than 10,000 rules in one."""
 
-def message_reader(entity: Any, max_elements: int | None) -> Reader:
-    """What reads a message of that class; no array may have more than `max_elements`.
+MAX_SLOW_BYTES = 2 << 20
+"""The most bytes of a request that are read field by field here, which takes a second or so for the worst of them.
+
+That is what holds arrays of structures with arrays (clients of a controller ask for one topic), and what kio cannot
+read.
+"""
+
+
+def message_reader(entity: Any, *, bounded: bool) -> Reader:
+    """What reads a message of that class; where `bounded`, within MAX_ELEMENTS and MAX_SLOW_BYTES.
 
     Raises:
         DecodeError: (the reader) not such a message.
 
     """
-    quick = _struct_reader(entity, max_elements, lenient=False)
+    quick = _struct_reader(entity, bounded=bounded, lenient=False)
 
     def read(buffer: bytes, position: int) -> tuple[Any, int]:
         try:
             with suppress(KeyError, ValueError, OutOfBoundValue, InvalidUnicode):
                 return quick(buffer, position)
-            return _struct_reader(entity, max_elements, lenient=True)(buffer, position)
+            return _struct_reader(entity, bounded=bounded, lenient=True)(buffer, position)
         except (SerialError, ValueError, TypeError, KeyError, OverflowError, IndexError) as error:
             name = entity.__name__
             raise DecodeError(
@@ -50,14 +60,14 @@ def message_reader(entity: Any, max_elements: int | None) -> Reader:
 
 
 @cache
-def _struct_reader(entity: Any, max_elements: int | None, *, lenient: bool) -> Reader:
+def _struct_reader(entity: Any, *, bounded: bool, lenient: bool) -> Reader:
     if not lenient and not _holds_arrays(entity):
         return entity_reader(entity)
     plain: list[tuple[str, Reader]] = []
     tagged: dict[int, tuple[str, Reader]] = {}
     defaults: dict[str, Any] = {}
     for each in fields(entity):
-        reader, tag = _field_reader(entity, each, max_elements, lenient=lenient), get_field_tag(each)
+        reader, tag = _field_reader(entity, each, bounded=bounded, lenient=lenient), get_field_tag(each)
         if tag is None:
             plain.append((each.name, reader))
         else:
@@ -88,12 +98,12 @@ def _read_tagged(known: dict[int, tuple[str, Reader]], values: dict[str, Any], b
     return after
 
 
-def _field_reader(entity: Any, each: Field[Any], max_elements: int | None, *, lenient: bool) -> Reader:
+def _field_reader(entity: Any, each: Field[Any], *, bounded: bool, lenient: bool) -> Reader:
     kind = classify_field(each)
     if kind.is_array:
-        return _array_reader(entity, each, max_elements, lenient=lenient)
+        return _array_reader(entity, each, bounded=bounded, lenient=lenient)
     if isinstance(kind, EntityField):
-        inner = _struct_reader(kind.type_, max_elements, lenient=lenient)
+        inner = _struct_reader(kind.type_, bounded=bounded, lenient=lenient)
         return _nullable(inner) if is_optional(each) else inner
     return value_reader(each.metadata["kafka_type"], entity.__flexible__, is_optional(each), lenient=lenient)
 
@@ -112,11 +122,11 @@ def _nullable(inner: Reader) -> Reader:
     return read
 
 
-def _array_reader(entity: Any, each: Field[Any], max_elements: int | None, *, lenient: bool) -> Reader:
+def _array_reader(entity: Any, each: Field[Any], *, bounded: bool, lenient: bool) -> Reader:
     kind = classify_field(each)
     flexible, optional = entity.__flexible__, is_optional(each)
     if isinstance(kind, EntityTupleField):
-        inner, least = _struct_reader(kind.type_, max_elements, lenient=lenient), least_entity_size(kind.type_)
+        inner, least = _struct_reader(kind.type_, bounded=bounded, lenient=lenient), least_entity_size(kind.type_)
         whole = not lenient and not _holds_arrays(kind.type_)
     else:
         name = each.metadata["kafka_type"]
@@ -131,10 +141,13 @@ def _array_reader(entity: Any, each: Field[Any], max_elements: int | None, *, le
             if not optional:
                 raise DecodeError(f"null where {each.name} is required", position=position)
             return None, size
-        if length * least > len(buffer) - start or (max_elements is not None and length > max_elements):
-            raise DecodeError(f"{length} {each.name} announced, {len(buffer) - start} bytes left", position=position)
+        left = len(buffer) - start
+        if length * least > left or (bounded and length > MAX_ELEMENTS):
+            raise DecodeError(f"{length} {each.name} announced, {left} bytes left", position=position)
         if native:
             return native(buffer, position)
+        if bounded and length and left > MAX_SLOW_BYTES:
+            raise DecodeError(f"{each.name} within {left} bytes: expected {MAX_SLOW_BYTES} at most", position=position)
         elements, taken = _elements(inner, length, buffer, start)
         return elements, size + taken
 

@@ -19,9 +19,6 @@ Kind: TypeAlias = Literal["request", "response"]
 
 ENTITY_TYPES: dict[Kind, PayloadEntityType] = {"request": EntityType.request, "response": EntityType.response}
 
-MAX_REQUEST_ELEMENTS = 1 << 18
-"""The most elements that an array in a request may have; Kafka itself answers 10,000 at most in any of these APIs."""
-
 
 @cache
 def message_type(api_key: int, version: int, kind: Kind, name: str | None = None) -> type[Any]:
@@ -46,15 +43,15 @@ def decode_request(api_key: int, version: int, buffer: bytes, position: int) -> 
     given: a string that is not UTF-8 with U+FFFD; times beyond Python's range become the end of that range.
 
     Raises:
-        DecodeError: not such a body: cut, null where nothing may be null, a length beyond what is left, an array of
-            more than MAX_REQUEST_ELEMENTS, an API or version that kio does not have.
+        DecodeError: not such a body: cut, null where nothing may be null, a length beyond what is left, more than
+            the limits of nodes.wire.entities, an API or version that kio does not have.
 
     """
     return _reader(api_key, version, "request")(buffer, position)[0]
 
 
 def decode_response(api_key: int, version: int, buffer: bytes, position: int) -> Any:
-    """The body of a response; as `decode_request`, without the limit, and an unknown error code becomes -1.
+    """The body of a response; as `decode_request`, without the limits, and an unknown error code becomes -1.
 
     Raises:
         DecodeError: not such a body.
@@ -65,8 +62,7 @@ def decode_response(api_key: int, version: int, buffer: bytes, position: int) ->
 
 @cache
 def _reader(api_key: int, version: int, kind: Kind) -> Callable[[bytes, int], tuple[Any, int]]:
-    limit = MAX_REQUEST_ELEMENTS if kind == "request" else None
-    return message_reader(message_type(api_key, version, kind), limit)
+    return message_reader(message_type(api_key, version, kind), bounded=kind == "request")
 
 
 def encode_response(message: Any) -> bytes:

@@ -9,8 +9,10 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 
 from metalog.errors import DecodeError, EncodeError
+from metalog.primitives import unsigned_varint
 from nodes.wire import messages as m
 from nodes.wire.building import build
+from nodes.wire.entities import MAX_ELEMENTS, MAX_SLOW_BYTES
 from tests.support.wire_messages import MESSAGES, SERVED, UNKNOWN_TAGS, encode, messages, mutations
 
 
@@ -132,9 +134,27 @@ def test_null_and_negative_where_an_array_is_required(api_key, version, head):
 
 
 def test_requests_have_no_more_elements_than_the_limit():
-    body = (m.MAX_REQUEST_ELEMENTS + 1).to_bytes(4, "big") + bytes(2 * m.MAX_REQUEST_ELEMENTS + 10)
+    topics = MAX_ELEMENTS.to_bytes(4, "big") + bytes(2 * MAX_ELEMENTS)
+    assert len(m.decode_request(3, 1, topics, 0).topics) == MAX_ELEMENTS
     with pytest.raises(DecodeError, match="announced"):
-        m.decode_request(3, 1, body, 0)
+        m.decode_request(3, 1, (MAX_ELEMENTS + 1).to_bytes(4, "big") + bytes(2 * MAX_ELEMENTS + 10), 0)
+
+
+def test_what_is_read_slowly_is_bounded():
+    """A field that nobody knows in each of 200,000 structures: skipping them all would take long."""
+    creation = b"\2\2a\3\2b\2*\3\3\1\x63\0"
+    few, many = 1000, MAX_SLOW_BYTES // len(creation) + 1
+    request = unsigned_varint(few + 1) + creation * few + b"\0"
+    assert len(m.decode_request(30, 3, request, 0).creations) == few
+    with pytest.raises(DecodeError, match=f"expected {MAX_SLOW_BYTES} at most"):
+        m.decode_request(30, 3, unsigned_varint(many + 1) + creation * many + b"\0", 0)
+
+
+def test_a_records_field_of_a_fetch_may_be_large():
+    partition = build(1, 18, "response", "PartitionData", records=bytes(MAX_SLOW_BYTES + 1))
+    topic = build(1, 18, "response", "FetchableTopicResponse", partitions=(partition,))
+    response = build(1, 18, "response", responses=(topic,))
+    assert m.decode_response(1, 18, m.encode_response(response), 0) == response
 
 
 def test_what_librdkafka_sends_behind_its_metadata_request_is_ignored():
