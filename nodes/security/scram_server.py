@@ -123,6 +123,7 @@ class ScramServer:
 
     def _credential(self, client: ClientFirst) -> tuple[KafkaPrincipal | None, UserScramCredentialRecord, int | None]:
         """Who the client is once it has proved it, and what it must prove; nobody, and a fake, if there is no such."""
+        fake = self._fake(client.user)  # made for everyone, so that the time does not tell for whom it was needed
         if client.token_auth:
             token = self.credentials.token(client.user, self.scram_mechanism)
             if token is not None and self._usable(token.credential):
@@ -131,7 +132,7 @@ class ScramServer:
             credential = self.credentials.scram(client.user, self.scram_mechanism)
             if credential is not None and self._usable(credential):
                 return KafkaPrincipal(type="User", name=client.user), credential, None
-        return None, self._fake(client.user), None
+        return None, fake, None
 
     def _usable(self, credential: UserScramCredentialRecord) -> bool:
         size = scram_keys.key_size(self.scram_mechanism)
