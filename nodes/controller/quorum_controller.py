@@ -9,7 +9,6 @@ never shown. What became of it is found out at the next start.
 """
 
 import asyncio
-import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -29,7 +28,7 @@ from metalog.codec import encode_record
 from metalog.errors import LogError, MetadataError
 from metalog.filelog.group_commit import MAX_BATCH_BYTES
 from metalog.log import Appended, Log
-from metalog.uuids import random_uuid
+from nodes.controller.random_ids import RandomIds
 from nodes.controller.results import ControllerResult, Operation, committed
 from nodes.request import RequestError
 from nodes.watching.metrics import Metrics
@@ -55,10 +54,6 @@ Watcher: TypeAlias = Callable[[int], None]
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _new_id() -> UUID:
-    return random_uuid(secrets.token_bytes)
 
 
 @define
@@ -94,7 +89,7 @@ class QuorumController(AclMutator):
     cidr: bool = False
     """Whether a rule's host may be a CIDR range (KIP-1276)."""
     clock: Callable[[], int] = _now
-    new_id: Callable[[], UUID] = _new_id
+    new_id: Callable[[], UUID] = field(factory=RandomIds)
     metrics: Metrics | None = None
     failure: MetadataError | None = field(default=None, init=False)
     """Why nothing is written any more."""
