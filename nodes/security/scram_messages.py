@@ -9,7 +9,7 @@ from attrs import field, frozen
 from metalog.errors import DecodeError
 from nodes.security.saslprep import saslprep
 
-MAX_BYTES = 1 << 16
+MAX_BYTES = 1 << 13
 """Longer messages are refused unread."""
 
 _NAME = r"(?:[^\x00=,]|=2C|=3D)+"
