@@ -11,9 +11,10 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from metalog.errors import ConfigError
+from metalog.records import UserScramCredentialRecord
 from metalog.uuids import random_uuid, uuid_text
 from nodes.config.endpoints import listener_addresses
-from nodes.config.feature_levels import SCRAM_SINCE, feature_levels
+from nodes.config.feature_levels import SCRAM_SINCE, FeatureLevels, feature_levels
 from nodes.config.format_files import FormatPlan, format_directory
 from nodes.config.java_properties import Properties
 from nodes.config.listener_plan import ADVERTISED, ANY_ADDRESS
@@ -73,12 +74,10 @@ def format_storage(
     given = [flag for flag, is_given in flags.items() if is_given]
     _check_flags(config, given)
     levels = feature_levels(release_version, features, dynamic_quorum=bool(given) and not config.voter_ids)
-    if add_scram and levels.metadata_version < SCRAM_SINCE:
-        raise ConfigError(f"--add-scram: metadata.version {levels.release} knows no SCRAM: expected 3.5-IV2 or later")
     plan = FormatPlan(
         cluster_id=cluster_id,
         release=levels.release,
-        records=(*levels.records, *(parse_scram_argument(argument, token_bytes) for argument in add_scram)),
+        records=(*levels.records, *_credentials(levels, add_scram, token_bytes)),
         voter=_voter(config, initial_controllers, token_bytes, standalone=standalone),
         now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
         token_bytes=token_bytes,
@@ -145,6 +144,14 @@ def _check_flags(config: NodeConfig, given: list[str]) -> None:
             f"{VOTERS} is not set on this controller: "
             f"expected one of {STANDALONE}, {INITIAL_CONTROLLERS}, {NO_INITIAL_CONTROLLERS}"
         )
+
+
+def _credentials(
+    levels: FeatureLevels, add_scram: Sequence[str], token_bytes: Callable[[int], bytes]
+) -> tuple[UserScramCredentialRecord, ...]:
+    if add_scram and levels.metadata_version < SCRAM_SINCE:
+        raise ConfigError(f"--add-scram: metadata.version {levels.release} knows no SCRAM: expected 3.5-IV2 or later")
+    return tuple(parse_scram_argument(argument, token_bytes) for argument in add_scram)
 
 
 def _voter(

@@ -32,6 +32,9 @@ _PER_LISTENER = frozenset(_PER_LISTENER_NAMES.split())
 _USED = frozenset(_USED_NAMES.split())
 """Used, without a prefix."""
 
+USED_KEYS = _USED | _PER_LISTENER
+"""Kafka's keys that mean something here."""
+
 OWN_KEYS = frozenset({"aclog.authentication.timeout.ms", "aclog.http.listener"})
 """The keys that Kafka does not have."""
 
@@ -66,7 +69,7 @@ def check_keys(properties: Properties, listener_names: Iterable[str], *, strict:
 
 
 def _is_used(key: str, prefixes: tuple[str, ...]) -> bool:
-    if key in _USED or key in _PER_LISTENER or key in CHECKED_KEYS or key in OWN_KEYS:
+    if key in USED_KEYS or key in CHECKED_KEYS or key in OWN_KEYS:
         return True
     return any(_is_used_of_listener(key.removeprefix(prefix)) for prefix in prefixes if key.startswith(prefix))
 

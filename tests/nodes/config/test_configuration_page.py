@@ -1,0 +1,48 @@
+"""docs/configuration.md names every key that is used, and its example loads."""
+
+import re
+from pathlib import Path
+
+import javaproperties
+
+from nodes.config.key_check import OWN_KEYS, USED_KEYS
+from nodes.config.known_keys import KNOWN_KEYS
+from nodes.config.loading import load_config
+from nodes.config.node_config import Limits
+from nodes.config.refused import CHECKED_KEYS
+from tests.support.jvm import ROOT
+
+PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+
+
+def test_the_example_loads(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```properties\n(.*?)```", PAGE, re.DOTALL)
+    path = tmp_path / "server.properties"
+    path.write_text(example)
+    config = load_config(path, strict=True)
+    assert config.notes == ()
+    assert config.listeners[0].plain_users == {"admin": "admin-secret", "alice": "alice-secret"}
+    named = set(javaproperties.loads(example))
+    assert all(f"`{key}`" in PAGE or key.startswith("listener.name.") for key in named)
+
+
+def test_every_key_that_is_used_or_refused_is_told() -> None:
+    keys = USED_KEYS | CHECKED_KEYS | OWN_KEYS
+    assert {key for key in keys if f"`{key}`" not in PAGE and f"`{key}=" not in PAGE} == set()
+    assert keys <= KNOWN_KEYS | OWN_KEYS
+
+
+def test_the_limits_table_tells_the_defaults() -> None:
+    told = {key: int(number) for key, number in re.findall(r"\| `([a-z.]+)` \| ([0-9]+)", PAGE)}
+    default = Limits()
+    assert told == {
+        "socket.request.max.bytes": default.frame_bytes,
+        "sasl.server.max.receive.size": default.unauthenticated_frame_bytes,
+        "max.connections": default.connections,
+        "max.connections.per.ip": default.connections_per_ip,
+        "connections.max.idle.ms": default.idle_seconds * 1000,
+        "queued.max.requests": default.in_flight_requests,
+        "queued.max.request.bytes": default.in_flight_bytes,
+        "request.timeout.ms": default.request_seconds * 1000,
+        "aclog.authentication.timeout.ms": default.authentication_seconds * 1000,
+    }
