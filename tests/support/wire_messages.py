@@ -14,6 +14,7 @@ from kio.serial._serialize import get_field_writer
 
 from metalog.primitives import unsigned_varint
 from nodes.wire.apis import BROKER_APIS, CONTROLLER_APIS, ENVELOPE
+from nodes.wire.building import _blank
 from nodes.wire.messages import message_type
 
 SERVED = sorted(
@@ -75,6 +76,18 @@ def _field(each: Any) -> st.SearchStrategy:
     found = st.lists(one, max_size=3).map(tuple) if kind.is_array else one
     tagged_null = get_field_tag(each) is None or each.default is None
     return st.none() | found if is_optional(each) and tagged_null else found
+
+
+def filled(entity: Any) -> Any:
+    """A message with one element in every array of structures, so that every structure occurs."""
+    values = {}
+    for each in fields(entity):
+        kind = classify_field(each)
+        if isinstance(kind, EntityTupleField):
+            values[each.name] = (filled(kind.type_),)
+        elif isinstance(kind, EntityField):
+            values[each.name] = filled(kind.type_)
+    return entity(**({name: default for name, (default, _) in _blank(entity).items()} | values))
 
 
 Tags = Callable[[], list[tuple[int, bytes]]]

@@ -1,4 +1,3 @@
-from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -13,7 +12,7 @@ from metalog.primitives import unsigned_varint
 from nodes.wire import messages as m
 from nodes.wire.building import build
 from nodes.wire.entities import MAX_ELEMENTS, MAX_SLOW_BYTES
-from tests.support.wire_messages import MESSAGES, SERVED, UNKNOWN_TAGS, encode, messages, mutations
+from tests.support.wire_messages import MESSAGES, SERVED, UNKNOWN_TAGS, encode, filled, messages, mutations
 
 
 def decoder(kind):
@@ -49,22 +48,6 @@ def test_an_unknown_tagged_field_in_every_structure_of_every_api(api_key, versio
     for kind in ("request", "response"):
         message = filled(m.message_type(api_key, version, kind))
         assert decoder(kind)(api_key, version, encode(message, tags=lambda: [(99, b"new")]), 0) == message
-
-
-def filled(entity):
-    """A message with one element in every array, so that every structure occurs."""
-    from kio.serial._introspect import EntityField, EntityTupleField, classify_field
-
-    values = {}
-    for each in fields(entity):
-        kind = classify_field(each)
-        if isinstance(kind, EntityTupleField):
-            values[each.name] = (filled(kind.type_),)
-        elif isinstance(kind, EntityField):
-            values[each.name] = filled(kind.type_)
-    from nodes.wire.building import _blank
-
-    return entity(**({name: default for name, (default, _) in _blank(entity).items()} | values))
 
 
 @given(st.data(), MESSAGES)
