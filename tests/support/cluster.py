@@ -1,0 +1,183 @@
+"""A controller and brokers as processes of their own, on ports of 127.0.0.1, with what a test may turn at each."""
+
+import http.client
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+from tests.support.aclog_node import AclogNode
+from tests.support.node_zygote import NodeZygote
+from tests.support.server_properties import CLUSTER_ID, PLAIN, SCRAM, USERS, Ports, password, with_properties
+
+HOST = "127.0.0.1"
+BROKER_USER = "broker"
+"""How brokers log in to the controller; a super user, as who may send an Envelope may act as anyone."""
+
+_APPLIED = "aclog_last_applied_record_offset"
+
+
+class ClusterNode(AclogNode):
+    """One node. It can be suspended and asked for its metrics; with a zygote it is there in a moment."""
+
+    def __init__(self, home: Path, ports: Ports, properties: str, zygote: NodeZygote | None) -> None:
+        super().__init__(home, ports, properties)
+        self._zygote = zygote
+
+    def spawn(self) -> None:
+        """Start it and do not wait."""
+        if self._zygote is None:
+            super().spawn()
+        else:
+            self._process = self._zygote.spawn(self.home)
+
+    @property
+    def running(self) -> bool:
+        """Whether its process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def metric(self, name: str) -> float:
+        """The value of a metric without labels. Raises OSError while nobody serves it."""
+        connection = http.client.HTTPConnection(HOST, self.ports.http, timeout=10)
+        try:
+            connection.request("GET", "/metrics")
+            text = connection.getresponse().read().decode()
+        except http.client.HTTPException as error:
+            raise ConnectionError(str(error)) from error
+        finally:
+            connection.close()
+        for line in text.splitlines():
+            if line.startswith(f"{name} "):
+                return float(line.rpartition(" ")[2])
+        raise KeyError(name)
+
+    @property
+    def applied(self) -> int:
+        """The offset of the last record that readers see. Raises OSError while nobody serves it."""
+        return int(self.metric(_APPLIED))
+
+    def wait_applied(self, offset: int, seconds: float = 30) -> None:
+        """Until readers see the record of `offset`."""
+        deadline = time.monotonic() + seconds
+        while self.applied < offset:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{self.home.name} stands at {self.applied}, expected {offset}: {self.output}")
+            time.sleep(0.01)
+
+    def suspend(self) -> None:
+        """SIGSTOP."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    @property
+    def memory(self) -> int:
+        """Its resident memory in bytes."""
+        return psutil.Process(self.pid).memory_info().rss
+
+    def end(self) -> None:
+        """Stop it in good order if it runs; a suspended one is killed."""
+        if not self.running:
+            return
+        if psutil.Process(self.pid).status() == psutil.STATUS_STOPPED:
+            self.kill()
+        else:
+            assert self.stop() == 0, self.output
+
+
+class Cluster:
+    """Homes under `root`; nothing is started by making it. `controller_at` is where brokers find the controller."""
+
+    def __init__(
+        self, root: Path, zygote: NodeZygote | None = None, *, controller_at: int | None = None, **changes: str
+    ) -> None:
+        self.root, self.zygote = root, zygote
+        ports = Ports.free()
+        self.controller_at = controller_at or ports.controller
+        self.controller = ClusterNode(
+            root / "controller", ports, controller_properties(ports, controller_at, changes), zygote
+        )
+        self.brokers: list[ClusterNode] = []
+
+    def add_broker(self, *, controller_at: int | None = None, **changes: str) -> ClusterNode:
+        """Another broker, not started; its way to the controller may go through another port."""
+        number, ports = 2 + len(self.brokers), Ports.free()
+        text = broker_properties(number, ports, controller_at or self.controller_at, changes)
+        self.brokers.append(ClusterNode(self.root / f"broker-{number}", ports, text, self.zygote))
+        return self.brokers[-1]
+
+    @property
+    def nodes(self) -> list[ClusterNode]:
+        """All of them, the controller first."""
+        return [self.controller, *self.brokers]
+
+    def start(self) -> Self:
+        """Start all and wait until all are ready."""
+        for node in self.nodes:
+            node.spawn()
+        for node in self.nodes:
+            node.wait_until_ready()
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in reversed(self.nodes):
+            node.end()
+
+
+def controller_properties(ports: Ports, advertised: int | None, changes: dict[str, str]) -> str:
+    """A controller's server.properties; brokers are told to come to the port `advertised`."""
+    text = f"""\
+process.roles=controller
+node.id=1
+controller.quorum.bootstrap.servers={HOST}:{ports.controller}
+listeners=CONTROLLER://{HOST}:{ports.controller}
+advertised.listeners=CONTROLLER://{HOST}:{advertised or ports.controller}
+listener.security.protocol.map=CONTROLLER:SASL_PLAINTEXT
+{_common(ports)}"""
+    return with_properties(text, **changes)
+
+
+def broker_properties(number: int, ports: Ports, controller_at: int, changes: dict[str, str]) -> str:
+    """A broker's server.properties: PLAIN and SCRAM on its one listener."""
+    text = f"""\
+process.roles=broker
+node.id={number}
+controller.quorum.bootstrap.servers={HOST}:{controller_at}
+listeners=CLIENT://{HOST}:{ports.broker}
+listener.security.protocol.map=CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT
+inter.broker.listener.name=CLIENT
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
+sasl.mechanism.inter.broker.protocol=PLAIN
+listener.name.client.plain.sasl.jaas.config={_jaas()}
+listener.name.client.scram-sha-256.sasl.jaas.config={SCRAM} required username="admin" password="admin-secret";
+{_common(ports)}"""
+    return with_properties(text, **changes)
+
+
+def _common(ports: Ports) -> str:
+    return f"""\
+controller.listener.names=CONTROLLER
+listener.name.controller.sasl.enabled.mechanisms=PLAIN
+sasl.mechanism.controller.protocol=PLAIN
+listener.name.controller.plain.sasl.jaas.config={_jaas()}
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:admin;User:{BROKER_USER}
+log.dirs=data
+aclog.http.listener={HOST}:{ports.http}
+"""
+
+
+def _jaas() -> str:
+    users = " ".join(f'user_{user}="{password(user)}"' for user in (*USERS, BROKER_USER))
+    return f'{PLAIN} required username="{BROKER_USER}" password="{password(BROKER_USER)}" {users};'
+
+
+__all__ = ["CLUSTER_ID", "HOST", "Cluster", "ClusterNode"]
