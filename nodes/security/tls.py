@@ -163,11 +163,13 @@ def _load_chain(context: ssl.SSLContext, entry: KeyEntry) -> None:
     encryption = BestAvailableEncryption(password)
     key = entry.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
     chain = b"".join(certificate.public_bytes(Encoding.PEM) for certificate in entry.chain)
-    with TemporaryDirectory(prefix="aclog-") as directory:
-        path = Path(directory) / "chain.pem"
-        path.touch(mode=0o600)
-        path.write_bytes(key + chain)
-        try:
+    try:
+        with TemporaryDirectory(prefix="aclog-") as directory:
+            path = Path(directory) / "chain.pem"
+            path.touch(mode=0o600)
+            path.write_bytes(key + chain)
             context.load_cert_chain(path, password=password)
-        except ssl.SSLError as error:
-            raise ConfigError(f"the key or its certificates cannot be used for TLS: {error.reason}") from error
+    except ssl.SSLError as error:
+        raise ConfigError(f"the key or its certificates cannot be used for TLS: {error.reason}") from error
+    except OSError as error:
+        raise ConfigError(f"no place for a short-lived file with the key: {error.strerror or error}") from error

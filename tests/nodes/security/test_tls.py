@@ -222,6 +222,12 @@ def test_no_key_stays_on_the_disk(files, monkeypatch):
     assert list((files.directory / "temporary").iterdir()) == []
 
 
+def test_no_place_for_the_key(files, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(files.directory / "nowhere"))
+    with pytest.raises(ConfigError, match="no place for a short-lived file with the key: No such file"):
+        server_context(files.server_settings())
+
+
 def test_a_new_certificate_is_shown_at_once(files):
     settings = files.server_settings()
     context = server_context(settings)
