@@ -51,18 +51,44 @@ class ChosenSource:
 
 
 def choose_source(
-    log: Path | None, snapshot: Path | None, acls: str | None, as_of: str | None = None, notify: Notify = note
+    log: Path | None,
+    snapshot: Path | None,
+    acls: str | None,
+    as_of: str | None = None,
+    notify: Notify = note,
+    *,
+    bootstrap_controller: str | None = None,
+    bootstrap_server: str | None = None,
+    command_config: Path | None = None,
 ) -> ChosenSource:
     """The one source that is given; what its recovery has to say goes to `notify`.
 
     Raises:
-        ConfigError: none, or more than one.
+        ConfigError: none, or more than one; an address that is none, or a bad properties file.
 
     """
-    if sum(each is not None for each in (log, snapshot, acls)) != 1:
-        raise ConfigError("exactly one state source must be given: --log DIR, --snapshot FILE or --acls FILE")
+    given = (log, snapshot, acls, bootstrap_controller, bootstrap_server)
+    if sum(each is not None for each in given) != 1:
+        raise ConfigError(
+            "exactly one state source must be given: --log DIR, --snapshot FILE, --acls FILE, "
+            "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT"
+        )
     if log is not None:
         return ChosenSource(LogSource(log, notify), as_of)
     if snapshot is not None:
         return ChosenSource(CheckpointSource(snapshot, notify), as_of)
-    return ChosenSource(AclsSource(acls or ""), as_of)
+    if acls is not None:
+        return ChosenSource(AclsSource(acls), as_of)
+    return ChosenSource(_live_source(bootstrap_controller, bootstrap_server, command_config, notify), as_of)
+
+
+def _live_source(
+    controllers: str | None, servers: str | None, command_config: Path | None, notify: Notify
+) -> StateSource:
+    from aclog.endpoints import client_security, parse_servers  # what speaks to servers takes long to import
+    from aclog.live_sources import AdminSource, QuorumSource
+
+    security = client_security(command_config)
+    if controllers is not None:
+        return QuorumSource(parse_servers("--bootstrap-controller", controllers), security, notify)
+    return AdminSource(parse_servers("--bootstrap-server", servers), security)

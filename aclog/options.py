@@ -24,8 +24,40 @@ LogDir: TypeAlias = Annotated[
         rich_help_panel=_SOURCE,
     ),
 ]
-WritableLog: TypeAlias = Annotated[
+TargetLog: TypeAlias = Annotated[
     Path, typer.Option("--log", metavar="DIR", help="The log's directory.", show_default=False)
+]
+_PLACE = "Place (exactly one)"
+WritableLog: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--log", metavar="DIR", help="A log's directory, that nobody writes to.", rich_help_panel=_PLACE),
+]
+ChangedController: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-controller",
+        metavar="HOST:PORT",
+        help="The active controller of a running quorum, ours or Kafka's.",
+        rich_help_panel=_PLACE,
+    ),
+]
+ChangedServer: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="A running broker, ours or Kafka's; several with commas between them.",
+        rich_help_panel=_PLACE,
+    ),
+]
+ChangeConfig: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        help="Client properties, as Kafka's tools take them: security.protocol, sasl.*, ssl.*.",
+        rich_help_panel=_PLACE,
+    ),
 ]
 SnapshotFile: TypeAlias = Annotated[
     Path | None,
@@ -50,6 +82,34 @@ AsOf: TypeAlias = Annotated[
         metavar="N|TIME",
         help="With --log: the state after offset N-1, or before the first batch that is later than TIME "
         "([cyan]2026-11-20T10:00:00Z[/]).",
+        rich_help_panel=_SOURCE,
+    ),
+]
+
+BootstrapController: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-controller",
+        metavar="HOST:PORT",
+        help="Follow the log of a running quorum, ours or Kafka's: its controllers, with commas between them.",
+        rich_help_panel=_SOURCE,
+    ),
+]
+BootstrapServer: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="Ask a running broker, ours or Kafka's, by its admin API: the rules only, without ids and past.",
+        rich_help_panel=_SOURCE,
+    ),
+]
+CommandConfig: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        help="Client properties for the two above, as Kafka's tools take them: security.protocol, sasl.*, ssl.*.",
         rich_help_panel=_SOURCE,
     ),
 ]

@@ -10,7 +10,13 @@ from aclog.options import (
     AllowHosts,
     AllowPrincipals,
     AsOf,
+    BootstrapController,
+    BootstrapServer,
+    ChangeConfig,
+    ChangedController,
+    ChangedServer,
     Cluster,
+    CommandConfig,
     Consumer,
     DelegationTokens,
     DenyHosts,
@@ -40,6 +46,9 @@ def list_(
     log: LogDir = None,
     snapshot: SnapshotFile = None,
     acls: AclsFile = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
     as_of: AsOf = None,
     topic: Topics = None,
     group: Groups = None,
@@ -78,12 +87,30 @@ def list_(
     resources = _resources(
         topic, group, cluster, transactional_id, delegation_token, user_principal, resource_pattern_type
     )
-    print_rules(choose_source(log, snapshot, acls, as_of).image().acls, resources, principal or (), format_)
+    print_rules(
+        choose_source(
+            log,
+            snapshot,
+            acls,
+            as_of,
+            bootstrap_controller=bootstrap_controller,
+            bootstrap_server=bootstrap_server,
+            command_config=command_config,
+        )
+        .image()
+        .acls,
+        resources,
+        principal or (),
+        format_,
+    )
 
 
 @app.command()
 def add(
-    log: WritableLog,
+    log: WritableLog = None,
+    bootstrap_server: ChangedServer = None,
+    bootstrap_controller: ChangedController = None,
+    command_config: ChangeConfig = None,
     topic: Topics = None,
     group: Groups = None,
     cluster: Cluster = False,
@@ -103,7 +130,7 @@ def add(
         bool, typer.Option("--force", metavar="", help="Write, even though the log belongs to a Kafka.")
     ] = False,
 ) -> None:
-    """Add rules to a log; those that exist already stay as they are.
+    """Add rules to a log or a running cluster; those that exist already stay as they are.
 
     A log that belongs to a Kafka (a meta.properties lies beside it) is written
     with --force only, and only while no Kafka runs on it.
@@ -112,8 +139,10 @@ def add(
 
       aclog acls add --log DIR --allow-principal User:a --operation READ --topic t
       aclog acls add --log DIR --allow-principal User:a --consumer --topic t --group g
+      aclog acls add --bootstrap-server HOST:9092 --allow-principal User:a --producer --topic t
     """
     from aclog.changing import add_rules
+    from aclog.endpoints import target_flags
 
     resources = _resources(
         topic, group, cluster, transactional_id, delegation_token, user_principal, resource_pattern_type
@@ -121,12 +150,16 @@ def add(
     entries = _entries(
         operation, allow_principal, deny_principal, allow_host, deny_host, producer, consumer, idempotent
     )
-    add_rules(log, resources, entries, force=force)
+    target = target_flags(log, bootstrap_server, bootstrap_controller, command_config)
+    add_rules(target, resources, entries, force=force)
 
 
 @app.command()
 def remove(
-    log: WritableLog,
+    log: WritableLog = None,
+    bootstrap_server: ChangedServer = None,
+    bootstrap_controller: ChangedController = None,
+    command_config: ChangeConfig = None,
     topic: Topics = None,
     group: Groups = None,
     cluster: Cluster = False,
@@ -146,7 +179,7 @@ def remove(
         bool, typer.Option("--force", metavar="", help="Do not ask, and write even though the log belongs to a Kafka.")
     ] = False,
 ) -> None:
-    """Remove rules from a log: those of the given principals, or all of the resources if no principal is given.
+    """Remove rules: those of the given principals, or all of the resources if no principal is given.
 
     Asks before it removes. As in kafka-acls.sh, --operation and hosts count
     only together with a principal.
@@ -157,6 +190,7 @@ def remove(
       aclog acls remove --log DIR --topic old. --resource-pattern-type prefixed
     """
     from aclog.changing import remove_rules
+    from aclog.endpoints import target_flags
 
     resources = _resources(
         topic, group, cluster, transactional_id, delegation_token, user_principal, resource_pattern_type
@@ -164,7 +198,8 @@ def remove(
     entries = _entries(
         operation, allow_principal, deny_principal, allow_host, deny_host, producer, consumer, idempotent
     )
-    remove_rules(log, resources, entries, force=force)
+    target = target_flags(log, bootstrap_server, bootstrap_controller, command_config)
+    remove_rules(target, resources, entries, force=force)
 
 
 def _resources(

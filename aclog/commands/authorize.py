@@ -6,6 +6,9 @@ from aclog.options import (
     AclsFile,
     AllowEveryone,
     AsOf,
+    BootstrapController,
+    BootstrapServer,
+    CommandConfig,
     LogDir,
     Semantics,
     SemanticsOption,
@@ -36,6 +39,9 @@ def authorize(
     log: LogDir = None,
     snapshot: SnapshotFile = None,
     acls: AclsFile = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
     as_of: AsOf = None,
     principal: Principal = None,
     operation: Operation = None,
@@ -74,7 +80,15 @@ def authorize(
         super_users=super_users, allow_everyone=allow_everyone, documented=semantics is Semantics.DOCUMENTED
     )
     choice = ResourceChoice(topic, group, cluster, transactional_id, delegation_token, user_principal)
-    source = choose_source(log, snapshot, acls, as_of)
+    source = choose_source(
+        log,
+        snapshot,
+        acls,
+        as_of,
+        bootstrap_controller=bootstrap_controller,
+        bootstrap_server=bootstrap_server,
+        command_config=command_config,
+    )
     if requests is None:
         request = one_request(principal, operation, host, choice)
         raise typer.Exit(decide_one(source.image(), flags, request))

@@ -6,6 +6,9 @@ from aclog.options import (
     AclsFile,
     AllowEveryone,
     AsOf,
+    BootstrapController,
+    BootstrapServer,
+    CommandConfig,
     LogDir,
     Semantics,
     SemanticsOption,
@@ -34,6 +37,9 @@ def explain(
     log: LogDir = None,
     snapshot: SnapshotFile = None,
     acls: AclsFile = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
     as_of: AsOf = None,
     principal: Principal = None,
     operation: Operation = None,
@@ -62,5 +68,13 @@ def explain(
     )
     choice = ResourceChoice(topic, group, cluster, transactional_id, delegation_token, user_principal)
     request = one_request(principal, operation, host, choice)
-    chosen = choose_source(log, snapshot, acls, as_of)
+    chosen = choose_source(
+        log,
+        snapshot,
+        acls,
+        as_of,
+        bootstrap_controller=bootstrap_controller,
+        bootstrap_server=bootstrap_server,
+        command_config=command_config,
+    )
     explain_one(chosen.image(), flags, request, chosen.source.writable_log)

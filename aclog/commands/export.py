@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from aclog.options import AclsFile, AsOf, ExportFormat, LogDir, ShowSecrets, SnapshotFile
+from aclog.options import (
+    AclsFile,
+    AsOf,
+    BootstrapController,
+    BootstrapServer,
+    CommandConfig,
+    ExportFormat,
+    LogDir,
+    ShowSecrets,
+    SnapshotFile,
+)
 
 app = typer.Typer()
 
@@ -19,6 +29,9 @@ def export(
     log: LogDir = None,
     snapshot: SnapshotFile = None,
     acls: AclsFile = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
     as_of: AsOf = None,
     history: Annotated[
         bool, typer.Option("--history", metavar="", help="With --log: every change of a rule instead of the state.")
@@ -43,7 +56,15 @@ def export(
     from aclog.chosen_source import choose_source
     from aclog.exporting import export_image
 
-    source = choose_source(log, snapshot, acls, as_of)
+    source = choose_source(
+        log,
+        snapshot,
+        acls,
+        as_of,
+        bootstrap_controller=bootstrap_controller,
+        bootstrap_server=bootstrap_server,
+        command_config=command_config,
+    )
     if history:
         export_history(source.source, source.moment, format_, out)
     else:

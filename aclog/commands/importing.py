@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from aclog.options import WritableLog
+from aclog.options import TargetLog
 
 app = typer.Typer()
 
@@ -19,7 +19,7 @@ def import_(
             show_default=False,
         ),
     ],
-    log: WritableLog,
+    log: TargetLog,
     history: Annotated[
         bool, typer.Option("--history", metavar="", help="FILE is a history: replay its changes, with their times.")
     ] = False,

@@ -4,7 +4,16 @@ from typing import Annotated
 
 import typer
 
-from aclog.options import AclsFile, AsOf, LogDir, ShowSecrets, SnapshotFile
+from aclog.options import (
+    AclsFile,
+    AsOf,
+    BootstrapController,
+    BootstrapServer,
+    CommandConfig,
+    LogDir,
+    ShowSecrets,
+    SnapshotFile,
+)
 
 app = typer.Typer()
 
@@ -28,6 +37,9 @@ def shell(
     log: LogDir = None,
     snapshot: SnapshotFile = None,
     acls: AclsFile = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
     as_of: AsOf = None,
     show_secrets: ShowSecrets = False,
 ) -> None:
@@ -48,7 +60,14 @@ def shell(
     from shell.session import run_shell
     from shell.state import ShellState
 
-    source = choose_source(log, snapshot, acls).source
+    source = choose_source(
+        log,
+        snapshot,
+        acls,
+        bootstrap_controller=bootstrap_controller,
+        bootstrap_server=bootstrap_server,
+        command_config=command_config,
+    ).source
     state = ShellState(source=source, show_secrets=show_secrets)
     with progress(f"reading {source.name}"):
         state.go_to(None if as_of is None else parse_moment(as_of))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from aclog.options import AclsFile, AsOf, LogDir, SnapshotFile
+from aclog.options import AclsFile, AsOf, BootstrapController, BootstrapServer, CommandConfig, LogDir, SnapshotFile
 
 app = typer.Typer(name="snapshot", help="Write, check and list checkpoint files.", no_args_is_help=True)
 
@@ -19,6 +19,9 @@ def create(
     log: LogDir = None,
     snapshot: SnapshotFile = None,
     acls: AclsFile = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
     as_of: AsOf = None,
 ) -> None:
     """Write the state as a checkpoint, DIR/<end offset>-<epoch>.checkpoint, that Kafka's tools read too.
@@ -31,7 +34,20 @@ def create(
     from aclog.checkpoints import create_checkpoint
     from aclog.chosen_source import choose_source
 
-    print(create_checkpoint(choose_source(log, snapshot, acls, as_of).image(), out))
+    print(
+        create_checkpoint(
+            choose_source(
+                log,
+                snapshot,
+                acls,
+                as_of,
+                bootstrap_controller=bootstrap_controller,
+                bootstrap_server=bootstrap_server,
+                command_config=command_config,
+            ).image(),
+            out,
+        )
+    )
 
 
 @app.command()

@@ -1,0 +1,139 @@
+"""Where `acls add` and `acls remove` change rules: in a log, as its one writer, or through a server that runs."""
+
+import asyncio
+import secrets
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from attrs import define, field, frozen
+
+from aclog.writing import LogWriter, open_writer
+from authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl
+from authorizer.control import create_acls, delete_acls
+from authorizer.interface import AclCreateResult, AclDeleteResult
+from metalog.codec import encode_record
+from metalog.errors import ConfigError
+from metalog.records import MetadataRecord
+from metalog.uuids import random_uuid
+from nodes.client import acl_requests
+from nodes.client.connection import Connection
+from nodes.client.errors import UnreachableError
+from nodes.client.login import connect
+from nodes.config.node_config import ClientSecurity, HostPort
+
+_T = TypeVar("_T")
+
+
+class RuleTarget(Protocol):
+    """What changes rules, for the time of one command."""
+
+    def standing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+        """The rules that stand on these very resource patterns."""
+        ...
+
+    def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
+        """Create rules, committed when it returns; one result a rule, in order."""
+        ...
+
+    def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
+        """Delete what the filters take, committed when it returns; one result a filter, in order."""
+        ...
+
+
+@frozen(kw_only=True)
+class TargetFlags:
+    """The flags that name a target; exactly one of the first three is to be given."""
+
+    log: Path | None = None
+    servers: tuple[HostPort, ...] = ()
+    controllers: tuple[HostPort, ...] = ()
+    security: ClientSecurity = field(factory=ClientSecurity)
+
+
+@contextmanager
+def open_target(flags: TargetFlags, *, force: bool) -> Iterator[RuleTarget]:
+    """The target that is named.
+
+    Raises:
+        ConfigError: none is named, or more than one; or the security settings cannot be used.
+        LockedError, LogError, DecodeError: the log cannot be written, or is damaged; or no server can be reached.
+
+    """
+    if sum(map(bool, (flags.log, flags.servers, flags.controllers))) != 1:
+        raise ConfigError(
+            "exactly one place must be given: --log DIR, --bootstrap-server HOST:PORT "
+            "or --bootstrap-controller HOST:PORT"
+        )
+    if flags.log is not None:
+        with open_writer(flags.log, force=force) as writer:
+            yield _LogTarget(writer)
+        return
+    with asyncio.Runner() as runner:
+        connection = runner.run(connect_to_first(flags.servers or flags.controllers, flags.security))
+        try:
+            yield _ServerTarget(runner, connection)
+        finally:
+            runner.run(connection.close())
+
+
+async def connect_to_first(servers: Sequence[HostPort], security: ClientSecurity) -> Connection:
+    """A connection to the first of the servers that answers. Raises as nodes.client.login.connect for the last one."""
+    for server in servers[:-1]:
+        try:
+            return await connect(server, security)
+        except UnreachableError:
+            continue
+    return await connect(servers[-1], security)
+
+
+@define
+class _LogTarget:
+    _writer: LogWriter
+
+    def standing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+        filters = [_exactly(pattern) for pattern in patterns]
+        return {rule.acl for wanted in filters for rule in self._writer.image.acls.matching(wanted)}
+
+    def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
+        """All of them or, where one is refused, none."""
+        creation = create_acls(self._writer.image.acls, acls, lambda: random_uuid(secrets.token_bytes))
+        if not any(result.error for result in creation.results):
+            self._append(creation.records)
+        return creation.results
+
+    def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
+        deletion = delete_acls(self._writer.image.acls, filters)
+        if not any(result.error for result in deletion.results):
+            self._append(deletion.records)
+        return deletion.results
+
+    def _append(self, records: Sequence[MetadataRecord]) -> None:
+        if records:
+            self._writer.append([encode_record(record) for record in records])
+
+
+@define
+class _ServerTarget:
+    _runner: asyncio.Runner
+    _connection: Connection
+
+    def standing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+        ask = acl_requests.describe_acls
+        return {acl for pattern in patterns for acl in self._run(ask(self._connection, _exactly(pattern)))}
+
+    def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
+        return self._run(acl_requests.create_acls(self._connection, acls))
+
+    def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
+        return self._run(acl_requests.delete_acls(self._connection, filters))
+
+    def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        return self._runner.run(work)
+
+
+def _exactly(pattern: ResourcePattern) -> AclBindingFilter:
+    return AclBindingFilter(
+        resource_type=pattern.resource_type, resource_name=pattern.name, pattern_type=pattern.pattern_type
+    )
