@@ -110,9 +110,12 @@ class Client:
 class Served:
     """A listener that is served; its parts, and clients for it."""
 
-    def __init__(self, listener=PLAINTEXT, *, handlers=None, credentials=None, apis=BROKER_APIS, tls=None, **limits):
-        self.metrics = Metrics(process=False)
-        self.admission = Admission(limits=Limits(**limits), metrics=self.metrics)
+    def __init__(
+        self, listener=PLAINTEXT, *, handlers=None, credentials=None, apis=BROKER_APIS, tls=None, process=False,
+        beside=None, **limits,
+    ):  # fmt: skip
+        self.metrics = beside.metrics if beside else Metrics(process=process)
+        self.admission = beside.admission if beside else Admission(limits=Limits(**limits), metrics=self.metrics)
         self.dispatcher = Dispatcher(
             handlers={DESCRIBE_CLUSTER: who} | (handlers or {}), apis=apis, metrics=self.metrics
         )
