@@ -127,7 +127,6 @@ def malformed() -> Iterator[Step]:
         name="quotas of the controller", listener="controller", sends=(send(QUOTAS, 1, components=(), strict=True),)
     )
     yield Step(name="an envelope to the broker", sends=(envelope(create(3, rule())),))
-    yield Step(name="the metadata log of the broker", sends=(fetch(12, epoch=1),))
     for key, version in ((METADATA, 14), (DESCRIBE_CLUSTER, 3), (ALTER_SCRAM, 1), (DESCRIBE_SCRAM, 1), (HANDSHAKE, 7)):
         ask = unknown(key, version, b"\0\0\0", flexible=True, decode_as=(key, 0))
         yield Step(name=f"API {key} v{version}", sends=(ask,))

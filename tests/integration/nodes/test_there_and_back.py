@@ -1,0 +1,143 @@
+"""A real Kafka 4.3.1 starts on the directory that an aclog node made, and aclog on what that Kafka left."""
+
+import json
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from metalog.filelog import verify
+from metalog.filelog.names import list_checkpoints
+from tests.support.aclog_node import AclogNode
+from tests.support.admin_answers import comparable
+from tests.support.admin_requests import (
+    ALTER_SCRAM,
+    CREATE_ACLS,
+    DELETE_ACLS,
+    DESCRIBE_ACLS,
+    DESCRIBE_SCRAM,
+    exactly,
+    matching,
+    removal,
+    rule,
+    upsert,
+)
+from tests.support.barrier import NAME, Barrier
+from tests.support.real_node import RealNode
+from tests.support.server_properties import Ports, password, server_properties
+from tests.support.wire_client import WireClient, nested
+
+CHANGES = 1000
+BETWEEN_CHECKPOINTS = "20000"
+"""Bytes of records: some 200 changes."""
+
+
+def changed(client: WireClient, dice: random.Random, count: int, salt: str) -> None:
+    """Rules come and go, one or a few a request, and SCRAM users now and then."""
+    made: list[dict[str, Any]] = []
+    for number in range(count):
+        if number % 50 == 49:
+            users = (upsert(f"{salt}-{number}", iterations=4096 + number),)
+            gone = (removal(f"{salt}-{number - 50}"),) if number % 100 == 99 else ()
+            answer = client.ask(ALTER_SCRAM, 0, deletions=gone, upsertions=users)
+            assert not any(result.error_code for result in answer.results), answer
+        elif made and dice.random() < 0.3:
+            filters = [exactly(made.pop(dice.randrange(len(made))))]
+            rows = tuple(nested(DELETE_ACLS, 3, "DeleteAclsFilter", **row) for row in filters)
+            (result,) = client.ask(DELETE_ACLS, 3, filters=rows).filter_results
+            assert len(result.matching_acls) == 1, result
+        else:
+            rules = [a_rule(dice, f"{salt}-{number}-{part}") for part in range(dice.choice((1, 1, 1, 5)))]
+            made += rules
+            rows = tuple(nested(CREATE_ACLS, 3, "AclCreation", **row) for row in rules)
+            answer = client.ask(CREATE_ACLS, 3, creations=rows)
+            assert not any(result.error_code for result in answer.results), answer
+
+
+def a_rule(dice: random.Random, name: str) -> dict[str, Any]:
+    """A rule of its own name."""
+    place = {"resource_type": dice.choice((2, 3, 5, 6, 7)), "resource_name": f"{name}-é"}
+    place |= {"resource_pattern_type": dice.choice((3, 4)), "principal": f"User:{dice.randrange(9)}"}
+    return rule(**place, host=dice.choice(("*", "10.1.2.3")), operation=dice.randint(2, 8))
+
+
+def described(ports: Ports) -> dict[str, Any]:
+    """What both listeners describe, once all that was written can be seen."""
+    barrier = Barrier(ports)
+    barrier.wait(leave_nothing=True)
+    barrier.close()
+    found = {}
+    for name, port in (("broker", ports.broker), ("controller", ports.controller)):
+        with WireClient(port).plain("admin", password("admin")) as client:
+            found[name] = comparable(DESCRIBE_ACLS, client.ask(DESCRIBE_ACLS, 3, **matching()), ports)["resources"]
+            if name == "broker":
+                users = comparable(DESCRIBE_SCRAM, client.ask(DESCRIBE_SCRAM, 0, users=()), ports)["results"]
+                found["users"] = [[user["user"], user["credential_infos"]] for user in users]
+    assert found["broker"] == found["controller"]
+    return found
+
+
+def change_live(ports: Ports, dice: random.Random, count: int, salt: str) -> dict[str, Any]:
+    """Change what a running node holds, through its broker; what it describes then."""
+    with WireClient(ports.broker).plain("admin", password("admin")) as client:
+        changed(client, dice, count, salt)
+    return described(ports)
+
+
+def may_log_in(ports: Ports, user: str) -> None:
+    """A SCRAM user of the log logs in."""
+    with WireClient(ports.broker).scram("SCRAM-SHA-256", user, "secret"):
+        pass
+
+
+def listed_offline(log: Path) -> list[str]:
+    """`aclog acls list` on a stopped node's directory: the texts of the rules."""
+    command = [sys.executable, "-m", "aclog", "acls", "list", "--log", str(log), "--format", "jsonl"]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    return sorted(row["resourceName"] for row in rows if not re.match(NAME, row["resourceName"]))
+
+
+@pytest.mark.timeout(300)
+def test_kafka_starts_where_aclog_stopped_and_aclog_where_kafka_did(tmp_path: Path) -> None:
+    ports, dice = Ports.free(), random.Random(801)
+    more = {"metadata_log_max_record_bytes_between_snapshots": BETWEEN_CHECKPOINTS}
+    properties = server_properties(ports, **more)
+    aclog, kafka = AclogNode(tmp_path, ports, properties), RealNode(tmp_path, ports, properties)
+    log = aclog.log_directory
+    with aclog.format():
+        wanted = change_live(ports, dice, CHANGES, "aclog")
+        checkpoints = [file for file in list_checkpoints(log) if file.end_offset]
+        assert checkpoints, "no checkpoint was written"
+    assert list(verify(log)) == []
+    with kafka:
+        assert described(ports) == wanted
+        may_log_in(ports, "aclog-849")
+        wanted = change_live(ports, dice, 100, "kafka")
+    assert list(verify(log)) == []
+    with aclog:
+        assert described(ports) == wanted
+        may_log_in(ports, "aclog-849")
+        may_log_in(ports, "kafka-99")
+        wanted = change_live(ports, dice, 100, "again")
+    names = [resource["resource_name"] for resource in wanted["broker"] for _ in resource["acls"]]
+    assert listed_offline(log) == sorted(names)
+    with kafka:
+        assert described(ports) == wanted
+        may_log_in(ports, "again-99")
+
+
+@pytest.mark.timeout(300)
+def test_aclog_starts_on_a_directory_that_kafka_formatted(tmp_path: Path) -> None:
+    ports, dice = Ports.free(), random.Random(4)
+    kafka, aclog = RealNode(tmp_path, ports).format(), AclogNode(tmp_path, ports)
+    with aclog:
+        wanted = change_live(ports, dice, 60, "aclog")
+        with WireClient(ports.broker).scram("SCRAM-SHA-256", "admin", "admin-secret"):
+            pass
+    with kafka:
+        assert described(ports) == wanted
