@@ -13,6 +13,7 @@ from authorizer.principals import KafkaPrincipal
 from metalog.errors import DecodeError
 from nodes.config.node_config import Listener
 from nodes.request import MalformedRequestError
+from nodes.security.errors import AuthenticationError
 from nodes.security.login_credentials import Credentials
 from nodes.server.admission import Admission
 from nodes.server.authentication import Authentication
@@ -59,6 +60,10 @@ class Connection:
         except (DecodeError, MalformedRequestError) as error:
             reason = "malformed"
             _log.info("connection closed: %s", error, extra=self._where())
+        except AuthenticationError as error:
+            reason = "authentication"
+            self.admission.metrics.authentication_failures.labels(self.listener.name, "TLS").inc()
+            _log.info("login failed: %s", error, extra=self._where())
         except ConnectionResetError:
             reason = "client"
         except Exception:  # noqa: BLE001 - one connection must not end the others

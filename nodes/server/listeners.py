@@ -35,6 +35,7 @@ class ListenerServer:
 
     `admission` and `credentials` are the node's, `dispatcher` serves what this kind of listener serves. `tls` is the
     context where the listener has TLS; whoever owns it may load other certificates into it at any time.
+    `certificate_principal` says who is at the other end of an SSLObject, or raises AuthenticationError.
     """
 
     listener: Listener

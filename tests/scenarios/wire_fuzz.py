@@ -49,6 +49,8 @@ class Outcome:
     tasks_end: int
     connections_end: int
     files_end: int
+    errors: int
+    """Connections that an error of the server's own ended, and answers with -1."""
 
     def __str__(self):
         growth = (self.memory_end - self.memory_warm) / 2**20
@@ -57,7 +59,8 @@ class Outcome:
             f"{self.connections} connections, {self.answered} answered as requests, "
             f"{self.steady_answers} answers to the steady client; memory {self.memory_warm / 2**20:.1f} MiB warm, "
             f"{self.memory_end / 2**20:.1f} MiB at the end ({growth:+.1f}), at most {self.memory_most / 2**20:.1f}; "
-            f"{self.tasks_end} tasks, {self.connections_end} connections, {self.files_end} files left"
+            f"{self.tasks_end} tasks, {self.connections_end} connections, {self.files_end} files left, "
+            f"{self.errors} errors of the server's own"
         )
 
 
@@ -92,6 +95,9 @@ def metrics(where: str) -> dict[str, float]:
     labelled = re.findall(r"^(\w+)\{(.*)\} ([0-9.e+-]+)$", text, re.MULTILINE)
     for name in ("aclog_connections", "aclog_request_duration_seconds_count"):
         found[name] = sum(float(value) for each, _, value in labelled if each == name)
+    found["errors"] = sum(
+        float(value) for _, labels, value in labelled if 'reason="error"' in labels or 'error_code="-1"' in labels
+    )
     return found
 
 
@@ -188,6 +194,7 @@ def attack(addresses, http: str, frames: int, seed: int) -> Outcome:
         tasks_end=int(end.get("aclog_tasks", -1)),
         connections_end=int(end["aclog_connections"]),
         files_end=int(end["process_open_fds"]),
+        errors=int(end["errors"]),
     )
 
 
@@ -209,7 +216,7 @@ def campaign(frames: int, seed: int) -> Outcome:
 
 
 def main() -> int:
-    """Run a campaign as the command line asks, and print what came of it; 1 where memory grew or tasks were left."""
+    """Run a campaign as the command line asks, and print what came of it; 1 where memory grew, or an error was the server's own."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--frames", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
@@ -223,7 +230,7 @@ def main() -> int:
         outcome = campaign(options.frames, options.seed)
     print(outcome)
     grown = outcome.memory_end - outcome.memory_warm > 32 << 20
-    return int(grown or outcome.connections_end > 1)
+    return int(grown or outcome.connections_end > 1 or outcome.errors > 0)
 
 
 if __name__ == "__main__":

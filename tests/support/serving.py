@@ -7,6 +7,8 @@ from attrs import evolve
 
 from nodes.config.node_config import HostPort, Limits, Listener
 from nodes.security.login_credentials import Credentials
+from nodes.security.peer_principal import peer_principal
+from nodes.security.principal_mapping import SslPrincipalMapper
 from nodes.server.admission import Admission
 from nodes.server.dispatch import Dispatcher
 from nodes.server.listeners import ListenerServer
@@ -112,7 +114,7 @@ class Served:
 
     def __init__(
         self, listener=PLAINTEXT, *, handlers=None, credentials=None, apis=BROKER_APIS, tls=None, process=False,
-        beside=None, **limits,
+        beside=None, rules="DEFAULT", **limits,
     ):  # fmt: skip
         self.metrics = beside.metrics if beside else Metrics(process=process)
         self.admission = beside.admission if beside else Admission(limits=Limits(**limits), metrics=self.metrics)
@@ -125,6 +127,7 @@ class Served:
             admission=self.admission,
             credentials=credentials or Known(),
             tls=tls,
+            certificate_principal=lambda connection: peer_principal(connection, SslPrincipalMapper.parse(rules)),
         )
         self.clients = []
 
