@@ -15,17 +15,15 @@ from metalog.errors import MetadataError
 from metalog.filelog import FileLog
 from metalog.filelog.epochs import read_epochs
 from metalog.filelog.names import CheckpointFile, list_checkpoints
-from nodes.authorization import AuthHelper
 from nodes.config.node_config import HostPort, NodeConfig
 from nodes.controller.checkpointing import Checkpointer
 from nodes.controller.fetching import Fetching
-from nodes.controller.handlers import ControllerApis
+from nodes.controller.open_checkpoints import OpenCheckpoints
 from nodes.controller.quorum import Quorum
 from nodes.controller.quorum_controller import QuorumController
 from nodes.controller.serving import Serving
-from nodes.controller.snapshots import OpenCheckpoints, SnapshotFetching
+from nodes.controller.snapshots import SnapshotFetching
 from nodes.controller.starting import activate, open_controller_log, replay
-from nodes.request import Handler
 from nodes.watching.metrics import Metrics
 from snapshots.checkpoint_reader import BOOTSTRAP_NAME
 from snapshots.merger import Merger
@@ -42,9 +40,9 @@ def _now() -> int:
 class ControllerServer:
     """Owned by a node; made, started and stopped on its event loop.
 
-    `handlers` can be used at once: until `start` is done they admit super users only, and tell them too that the
-    controller is not ready where an answer needs the log or the image. `advertised` may be filled in later, when the
-    ports are known. Where the authorizer is a StandardAuthorizer, or one of that kind, it is given every image.
+    Handlers (ControllerApis) can be used at once: until `start` is done they admit super users only, and tell them too
+    that the controller is not ready where an answer needs the log or the image. `advertised` may be filled in later,
+    when the ports are known. Where the authorizer is a StandardAuthorizer, it is given every image and its mutator.
     """
 
     config: NodeConfig
@@ -70,10 +68,6 @@ class ControllerServer:
         if isinstance(authorizer, StandardAuthorizer):
             self.publisher.subscribe(lambda image: authorizer.load(image.acls))
         self._merger = Merger(publisher=self.publisher)
-
-    def handlers(self) -> dict[int, Handler]:
-        """A handler for every API of CONTROLLER_APIS but those that a connection answers itself."""
-        return ControllerApis(auth=AuthHelper(self.authorizer), serving=lambda: self.serving).handlers()
 
     @property
     def ready(self) -> bool:
@@ -118,6 +112,7 @@ class ControllerServer:
     def _bring_up(self, log: FileLog) -> tuple[str, ...]:
         notes = replay(log, self.publisher)
         activate(log, self.publisher, Path(self.config.metadata_log_dir) / BOOTSTRAP_NAME, _now)
+        self.publisher.learn(log.high_watermark())
         return notes
 
     def _activate(self, log: FileLog, serving: Serving) -> None:

@@ -1,73 +1,77 @@
 """DescribeQuorum: who leads, who votes, who follows and how far (KIP-595, KIP-836, KIP-853)."""
 
 from typing import Any
-from uuid import UUID
 
-from nodes.controller.quorum import METADATA_TOPIC, UNKNOWN_TOPIC_OR_PARTITION, Quorum
+from attrs import frozen
+
+from nodes.controller.quorum import METADATA_TOPIC, UNKNOWN_TOPIC_OR_PARTITION, Quorum, ReplicaState
 from nodes.request import Request, RequestError
 from nodes.wire.apis import DESCRIBE_QUORUM
-from nodes.wire.building import build
-from nodes.wire.messages import encode_response
+from nodes.wire.building import answer, build
 
 
-def describe_quorum(request: Request, quorum: Quorum, *, high_watermark: int, end_offset: int, now: int) -> bytes:
-    """The body of the answer to a DescribeQuorumRequest (versions 0 to 2); `now` in ms since 1970.
+@frozen(kw_only=True)
+class QuorumDescription:
+    """What a leader can tell of its quorum at `now`, in ms since 1970."""
 
-    Raises:
-        RequestError: 3 for anything but the metadata partition.
+    quorum: Quorum
+    high_watermark: int
+    end_offset: int
+    now: int
 
-    """
-    version = request.header.api_version
-    asked = [(topic.topic_name, each.partition_index) for topic in request.body.topics for each in topic.partitions]
-    if asked != [(METADATA_TOPIC, 0)]:
-        raise RequestError(UNKNOWN_TOPIC_OR_PARTITION, f"expected partition 0 of {METADATA_TOPIC}, and nothing else")
+    def encoded(self, request: Request) -> bytes:
+        """The body of the answer to a DescribeQuorumRequest (versions 0 to 2).
 
-    def part(structure: str, /, **values: Any) -> Any:
-        return build(DESCRIBE_QUORUM, version, "response", structure, **values)
+        Raises:
+            RequestError: 3 for anything but the metadata partition.
 
-    def replica(replica_id: int, directory_id: UUID | None, offset: int, fetched: int, caught_up: int) -> Any:
-        return part(
-            "ReplicaState",
-            replica_id=replica_id,
-            replica_directory_id=directory_id,
-            log_end_offset=offset,
-            last_fetch_timestamp=fetched,
-            last_caught_up_timestamp=caught_up,
+        """
+        version = request.header.api_version
+        asked = [(topic.topic_name, each.partition_index) for topic in request.body.topics for each in topic.partitions]
+        if asked != [(METADATA_TOPIC, 0)]:
+            what = f"expected partition 0 of {METADATA_TOPIC}, and nothing else"
+            raise RequestError(UNKNOWN_TOPIC_OR_PARTITION, what)
+        topic = _part(version, "TopicData", topic_name=METADATA_TOPIC, partitions=(self._partition(version),))
+        nodes = (self._node(version, request.session.listener_name),) if version >= 2 else ()
+        return answer(DESCRIBE_QUORUM, version, error_message=None, topics=(topic,), nodes=nodes)
+
+    def _partition(self, version: int) -> Any:
+        leader = ReplicaState(
+            replica_id=self.quorum.leader_id,
+            directory_id=self.quorum.directory_id,
+            log_end_offset=self.end_offset,
+            last_fetch_timestamp=self.now,
+            last_caught_up_timestamp=self.now,
         )
-
-    partition = part(
-        "PartitionData",
-        partition_index=0,
-        error_message=None,
-        leader_id=quorum.leader_id,
-        leader_epoch=quorum.leader_epoch,
-        high_watermark=high_watermark,
-        current_voters=(replica(quorum.leader_id, quorum.directory_id, end_offset, now, now),),
-        observers=tuple(
-            replica(
-                each.replica_id,
-                each.directory_id,
-                each.log_end_offset,
-                each.last_fetch_timestamp,
-                each.last_caught_up_timestamp,
-            )
-            for each in quorum.observers(now)
-        ),
-    )
-    return encode_response(
-        build(
-            DESCRIBE_QUORUM,
+        return _part(
             version,
-            "response",
+            "PartitionData",
+            partition_index=0,
             error_message=None,
-            topics=(part("TopicData", topic_name=METADATA_TOPIC, partitions=(partition,)),),
-            nodes=_nodes(request, quorum) if version >= 2 else (),
+            leader_id=self.quorum.leader_id,
+            leader_epoch=self.quorum.leader_epoch,
+            high_watermark=self.high_watermark,
+            current_voters=(_replica(version, leader),),
+            observers=tuple(_replica(version, each) for each in self.quorum.observers(self.now)),
         )
+
+    def _node(self, version: int, listener_name: str) -> Any:
+        at = self.quorum.advertised[listener_name]
+        listener = _part(version, "Listener", name=listener_name, host=at.host, port=at.port)
+        return _part(version, "Node", node_id=self.quorum.leader_id, listeners=(listener,))
+
+
+def _replica(version: int, state: ReplicaState) -> Any:
+    return _part(
+        version,
+        "ReplicaState",
+        replica_id=state.replica_id,
+        replica_directory_id=state.directory_id,
+        log_end_offset=state.log_end_offset,
+        last_fetch_timestamp=state.last_fetch_timestamp,
+        last_caught_up_timestamp=state.last_caught_up_timestamp,
     )
 
 
-def _nodes(request: Request, quorum: Quorum) -> tuple[Any, ...]:
-    name, version = request.session.listener_name, request.header.api_version
-    at = quorum.advertised[name]
-    listener = build(DESCRIBE_QUORUM, version, "response", "Listener", name=name, host=at.host, port=at.port)
-    return (build(DESCRIBE_QUORUM, version, "response", "Node", node_id=quorum.leader_id, listeners=(listener,)),)
+def _part(version: int, structure: str, /, **values: Any) -> Any:
+    return build(DESCRIBE_QUORUM, version, "response", structure, **values)

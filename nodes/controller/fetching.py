@@ -7,7 +7,6 @@ right one, a log that went another way by the epoch where it did, a place before
 import asyncio
 import time
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,18 +14,15 @@ from attrs import define, field, frozen
 
 from metalog.errors import LogError
 from metalog.log import LogReader
+from nodes.controller.fetch_answers import FetchAnswer, encode_answer
 from nodes.controller.quorum import (
     INCONSISTENT_CLUSTER_ID,
     INVALID_REQUEST,
     METADATA_TOPIC_ID,
     UNKNOWN_SERVER_ERROR,
-    OffsetAndEpoch,
     Quorum,
 )
 from nodes.request import Request, RequestError
-from nodes.wire.apis import FETCH
-from nodes.wire.building import build
-from nodes.wire.messages import encode_response
 
 OLDEST_VERSION = 13
 """The first that names topics by their ids; raft has no other."""
@@ -54,21 +50,6 @@ class _Wanted:
     max_wait: float
 
 
-@frozen(kw_only=True)
-class _Answer:
-    """The partition's part of an answer."""
-
-    error_code: int = 0
-    diverging: OffsetAndEpoch | None = None
-    snapshot: OffsetAndEpoch | None = None
-    records: bytes = b""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to tell yet."""
-        return not (self.error_code or self.diverging or self.snapshot or self.records)
-
-
 @define(eq=False, kw_only=True)
 class Fetching:
     """Serves Fetch from a log; told of each commit by `wake`. Used on one event loop's thread."""
@@ -86,13 +67,13 @@ class Fetching:
             RequestError: 42 for a version below 13 or anything but the metadata partition, 104 for another cluster.
 
         """
-        version, wanted = request.header.api_version, self._wanted(request)
+        wanted = self._wanted(request)
         answer = self._refusal(wanted) or await self._read(wanted)
         if answer.is_empty and wanted.max_wait > 0 and not self._closed:
             await self._wait_for_more(wanted)
             answer = await self._read(wanted)
         self._observe(wanted)
-        return self._encoded(version, answer, request.session.listener_name)
+        return encode_answer(request, answer, self.quorum, self.log)
 
     def wake(self, _high_watermark: int = -1) -> None:
         """Something was committed: answer those who wait."""
@@ -127,25 +108,25 @@ class Fetching:
             max_wait=min(body.max_wait.total_seconds(), MAX_WAIT_SECONDS),
         )
 
-    def _refusal(self, wanted: _Wanted) -> _Answer | None:
+    def _refusal(self, wanted: _Wanted) -> FetchAnswer | None:
         """What is wrong with a request, whatever stands in the log."""
         if wanted.offset < 0 or wanted.last_fetched_epoch < 0 or wanted.max_wait < 0:
-            return _Answer(error_code=INVALID_REQUEST)
+            return FetchAnswer(error_code=INVALID_REQUEST)
         error = self.quorum.epoch_error(wanted.partition.current_leader_epoch)
         if error:
-            return _Answer(error_code=error)
+            return FetchAnswer(error_code=error)
         if wanted.last_fetched_epoch > self.quorum.leader_epoch:
-            return _Answer(error_code=INVALID_REQUEST)
+            return FetchAnswer(error_code=INVALID_REQUEST)
         if wanted.replica_id == self.quorum.leader_id:
-            return _Answer(error_code=UNKNOWN_SERVER_ERROR)
+            return FetchAnswer(error_code=UNKNOWN_SERVER_ERROR)
         return None
 
-    async def _read(self, wanted: _Wanted) -> _Answer:
+    async def _read(self, wanted: _Wanted) -> FetchAnswer:
         """What the log says to a request that is in order."""
         mark = self.log.high_watermark()
         elsewhere = self._elsewhere(wanted.offset, wanted.last_fetched_epoch, mark)
         if elsewhere is not None or wanted.offset == mark:
-            return elsewhere or _Answer()
+            return elsewhere or FetchAnswer()
         try:
             if mark - wanted.offset <= _NEAR:
                 records = self.log.read(wanted.offset, wanted.max_bytes)
@@ -155,22 +136,22 @@ class Fetching:
             snapshot = self.quorum.newest_checkpoint
             if snapshot is None or wanted.offset >= self.log.start_offset():
                 raise
-            return _Answer(snapshot=snapshot)
-        return _Answer(records=records)
+            return FetchAnswer(snapshot=snapshot)
+        return FetchAnswer(records=records)
 
-    def _elsewhere(self, offset: int, epoch: int, mark: int) -> _Answer | None:
+    def _elsewhere(self, offset: int, epoch: int, mark: int) -> FetchAnswer | None:
         """Where the follower must go first: to a checkpoint, or back to where its log left this one."""
         start, snapshot = self.log.start_offset(), self.quorum.newest_checkpoint
         if snapshot is not None and (offset == 0 or offset < start):
-            return _Answer(snapshot=snapshot)
+            return FetchAnswer(snapshot=snapshot)
         if self.quorum.is_checkpoint(offset, epoch) and offset <= mark:
             return None
         end = self.quorum.end_of_epoch(epoch, mark)
         if end.epoch == epoch and offset <= end.offset:
             return None
         if snapshot is not None and end.offset < start:
-            return _Answer(snapshot=snapshot)
-        return _Answer(diverging=end)
+            return FetchAnswer(snapshot=snapshot)
+        return FetchAnswer(diverging=end)
 
     async def _wait_for_more(self, wanted: _Wanted) -> None:
         """Until the next commit, or until the client's time is up; what was committed meanwhile is not waited for."""
@@ -188,45 +169,3 @@ class Fetching:
         if wanted.replica_id >= 0 and wanted.replica_id != self.quorum.leader_id and not self._refusal(wanted):
             now, end = int(self.clock() * 1000), self.log.high_watermark()
             self.quorum.observe(wanted.replica_id, wanted.directory_id, wanted.offset, end_offset=end, now=now)
-
-    def _encoded(self, version: int, answer: _Answer, listener_name: str) -> bytes:
-        parts: dict[str, Any] = {
-            "current_leader": self._part(
-                version, "LeaderIdAndEpoch", leader_id=self.quorum.leader_id, leader_epoch=self.quorum.leader_epoch
-            )
-        }
-        if answer.diverging is not None:
-            end = answer.diverging
-            parts["diverging_epoch"] = self._part(version, "EpochEndOffset", epoch=end.epoch, end_offset=end.offset)
-        if answer.snapshot is not None:
-            end = answer.snapshot
-            parts["snapshot_id"] = self._part(version, "SnapshotId", epoch=end.epoch, end_offset=end.offset)
-        partition = self._part(
-            version,
-            "PartitionData",
-            partition_index=0,
-            error_code=answer.error_code,
-            high_watermark=self.log.high_watermark(),
-            last_stable_offset=-1,
-            log_start_offset=self.log.start_offset(),
-            aborted_transactions=None,
-            records=answer.records,
-            **parts,
-        )
-        topic = self._part(version, "FetchableTopicResponse", topic_id=METADATA_TOPIC_ID, partitions=(partition,))
-        endpoints = self._endpoints(version, listener_name)
-        message = build(
-            FETCH, version, "response", throttle_time=timedelta(0), responses=(topic,), node_endpoints=endpoints
-        )
-        return encode_response(message)
-
-    def _endpoints(self, version: int, listener_name: str) -> tuple[Any, ...]:
-        if version < 17:
-            return ()
-        at = self.quorum.advertised[listener_name]
-        leader = self.quorum.leader_id
-        return (self._part(version, "NodeEndpoint", node_id=leader, host=at.host, port=at.port, rack=None),)
-
-    @staticmethod
-    def _part(version: int, structure: str, /, **values: Any) -> Any:
-        return build(FETCH, version, "response", structure, **values)

@@ -11,7 +11,7 @@ from authorizer.errors import AuthorizerNotReadyError
 from nodes.acl_apis import AclApis
 from nodes.authorization import AuthHelper
 from nodes.broker.metadata import CONTROLLER_ENDPOINTS, mismatched_endpoint
-from nodes.controller.describe_quorum import describe_quorum
+from nodes.controller.describe_quorum import QuorumDescription
 from nodes.controller.envelopes import Envelopes
 from nodes.controller.quorum import INVALID_REQUEST
 from nodes.controller.scram_apis import ScramApis
@@ -119,20 +119,12 @@ class ControllerApis:
             if version == 0:
                 raise RequestError(INVALID_REQUEST, "This is a controller: expected version 1, with an endpoint type")
             return mismatched_endpoint(version, wanted, CONTROLLER_ENDPOINTS)
-        at = quorum.advertised[request.session.listener_name]
-        node = build(
-            apis.DESCRIBE_CLUSTER,
-            version,
-            "response",
-            "DescribeClusterBroker",
-            broker_id=quorum.leader_id,
-            host=at.host,
-            port=at.port,
-            rack=None,
-        )
+        at, key = quorum.advertised[request.session.listener_name], apis.DESCRIBE_CLUSTER
+        about = {"broker_id": quorum.leader_id, "host": at.host, "port": at.port, "rack": None}
+        node = build(key, version, "response", "DescribeClusterBroker", **about)
         asked = body.include_cluster_authorized_operations
         return answer(
-            apis.DESCRIBE_CLUSTER,
+            key,
             version,
             error_message=None,
             endpoint_type=CONTROLLER_ENDPOINTS,
@@ -144,14 +136,9 @@ class ControllerApis:
 
 
 async def _describe_quorum(serving: Serving, request: Request) -> bytes:
-    log = serving.log
-    return describe_quorum(
-        request,
-        serving.quorum,
-        high_watermark=log.high_watermark(),
-        end_offset=log.end_offset(),
-        now=time.time_ns() // 1_000_000,
-    )
+    log, now = serving.log, time.time_ns() // 1_000_000
+    mark, end = log.high_watermark(), log.end_offset()
+    return QuorumDescription(quorum=serving.quorum, high_watermark=mark, end_offset=end, now=now).encoded(request)
 
 
 async def _refuse_token(_request: Request) -> bytes:

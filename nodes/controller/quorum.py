@@ -29,8 +29,8 @@ class OffsetAndEpoch:
 
 
 @frozen(kw_only=True)
-class ObserverState:
-    """What is known of a follower: where it reads, and when it last did, in ms since 1970."""
+class ReplicaState:
+    """What is known of a replica: where it reads, and when it last did, in ms since 1970."""
 
     replica_id: int
     directory_id: UUID | None
@@ -52,7 +52,7 @@ class Quorum:
     """Where clients of each listener reach this node, by the listener's name; filled in when the ports are known."""
     checkpoints: tuple[CheckpointFile, ...] = ()
     """The finished ones, by offset; replaced as a whole when one is written or removed."""
-    _observers: dict[tuple[int, UUID | None], ObserverState] = field(factory=dict, init=False)
+    _observers: dict[tuple[int, UUID | None], ReplicaState] = field(factory=dict, init=False)
 
     @property
     def newest_checkpoint(self) -> OffsetAndEpoch | None:
@@ -84,7 +84,7 @@ class Quorum:
         key = (replica_id, directory_id)
         before = self._observers.pop(key, None)
         caught_up = now if offset >= end_offset else -1 if before is None else before.last_caught_up_timestamp
-        self._observers[key] = ObserverState(
+        self._observers[key] = ReplicaState(
             replica_id=replica_id,
             directory_id=directory_id,
             log_end_offset=offset,
@@ -94,7 +94,7 @@ class Quorum:
         if len(self._observers) > _MOST_OBSERVERS:
             del self._observers[next(iter(self._observers))]
 
-    def observers(self, now: int) -> tuple[ObserverState, ...]:
+    def observers(self, now: int) -> tuple[ReplicaState, ...]:
         """Those that fetched lately."""
         oldest = now - OBSERVER_SECONDS * 1000
         gone = [key for key, each in self._observers.items() if each.last_fetch_timestamp < oldest]

@@ -5,18 +5,13 @@ Unlike Kafka 4.3.1, whose errors of a partition all end up as UNKNOWN_SERVER_ERR
 
 import asyncio
 import os
-import time
-from collections import OrderedDict
-from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
-from attrs import define, field
+from attrs import define
 
 from metalog.errors import LogError
-from metalog.filelog.files import log_error
-from metalog.filelog.names import checkpoint_name
+from nodes.controller.open_checkpoints import OpenCheckpoints
 from nodes.controller.quorum import (
     INCONSISTENT_CLUSTER_ID,
     INVALID_REQUEST,
@@ -28,70 +23,12 @@ from nodes.controller.quorum import (
 )
 from nodes.request import Request, RequestError
 from nodes.wire.apis import FETCH_SNAPSHOT
-from nodes.wire.building import build
-from nodes.wire.messages import encode_response
+from nodes.wire.building import answer, build
 
 MAX_BYTES = 8 << 20
 """What one answer holds at most."""
 
-_MOST_OPEN = 16
-_KEEP_SECONDS = 60.0
 _INLINE_BYTES = 256 << 10
-
-
-@define(eq=False, kw_only=True)
-class OpenCheckpoints:
-    """Checkpoint files that are being read: kept open, so that retention takes none from under its reader.
-
-    A file stays for a minute after its last read. Used on one event loop's thread.
-    """
-
-    directory: Path
-    monotonic: Callable[[], float] = time.monotonic
-    _files: "OrderedDict[str, tuple[int, int, float]]" = field(factory=OrderedDict, init=False)
-    """By name: the descriptor, the size and the last use; the least recently used is the first."""
-
-    def find(self, end_offset: int, epoch: int) -> tuple[int, int] | None:
-        """The descriptor and size of a checkpoint; None if there is none of this id.
-
-        Raises:
-            LogError: it cannot be opened.
-
-        """
-        now = self.monotonic()
-        self._let_go(now)
-        name = checkpoint_name(end_offset, epoch)
-        known = self._files.pop(name, None)
-        if known is None:
-            opened = self._open(self.directory / name)
-            if opened is None:
-                return None
-            known = (*opened, now)
-        self._files[name] = (known[0], known[1], now)
-        return known[0], known[1]
-
-    @staticmethod
-    def _open(path: Path) -> tuple[int, int] | None:
-        try:
-            fd = os.open(path, os.O_RDONLY)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise log_error(error, path, "cannot open") from error
-        return fd, os.fstat(fd).st_size
-
-    def _let_go(self, now: float) -> None:
-        while self._files:
-            fd, _, used = next(iter(self._files.values()))
-            if len(self._files) < _MOST_OPEN and now - used < _KEEP_SECONDS:
-                return
-            self._files.popitem(last=False)
-            os.close(fd)
-
-    def close(self) -> None:
-        """Let go of all files."""
-        while self._files:
-            os.close(self._files.popitem(last=False)[1][0])
 
 
 @define(eq=False, kw_only=True)
@@ -147,35 +84,29 @@ class SnapshotFetching:
             raise LogError(f"cannot read a checkpoint at byte {position}: {error.strerror}") from error
 
     def _encoded(self, request: Request, topic: str, wanted: Any, error: int, size: int, data: bytes) -> bytes:
-        version, quorum = request.header.api_version, self.quorum
-
-        def part(structure: str, /, **values: Any) -> Any:
-            return build(FETCH_SNAPSHOT, version, "response", structure, **values)
-
-        at = quorum.advertised[request.session.listener_name]
-        leader = part("LeaderIdAndEpoch", leader_id=quorum.leader_id, leader_epoch=quorum.leader_epoch)
-        id = wanted.snapshot_id  # noqa: A001
-        partition = part(
+        version, quorum, id = request.header.api_version, self.quorum, wanted.snapshot_id  # noqa: A001
+        partition = _part(
+            version,
             "PartitionSnapshot",
             index=wanted.partition,
             error_code=error,
-            snapshot_id=part("SnapshotId", end_offset=id.end_offset, epoch=id.epoch),
-            current_leader=leader,
+            snapshot_id=_part(version, "SnapshotId", end_offset=id.end_offset, epoch=id.epoch),
+            current_leader=_part(
+                version, "LeaderIdAndEpoch", leader_id=quorum.leader_id, leader_epoch=quorum.leader_epoch
+            ),
             size=size,
             position=wanted.position,
             unaligned_records=data,
         )
-        answer = build(
-            FETCH_SNAPSHOT,
-            version,
-            "response",
-            throttle_time=timedelta(0),
-            topics=(part("TopicSnapshot", name=topic, partitions=(partition,)),),
-            node_endpoints=()
-            if version < 1
-            else (part("NodeEndpoint", node_id=quorum.leader_id, host=at.host, port=at.port),),
-        )
-        return encode_response(answer)
+        topics = (_part(version, "TopicSnapshot", name=topic, partitions=(partition,)),)
+        at, nodes = quorum.advertised[request.session.listener_name], []
+        if version >= 1:
+            nodes.append(_part(version, "NodeEndpoint", node_id=quorum.leader_id, host=at.host, port=at.port))
+        return answer(FETCH_SNAPSHOT, version, throttle_time=timedelta(0), topics=topics, node_endpoints=tuple(nodes))
+
+
+def _part(version: int, structure: str, /, **values: Any) -> Any:
+    return build(FETCH_SNAPSHOT, version, "response", structure, **values)
 
 
 def _pread_and_close(fd: int, length: int, position: int) -> bytes:

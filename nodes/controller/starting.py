@@ -66,17 +66,15 @@ def _formatted(directory: Path) -> Provenance:
 def replay(log: FileLog, publisher: Publisher) -> tuple[str, ...]:
     """Bring the publisher to the log's end; returns what an operator should know. Takes as long as it takes.
 
-    The publisher is ready afterwards.
+    Its applier is inside a transaction afterwards where the last leader left one open.
 
     Raises:
         LogError, DecodeError, CheckpointError: as snapshots.recovery.recover_log.
 
     """
-    mark = log.high_watermark()
     found = recover_log(log, list_checkpoints(log.directory))
     publisher.replace(found.image)
     _catch_up(log, publisher)
-    publisher.learn(mark)
     return (*log.notes, *found.notes)
 
 

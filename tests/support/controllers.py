@@ -9,8 +9,10 @@ from attrs import evolve
 
 from authorizer.standard import StandardAuthorizer
 from metalog.control import Endpoint, KRaftVoters, SupportedVersions, Voter
+from nodes.authorization import AuthHelper
 from nodes.config.node_config import CheckpointPolicy, HostPort, NodeConfig, Role
 from nodes.controller.controller_server import ControllerServer
+from nodes.controller.handlers import ControllerApis
 from nodes.controller.starting import LOG_DIRECTORY
 from snapshots.checkpoint_writer import write_checkpoint
 from snapshots.image import Image
@@ -70,7 +72,11 @@ async def running(config: NodeConfig, **options):
         await server.stop()
 
 
+def handlers_of(server: ControllerServer):
+    return ControllerApis(auth=AuthHelper(server.authorizer), serving=lambda: server.serving).handlers()
+
+
 async def call(server: ControllerServer, api_key, version, message, user="admin"):
     """The decoded answer of a handler."""
-    body = await server.handlers()[api_key](request(api_key, version, message, user=user))
+    body = await handlers_of(server)[api_key](request(api_key, version, message, user=user))
     return answer(api_key, version, body)

@@ -106,6 +106,15 @@ class TestStart:
             assert len(server.publisher.current.features) == 6
             assert len(server.publisher.current.scram) == 2
 
+    async def test_nobody_is_ready_before_the_bootstrap_is_in(self, tmp_path):
+        """A SCRAM login before that would fail for good, not retriably."""
+        server, unready = controller_server(formatted(tmp_path)), []
+        server.publisher.subscribe(lambda image: unready.append(not server.publisher.ready and not len(image.scram)))
+        await server.start()
+        assert server.publisher.ready
+        assert unready.count(True) >= 2
+        await server.stop()
+
     async def test_an_open_transaction_is_aborted(self, tmp_path):
         config = formatted(tmp_path)
         async with running(config) as server:
@@ -407,7 +416,7 @@ class TestSnapshots:
             assert bytes(first.unaligned_records) + bytes(rest.unaligned_records) == whole
 
     async def test_files_are_let_go_of(self, tmp_path):
-        from nodes.controller.snapshots import OpenCheckpoints
+        from nodes.controller.open_checkpoints import OpenCheckpoints
 
         now = [0.0]
         files = OpenCheckpoints(directory=tmp_path, monotonic=lambda: now[0])

@@ -10,12 +10,12 @@ from nodes.wire.building import build
 from nodes.wire.envelope import EnvelopeRequest
 from nodes.wire.headers import decode_response_header
 from nodes.wire.principal_data import encode_principal
-from tests.support.controllers import controller_server, formatted, running
+from tests.support.controllers import controller_server, formatted, handlers_of, running
 from tests.support.node_requests import answer, frame, session
 
 
 async def asked(server, api_key, version, message, user="admin"):
-    dispatcher = Dispatcher(handlers=server.handlers(), apis=apis.CONTROLLER_APIS, metrics=Metrics(process=False))
+    dispatcher = Dispatcher(handlers=handlers_of(server), apis=apis.CONTROLLER_APIS, metrics=Metrics(process=False))
     header, body = await dispatcher.answer(frame(api_key, version, message), session(user))
     correlation_id, position = decode_response_header(api_key, version, header)
     assert (correlation_id, position) == (7, len(header))
