@@ -23,7 +23,10 @@ def format_(
     initial_controllers: Annotated[
         str | None,
         typer.Option(
-            "--initial-controllers", "-I", metavar="ID@HOST:PORT:DIRECTORY", help="The one voter of a dynamic quorum."
+            "--initial-controllers",
+            "-I",
+            metavar="VOTER",
+            help="The one voter of a dynamic quorum: ID@HOST:PORT:DIRECTORY-ID.",
         ),
     ] = None,
     no_initial_controllers: Annotated[
@@ -34,16 +37,16 @@ def format_(
         typer.Option(
             "--add-scram",
             "-S",
-            metavar="CREDENTIAL",
-            help="A credential to begin with, such as 'SCRAM-SHA-256=[[name=alice,password=secret]'.",
+            metavar="SCRAM",
+            help="A credential to begin with: SCRAM-SHA-256=\\[name=alice,password=...].",
         ),
     ] = None,
     feature: Annotated[
-        list[str] | None, typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="The level of a feature.")
+        list[str] | None, typer.Option("--feature", "-f", metavar="N=LEVEL", help="The level of a feature.")
     ] = None,
     release_version: Annotated[
         str | None,
-        typer.Option("--release-version", "-r", metavar="RELEASE", help="The release whose levels are taken."),
+        typer.Option("--release-version", "-r", metavar="R", help="The release whose levels are taken."),
     ] = None,
     ignore_formatted: Annotated[
         bool, typer.Option("--ignore-formatted", "-g", metavar="", help="Pass over directories that are formatted.")
@@ -56,7 +59,7 @@ def format_(
 
     [bold]Example[/]
 
-      aclog format server.properties -t $(uuidgen) --standalone
+      aclog format server.properties -t MkU3OEVBNTcwNTJENDM2Qg --standalone
     """
     from nodes.config.formatting import format_storage
     from nodes.config.loading import load_config

@@ -116,7 +116,10 @@ class TestSources:
         assert read("--acls", "-", stdin=lines.encode()).startswith("stdin: ")
 
     def test_no_source_or_two(self, read):
-        message = "exactly one state source must be given: --log DIR, --snapshot FILE or --acls FILE"
+        message = (
+            "exactly one state source must be given: --log DIR, --snapshot FILE, --acls FILE, "
+            "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT"
+        )
         assert read() == message
         assert read("--log", LOG, "--snapshot", CHECKPOINT) == message
 
@@ -134,7 +137,7 @@ class TestFlags:
             ("export --format odd", "'odd' is not one of 'avro', 'jsonl'"),
             ("acls list --wings", "No such option: --wings"),
             ("acls list surplus", "surplus"),
-            ("acls add", "Missing option '--log'"),
+            ("import", "Missing argument 'FILE'"),
             ("export --log x", "Missing option '--format'"),
             ("snapshot create --log x", "Missing option '--out'"),
             ("log dump", "Missing argument 'PATH'"),
@@ -146,6 +149,15 @@ class TestFlags:
         said = refused(*arguments.split())
         assert message in said
         assert "--help`)" in said
+
+    @pytest.mark.parametrize("place", ["", "--log x --bootstrap-server localhost:1"])
+    def test_rules_are_changed_in_one_place(self, place):
+        said = refused(*f"acls add --allow-principal User:a --topic t {place}".split())
+        assert said.startswith("exactly one place must be given: --log DIR, --bootstrap-server HOST:PORT or ")
+
+    @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller"])
+    def test_an_address_that_is_none_is_named(self, flag):
+        assert refused("acls", "list", flag, "nowhere") == f"command line: {flag}: 'nowhere': expected host:port"
 
     @pytest.mark.parametrize(
         ("arguments", "said"),

@@ -34,7 +34,9 @@ def section(name):
     return found[1] if found else ""
 
 
-SHARED = ("--log", "--snapshot", "--acls", "--as-of")
+SHARED = (
+    "--log", "--snapshot", "--acls", "--as-of", "--bootstrap-controller", "--bootstrap-server", "--command-config"
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COMMANDS)
