@@ -36,6 +36,11 @@ def formatted(directory: Path, *, kraft_version=1) -> NodeConfig:
     voters = KRaftVoters(voters=(voter,)) if kraft_version else None
     provenance = Provenance(end_offset=0, epoch=0, timestamp=0, kraft_version=kraft_version, voters=voters)
     write_checkpoint(Image.EMPTY.at(provenance), directory / LOG_DIRECTORY)
+    return directory_config(directory)
+
+
+def directory_config(directory: Path) -> NodeConfig:
+    """The configuration of a controller on a formatted directory."""
     return NodeConfig(
         roles=frozenset({Role.CONTROLLER}),
         node_id=1,
