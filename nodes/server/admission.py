@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from attrs import define, field
 
 from nodes.config.node_config import Limits
+from nodes.server.files import connections_within_files
 from nodes.watching.metrics import Metrics
 
 UNCHARGED_BYTES = 64 << 10
@@ -65,6 +66,7 @@ class Admission:
     connections: int = field(default=0, init=False)
     memory: BytePool = field(init=False)
     unauthenticated_memory: BytePool = field(init=False)
+    _most: int = field(init=False)
     _by_host: dict[str, int] = field(factory=dict, init=False)
     _turns: asyncio.Semaphore = field(init=False)
     _unsent: dict[Callable[[], None], int] = field(factory=dict, init=False)
@@ -75,6 +77,7 @@ class Admission:
     def __attrs_post_init__(self) -> None:
         self.memory = BytePool(self.limits.in_flight_bytes)
         self.unauthenticated_memory = BytePool(self.limits.in_flight_bytes // _UNAUTHENTICATED_SHARE)
+        self._most = connections_within_files(self.limits.connections)
         self._turns = asyncio.Semaphore(self.limits.in_flight_requests)
         self.metrics.in_flight_requests.set_function(lambda: self._handled)
         self.metrics.in_flight_bytes.set_function(lambda: self.memory.used + self.unauthenticated_memory.used)
@@ -83,7 +86,7 @@ class Admission:
     def admit(self, host: str) -> bool:
         """Whether one more connection from this address may be; if so it counts until `release`."""
         of_host = self._by_host.get(host, 0)
-        if self.connections >= self.limits.connections or of_host >= self.limits.connections_per_ip:
+        if self.connections >= self._most or of_host >= self.limits.connections_per_ip:
             return False
         self.connections += 1
         self._by_host[host] = of_host + 1

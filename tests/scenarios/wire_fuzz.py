@@ -182,6 +182,7 @@ def attack(addresses, http: str, frames: int, seed: int) -> Outcome:
         time.sleep(0.05)
         end = metrics(http)
     steady.ask()
+    steady.socket.close()
     return Outcome(
         frames=frames,
         seconds=seconds,
@@ -211,12 +212,15 @@ def campaign(frames: int, seed: int) -> Outcome:
         return outcome
     finally:
         ours.send(None)
+        ours.close()
         child.join(30)
         child.kill()
+        child.join()
+        child.close()
 
 
 def main() -> int:
-    """Run a campaign as the command line asks, and print what came of it; 1 where memory grew, or an error was the server's own."""
+    """Run a campaign as the command line asks and print what came of it; 1 where memory grew or the server erred."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--frames", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
