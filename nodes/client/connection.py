@@ -1,6 +1,8 @@
 """A connection to a Kafka server, theirs or ours: many requests may be under way, answers come in their order."""
 
 import asyncio
+import os
+import re
 import ssl
 from asyncio import Future, StreamReader, StreamWriter, Task
 from collections import deque
@@ -23,6 +25,7 @@ MAX_ANSWER_BYTES = 256 << 20
 
 _READ_BYTES = 1 << 20
 _LEAST_ANSWER = 4
+_ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 
 @define(kw_only=True, eq=False)
@@ -205,6 +208,6 @@ def _reason(error: ssl.SSLError) -> str:
 
 
 def _what(error: OSError | UnicodeError) -> str:
-    if isinstance(error, OSError) and error.errno and error.strerror and not str(error.strerror).startswith("Connect"):
-        return error.strerror
-    return str(error) or type(error).__name__
+    """The one reason in an operating system's words; asyncio puts those of several addresses together."""
+    numbers = set(_ERRNO.findall(str(error)))
+    return os.strerror(int(numbers.pop())) if len(numbers) == 1 else str(error) or type(error).__name__

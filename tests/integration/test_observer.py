@@ -5,12 +5,12 @@ import time
 
 import pytest
 
+from aclog.live_sources import QuorumSource
 from metalog.codec import encode_record
 from nodes.client.errors import LoginError
 from nodes.config.node_config import ClientSecurity, HostPort
 from nodes.observer.errors import QuorumRefusedError
 from nodes.observer.follower import Follower
-from nodes.observer.live_source import QuorumSource, open_quorum
 from nodes.observer.quorum_log import QuorumLog
 from nodes.session import SecurityProtocol
 from snapshots.image import Image
@@ -100,7 +100,7 @@ def test_a_real_quorum_is_followed_across_restarts(stopped_kafka: KafkaServer) -
 
 def test_a_real_quorum_as_a_source_of_states_and_who_may_not_follow_it(stopped_kafka: KafkaServer) -> None:
     with stopped_kafka as kafka:
-        source = QuorumSource(open_quorum((CONTROLLER,), security()))
+        source = QuorumSource(controllers=(CONTROLLER,), security=security(), notify=print)
         try:
             image = source.image()
             assert_is_what_the_files_say(image, kafka)
@@ -111,8 +111,14 @@ def test_a_real_quorum_as_a_source_of_states_and_who_may_not_follow_it(stopped_k
             assert source.image().end_offset > image.end_offset
         finally:
             source.close()
-        with pytest.raises(LoginError, match="Invalid username or password"):
-            open_quorum((CONTROLLER,), security("guessed"))
-        with pytest.raises(QuorumRefusedError, match="not a controller's listener"):
-            open_quorum((HostPort(host="localhost", port=kafka.port),), security())
+        with (
+            pytest.raises(LoginError, match="Invalid username or password"),
+            QuorumLog(servers=(CONTROLLER,), security=security("guessed")) as log,
+        ):
+            log.wait_known(60)
+        with (
+            pytest.raises(QuorumRefusedError, match="not a controller's listener"),
+            QuorumLog(servers=(HostPort(host="localhost", port=kafka.port),), security=security()) as log,
+        ):
+            log.wait_known(60)
         assert not [thread for thread in threading.enumerate() if thread.name == "quorum-observer"]

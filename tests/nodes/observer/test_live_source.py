@@ -3,21 +3,17 @@
 from pathlib import Path
 
 import pytest
-from attrs import evolve
 
+from aclog.live_sources import QuorumSource
 from metalog.errors import LogError
-from nodes.client.errors import UnreachableError
-from nodes.config.node_config import ClientSecurity, HostPort
+from nodes.config.node_config import ClientSecurity
 from nodes.observer.fetch_messages import EpochEnd
-from nodes.observer.live_source import QuorumSource, open_quorum
-from nodes.observer.options import ObserverOptions
 from shell.source import StateSource
 from snapshots.applier import Applier
 from snapshots.checkpoint_writer import write_checkpoint
-from tests.nodes.observer.test_follower import QUICK, acl
+from tests.nodes.observer.test_follower import acl
 from tests.support.fake_leader import FakeLeader
 from tests.support.fake_quorum import FakeQuorum
-from tests.support.kafka_server import free_port
 
 
 @pytest.fixture
@@ -35,7 +31,7 @@ def leader(quorum):
 def source(quorum, leader):
     for number in range(10):
         quorum.append([acl(number)], timestamp=1000 * number)
-    source: StateSource = QuorumSource(open_quorum((leader.address,), ClientSecurity(), options=QUICK))
+    source: StateSource = QuorumSource(controllers=(leader.address,), security=ClientSecurity(), notify=print)
     yield source
     source.close()
 
@@ -45,7 +41,7 @@ def test_the_newest_state_follows_the_log(quorum, leader, source):
     quorum.append([acl(10)])
     assert source.log.wait(10, 30)
     assert len(source.image().acls) == 11
-    assert source.name == f"quorum {leader.address}"
+    assert source.name == str(leader.address)
     assert source.writable_log is None
 
 
@@ -71,9 +67,3 @@ def test_a_snapshot_that_came_between(quorum, leader, source, tmp_path: Path):
     assert len(source.image().acls) == 12
     with pytest.raises(LogError, match="expected an offset or a time from 11 to 12"):
         source.image_at(5)
-
-
-def test_nobody_there():
-    dead = HostPort(host="127.0.0.1", port=free_port())
-    with pytest.raises(UnreachableError, match="no connection"):
-        open_quorum((dead,), ClientSecurity(), timeout=0.1, options=evolve(ObserverOptions(), first_pause=0.01))
