@@ -24,7 +24,7 @@ class RealNode:
 
     @property
     def output(self) -> str:
-        """What the server has printed so far."""
+        """What the server has printed since its last start."""
         return self._server.output.read_text(encoding="utf-8", errors="replace")
 
     def format(self) -> Self:
@@ -34,6 +34,9 @@ class RealNode:
 
     def start(self) -> Self:
         """Start it and wait until it serves; a KafkaError with the end of its output if it does not."""
+        output = self._server.output
+        if output.exists():  # a start is told by what the server prints: an earlier one's lines are put aside
+            output.rename(output.with_suffix(f".{len(list(self.home.glob('server.*.log')))}.log"))
         self._server.__enter__()
         return self
 

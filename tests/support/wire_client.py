@@ -31,7 +31,7 @@ class NoAnswerError(Exception):
 
 
 class RefusedError(Exception):
-    """A login failed: the error's name and message."""
+    """A login failed, and the connection is closed: the error's name and message."""
 
 
 def module_of(api_key: int, version: int) -> ModuleType:
@@ -114,10 +114,13 @@ class WireClient:
             try:
                 part = self._socket.recv(size - len(data))
             except TimeoutError as error:
+                self.close()
                 raise NoAnswerError("no answer in time") from error
             except OSError as error:
+                self.close()
                 raise ClosedError(str(error)) from error
             if not part:
+                self.close()
                 raise ClosedError("closed")
             data += part
         return bytes(data)
@@ -164,11 +167,13 @@ class WireClient:
     def _handshake(self, mechanism: str) -> None:
         answer = self.ask(SASL_HANDSHAKE, 1, mechanism=mechanism)
         if answer.error_code:
+            self.close()
             raise RefusedError(answer.error_code.name)
 
     def _authenticate(self, token: bytes) -> bytes:
         answer = self.ask(SASL_AUTHENTICATE, 2, auth_bytes=token)
         if answer.error_code:
+            self.close()
             raise RefusedError(f"{answer.error_code.name}: {answer.error_message}")
         return bytes(answer.auth_bytes)
 
