@@ -10,6 +10,7 @@ from ssl import SSLContext, SSLError
 from attrs import define, field
 
 from authorizer.principals import KafkaPrincipal
+from metalog.errors import ConfigError
 from nodes.config.node_config import Listener
 from nodes.security.login_credentials import Credentials
 from nodes.server.admission import Admission
@@ -112,8 +113,8 @@ class ListenerServer:
     def _begin(self, connected: socket.socket) -> None:
         try:
             host, address = peer(connected)
-        except OSError:
-            connected.close()
+        except (OSError, ValueError, ConfigError):
+            connected.close()  # gone already, or of no address that a rule could name
             return
         if not self.admission.admit(host):
             self._metrics.refused.labels(self.listener.name).inc()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import TypeAlias
@@ -19,6 +20,8 @@ _TEXT = "text/plain; charset=utf-8"
 _HEAD_BYTES = 8192
 _SECONDS = 5.0
 _CONNECTIONS = 32
+
+_log = logging.getLogger(__name__)
 
 
 @frozen(kw_only=True)
@@ -91,13 +94,21 @@ class HttpEndpoint:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             method, target, version = head.split(b"\r\n", 1)[0].split(b" ")
-            answer = self._answer(method, target) if version.startswith(b"HTTP/1.") else _plain(HTTPStatus.BAD_REQUEST)
+            known = version.startswith(b"HTTP/1.")
+            answer = self._guarded(method, target) if known else _plain(HTTPStatus.BAD_REQUEST)
         except asyncio.LimitOverrunError:
             answer = _plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         except ValueError:
             answer = _plain(HTTPStatus.BAD_REQUEST)
         writer.write(_encoded(answer, with_body=method != b"HEAD"))
         await writer.drain()
+
+    def _guarded(self, method: bytes, target: bytes) -> _Answer:
+        try:
+            return self._answer(method, target)
+        except Exception:  # noqa: BLE001 - a gauge that cannot be read must not look like a node that is down
+            _log.exception("a page of the HTTP endpoint failed")
+            return _plain(HTTPStatus.INTERNAL_SERVER_ERROR)
 
     def _answer(self, method: bytes, target: bytes) -> _Answer:
         if method not in (b"GET", b"HEAD"):

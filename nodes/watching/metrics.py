@@ -83,7 +83,10 @@ class Metrics:
         "aclog_connections_refused_total", "Connections closed at once: a limit was reached.", "listener"
     )
     closed: Counter = _counter(
-        "aclog_connections_closed_total", "Connections that this node closed, by why.", "listener", "reason"
+        "aclog_connections_closed_total",
+        "Connections that ended, by why; client: its other end closed it.",
+        "listener",
+        "reason",
     )
     authentications: Counter = _counter(
         "aclog_authentications_total", "Connections that authenticated.", "listener", "mechanism"

@@ -75,6 +75,16 @@ def test_pages():
     run(scenario)
 
 
+def test_a_page_that_fails_is_an_error_of_the_server(caplog):
+    async def scenario(node):
+        node.endpoint.metrics = lambda: b"" if 1 / 0 else b""
+        assert (await node.get("/metrics"))[::2] == (500, b"Internal Server Error\n")
+        assert (await node.get("/healthz"))[0] == 200
+
+    run(scenario)
+    assert "ZeroDivisionError" in caplog.text
+
+
 def test_head_has_no_body():
     async def scenario(node):
         status, headers, body = await node.ask(b"HEAD /healthz HTTP/1.1\r\n\r\n")
