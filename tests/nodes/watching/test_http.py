@@ -77,12 +77,12 @@ def test_pages():
 
 def test_a_page_that_fails_is_an_error_of_the_server(caplog):
     async def scenario(node):
-        node.endpoint.metrics = lambda: b"" if 1 / 0 else b""
+        node.endpoint.metrics = lambda: int("no gauge")
         assert (await node.get("/metrics"))[::2] == (500, b"Internal Server Error\n")
         assert (await node.get("/healthz"))[0] == 200
 
     run(scenario)
-    assert "ZeroDivisionError" in caplog.text
+    assert "no gauge" in caplog.text
 
 
 def test_head_has_no_body():
