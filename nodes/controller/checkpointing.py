@@ -43,6 +43,8 @@ class Checkpointer:
     clock: Callable[[], float] = time.time
     _writing: asyncio.Lock = field(factory=asyncio.Lock, init=False)
     _due: asyncio.Event = field(factory=asyncio.Event, init=False)
+    _failed: bool = field(default=False, init=False)
+    """The last one could not be written: the next is tried when it is time, not at the next commit."""
     _bytes_at_last: int = field(default=0, init=False)
     _offset_at_last: int = field(default=-1, init=False)
 
@@ -53,26 +55,28 @@ class Checkpointer:
 
     def consider(self, _high_watermark: int = -1) -> None:
         """Something was committed: see whether a checkpoint is due by bytes."""
-        if self.committed_bytes() - self._bytes_at_last >= self.policy.bytes_between:
+        if not self._failed and self.committed_bytes() - self._bytes_at_last >= self.policy.bytes_between:
             self._due.set()
 
     async def run(self) -> None:
         """Write checkpoints when they are due, for ever; one that fails is logged and tried again."""
-        wait = self._interval
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
+                async with asyncio.timeout(_RETRY_SECONDS if self._failed else self._interval):
                     await self._due.wait()
             self._due.clear()
-            try:
-                await self.write()
-                wait = self._interval
-            except MetadataError as error:
-                _log.error("no checkpoint: %s", error)
-                wait = _RETRY_SECONDS
-            except Exception:  # noqa: BLE001 - the log goes on without a checkpoint, and somebody must hear of it
-                _log.exception("no checkpoint")
-                wait = _RETRY_SECONDS
+            self._failed = not await self._tried()
+
+    async def _tried(self) -> bool:
+        try:
+            await self.write()
+        except MetadataError as error:
+            _log.error("no checkpoint: %s", error)
+        except Exception:  # noqa: BLE001 - the log goes on without a checkpoint, and somebody must hear of it
+            _log.exception("no checkpoint")
+        else:
+            return True
+        return False
 
     @property
     def _interval(self) -> float | None:

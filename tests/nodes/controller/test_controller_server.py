@@ -487,24 +487,51 @@ class TestCheckpoints:
                 server.publisher.current.end_offset
             ]
 
-    async def test_one_that_fails_is_not_the_end(self, tmp_path, monkeypatch, caplog):
+    async def test_one_that_fails_is_tried_again_later_and_the_log_goes_on(self, tmp_path, monkeypatch, caplog):
         from nodes.controller import checkpointing
 
-        tried = asyncio.Event()
-        loop = asyncio.get_running_loop()
+        real, tries, tried, loop = checkpointing.write_checkpoint, [], asyncio.Event(), asyncio.get_running_loop()
 
-        def full(*_):
+        def full(*arguments):
+            tries.append(1)
             loop.call_soon_threadsafe(tried.set)
-            raise LogError("no space left")
+            if len(tries) == 1:
+                raise LogError("no space left")
+            return real(*arguments)
 
         monkeypatch.setattr(checkpointing, "write_checkpoint", full)
         async with running(with_policy(formatted(tmp_path), bytes_between=1, interval_ms=0)) as server:
             await create(server, "t")
             async with asyncio.timeout(30):
                 await tried.wait()
-            await create(server, "u")
-            assert names(server.publisher.current) == {"t", "u"}
+            while not server._checkpointer._failed:
+                await asyncio.sleep(0.001)
+            for n in range(5):
+                await create(server, f"u{n}")
+            assert len(tries) == 1
+            assert await server.checkpoint()
+            assert len(server.publisher.current.acls) == 6
         assert "no checkpoint: no space left" in caplog.text
+
+    async def test_the_next_try_comes_by_itself(self, tmp_path, monkeypatch):
+        from nodes.controller import checkpointing
+
+        real, tries = checkpointing.write_checkpoint, []
+
+        def full(*arguments):
+            tries.append(1)
+            if len(tries) < 3:
+                raise (LogError("no space left"), ValueError("a bug"))[len(tries) - 1]
+            return real(*arguments)
+
+        monkeypatch.setattr(checkpointing, "write_checkpoint", full)
+        monkeypatch.setattr(checkpointing, "_RETRY_SECONDS", 0.01)
+        async with running(with_policy(formatted(tmp_path), bytes_between=1, interval_ms=0)) as server:
+            await create(server, "t")
+            async with asyncio.timeout(30):
+                while server.serving.quorum.newest_checkpoint is None:
+                    await asyncio.sleep(0.005)
+            assert len(tries) == 3
 
 
 class TestStop:
