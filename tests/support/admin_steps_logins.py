@@ -96,8 +96,9 @@ def logins() -> Iterator[Step]:
     yield fresh("authenticate after login", *again, authenticate(b"\0alice\0alice-secret"), versions(0))
     yield fresh("ApiVersions after login", *again, *(versions(version) for version in range(5)))
     for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
-        for name, token in (("garbage", b"garbage"), ("nothing", b""), ("unknown user", b"n,,n=nobody,r=abcdef")):
+        for name, token in (("garbage", b"garbage"), ("nothing", b"")):
             yield fresh(f"{mechanism}: {name}", handshake(mechanism), authenticate(token), versions(0))
+        yield Step(name=f"{mechanism}: unknown user", scram=(mechanism, "nobody", "secret"))
     yield Step(name="login of the first SCRAM user", scram=("SCRAM-SHA-256", "admin", "admin-secret"))
     yield Step(name="its mechanism only", scram=("SCRAM-SHA-512", "admin", "admin-secret"))
     yield Step(name="a wrong password", scram=("SCRAM-SHA-256", "admin", "wrong"))

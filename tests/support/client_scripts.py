@@ -13,20 +13,24 @@ import logging
 import re
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import confluent_kafka as ck
 import confluent_kafka.admin as cka
-import kafka
-import kafka.admin as kpa
 
 from tests.support.aclog_node import AclogNode
 from tests.support.barrier import Barrier
 from tests.support.jvm import ROOT
 from tests.support.real_node import RealNode
 from tests.support.server_properties import Ports, password
+
+with warnings.catch_warnings():  # kafka-python reads its schemas in a way that is deprecated
+    warnings.simplefilter("ignore", DeprecationWarning)
+    import kafka
+    import kafka.admin as kpa
 
 GOLDEN = ROOT / "tests" / "data" / "kafka-4.3.1-admin" / "clients.json"
 SECONDS = 30
