@@ -43,6 +43,9 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _MANY_BYTES = 256 << 10
 """A request beyond this is decoded in a thread, so that the others are served meanwhile."""
 
+_OLD = 1
+"""So far back from the newest version an API is prepared before its first use; older clients' first waits for it."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -69,7 +72,7 @@ class Dispatcher:
         warm_up(
             (api.api_key, version)
             for api in self._served.values()
-            for version in range(api.min_version, api.max_version + 1)
+            for version in range(max(api.min_version, api.max_version - _OLD), api.max_version + 1)
         )
 
     async def answer(self, payload: bytes, session: Session) -> tuple[bytes, bytes]:
