@@ -14,11 +14,13 @@ from metalog.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
+    FeatureLevelRecord,
     MetadataRecord,
 )
 from nodes.config.node_config import NodeConfig
 from nodes.controller.checkpointing import remove_partial_checkpoints
 from snapshots.checkpoint_reader import read_checkpoint
+from snapshots.features import METADATA_VERSION
 from snapshots.provenance import Provenance
 from snapshots.publisher import Publisher
 from snapshots.recovery import recover_log
@@ -26,6 +28,9 @@ from snapshots.recovery import recover_log
 LOG_DIRECTORY = "__cluster_metadata-0"
 TRANSACTION_NAME = "Bootstrap records"
 """Kafka's name for the transaction in which a new log gets what `format` has put beside it."""
+
+TRANSACTIONS_SINCE = 13
+"""The level of metadata.version 3.6-IV1, the first whose log may hold transactions."""
 
 _RECORDS_IN_BATCH = 10_000
 """No batch of Kafka's controller holds more (QuorumController.DEFAULT_MAX_RECORDS_PER_BATCH)."""
@@ -105,11 +110,17 @@ def activate(log: FileLog, publisher: Publisher, bootstrap: Path, now: Callable[
         version = KRaftVersion(kraft_version=image.provenance.kraft_version)
         log.append_control(version, voters, timestamp=now()).result()
         _catch_up(log, publisher)
-    records = _records_of(bootstrap)
-    if records:
-        transaction = [BeginTransactionRecord(name=TRANSACTION_NAME), *records, EndTransactionRecord()]
-        for start in range(0, len(transaction), _RECORDS_IN_BATCH):
-            _append(log, publisher, transaction[start : start + _RECORDS_IN_BATCH], now())
+    records = _in_transaction(_records_of(bootstrap))
+    for start in range(0, len(records), _RECORDS_IN_BATCH):
+        _append(log, publisher, records[start : start + _RECORDS_IN_BATCH], now())
+
+
+def _in_transaction(records: list[MetadataRecord]) -> list[MetadataRecord]:
+    """The records between a Begin and an End, unless their metadata.version is from before there were any."""
+    levels = [r.feature_level for r in records if isinstance(r, FeatureLevelRecord) and r.name == METADATA_VERSION]
+    if not records or (levels and levels[-1] < TRANSACTIONS_SINCE):
+        return records
+    return [BeginTransactionRecord(name=TRANSACTION_NAME), *records, EndTransactionRecord()]
 
 
 def _append(log: FileLog, publisher: Publisher, records: Sequence[MetadataRecord], timestamp: int) -> None:

@@ -32,6 +32,8 @@ from nodes.request import MalformedRequestError, RequestError
 from nodes.wire import apis
 from nodes.wire.building import build
 from snapshots.checkpoint_reader import decode_checkpoint
+from snapshots.checkpoint_writer import write_checkpoint
+from snapshots.image import Image
 from snapshots.recovery import recover
 from tests.support.controllers import call, controller_server, formatted, running, with_policy
 from tests.support.state_records import acl
@@ -99,6 +101,17 @@ class TestStart:
             assert after.epoch == before.epoch + 1
             assert names(after) == {"t"}
             assert server.ready
+
+    async def test_an_old_metadata_version_has_no_transactions(self, tmp_path):
+        config = formatted(tmp_path)
+        level = FeatureLevelRecord(name="metadata.version", feature_level=12)
+        image = Image(features=Image.EMPTY.features.apply([level]))
+        (tmp_path / "made").mkdir()
+        write_checkpoint(image, tmp_path / "made").replace(tmp_path / "bootstrap.checkpoint")
+        async with running(config) as server:
+            assert server.publisher.current.features.level("metadata.version") == 12
+        found = list(batches(tmp_path / LOG_DIRECTORY))
+        assert not any(isinstance(record, BeginTransactionRecord) for record in found)
 
     async def test_a_bootstrap_of_more_than_a_batch(self, tmp_path, monkeypatch):
         monkeypatch.setattr("nodes.controller.starting._RECORDS_IN_BATCH", 3)
@@ -473,9 +486,9 @@ class TestCheckpoints:
         config = with_policy(formatted(tmp_path), interval_ms=5)
         async with running(config) as server:
             async with asyncio.timeout(30):
-                while len(list_checkpoints(tmp_path / LOG_DIRECTORY)) < 2:
+                while server.serving.quorum.newest_checkpoint is None:
                     await asyncio.sleep(0.005)
-            assert server.serving.quorum.newest_checkpoint is not None
+            assert len(list_checkpoints(tmp_path / LOG_DIRECTORY)) == 2
 
     async def test_old_ones_go_when_a_newer_one_is_there(self, tmp_path):
         config = with_policy(formatted(tmp_path), retention_ms=0)
