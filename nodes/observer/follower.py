@@ -115,14 +115,27 @@ class Follower:
         if next_offset < _readable(self.log.start_offset) or next_offset == 0:
             self._begin()
         elif _readable(lambda: self.log.wait(next_offset, _WAIT_SECONDS)):
-            chunk = _readable(lambda: self.log.read(next_offset, _READ_BYTES))
+            chunk = self._read(next_offset)
             if chunk:
                 self.publisher.advance(chunk)
+
+    def _read(self, offset: int) -> bytes:
+        """What comes next; nothing where it went out of the log a moment ago."""
+        try:
+            return _readable(lambda: self.log.read(offset, _READ_BYTES))
+        except _UnreadableError:
+            if offset < _readable(self.log.start_offset):
+                return b""
+            raise
 
     def _begin(self) -> None:
         """Begin anew with the newest snapshot and all that follows it, or with the log where it begins at 0."""
         if not _readable(lambda: self.log.wait(0, _WAIT_SECONDS)):
             return
+        reached = self.publisher.current.end_offset
+        if reached:
+            start = _readable(self.log.start_offset)
+            self.notify(f"{self.log.name}: begins at offset {start} by now: a snapshot replaces what ends at {reached}")
         checkpoints = _readable(self.log.checkpoints)
         newer = self.publisher.applier.newer.copy()
         try:

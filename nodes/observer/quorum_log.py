@@ -2,12 +2,10 @@
 
 import asyncio
 import shutil
-import tempfile
 import threading
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import CancelledError, wait
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -51,7 +49,6 @@ class QuorumLog:
     _fetcher: Fetcher = field(init=False)
     _side: SideConnection = field(init=False)
     _snapshots: SnapshotDownload = field(init=False)
-    _directory: Path = field(init=False)
     _loop: asyncio.AbstractEventLoop = field(init=False)
     _task: "asyncio.Task[None]" = field(init=False)
     _thread: threading.Thread = field(init=False)
@@ -60,13 +57,12 @@ class QuorumLog:
         self._shared = SharedLog(
             name=f"quorum {','.join(map(str, self.servers))}", options=self.options, made_room=self._made_room
         )
-        self._directory = Path(tempfile.mkdtemp(prefix="aclog-observer-"))
         started = threading.Event()
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._run(started)), name="quorum-observer", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, args=(started,), name="quorum-observer", daemon=True)
         self._thread.start()
         started.wait()
+        if self._shared.failure is not None:
+            raise self._shared.failure
 
     @property
     def name(self) -> str:
@@ -156,7 +152,8 @@ class QuorumLog:
         if self._shared.close():
             self._loop.call_soon_threadsafe(self._task.cancel)
             self._thread.join(_CLOSE_SECONDS)
-            shutil.rmtree(self._directory, ignore_errors=True)
+            if self._snapshots.directory is not None:
+                shutil.rmtree(self._snapshots.directory, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self
@@ -166,7 +163,18 @@ class QuorumLog:
     ) -> None:
         self.close()
 
-    async def _run(self, started: threading.Event) -> None:
+    def _run(self, started: threading.Event) -> None:
+        """The thread; an event loop needs files, of which there may be too many open."""
+        try:
+            with asyncio.Runner() as runner:
+                runner.get_loop()
+                runner.run(self._follow(started))
+        except OSError as error:
+            self._shared.fail(LogError(f"{self.name}: no event loop: {error.strerror or error}"))
+        finally:
+            started.set()
+
+    async def _follow(self, started: threading.Event) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()  # type: ignore[assignment]
         self._fetcher = Fetcher(
             servers=Servers(self.servers),
@@ -176,7 +184,7 @@ class QuorumLog:
             cluster_id=self.cluster_id,
         )
         self._side = SideConnection(self._fetcher)
-        self._snapshots = SnapshotDownload(self._side, self._directory)
+        self._snapshots = SnapshotDownload(self._side)
         started.set()
         try:
             await self._fetcher.run()

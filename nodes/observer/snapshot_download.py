@@ -1,6 +1,7 @@
 """The newest snapshot of a quorum, downloaded (KafkaRaftClient's FetchSnapshot, RaftClient.latestSnapshotId)."""
 
 import asyncio
+import tempfile
 from pathlib import Path
 
 from attrs import define, field
@@ -25,10 +26,11 @@ class _RefusedSnapshotError(LogError):
 
 @define(eq=False)
 class SnapshotDownload:
-    """Runs on the fetcher's event loop. `directory` is where snapshots are put; the newest one stays there."""
+    """Runs on the fetcher's event loop; the newest snapshot stays until a newer one is asked for."""
 
     side: SideConnection
-    directory: Path
+    directory: Path | None = field(default=None, init=False)
+    """Where snapshots are put, once there is one: nobody else may read it, as there are credentials in it."""
     _file: SnapshotFile | None = field(default=None, init=False)
     _newest: CheckpointFile | None = field(default=None, init=False)
 
@@ -46,7 +48,7 @@ class SnapshotDownload:
         async with self.side.turn:
             deadline = self.side.deadline
             while (wanted := self.side.fetcher.shared.snapshot) is not None:
-                if self._newest is not None and self._newest.end_offset == wanted.end_offset:
+                if self._has(wanted):
                     return self._newest
                 before = self._position
                 try:
@@ -64,15 +66,27 @@ class SnapshotDownload:
     def _position(self) -> int:
         return 0 if self._file is None else self._file.position
 
+    def _has(self, wanted: EpochEnd) -> bool:
+        """Whether it is here, and nobody has cleaned it away."""
+        return self._newest is not None and self._newest.end_offset == wanted.end_offset and self._newest.path.exists()
+
     async def _fetch(self, wanted: EpochEnd) -> None:
         if self._file is None or self._file.snapshot != wanted:
-            self._file = SnapshotFile.begin(wanted, self.directory)
+            self._file = SnapshotFile.begin(wanted, self._directory())
         while not self._file.whole:
             await self._fetch_chunk(self._file)
         finished, self._file = self._file, None
         before, self._newest = self._newest, await asyncio.to_thread(finished.finish)
-        if before is not None:
+        if before is not None and before.path != self._newest.path:
             before.path.unlink(missing_ok=True)
+
+    def _directory(self) -> Path:
+        if self.directory is None:
+            try:
+                self.directory = Path(tempfile.mkdtemp(prefix="aclog-observer-"))
+            except OSError as error:
+                raise LogError(f"no directory for a snapshot: {error.strerror or error}") from error
+        return self.directory
 
     async def _fetch_chunk(self, file: SnapshotFile) -> None:
         connection, fetcher = await self.side.connected(), self.side.fetcher

@@ -7,10 +7,12 @@ import pytest
 
 from aclog.live_sources import QuorumSource
 from metalog.codec import encode_record
+from metalog.filelog import open_reader
 from nodes.client.errors import LoginError
 from nodes.config.node_config import ClientSecurity, HostPort
 from nodes.observer.errors import QuorumRefusedError
 from nodes.observer.follower import Follower
+from nodes.observer.options import ObserverOptions
 from nodes.observer.quorum_log import QuorumLog
 from nodes.session import SecurityProtocol
 from snapshots.image import Image
@@ -53,6 +55,18 @@ def content(image: Image) -> list:
 def assert_is_what_the_files_say(image: Image, kafka: KafkaServer) -> None:
     """The same as what recovery makes of the server's own files."""
     assert content(image) == content(recover(kafka.log_directory, as_of=image.end_offset).image)
+
+
+def assert_any_batch_can_be_read(start: int, end: int, kafka: KafkaServer) -> None:
+    """By an observer that holds next to nothing, so that it must ask for most of them again; from the last one down."""
+    little = ObserverOptions(buffer_bytes=1000, kept_bytes=100, fetch_bytes=500)
+    with (
+        open_reader(kafka.log_directory) as files,
+        QuorumLog(servers=(CONTROLLER,), security=security(), options=little) as log,
+    ):
+        log.wait_known(60)
+        for offset in range(end - 1, start - 1, -1):
+            assert log.read(offset, 1) == files.read(offset, 1)
 
 
 def wait_until(what, seconds: float = 60) -> None:
@@ -107,6 +121,7 @@ def test_a_real_quorum_as_a_source_of_states_and_who_may_not_follow_it(stopped_k
             past = source.image_at(image.end_offset - 3)
             assert past.end_offset <= image.end_offset - 3
             assert_is_what_the_files_say(past, kafka)
+            assert_any_batch_can_be_read(source.log.start_offset(), image.end_offset, kafka)
             assert source.log.wait(image.end_offset, 60)  # records of nothing come by themselves
             assert source.image().end_offset > image.end_offset
         finally:

@@ -274,6 +274,7 @@ def test_a_node_that_fell_behind_gets_a_snapshot_whole(quorum, leader, tmp_path)
         offsets = [image.end_offset for image in following.shown]
         assert offsets == sorted(offsets)
         assert not following.follower.failure
+        assert "a snapshot replaces what ends at 50" in " ".join(following.said)
 
 
 def test_a_snapshot_that_cannot_be_replayed_stops_it(quorum, leader):

@@ -54,6 +54,13 @@ def fill(quorum, count, size=20, seed=1):
         quorum.append([numbers.randbytes(size)] * numbers.choice([1, 1, 3]), number)
 
 
+def until(what):
+    deadline = time.monotonic() + 30
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
 def read_all(log, offset=None, until=None):
     offset = log.start_offset() if offset is None else offset
     found = b""
@@ -84,7 +91,8 @@ def test_follows_what_is_committed_and_no_more(quorum, leader):
 def test_a_large_log_comes_through_a_small_buffer(quorum, leader):
     fill(quorum, 300, size=1000)
     with observer(leader, buffer_bytes=20_000, kept_bytes=5_000, fetch_bytes=7_000) as log:
-        time.sleep(0.3)  # it fills
+        until(lambda: log._shared.full)
+        time.sleep(0.1)
         assert log._shared._window.size < 40_000
         assert log.high_watermark() == quorum.high_watermark
         quorum.append([b"new"])
@@ -98,8 +106,9 @@ def test_what_is_not_committed_fills_no_memory(quorum, leader):
     for _ in range(200):
         quorum.append([b"x" * 1000], commit=False)
     with observer(leader, pending_bytes=10_000, fetch_bytes=5_000) as log:
-        time.sleep(0.3)
-        assert 10_000 <= log._fetcher.following.pending_bytes < 20_000
+        until(lambda: log._fetcher.following.pending_bytes >= 10_000)
+        time.sleep(0.1)
+        assert log._fetcher.following.pending_bytes < 20_000
         quorum.commit()
         assert log.wait(199, 30)
         assert read_all(log) == quorum.committed
@@ -187,10 +196,7 @@ def test_damage_that_stays_is_told_and_what_comes_before_it_can_be_read(quorum, 
         with pytest.raises(DecodeError, match=f"{leader.address}: offset {offset}, byte 0: CRC"):
             log.read(offset)
         quorum.batches[10] = bad
-        deadline = time.monotonic() + 30
-        while log.trouble is not None:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: log.trouble is None)
         assert read_all(log) == quorum.committed
 
 
@@ -261,10 +267,7 @@ def test_a_refusal_is_told_at_once_and_overcome(quorum, leader):
         with pytest.raises(QuorumRefusedError):
             log.wait(0, 30)
         leader.faults.tamper = lambda answer: answer
-        deadline = time.monotonic() + 30
-        while log.high_watermark() < 0:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: log.high_watermark() >= 0)
         quorum.append([b"x"])
         assert log.wait(0, 30)
 
@@ -445,3 +448,21 @@ def test_random_troubles(quorum):
             assert log.wait(quorum.high_watermark - 1, 60)
             found += read_all(log, offset)
             assert found == quorum.committed
+
+
+def test_no_file_is_left_for_an_event_loop(monkeypatch):
+    def full():
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr("asyncio.runners.events.new_event_loop", full)
+    with pytest.raises(LogError, match="no event loop: Too many open files"):
+        QuorumLog(servers=(HostPort(host="h", port=1),))
+
+
+def test_a_snapshot_that_was_cleaned_away_is_fetched_again(quorum, leader, tmp_path):
+    _, snapshot, data = checkpoint_of_small(tmp_path)
+    quorum.forget_below(snapshot, data)
+    quorum.commit()
+    with observer(leader) as log:
+        log.latest_snapshot().path.unlink()
+        assert log.latest_snapshot().path.read_bytes() == data
