@@ -23,7 +23,8 @@ $(VENV)/.installed: constraints.txt pyproject.toml
 venv: $(VENV)/.installed  ## the virtual environment, with what is pinned in constraints.txt
 
 .PHONY: run
-run: tour  ## replay a real Kafka's log and decide upon it: the tour
+run: venv  ## the tour, then a node that Kafka's own clients manage
+	@./run.sh
 
 .PHONY: tour
 tour: venv  ## what is in a real log, the rules it adds up to, decisions and why, the tree

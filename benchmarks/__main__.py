@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import batching, committing, deciding, replaying, updating
+from benchmarks import batching, committing, deciding, replaying, serving, updating
 from benchmarks.report import Row, keep, show
 from benchmarks.rival import Rival
 
@@ -42,11 +42,18 @@ def commit(*, quick: bool) -> Iterator[Row]:
     yield from committing.run(1 if quick else 5, scratch)
 
 
+def serve(*, quick: bool) -> Iterator[Row]:
+    scratch = ROOT / "build" / "bench"
+    scratch.mkdir(parents=True, exist_ok=True)
+    yield from serving.run(scratch, 1 if quick else 5, 40 if quick else 400)
+
+
 PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "decide": ("Decisions, beside the real StandardAuthorizer", decide),
     "replay": ("Replay into an authorizer that decides, beside Kafka's own readers", replay),
     "update": ("One update made visible", update),
     "batch": ("Many requests at once", batch),
+    "serve": ("Nodes, beside a real Kafka", serve),
     "commit": ("Group commit: 64 writers beside one", commit),
 }
 

@@ -1,0 +1,213 @@
+"""Nodes beside a real Kafka 4.3.1, by the same client: changes a second, and how soon a broker decides by a change.
+
+Each side runs as processes with the same properties: a controller and a broker, or both in one. Data are on the
+disk of the checkout. The client is ours and runs in one process, beside the servers, on both sides alike.
+"""
+
+import asyncio
+import itertools
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TypeAlias
+
+from attrs import frozen
+
+from authorizer.acl import AclBindingFilter, AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from authorizer.interface import AclCreateResult
+from benchmarks.report import Row
+from benchmarks.timing import percentile
+from nodes.client.acl_requests import create_acls, describe_acls
+from nodes.client.connection import Connection
+from nodes.client.login import connect
+from nodes.config.node_config import ClientSecurity, HostPort
+from nodes.session import SecurityProtocol
+from nodes.wire.acl_answers import create_acls_body
+from nodes.wire.apis import CREATE_ACLS
+from nodes.wire.building import build
+from nodes.wire.messages import encode_request
+from tests.support.aclog_node import AclogNode
+from tests.support.kafka_server import KafkaServer, with_properties
+from tests.support.real_node import RealNode
+from tests.support.server_properties import CLUSTER_ID, Ports, server_properties
+
+CLIENTS = (1, 16, 64)
+VISIBLE_TARGET_MS = 20.0
+
+Node: TypeAlias = AclogNode | RealNode
+
+_VERSION = 3
+_CREATED = create_acls_body(_VERSION, [AclCreateResult()])
+
+_ADMIN = ClientSecurity(
+    security_protocol=SecurityProtocol.SASL_PLAINTEXT,
+    sasl_mechanism="PLAIN",
+    username="admin",
+    password="admin-secret",
+)
+
+
+def _rule(name: str) -> StandardAcl:
+    return StandardAcl(
+        resource_type=ResourceType.TOPIC,
+        resource_name=name,
+        pattern_type=PatternType.LITERAL,
+        principal="User:alice",
+        host="*",
+        operation=AclOperation.READ,
+        permission_type=AclPermissionType.ALLOW,
+    )
+
+
+async def _connect(port: int) -> Connection:
+    return await connect(HostPort(host="localhost", port=port), _ADMIN)
+
+
+@frozen
+class _Rate:
+    a_second: float
+    p99_ms: float
+
+
+def _bodies(prefix: str) -> Iterator[bytes]:
+    """Requests of one new rule each, made from one: the client shall not be what is measured."""
+    acl = _rule(f"{prefix}-########")
+    fields = {
+        "resource_type": acl.resource_type,
+        "resource_name": acl.resource_name,
+        "resource_pattern_type": acl.pattern_type,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation,
+        "permission_type": acl.permission_type,
+    }
+    creation = build(CREATE_ACLS, _VERSION, "request", "AclCreation", **fields)
+    first = encode_request(build(CREATE_ACLS, _VERSION, "request", creations=(creation,)))
+    for number in itertools.count():
+        yield first.replace(b"########", b"%08d" % number)
+
+
+async def _creations(port: int, clients: int, seconds: float, prefix: str) -> _Rate:
+    """Acknowledged CreateAcls of one new rule each, by clients that each wait for their answer."""
+    connections = [await _connect(port) for _ in range(clients)]
+    end, took = time.monotonic() + seconds, []
+
+    async def client(number: int, connection: Connection) -> None:
+        bodies = _bodies(f"{prefix}-{number}")
+        while (start := time.monotonic()) < end:
+            payload, position = await connection.send(CREATE_ACLS, _VERSION, next(bodies))
+            if payload[position:] != _CREATED:
+                raise AssertionError(f"not created: {payload[position:]!r}")
+            took.append(1000 * (time.monotonic() - start))
+
+    begun = time.monotonic()
+    await asyncio.gather(*(client(n, each) for n, each in enumerate(connections)))
+    elapsed = time.monotonic() - begun
+    for each in connections:
+        await each.close()
+    return _Rate(len(took) / elapsed, percentile(took, 0.99))
+
+
+async def _visible(controller: int, broker: int, rounds: int, prefix: str) -> list[float]:
+    """Ms from the controller's acknowledgement of a rule until a broker elsewhere shows it; 0.3 ms of it is asking."""
+    writer, reader = await _connect(controller), await _connect(broker)
+    found = []
+    for number in range(rounds):
+        name = f"{prefix}-{number}"
+        wanted = AclBindingFilter(
+            resource_type=ResourceType.TOPIC, resource_name=name, pattern_type=PatternType.LITERAL
+        )
+        await create_acls(writer, [_rule(name)])
+        acknowledged = time.monotonic()
+        while not await describe_acls(reader, wanted):
+            pass
+        found.append(1000 * (time.monotonic() - acknowledged))
+        await asyncio.sleep(0.02)
+    await writer.close()
+    await reader.close()
+    return found
+
+
+def _rates(kind: type[Node], scratch: Path, seconds: float) -> dict[int, tuple[_Rate, _Rate]]:
+    """By number of clients: through the broker, and at the controller."""
+    ports = Ports.free()
+    node = kind(scratch / kind.kind, ports).format().start()
+    try:
+        asyncio.run(_creations(ports.broker, 4, seconds, "warm"))
+        return {
+            clients: (
+                asyncio.run(_creations(ports.broker, clients, seconds, f"b{clients}")),
+                asyncio.run(_creations(ports.controller, clients, seconds, f"c{clients}")),
+            )
+            for clients in CLIENTS
+        }
+    finally:
+        node.stop()
+
+
+def _two_nodes(kind: str, scratch: Path, rounds: int) -> list[float]:
+    """The same properties, split: a controller, and a broker that follows it."""
+    ports, others = Ports.free(), Ports.free()
+    whole = server_properties(ports)
+    at = f"CONTROLLER://localhost:{ports.controller}"
+    controller = _without_broker(with_properties(whole, process_roles="controller", listeners=at))
+    at = f"SASL_PLAINTEXT://localhost:{ports.broker}"
+    http = f"127.0.0.1:{others.http}"
+    broker = with_properties(
+        whole, process_roles="broker", node_id="2", listeners=at, advertised_listeners=at, aclog_http_listener=http
+    )
+    with ExitStack() as stack:
+        if kind == "kafka":
+            _start_kafka(stack, scratch / "kafka-controller", controller, ports.controller, "--standalone")
+            _start_kafka(stack, scratch / "kafka-broker", broker, ports.broker)
+        else:
+            first = AclogNode(scratch / "controller", ports, controller).format()
+            stack.enter_context(first)
+            there = Ports(broker=ports.broker, controller=ports.controller, http=others.http)
+            stack.enter_context(AclogNode(scratch / "broker", there, broker))
+        asyncio.run(_visible(ports.controller, ports.broker, rounds // 4, "warm"))
+        return asyncio.run(_visible(ports.controller, ports.broker, rounds, "visible"))
+    raise AssertionError("an ExitStack swallows nothing")
+
+
+def _without_broker(text: str) -> str:
+    """A controller's properties have nothing of a broker's listeners."""
+    own = ("inter.broker.listener.name", "advertised.listeners", "sasl.mechanism.inter.broker.protocol")
+    return "".join(line for line in text.splitlines(keepends=True) if line.partition("=")[0] not in own)
+
+
+def _start_kafka(stack: ExitStack, home: Path, properties: str, port: int, *flags: str) -> None:
+    home.mkdir(parents=True)
+    server = KafkaServer(home, properties, port=port)
+    server.format(CLUSTER_ID, *flags)
+    stack.enter_context(server)
+
+
+def run(scratch: Path, seconds: float, rounds: int) -> Iterator[Row]:
+    """Rows of acknowledged creations a second by number of clients, and of the time until a broker shows one."""
+    directory = Path(tempfile.mkdtemp(dir=scratch))
+    try:
+        ours, theirs = _rates(AclogNode, directory, seconds), _rates(RealNode, directory, seconds)
+        for clients in CLIENTS:
+            for number, where in enumerate(("through a broker", "at a controller")):
+                mine, other = ours[clients][number], theirs[clients][number]
+                what = f"CreateAcls acknowledged a second {where}, {clients} clients"
+                yield Row(
+                    what=what, ours=mine.a_second, theirs=other.a_second, unit="/s", target=1.0, more_is_better=True
+                )
+                yield Row(what=f"{what}: p99", ours=mine.p99_ms, theirs=other.p99_ms, unit="ms")
+        mine, other = _two_nodes("aclog", directory, rounds), _two_nodes("kafka", directory, rounds)
+        for name, part in (("p50", 0.5), ("p99", 0.99)):
+            yield Row(
+                what=f"from the controller's acknowledgement until another process's broker shows it: {name}",
+                ours=percentile(mine, part),
+                unit="ms",
+                target=VISIBLE_TARGET_MS if part > 0.9 else None,
+            )
+            what = f"the same, {name}, beside Kafka's"
+            yield Row(what=what, ours=percentile(mine, part), theirs=percentile(other, part), unit="ms")
+    finally:
+        shutil.rmtree(directory)
