@@ -125,6 +125,10 @@ class AclogNode:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, *_: object) -> None:
-        if self._running().poll() is None:
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        if self._running().poll() is not None:
+            return
+        if failure is None:
             self.stop()
+        else:
+            self.kill()  # what went wrong is to be told, not that a node in trouble does not stop

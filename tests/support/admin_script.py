@@ -36,6 +36,7 @@ from tests.support.wire_client import (
 
 GOLDEN = ROOT / "tests" / "data" / "kafka-4.3.1-admin" / "answers.jsonl"
 
+ANSWER_SECONDS = 20.0
 Answers = list[dict[str, Any]]
 
 
@@ -46,6 +47,8 @@ class Script:
         self._ports = ports
         self._pool: dict[tuple[str, str], WireClient] = {}
         self._barrier = Barrier(ports)
+        self._dead = ""
+        """Why the rest of the script is not worth asking: the node does not answer what it must."""
         self._unseen = False
 
     def run(self, wanted: Iterable[Step]) -> Answers:
@@ -58,12 +61,19 @@ class Script:
                 client.close()
 
     def _answer(self, number: int, step: Step) -> dict[str, Any]:
-        if self._unseen and not step.only_writes:
-            self._barrier.wait()
-            self._unseen = False
-        answers = self._login(step) if step.scram else self._exchange(step)
+        about = {"step": f"{number:03d} {step.name}", "to": step.listener, "user": step.user}
+        if self._dead:
+            return about | {"answers": [f"not asked: {self._dead}"]}
+        try:
+            if self._unseen and not step.only_writes:
+                self._barrier.wait()
+                self._unseen = False
+            answers = self._login(step) if step.scram else self._exchange(step)
+        except (AssertionError, ClosedError, NoAnswerError, OSError, RefusedError) as error:
+            self._dead = f"{about['step']}: {error!r}"
+            answers = [f"not answered: {error!r}"]
         self._unseen |= any(send.api_key in WRITES for send in step.sends)
-        return {"step": f"{number:03d} {step.name}", "to": step.listener, "user": step.user, "answers": answers}
+        return about | {"answers": answers}
 
     def _exchange(self, step: Step) -> list[Any]:
         client, answers = self._client(step), []
@@ -104,10 +114,10 @@ class Script:
     def _client(self, step: Step) -> WireClient:
         port = self._ports.broker if step.listener == "broker" else self._ports.controller
         if step.user is None:
-            return WireClient(port)
+            return WireClient(port, ANSWER_SECONDS)
         key = (step.listener, step.user)
         if key not in self._pool:
-            self._pool[key] = WireClient(port).plain(step.user, password(step.user))
+            self._pool[key] = WireClient(port, ANSWER_SECONDS).plain(step.user, password(step.user))
         return self._pool[key]
 
     def _drop(self, client: WireClient) -> None:
@@ -141,6 +151,8 @@ def differences(expected: Answers, found: Answers) -> list[str]:
     """One text for each step that was answered otherwise: the step, and both answers."""
     texts = []
     for wanted, got in zip(expected, found, strict=True):
+        if str(got["answers"][0]).startswith("not asked"):
+            break
         if as_lines([wanted]) != as_lines([got]):
             assert wanted["step"] == got["step"], "the golden file belongs to another script: record it again"
             both = [json.dumps(side["answers"], ensure_ascii=False)[:3000] for side in (wanted, got)]
@@ -168,15 +180,16 @@ def main() -> None:
     with make(home, ports).format() as node:
         started = time.monotonic()
         found = run_script(ports)
-        (home / "answers.jsonl").write_text("".join(f"{line}\n" for line in as_lines(found)), encoding="utf-8")
-    print(f"{node.kind}: {len(found)} steps; start {started - begun:.1f} s, script {time.monotonic() - started:.1f} s")
-    if flags.record:
-        GOLDEN.parent.mkdir(parents=True, exist_ok=True)
-        GOLDEN.write_text("".join(f"{line}\n" for line in as_lines(found)), encoding="utf-8")
-        return
-    texts = differences(recorded(), found)
-    print("\n".join(texts))
-    sys.exit(f"{len(texts)} steps differ; answers and output in {home}" if texts else 0)
+        seconds = [f"{part:.1f} s" for part in (started - begun, time.monotonic() - started)]
+        print(f"{node.kind}: {len(found)} steps; start {seconds[0]}, script {seconds[1]}")
+        text = "".join(f"{line}\n" for line in as_lines(found))
+        (home / "answers.jsonl").write_text(text, encoding="utf-8")
+        if flags.record:
+            GOLDEN.parent.mkdir(parents=True, exist_ok=True)
+            GOLDEN.write_text(text, encoding="utf-8")
+        elif texts := differences(recorded(), found):
+            print("\n".join(texts))
+            sys.exit(f"{len(texts)} steps differ; answers and output in {home}")
 
 
 if __name__ == "__main__":

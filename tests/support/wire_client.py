@@ -81,7 +81,7 @@ def decode_response(api_key: int, version: int, payload: bytes) -> tuple[int, An
 class WireClient:
     """One connection to localhost."""
 
-    def __init__(self, port: int, timeout: float = 30.0) -> None:
+    def __init__(self, port: int, timeout: float = 20.0) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.correlation_id = 0

@@ -33,6 +33,5 @@ def test_both_answer_alike(tmp_path: Path) -> None:
         wanted = admin_script.run_script(kafka)
     assert admin_script.differences(admin_script.recorded(), wanted) == []
     with AclogNode(tmp_path / "aclog", aclog).format():
-        found = admin_script.run_script(aclog)
-    texts = admin_script.differences(wanted, found)
-    assert not texts, f"{len(texts)} steps differ\n" + "\n".join(texts)
+        texts = admin_script.differences(wanted, admin_script.run_script(aclog))
+        assert not texts, f"{len(texts)} steps differ\n" + "\n".join(texts)

@@ -33,4 +33,4 @@ def test_they_print_on_aclog_what_they_print_on_kafka(tmp_path: Path) -> None:
     ports = Ports.free()
     with AclogNode(tmp_path, ports).format(), kafka_tools.ToolPipe() as pipe:
         texts = kafka_tools.differences(kafka_tools.recorded(), kafka_tools.Tools(pipe, ports, tmp_path).run())
-    assert not texts, f"{len(texts)} differences\n" + "\n".join(texts)
+        assert not texts, f"{len(texts)} differences\n" + "\n".join(texts)

@@ -15,5 +15,5 @@ def test_a_client_of_another_make_manages_acls_and_scram_users(client: str, tmp_
     ports = Ports.free()
     with AclogNode(tmp_path, ports).format():
         found = client_scripts.outcomes(client_scripts.CLIENTS[client], ports)
-    texts = client_scripts.differences(client_scripts.recorded()[client], found)
-    assert not texts, f"{len(texts)} calls differ\n" + "\n".join(texts)
+        texts = client_scripts.differences(client_scripts.recorded()[client], found)
+        assert not texts, f"{len(texts)} calls differ\n" + "\n".join(texts)
