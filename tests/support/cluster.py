@@ -4,6 +4,7 @@ import http.client
 import os
 import signal
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -26,6 +27,12 @@ class ClusterNode(AclogNode):
     def __init__(self, home: Path, ports: Ports, properties: str, zygote: NodeZygote | None) -> None:
         super().__init__(home, ports, properties)
         self._zygote = zygote
+
+    def configure(self, changes: Mapping[str, str]) -> None:
+        """Set keys of its server.properties anew."""
+        path = self.home / "server.properties"
+        text = path.read_text(encoding="utf-8")
+        path.write_text(with_properties(text, **changes), encoding="utf-8")
 
     def spawn(self) -> None:
         """Start it and do not wait."""

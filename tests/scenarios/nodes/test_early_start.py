@@ -1,0 +1,332 @@
+"""KIP-801's start: until a node has replayed its log, early listeners admit super users only, and no other is open."""
+
+import asyncio
+import time
+from collections import Counter
+
+import pytest
+from confluent_kafka.admin import (
+    AclBindingFilter,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from confluent_kafka.admin import (
+    AclOperation as Operation,
+)
+
+from authorizer.acl import AclOperation
+from authorizer.principals import KafkaPrincipal
+from credentials import scram_keys
+from credentials.scram import ScramMechanism
+from metalog.primitives import compact_string, unsigned_varint
+from metalog.records import UserScramCredentialRecord
+from nodes.client.errors import LoginError, UnreachableError
+from nodes.client.login import connect
+from nodes.config.formatting import ensure_formatted
+from nodes.config.loading import load_config
+from nodes.config.node_config import HostPort
+from nodes.controller.starting import LOG_DIRECTORY
+from nodes.wire.apis import CREATE_ACLS, DESCRIBE_QUORUM, ENVELOPE
+from nodes.wire.building import build
+from nodes.wire.envelope import (
+    AUTHORIZER_NOT_READY,
+    EnvelopeRequest,
+    decode_envelope_response,
+    encode_envelope_request,
+)
+from nodes.wire.principal_data import encode_principal
+from tests.support.acl_client import AclClient, acl, by_principal, cluster_acl, login
+from tests.support.cluster import HOST, Cluster
+from tests.support.long_log import acl_record, batch, begin_log, coming_and_going, lengthen_log
+from tests.support.node_requests import frame
+from tests.support.server_properties import PLAIN, SCRAM, Ports
+from tests.support.tcp_proxy import TcpProxy
+
+CLUSTER_AUTHORIZATION_FAILED = 31
+PAIRS = 100_000
+"""Twice as many batches of one record: they take seconds to replay, and no time to write."""
+FIRST = acl("seen-from-the-start", principal="User:alice")
+LAST = acl("seen-at-the-end", principal="User:alice")
+MAY_DESCRIBE = cluster_acl("User:alice", AclOperation.DESCRIBE)
+NOT_READY = "AUTHORIZER_NOT_READY"
+JAAS = f'{PLAIN} required username="admin" password="admin-secret" user_admin="admin-secret" user_alice="alice-secret";'
+
+
+def scram_record(user, password, iterations=4096, salt=b"a salt of tests"):
+    mechanism = ScramMechanism.SCRAM_SHA_256
+    salted = scram_keys.salted_password(mechanism, password, salt, iterations)
+    return UserScramCredentialRecord(
+        name=user,
+        mechanism=mechanism,
+        salt=salt,
+        stored_key=scram_keys.stored_key(mechanism, scram_keys.client_key(mechanism, salted)),
+        server_key=scram_keys.server_key(mechanism, salted),
+        iterations=iterations,
+    )
+
+
+def with_early_listener(late, early):
+    """Properties of a node with a listener that waits, and one for clients that does not."""
+    return {
+        "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,EARLY:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "CLIENT",
+        "early.start.listeners": early,
+        "listener.name.client.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.client.plain.sasl.jaas.config": JAAS,
+        "listener.name.early.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "listener.name.early.plain.sasl.jaas.config": JAAS,
+        "listener.name.early.scram-sha-256.sasl.jaas.config": f"{SCRAM} required;",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+    } | late
+
+
+def envelope(user):
+    """A CreateAcls of a user, as a broker passes it on."""
+    creation = build(CREATE_ACLS, 3, "request", creations=())
+    principal = encode_principal(KafkaPrincipal(type="User", name=user), token_authenticated=False)
+    body = EnvelopeRequest(
+        request_data=frame(CREATE_ACLS, 3, creation), request_principal=principal, client_host_address=bytes(4)
+    )
+    return encode_envelope_request(body)
+
+
+class Watcher:
+    """Asks a node that starts everything that may be asked, and notes what came of it, while it is not ready."""
+
+    def __init__(self, node, early_port, late_port):
+        self.node, self.early_port, self.late_port = node, early_port, late_port
+        self.before, self.after = Counter(), Counter()
+
+    async def ask(self, user, port, mechanism="PLAIN"):
+        """What a user gets at a port."""
+        try:
+            async with await AclClient.open(port, user, mechanism=mechanism) as client:
+                found = await client.describe(by_principal("User:alice"))
+        except LoginError:
+            return "wrong password"
+        except UnreachableError as error:
+            if "closed the connection" in str(error):  # clients try again then, as after any lost connection
+                return "login later"
+            return "refused" if "no connection" in str(error) else str(error)
+        if found.code:
+            return NOT_READY if (found.code, (found.message or "")[: len(NOT_READY)]) == (-1, NOT_READY) else found.code
+        return "all" if LAST in found.acls else "some"
+
+    async def asked_while_not_ready(self, what, asking):
+        """Note an answer; before the node is ready if it was not ready when the answer was there."""
+        answer = await asking
+        ready = await asyncio.to_thread(self.node.is_ready)
+        (self.after if ready else self.before)[what, answer] += 1
+
+    async def look(self):
+        early, late = self.early_port, self.late_port
+        await self.asked_while_not_ready("alice", self.ask("alice", early))
+        await self.asked_while_not_ready("scram", self.ask("carol", early, mechanism="SCRAM-SHA-256"))
+        await self.asked_while_not_ready("late", self.ask("admin", late))
+        await self.asked_while_not_ready("admin", self.ask("admin", early))
+
+    async def run(self, seconds, *more):
+        deadline = time.monotonic() + seconds
+        while not self.after and time.monotonic() < deadline:
+            await self.look()
+            for what, ask in more:
+                await self.asked_while_not_ready(what, ask())
+
+
+def prepared(node, write):
+    """Format a node's directory as it would itself, and have a log written there."""
+    config = load_config(node.home / "server.properties")
+    directory = node.home / config.metadata_log_dir / LOG_DIRECTORY
+    ensure_formatted(config)
+    write(directory)
+
+
+@pytest.fixture
+def in_tmp_path(tmp_path, monkeypatch):
+    """Directories in properties are relative to where a node runs."""
+    return lambda node: monkeypatch.chdir(node.home)
+
+
+def test_a_controller_with_a_long_log_admits_super_users_only(tmp_path, zygote, in_tmp_path):
+    ports = Ports.free()
+    properties = {
+        "process.roles": "broker,controller",
+        "allow.everyone.if.no.acl.found": "true",
+        **with_early_listener({}, "CONTROLLER,EARLY"),
+    }
+    with Cluster(tmp_path, zygote) as cluster:
+        node = cluster.controller
+        at = {"CONTROLLER": node.ports.controller, "CLIENT": node.ports.broker, "EARLY": ports.broker}
+        properties["listeners"] = ",".join(f"{name}://{HOST}:{port}" for name, port in at.items())
+        properties["advertised.listeners"] = properties["listeners"]
+        node.configure(properties)
+        in_tmp_path(node)
+        last = batch([acl_record(2, LAST), scram_record("carol", "carol-secret")], base_offset=2 * PAIRS)
+        prepared(node, lambda directory: begin_log(directory, coming_and_going(FIRST, PAIRS), last))
+        watcher = Watcher(node, at["EARLY"], at["CLIENT"])
+        node.spawn()
+        _client, patient = patient_client(at["EARLY"])
+        asyncio.run(watch_controller(watcher, at["CONTROLLER"]))
+        before, after = watcher.before, watcher.after
+        assert after, node.output
+        assert set(before) <= {
+            *((who, "refused") for who in ("alice", "scram", "late", "admin", "controller")),  # not listening yet
+            ("alice", NOT_READY),
+            ("alice at the controller", NOT_READY),
+            ("scram", "login later"),
+            ("admin", "some"),
+            ("envelope 0", -1),
+            ("envelope 1", AUTHORIZER_NOT_READY),
+            ("super user's envelope 1", AUTHORIZER_NOT_READY),
+            ("quorum", "leader 1"),
+            ("quorum", NOT_READY),  # the log is not open yet
+        }, before
+        early = {"alice": NOT_READY, "scram": "login later", "admin": "some", "late": "refused", "quorum": "leader 1"}
+        assert set(early.items()) <= set(before), before
+        assert {("envelope 1", AUTHORIZER_NOT_READY), ("envelope 0", -1)} <= set(before)
+        assert asyncio.run(everybody(watcher)) == {"alice": "all", "scram": "all", "late": "all", "admin": "all"}
+        assert [rule.name for rule in patient.result(30)] == [LAST.resource_name], "it tried until it was let in"
+
+
+def patient_client(port):
+    """confluent-kafka's client, whose first login comes too early; and what it will see at last."""
+    settings = {
+        "bootstrap.servers": f"{HOST}:{port}",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.username": "carol",
+        "sasl.password": "carol-secret",
+        "log_level": 0,
+    }
+    client = AdminClient(settings)
+    wanted = AclBindingFilter(
+        ResourceType.TOPIC, None, ResourcePatternType.ANY, "User:alice", None, Operation.ANY, AclPermissionType.ANY
+    )
+    return client, client.describe_acls(wanted, request_timeout=60)
+
+
+async def everybody(watcher):
+    return {
+        "alice": await watcher.ask("alice", watcher.early_port),
+        "scram": await watcher.ask("carol", watcher.early_port, mechanism="SCRAM-SHA-256"),
+        "late": await watcher.ask("alice", watcher.late_port),
+        "admin": await watcher.ask("admin", watcher.early_port),
+    }
+
+
+async def watch_controller(watcher, port):
+    """Also by the controller's own listener, where brokers come."""
+    brokers = None
+    while brokers is None:
+        try:
+            brokers = await connect(HostPort(host=HOST, port=port), login("broker"))
+        except UnreachableError:
+            await asyncio.sleep(0.01)
+
+    async def pass_on(version, user):
+        payload, position = await brokers.send(ENVELOPE, version, envelope(user))
+        answer = decode_envelope_response(payload, position)
+        return answer.error_code if answer.response_data is None else "answered"
+
+    async def quorum():
+        part = build(DESCRIBE_QUORUM, 2, "request", "PartitionData", partition_index=0)
+        topic = build(DESCRIBE_QUORUM, 2, "request", "TopicData", topic_name="__cluster_metadata", partitions=(part,))
+        answer = await brokers.ask(build(DESCRIBE_QUORUM, 2, "request", topics=(topic,)))
+        if answer.error_code:
+            return NOT_READY if (answer.error_message or "").startswith(NOT_READY) else int(answer.error_code)
+        return f"leader {answer.topics[0].partitions[0].leader_id}"
+
+    async def alice():
+        return await watcher.ask("alice", port)
+
+    await watcher.run(
+        60,
+        ("envelope 0", lambda: pass_on(0, "alice")),
+        ("envelope 1", lambda: pass_on(1, "alice")),
+        ("super user's envelope 1", lambda: pass_on(1, "admin")),
+        ("quorum", quorum),
+        ("alice at the controller", alice),
+    )
+    await brokers.close()
+
+
+def test_a_broker_that_has_not_caught_up_admits_super_users_only(tmp_path, zygote, in_tmp_path):
+    """Its way to the controller is shut when it has had the first part of the log, with all that alice would need."""
+    late = Ports.free().broker
+    with TcpProxy(0) as proxy, Cluster(tmp_path, zygote, controller_at=proxy.port) as cluster:
+        controller, broker = cluster.controller, cluster.add_broker()
+        proxy.target = controller.ports.controller
+        changes = {"allow.everyone.if.no.acl.found": "true", **with_early_listener({}, "EARLY")}
+        changes["listeners"] = f"EARLY://{HOST}:{broker.ports.broker},CLIENT://{HOST}:{late}"
+        broker.configure(changes)
+        in_tmp_path(controller)
+        prepared(controller, write_fat_log)
+        controller.spawn()
+        controller.wait_until_ready()
+        proxy.budget = 9 << 20
+        broker.spawn()
+        watcher = Watcher(broker, broker.ports.broker, late)
+        asyncio.run(watch_broker(watcher, broker))
+        assert not watcher.after
+        early = {"alice": NOT_READY, "scram": "login later", "admin": "some", "late": "refused"}
+        assert set(early.items()) == set(watcher.before), watcher.before
+        proxy.release()
+        broker.wait_until_ready()
+        carol = CLUSTER_AUTHORIZATION_FAILED  # is let in, and has no right
+        assert asyncio.run(everybody(watcher)) == {"alice": "all", "scram": carol, "late": "all", "admin": "all"}
+
+
+def write_fat_log(directory):
+    """What alice needs comes first, then 16 MB of records that no one here looks into, then one more rule of hers."""
+    batches = [batch([acl_record(2, FIRST), acl_record(3, MAY_DESCRIBE), scram_record("carol", "carol-secret")])]
+    batches.extend(batch([large_topic(number)], base_offset=3 + number) for number in range(16))
+    begin_log(directory, *batches, batch([acl_record(4, LAST)], base_offset=19))
+
+
+def committed(node):
+    try:
+        return node.metric("aclog_last_committed_record_offset")
+    except OSError:
+        return -1
+
+
+def large_topic(number):
+    """A TopicRecord with a tagged field of a megabyte."""
+    name = compact_string(f"topic-{number}")
+    return b"\x01\x02\x00" + name + number.to_bytes(16) + b"\x01\x63" + unsigned_varint(1 << 20) + bytes(1 << 20)
+
+
+async def watch_broker(watcher, broker):
+    """Five looks after it has learned how much there is to replay."""
+    deadline = time.monotonic() + 30
+    while await asyncio.to_thread(committed, broker) < 19:
+        assert time.monotonic() < deadline, broker.output
+        await asyncio.sleep(0.02)
+    for _ in range(5):
+        await watcher.look()
+
+
+def test_a_broker_forwards_again_until_the_controller_is_ready(tmp_path, zygote):
+    with Cluster(tmp_path, zygote) as cluster:
+        broker = cluster.add_broker()
+        cluster.start()
+        cluster.controller.kill()
+        lengthen_log(cluster.controller.log_directory, PAIRS, FIRST)
+        cluster.controller.spawn()
+        assert asyncio.run(create_while_not_ready(broker, cluster.controller)) == [(0, "")], broker.output
+
+
+async def create_while_not_ready(broker, controller):
+    async with await AclClient.open(broker.ports.broker) as client:
+        while True:  # until the controller listens, so that it is asked, and not just out of reach
+            try:
+                await (await AclClient.open(controller.ports.controller)).close()
+                break
+            except UnreachableError:
+                await asyncio.sleep(0.01)
+        creating = asyncio.create_task(client.create([LAST]))
+        await asyncio.sleep(0)
+        assert not await asyncio.to_thread(controller.is_ready)
+        return await creating
