@@ -4,12 +4,14 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from enum import IntEnum
 from os import PathLike, fspath
+from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 
 from aclog.authorizers import build_authorizer
+from aclog.chosen_source import choose_source
 from aclog.names import parse_name
 from aclog.sources import LogSource, open_path
 from authorizer.acl import (
@@ -79,8 +81,7 @@ class Log:
 
     def close(self) -> None:
         """Let go of open files; images stay good. A second close is nothing."""
-        if isinstance(self._source, LogSource):
-            self._source.close()
+        self._source.close()
 
     def __enter__(self) -> Self:
         return self
@@ -91,17 +92,40 @@ class Log:
         self.close()
 
 
-def open_log(path: str | PathLike[str]) -> Log:
+def open_log(
+    path: str | PathLike[str] | None = None,
+    *,
+    bootstrap_controller: str | None = None,
+    bootstrap_server: str | None = None,
+    command_config: str | PathLike[str] | None = None,
+) -> Log:
     """Open a directory of segments and checkpoints, a checkpoint (`*.checkpoint`), or a file of rules as JSON lines.
 
-    Nothing is locked or changed, and a log that is being written is followed: each image() is the newest.
+    In the place of a path, `bootstrap_controller` ("host:port,...") follows the log of a running quorum, ours or
+    Kafka's, and `bootstrap_server` asks a running cluster's admin API for its rules; `command_config` is a client
+    properties file for both. Nothing is locked or changed, and what is being written is followed: each image() is the
+    newest.
 
     Raises:
+        ConfigError: none of the three is given, or more than one; an address that is none; a bad properties file.
         LogError: there is nothing at the path.
 
     """
     notes: list[str] = []
-    return Log(open_path(fspath(path), notes.append), notes)
+    if path is not None and bootstrap_controller is None and bootstrap_server is None:
+        return Log(open_path(fspath(path), notes.append), notes)
+    if path is not None:
+        raise ConfigError(f"{fspath(path)}: expected either a path or a running cluster, not both")
+    chosen = choose_source(
+        None,
+        None,
+        None,
+        notify=notes.append,
+        bootstrap_controller=bootstrap_controller,
+        bootstrap_server=bootstrap_server,
+        command_config=None if command_config is None else Path(command_config),
+    )
+    return Log(chosen.source, notes)
 
 
 @frozen(repr=False)

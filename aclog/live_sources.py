@@ -1,6 +1,7 @@
 """States of running clusters: by following a quorum's log, or by asking a broker's admin API (shell.source)."""
 
 import asyncio
+import atexit
 
 from attrs import define, field
 
@@ -57,6 +58,7 @@ class QuorumSource:
                 log.close()
                 raise
             self._log = log
+            atexit.register(log.close)  # a command does not close what it ends with
         return self._log
 
     def image(self) -> Image:
@@ -117,6 +119,9 @@ class AdminSource:
         """
         rules = asyncio.run(self._ask())
         return Image(acls=AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in rules))
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def image_at(self, moment: Moment) -> Image:
         """Raises ConfigError: an admin API knows no past."""

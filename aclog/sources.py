@@ -142,6 +142,9 @@ class CheckpointSource:
             self._image = self._recover(None)
         return self._image
 
+    def close(self) -> None:
+        """Nothing is held."""
+
     def image_at(self, moment: Moment) -> Image:
         """The checkpoint's state, if it is that of the moment. Raises LogError otherwise."""
         return self._recover(moment)
@@ -188,6 +191,9 @@ class AclsSource:
                 raise ConfigError(f"{self.name}: {error.what}") from error
             self._image = Image(acls=acls)
         return self._image
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def image_at(self, moment: Moment) -> Image:
         """Raises ConfigError: a file of rules holds no past."""

@@ -45,3 +45,7 @@ class StateSource(Protocol):
 
         """
         ...
+
+    def close(self) -> None:
+        """Let go of files and connections, if any are held; a second close is nothing."""
+        ...
