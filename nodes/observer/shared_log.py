@@ -46,7 +46,6 @@ class SharedLog:
         with self._changed:
             for run in committed:
                 self._window.append(run)
-            self._window.drop(self._read_to, self.options.kept_bytes)
             self.high_watermark = max(self.high_watermark, high_watermark)
             self.trouble, self.lasting = None, False
             self._changed.notify_all()

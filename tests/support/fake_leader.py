@@ -63,7 +63,8 @@ class FakeLeader:
         self.endpoints: dict[int, HostPort] = {}
         self.faults = Faults()
         self.requests: dict[int, int] = {}
-        self.fetches: list[Position] = []
+        self.fetches: list[tuple[Position, int]] = []
+        """What was asked for: where, and how many bytes at most."""
         self.connections = 0
         self._writers: set[asyncio.StreamWriter] = set()
         self._open = threading.Event()
@@ -208,7 +209,7 @@ class FakeLeader:
             leader_epoch=wanted.current_leader_epoch,
             high_watermark=getattr(wanted, "high_watermark", 1 << 62),
         )
-        self.fetches.append(position)
+        self.fetches.append((position, body.max_bytes))
         end = self._loop.time() + body.max_wait.total_seconds()
         while True:
             self._changed.clear()

@@ -131,6 +131,7 @@ def test_a_batch_that_was_entered_in_its_middle_is_taken_whole():
         (batch(base=0) + batch(base=0), "expected the one that holds 1"),
         (batch(base=0, epoch=1) + batch(base=1, epoch=0), "none that goes back"),
     ],
+    ids=["later", "epoch", "gap", "twice", "back"],
 )
 def test_batches_that_were_not_asked_for(records, error):
     found = following()
@@ -179,6 +180,14 @@ def test_a_divergence_that_says_nothing_new_drops_all_that_is_pending():
     found.take(FetchAnswer(high_watermark=1, records=batch(base=0) + batch(base=1)))
     assert found.take(FetchAnswer(diverging=EpochEnd(epoch=1, end_offset=2))) == Again()
     assert found.position.offset == 1
+
+
+def test_divergence_drops_an_epoch_that_the_leader_never_had():
+    found = following(epoch=3)
+    records = [batch(base=0, epoch=1), batch(base=1, epoch=1), batch(base=2, epoch=3)]
+    found.take(FetchAnswer(high_watermark=1, records=b"".join(records)))
+    assert found.take(FetchAnswer(leader_epoch=4, diverging=EpochEnd(epoch=1, end_offset=9))) == Again()
+    assert found.position == Position(offset=2, last_fetched_epoch=1, leader_epoch=4, high_watermark=1)
 
 
 def test_divergence_below_what_was_committed_is_the_end():

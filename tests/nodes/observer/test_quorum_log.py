@@ -97,6 +97,7 @@ def test_a_large_log_comes_through_a_small_buffer(quorum, leader):
         assert log.high_watermark() == quorum.high_watermark
         quorum.append([b"new"])
         assert log.wait(quorum.high_watermark - 1, 30)  # the mark is heard of all the same
+        assert leader.fetches[-1][1] == 1  # at the price of a batch
         assert read_all(log) == quorum.committed
         assert read_all(log) == quorum.committed  # what is no longer held is fetched again
         assert log._shared._window.size < 40_000
@@ -124,6 +125,18 @@ def test_anything_can_be_read_while_little_is_held(quorum, leader, max_bytes):
             data = log.read(base, max_bytes)
             assert read_header(data).base_offset == base
             assert quorum.committed[quorum.committed.index(data) :].startswith(data)
+
+
+def test_what_is_fetched_again_ends_at_the_mark_too(quorum, leader):
+    fill(quorum, 10, size=100)
+    for _ in range(5):
+        quorum.append([b"never"], commit=False)
+    with observer(leader, kept_bytes=0) as log:
+        read_all(log)
+        assert log._shared._window.size == 0
+        data = log.read(0, 1 << 20)
+        assert quorum.committed.startswith(data)
+        assert log.read(log.high_watermark() - 1, 1 << 20) == quorum.batches[9]
 
 
 def test_cut_connections_are_made_anew(quorum, leader):
@@ -403,6 +416,7 @@ def test_a_log_that_moves_past_an_observer_that_is_away(quorum, leader, tmp_path
         assert log.wait(snapshot.end_offset, 30)
         assert log.start_offset() == snapshot.end_offset
         assert log.latest_snapshot().path.read_bytes() == data
+        assert log._shared._window.start == snapshot.end_offset
         assert read_all(log) == quorum.committed
 
 
