@@ -103,8 +103,9 @@ class Checkpointer:
         image, written = self.image(), self.committed_bytes()
         if image.end_offset <= self._offset_at_last:
             return False
+        self._bytes_at_last = written  # what is committed from here on counts for the next one
         await asyncio.to_thread(write_checkpoint, image, self.log.directory)
-        self._bytes_at_last, self._offset_at_last = written, image.end_offset
+        self._offset_at_last = image.end_offset
         self.changed(list_checkpoints(self.log.directory))
         _log.info("wrote the checkpoint of offset %d, epoch %d", image.end_offset, image.epoch)
         try:

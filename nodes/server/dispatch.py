@@ -11,7 +11,7 @@ from attrs import define, field
 
 from authorizer.api_keys import api_name
 from authorizer.errors import AclRequestError, AuthorizerNotReadyError
-from metalog.errors import DecodeError
+from metalog.errors import DecodeError, MetadataError
 from nodes.request import Handler, MalformedRequestError, Request, RequestError
 from nodes.session import Session
 from nodes.watching.metrics import Metrics
@@ -134,13 +134,20 @@ class Dispatcher:
             return self._error(header, body, UNKNOWN_SERVER_ERROR, f"{NOT_READY}: {error}")
         except MalformedRequestError:
             raise
+        except MetadataError as error:
+            _log.error("%s failed: %s", api_name(key), error, extra=_who(session))
+            return self._error(header, body, UNKNOWN_SERVER_ERROR, None)
         except Exception:  # noqa: BLE001 - whatever a handler failed on, its client gets an answer
-            _log.exception("%s failed", api_name(key), extra={"client": str(session.principal), "host": session.host})
+            _log.exception("%s failed", api_name(key), extra=_who(session))
             return self._error(header, body, UNKNOWN_SERVER_ERROR, None)
 
     def _error(self, header: RequestHeader, body: object, code: int, message: str | None) -> bytes:
         self.metrics.request_errors.labels(api_name(header.api_key), str(code)).inc()
         return error_answer(body, header.api_key, header.api_version, code, message)
+
+
+def _who(session: Session) -> dict[str, str]:
+    return {"client": str(session.principal), "host": session.host}
 
 
 def _decoded(api_key: int, version: int, payload: bytes, position: int) -> Any:

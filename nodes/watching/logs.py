@@ -62,7 +62,14 @@ def _formatter(node_id: int, *, json: bool, colors: bool) -> ProcessorFormatter:
         bind,
         _audit_as_data,
     ]
-    last: Processor = structlog.processors.JSONRenderer() if json else structlog.dev.ConsoleRenderer(colors=colors)
+    last: Processor = (
+        structlog.processors.JSONRenderer()
+        if json
+        else structlog.dev.ConsoleRenderer(
+            colors=colors,
+            exception_formatter=structlog.dev.plain_traceback,  # one with local variables would show secrets
+        )
+    )
     render: list[Processor] = [ProcessorFormatter.remove_processors_meta]
     if json:
         render.append(structlog.processors.format_exc_info)

@@ -3,6 +3,7 @@
 import io
 import struct
 from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +19,10 @@ from nodes.wire.entities import message_reader
 Kind: TypeAlias = Literal["request", "response"]
 
 ENTITY_TYPES: dict[Kind, PayloadEntityType] = {"request": EntityType.request, "response": EntityType.response}
+
+
+MAX_STRING = 0x7FFF
+"""The longest string in a message, in bytes of UTF-8."""
 
 
 @cache
@@ -47,7 +52,23 @@ def decode_request(api_key: int, version: int, buffer: bytes, position: int) -> 
             the limits of nodes.wire.entities, an API or version that kio does not have.
 
     """
-    return _reader(api_key, version, "request")(buffer, position)[0]
+    message = _reader(api_key, version, "request")(buffer, position)[0]
+    if len(buffer) - position > MAX_STRING:
+        _check_strings(message)
+    return message
+
+
+def _check_strings(found: Any) -> None:
+    """Kafka refuses to read a longer string, and could not write it: it would end the one who writes it to a log."""
+    if isinstance(found, str):
+        if len(found) > MAX_STRING or len(found.encode(errors="surrogatepass")) > MAX_STRING:
+            raise DecodeError(f"a string of {len(found)} characters: at most {MAX_STRING} bytes are expected")
+    elif isinstance(found, tuple):
+        for each in found:
+            _check_strings(each)
+    elif is_dataclass(found):
+        for each in fields(found):
+            _check_strings(getattr(found, each.name))
 
 
 def decode_response(api_key: int, version: int, buffer: bytes, position: int) -> Any:
