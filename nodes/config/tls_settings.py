@@ -4,12 +4,17 @@ from pathlib import Path
 
 from attrs import frozen
 
+from metalog.errors import ConfigError
 from nodes.config.java_properties import Properties
 from nodes.config.node_config import ClientAuth, TlsSettings
+from nodes.security.cipher_suites import cipher_suites
+from nodes.security.principal_mapping import SslPrincipalMapper
 
 STORE_TYPES = ("JKS", "PKCS12", "PEM")
 PROTOCOLS = ("TLSv1.2", "TLSv1.3")
 CLIENT_AUTH = "ssl.client.auth"
+_SUITES = "ssl.cipher.suites"
+_RULES = "ssl.principal.mapping.rules"
 _IDENTIFICATION = "ssl.endpoint.identification.algorithm"
 _KEY_PEM = "ssl.keystore.key"
 _CHAIN_PEM = "ssl.keystore.certificate.chain"
@@ -57,9 +62,9 @@ def tls_settings(properties: Properties, *, sasl: bool = False, server: bool = F
         truststore_pem=trust_pem,
         client_auth=client_auth,
         protocols=_protocols(properties),
-        cipher_suites=properties.items("ssl.cipher.suites") or (),
+        cipher_suites=_suites(properties),
         endpoint_identification=_identification(properties),
-        principal_mapping_rules=properties.text("ssl.principal.mapping.rules") or "DEFAULT",
+        principal_mapping_rules=_rules(properties),
     )
 
 
@@ -97,6 +102,31 @@ def _protocols(properties: Properties) -> tuple[str, ...]:
         if protocol not in PROTOCOLS:
             raise properties.error("ssl.enabled.protocols", f"{protocol!r}: expected {' or '.join(PROTOCOLS)}")
     return protocols
+
+
+def _suites(properties: Properties) -> tuple[str, ...]:
+    """Only suites that there are, so that a node stops before it opens anything (SslConfigs.SSL_CIPHER_SUITES)."""
+    names = properties.items(_SUITES) or ()
+    try:
+        cipher_suites(names)
+    except ConfigError as error:
+        raise properties.error(_SUITES, _why(error, _SUITES)) from error
+    return names
+
+
+def _rules(properties: Properties) -> str:
+    """Only rules that can be read: who a certificate stands for must be known before anybody connects."""
+    text = properties.text(_RULES) or "DEFAULT"
+    try:
+        SslPrincipalMapper.parse(text)
+    except ConfigError as error:
+        raise properties.error(_RULES, _why(error, _RULES)) from error
+    return text
+
+
+def _why(error: ConfigError, key: str) -> str:
+    """The error without the key that it begins with: it is told once, with the listener's prefix."""
+    return str(error).removeprefix(f"{key}: ")
 
 
 def _identification(properties: Properties) -> bool:

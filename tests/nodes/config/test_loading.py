@@ -402,6 +402,12 @@ def test_the_name_of_the_machine_is_asked_for_only_where_it_is_needed() -> None:
     assert [listener.bind.host for listener in listeners] == ["::", ""]
 
 
+def test_tokens_that_are_wanted_and_not_served_are_told_of() -> None:
+    (note,) = parse_config(COMBINED | {"delegation.token.secret.key": "hunter2"}, "it").notes
+    assert note.startswith("it: delegation.token.secret.key is set, but delegation tokens are not served here")
+    assert parse_config(COMBINED | {"delegation.token.secret.key": ""}, "it").notes == ()
+
+
 SECRETS = {
     "listener.name.sasl_plaintext.plain.sasl.jaas.config": "hunter2 required;",
     "listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config": 'm required password="hunter2"',

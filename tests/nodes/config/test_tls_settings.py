@@ -40,16 +40,19 @@ def test_pem_text() -> None:
     assert (found.keystore, found.truststore) == (None, None)
 
 
+SUITES = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
+
+
 def test_the_rest() -> None:
     values = {
         "ssl.enabled.protocols": "TLSv1.3",
-        "ssl.cipher.suites": "TLS_AES_256_GCM_SHA384, TLS_AES_128_GCM_SHA256",
+        "ssl.cipher.suites": ", ".join(SUITES),
         "ssl.endpoint.identification.algorithm": "",
         "ssl.principal.mapping.rules": "RULE:^CN=(.*?),.*$/$1/L,DEFAULT",
     }
     found = settings(STORE | values)
     assert found.protocols == ("TLSv1.3",)
-    assert found.cipher_suites == ("TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256")
+    assert found.cipher_suites == SUITES
     assert not found.endpoint_identification
     assert found.principal_mapping_rules == values["ssl.principal.mapping.rules"]
     assert settings(STORE).endpoint_identification
@@ -79,12 +82,23 @@ def test_a_client_needs_nothing() -> None:
         (STORE | {"ssl.client.auth": "perhaps"}, "ssl.client.auth: 'perhaps'"),
         (STORE | {"ssl.enabled.protocols": "TLSv1.2,TLSv1.1"}, "ssl.enabled.protocols: 'TLSv1.1'"),
         (STORE | {"ssl.endpoint.identification.algorithm": "ldaps"}, "ssl.endpoint.identification.algorithm: 'ldaps'"),
+        (STORE | {"ssl.cipher.suites": "TLS_ROT13"}, "it: ssl.cipher.suites: TLS_ROT13: expected"),
+        (STORE | {"ssl.cipher.suites": "TLS_AES_128_GCM_SHA256"}, "it: ssl.cipher.suites: only some suites"),
+        (STORE | {"ssl.principal.mapping.rules": "RULE:x"}, "it: ssl.principal.mapping.rules: Invalid rule"),
+        (STORE | {"ssl.principal.mapping.rules": "RULE:^CN=(.*$/$1/"}, "it: ssl.principal.mapping.rules: RULE:^CN="),
     ],
 )
 def test_what_is_wrong(values: dict[str, str], what: str) -> None:
     with pytest.raises(ConfigError) as error:
         settings(values)
     assert what in str(error.value)
+
+
+def test_a_rule_that_is_wrong_for_one_listener_is_told_with_its_key() -> None:
+    properties = Properties(values=STORE | {"listener.name.x.ssl.principal.mapping.rules": "RULE:x"}, where="it")
+    assert tls_settings(properties.of_listener("Y"), server=True).principal_mapping_rules == "DEFAULT"
+    with pytest.raises(ConfigError, match=r"^it: listener\.name\.x\.ssl\.principal\.mapping\.rules: Invalid rule"):
+        tls_settings(properties.of_listener("X"), server=True)
 
 
 def test_sasl_asks_for_certificates_only_where_the_listener_says_so() -> None:
