@@ -1,14 +1,19 @@
 """A real Kafka's quorum, followed through its controller's listener."""
 
+import asyncio
 import threading
 import time
 
 import pytest
 
 from aclog.live_sources import QuorumSource
+from credentials.scram import UserCredentials
 from metalog.codec import encode_record
 from metalog.filelog import open_reader
 from nodes.client.errors import LoginError
+from nodes.client.login import connect
+from nodes.client.scram_requests import describe_scram
+from nodes.client.status import Status, describe_status
 from nodes.config.node_config import ClientSecurity, HostPort
 from nodes.observer.errors import QuorumRefusedError
 from nodes.observer.follower import Follower
@@ -69,6 +74,24 @@ def assert_any_batch_can_be_read(start: int, end: int, kafka: KafkaServer) -> No
             assert log.read(offset, 1) == files.read(offset, 1)
 
 
+def assert_status(server: HostPort, *, controller: bool) -> None:
+    """What a server tells of its cluster, a controller or a broker."""
+
+    async def ask() -> tuple[Status, list[UserCredentials]]:
+        async with await connect(server, security()) as connection:
+            users = [] if controller else await describe_scram(connection)
+            return await describe_status(connection, security(), controller=controller), users
+
+    status, users = asyncio.run(ask())
+    assert [node.node_id for node in status.cluster.nodes] == [1]
+    assert status.cluster.nodes[0].address == server
+    assert (status.quorum.leader_id, [voter.replica_id for voter in status.quorum.voters]) == (1, [1])
+    assert status.quorum.observers == ()  # whoever only looks on is not seen
+    assert status.quorum.high_watermark > 200
+    assert status.features.finalized["metadata.version"] == 30
+    assert controller or {user.user for user in users} >= {"admin", "alice", "bob"}
+
+
 def wait_until(what, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not what():
@@ -126,6 +149,8 @@ def test_a_real_quorum_as_a_source_of_states_and_who_may_not_follow_it(stopped_k
             assert source.image().end_offset > image.end_offset
         finally:
             source.close()
+        assert_status(CONTROLLER, controller=True)
+        assert_status(HostPort(host="localhost", port=kafka.port), controller=False)
         with (
             pytest.raises(LoginError, match="Invalid username or password"),
             QuorumLog(servers=(CONTROLLER,), security=security("guessed")) as log,

@@ -124,12 +124,12 @@ def test_a_cut_is_told_to_all_who_wait_and_to_all_who_come(server):
     async def what(connection):
         server.faults.cut = 1
         tasks = [asyncio.create_task(describe_cluster(connection)) for _ in range(5)]
-        answers = await asyncio.gather(*tasks, return_exceptions=True)
+        answers = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 30)
         assert {type(answer) for answer in answers} == {UnreachableError}
         with pytest.raises(UnreachableError, match=r"the server closed the connection|was cut"):
             await describe_cluster(connection)
 
-    run(server, what)
+    run(server, what, timeout=300)
 
 
 @pytest.mark.parametrize(
