@@ -63,8 +63,11 @@ class ClusterNode(AclogNode):
 
     @property
     def applied(self) -> int:
-        """The offset of the last record that readers see. Raises OSError while nobody serves it."""
-        return int(self.metric(_APPLIED))
+        """The offset of the last record that readers see; -1 before the first, and while nobody tells."""
+        try:
+            return int(self.metric(_APPLIED))
+        except OSError:
+            return -1
 
     def wait_applied(self, offset: int, seconds: float = 30) -> None:
         """Until readers see the record of `offset`."""
@@ -88,13 +91,14 @@ class ClusterNode(AclogNode):
         return psutil.Process(self.pid).memory_info().rss
 
     def end(self) -> None:
-        """Stop it in good order if it runs; a suspended one is killed."""
+        """Stop it in good order if it runs; one that is suspended, or not ready yet, is killed."""
         if not self.running:
             return
-        if psutil.Process(self.pid).status() == psutil.STATUS_STOPPED:
+        if psutil.Process(self.pid).status() == psutil.STATUS_STOPPED or not self.is_ready():
             self.kill()
         else:
-            assert self.stop() == 0, self.output
+            code = self.stop()
+            assert code == 0, f"ended with {code}: {self.output}"
 
 
 class Cluster:
@@ -106,17 +110,23 @@ class Cluster:
         self.root, self.zygote = root, zygote
         ports = Ports.free()
         self.controller_at = controller_at or ports.controller
-        self.controller = ClusterNode(
-            root / "controller", ports, controller_properties(ports, controller_at, changes), zygote
-        )
+        home = root / "controller"
+        self.controller = ClusterNode(home, ports, controller_properties(home, ports, controller_at, changes), zygote)
         self.brokers: list[ClusterNode] = []
 
     def add_broker(self, *, controller_at: int | None = None, **changes: str) -> ClusterNode:
         """Another broker, not started; its way to the controller may go through another port."""
         number, ports = 2 + len(self.brokers), Ports.free()
-        text = broker_properties(number, ports, controller_at or self.controller_at, changes)
-        self.brokers.append(ClusterNode(self.root / f"broker-{number}", ports, text, self.zygote))
+        home = self.root / f"broker-{number}"
+        text = broker_properties(home, number, ports, controller_at or self.controller_at, changes)
+        self.brokers.append(ClusterNode(home, ports, text, self.zygote))
         return self.brokers[-1]
+
+    def spare_broker(self, number: int = 0) -> Path:
+        """The home of a broker that nobody starts or stops but the caller; several have different numbers."""
+        home, ports = self.root / f"spare-{number}", Ports.free()
+        text = broker_properties(home, 100 + number, ports, self.controller_at, {})
+        return ClusterNode(home, ports, text, None).home
 
     @property
     def nodes(self) -> list[ClusterNode]:
@@ -139,7 +149,7 @@ class Cluster:
             node.end()
 
 
-def controller_properties(ports: Ports, advertised: int | None, changes: dict[str, str]) -> str:
+def controller_properties(home: Path, ports: Ports, advertised: int | None, changes: dict[str, str]) -> str:
     """A controller's server.properties; brokers are told to come to the port `advertised`."""
     text = f"""\
 process.roles=controller
@@ -148,11 +158,11 @@ controller.quorum.bootstrap.servers={HOST}:{ports.controller}
 listeners=CONTROLLER://{HOST}:{ports.controller}
 advertised.listeners=CONTROLLER://{HOST}:{advertised or ports.controller}
 listener.security.protocol.map=CONTROLLER:SASL_PLAINTEXT
-{_common(ports)}"""
+{_common(home, ports)}"""
     return with_properties(text, **changes)
 
 
-def broker_properties(number: int, ports: Ports, controller_at: int, changes: dict[str, str]) -> str:
+def broker_properties(home: Path, number: int, ports: Ports, controller_at: int, changes: dict[str, str]) -> str:
     """A broker's server.properties: PLAIN and SCRAM on its one listener."""
     text = f"""\
 process.roles=broker
@@ -165,11 +175,11 @@ sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
 sasl.mechanism.inter.broker.protocol=PLAIN
 listener.name.client.plain.sasl.jaas.config={_jaas()}
 listener.name.client.scram-sha-256.sasl.jaas.config={SCRAM} required username="admin" password="admin-secret";
-{_common(ports)}"""
+{_common(home, ports)}"""
     return with_properties(text, **changes)
 
 
-def _common(ports: Ports) -> str:
+def _common(home: Path, ports: Ports) -> str:
     return f"""\
 controller.listener.names=CONTROLLER
 listener.name.controller.sasl.enabled.mechanisms=PLAIN
@@ -177,7 +187,7 @@ sasl.mechanism.controller.protocol=PLAIN
 listener.name.controller.plain.sasl.jaas.config={_jaas()}
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:admin;User:{BROKER_USER}
-log.dirs=data
+log.dirs={home / "data"}
 aclog.http.listener={HOST}:{ports.http}
 """
 

@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections import Counter
 
-import pytest
 from confluent_kafka.admin import (
     AclBindingFilter,
     AclPermissionType,
@@ -27,7 +26,6 @@ from nodes.client.login import connect
 from nodes.config.formatting import ensure_formatted
 from nodes.config.loading import load_config
 from nodes.config.node_config import HostPort
-from nodes.controller.starting import LOG_DIRECTORY
 from nodes.wire.apis import CREATE_ACLS, DESCRIBE_QUORUM, ENVELOPE
 from nodes.wire.building import build
 from nodes.wire.envelope import (
@@ -138,18 +136,11 @@ class Watcher:
 def prepared(node, write):
     """Format a node's directory as it would itself, and have a log written there."""
     config = load_config(node.home / "server.properties")
-    directory = node.home / config.metadata_log_dir / LOG_DIRECTORY
     ensure_formatted(config)
-    write(directory)
+    write(node.log_directory)
 
 
-@pytest.fixture
-def in_tmp_path(tmp_path, monkeypatch):
-    """Directories in properties are relative to where a node runs."""
-    return lambda node: monkeypatch.chdir(node.home)
-
-
-def test_a_controller_with_a_long_log_admits_super_users_only(tmp_path, zygote, in_tmp_path):
+def test_a_controller_with_a_long_log_admits_super_users_only(tmp_path, zygote):
     ports = Ports.free()
     properties = {
         "process.roles": "broker,controller",
@@ -162,7 +153,6 @@ def test_a_controller_with_a_long_log_admits_super_users_only(tmp_path, zygote, 
         properties["listeners"] = ",".join(f"{name}://{HOST}:{port}" for name, port in at.items())
         properties["advertised.listeners"] = properties["listeners"]
         node.configure(properties)
-        in_tmp_path(node)
         last = batch([acl_record(2, LAST), scram_record("carol", "carol-secret")], base_offset=2 * PAIRS)
         prepared(node, lambda directory: begin_log(directory, coming_and_going(FIRST, PAIRS), last))
         watcher = Watcher(node, at["EARLY"], at["CLIENT"])
@@ -252,7 +242,7 @@ async def watch_controller(watcher, port):
     await brokers.close()
 
 
-def test_a_broker_that_has_not_caught_up_admits_super_users_only(tmp_path, zygote, in_tmp_path):
+def test_a_broker_that_has_not_caught_up_admits_super_users_only(tmp_path, zygote):
     """Its way to the controller is shut when it has had the first part of the log, with all that alice would need."""
     late = Ports.free().broker
     with TcpProxy(0) as proxy, Cluster(tmp_path, zygote, controller_at=proxy.port) as cluster:
@@ -261,7 +251,6 @@ def test_a_broker_that_has_not_caught_up_admits_super_users_only(tmp_path, zygot
         changes = {"allow.everyone.if.no.acl.found": "true", **with_early_listener({}, "EARLY")}
         changes["listeners"] = f"EARLY://{HOST}:{broker.ports.broker},CLIENT://{HOST}:{late}"
         broker.configure(changes)
-        in_tmp_path(controller)
         prepared(controller, write_fat_log)
         controller.spawn()
         controller.wait_until_ready()
