@@ -69,12 +69,13 @@ class QuorumSource:
 
         """
         log = self.log
-        if self._newest is None or self._newest.applier.next_offset < log.start_offset():
-            self._newest = self._recover(None)
-        applier = self._newest.applier
-        while applier.next_offset < log.high_watermark():
-            applier.apply(log.read(applier.next_offset, _READ_BYTES))
-        return applier.image
+        newest = self._newest
+        while newest is None or newest.applier.next_offset < log.high_watermark():
+            if newest is None or newest.applier.next_offset < log.start_offset():
+                self._newest = newest = self._recover(None)
+            else:
+                newest.applier.apply(log.read(newest.applier.next_offset, _READ_BYTES))
+        return newest.applier.image
 
     def image_at(self, moment: Moment) -> Image:
         """The state at a moment, as far back as the quorum's log reaches. Raises as `image`."""

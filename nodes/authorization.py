@@ -42,6 +42,11 @@ class AuthHelper:
         supported: Iterable[AclOperation] = SUPPORTED_OPERATIONS[ResourceType.CLUSTER]
         return sum(1 << each for each in supported if self.on_cluster(request, each, log=False))
 
+    def topic_operations(self, request: Request, name: str) -> int:
+        """The operations on a topic that are allowed, a bit each; raises as Authorizer.authorize."""
+        supported: Iterable[AclOperation] = SUPPORTED_OPERATIONS[ResourceType.TOPIC]
+        return sum(1 << each for each in supported if self.on_topic(request, each, name, log=False))
+
     def on_topic(self, request: Request, operation: int, name: str, *, log: bool = True) -> bool:
         """Whether the operation on the topic is allowed; raises as Authorizer.authorize."""
         pattern = ResourcePattern(resource_type=ResourceType.TOPIC, name=name)

@@ -13,7 +13,8 @@ from nodes.wire.building import answer, build
 from snapshots.image import Image
 
 CLIENT_QUOTA_RECORD = 14
-INVALID_REQUEST = 42
+UNSUPPORTED_VERSION, INVALID_REQUEST = 35, 42
+_ENTITY_TYPES = ("user", "client-id", "ip")
 _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
 
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
@@ -55,6 +56,8 @@ def _components(components: Iterable[Any]) -> list[_Component]:
     for each in components:
         if not each.entity_type:
             raise RequestError(INVALID_REQUEST, "Unexpected empty filter component type.")
+        if each.entity_type not in _ENTITY_TYPES:
+            raise RequestError(UNSUPPORTED_VERSION, f"Unsupported entity type {each.entity_type}")
         if each.entity_type in found:
             raise RequestError(
                 INVALID_REQUEST, f"Entity type {each.entity_type} cannot appear more than once in the filter."

@@ -63,7 +63,7 @@ class BrokerApis:
 
     def _require(self, request: Request, operation: int) -> None:
         if not self.auth.on_cluster(request, operation):
-            raise RequestError(CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+            raise RequestError(CLUSTER_AUTHORIZATION_FAILED)
 
 
 async def _refuse_token(request: Request) -> bytes:

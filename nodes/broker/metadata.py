@@ -1,5 +1,6 @@
 """Metadata and DescribeCluster of a broker (KafkaApis.handleTopicMetadataRequest and AuthHelper)."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ from nodes.broker.cluster import ClusterView
 from nodes.request import Request
 from nodes.wire.apis import DESCRIBE_CLUSTER, METADATA
 from nodes.wire.building import answer, build
+
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 _NOT_ASKED = -(2**31)
 """A set of authorized operations that nobody asked for."""
@@ -73,12 +76,12 @@ class MetadataApis:
                 version,
                 "response",
                 "MetadataResponseTopic",
-                error_code=self._topic_error(request, each.name),
+                error_code=(error := self._topic_error(request, each.name)),
                 name=each.name if each.name is not None or version >= 12 else "",
                 topic_id=topic_id,
                 is_internal=False,
                 partitions=(),
-                topic_authorized_operations=_NOT_ASKED,
+                topic_authorized_operations=self._topic_operations(request, each.name, error),
             )
 
     def _topic_error(self, request: Request, name: str | None) -> ErrorCode:
@@ -86,14 +89,26 @@ class MetadataApis:
             return ErrorCode.unknown_topic_id
         if not self.auth.on_topic(request, AclOperation.DESCRIBE, name):
             return ErrorCode.topic_authorization_failed
-        return ErrorCode.unknown_topic_or_partition
+        return ErrorCode.unknown_topic_or_partition if _is_topic_name(name) else ErrorCode.invalid_topic_exception
+
+    def _topic_operations(self, request: Request, name: str | None, error: ErrorCode) -> int:
+        """What may be done with the topic, for those who may describe it and ask."""
+        asked = getattr(request.body, "include_topic_authorized_operations", False)
+        if name is None or not asked or error is ErrorCode.topic_authorization_failed:
+            return _NOT_ASKED
+        return self.auth.topic_operations(request, name)
+
+
+def _is_topic_name(name: str) -> bool:
+    """Whether a topic could have the name (org.apache.kafka.common.internals.Topic.validate)."""
+    return name not in {".", ".."} and _TOPIC_NAME.fullmatch(name) is not None
 
 
 def mismatched_endpoint(version: int, wanted: int, served: int) -> bytes:
     """The answer to a DescribeCluster that was sent to the wrong kind of node (AuthHelper's texts)."""
     kinds = {BROKER_ENDPOINTS: "BROKER", CONTROLLER_ENDPOINTS: "CONTROLLER"}
     if wanted in kinds:
-        error = ErrorCode.mismatched_endpoint_type
+        error = ErrorCode.mismatched_endpoint_type if version else ErrorCode.invalid_request
         message = (
             f"The request was sent to an endpoint of type {kinds[served]}, "
             f"but we wanted an endpoint of type {kinds[wanted]}"
@@ -106,7 +121,6 @@ def mismatched_endpoint(version: int, wanted: int, served: int) -> bytes:
         version,
         error_code=error,
         error_message=message,
-        endpoint_type=served,
         cluster_id="",
         controller_id=-1,
         brokers=(),

@@ -27,7 +27,7 @@ def describe_scram_users(scram: ScramImage, request: Request) -> bytes:
 
 
 def _result(user: str, times: int, infos: tuple[CredentialInfo, ...]) -> Any:
-    error, message = 0, None
+    error, message = 0, ""
     if times > 1:
         error, message, infos = ErrorCode.duplicate_resource, _TWICE + user, ()
     elif not infos:

@@ -99,6 +99,7 @@ class ControllerServer:
             leader_epoch=log.leader_epoch,
             epochs=read_epochs(log.directory) or (),
             advertised=self.advertised,
+            listener_names=self.config.controller_listener_names,
             checkpoints=list_checkpoints(log.directory),
         )
         self._files = OpenCheckpoints(directory=log.directory)

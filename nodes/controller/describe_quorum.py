@@ -5,7 +5,7 @@ from typing import Any
 from attrs import frozen
 
 from nodes.controller.quorum import METADATA_TOPIC, UNKNOWN_TOPIC_OR_PARTITION, Quorum, ReplicaState
-from nodes.request import Request, RequestError
+from nodes.request import Request
 from nodes.wire.apis import DESCRIBE_QUORUM
 from nodes.wire.building import answer, build
 
@@ -22,18 +22,16 @@ class QuorumDescription:
     def encoded(self, request: Request) -> bytes:
         """The body of the answer to a DescribeQuorumRequest (versions 0 to 2).
 
-        Raises:
-            RequestError: 3 for anything but the metadata partition.
-
+        Where anything but the metadata partition is asked for, every partition of the request is unknown.
         """
         version = request.header.api_version
         asked = [(topic.topic_name, each.partition_index) for topic in request.body.topics for each in topic.partitions]
         if asked != [(METADATA_TOPIC, 0)]:
-            what = f"expected partition 0 of {METADATA_TOPIC}, and nothing else"
-            raise RequestError(UNKNOWN_TOPIC_OR_PARTITION, what)
+            return answer(
+                DESCRIBE_QUORUM, version, topics=tuple(_unknown(version, each) for each in request.body.topics)
+            )
         topic = _part(version, "TopicData", topic_name=METADATA_TOPIC, partitions=(self._partition(version),))
-        nodes = (self._node(version, request.session.listener_name),) if version >= 2 else ()
-        return answer(DESCRIBE_QUORUM, version, error_message=None, topics=(topic,), nodes=nodes)
+        return answer(DESCRIBE_QUORUM, version, topics=(topic,), nodes=(self._node(version),) if version >= 2 else ())
 
     def _partition(self, version: int) -> Any:
         leader = ReplicaState(
@@ -47,7 +45,6 @@ class QuorumDescription:
             version,
             "PartitionData",
             partition_index=0,
-            error_message=None,
             leader_id=self.quorum.leader_id,
             leader_epoch=self.quorum.leader_epoch,
             high_watermark=self.high_watermark,
@@ -55,10 +52,28 @@ class QuorumDescription:
             observers=tuple(_replica(version, each) for each in self.quorum.observers(self.now)),
         )
 
-    def _node(self, version: int, listener_name: str) -> Any:
-        at = self.quorum.advertised[listener_name]
-        listener = _part(version, "Listener", name=listener_name, host=at.host, port=at.port)
-        return _part(version, "Node", node_id=self.quorum.leader_id, listeners=(listener,))
+    def _node(self, version: int) -> Any:
+        """This node, by its controller listeners, whichever listener the request came by."""
+        listeners = tuple(
+            _part(version, "Listener", name=name, host=at.host, port=at.port)
+            for name, at in self.quorum.advertised.items()
+            if name in self.quorum.listener_names
+        )
+        return _part(version, "Node", node_id=self.quorum.leader_id, listeners=listeners)
+
+
+def _unknown(version: int, topic: Any) -> Any:
+    partitions = tuple(
+        _part(
+            version,
+            "PartitionData",
+            partition_index=each.partition_index,
+            error_code=UNKNOWN_TOPIC_OR_PARTITION,
+            error_message="This server does not host this topic-partition.",
+        )
+        for each in topic.partitions
+    )
+    return _part(version, "TopicData", topic_name=topic.topic_name, partitions=partitions)
 
 
 def _replica(version: int, state: ReplicaState) -> Any:

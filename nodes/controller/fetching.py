@@ -23,6 +23,8 @@ from nodes.controller.quorum import (
     Quorum,
 )
 from nodes.request import Request, RequestError
+from nodes.wire.apis import FETCH
+from nodes.wire.building import answer as response
 
 OLDEST_VERSION = 13
 """The first that names topics by their ids; raft has no other."""
@@ -64,9 +66,11 @@ class Fetching:
         """The body of the answer to a FetchRequest (versions 13 to 18); who asks has been authorized.
 
         Raises:
-            RequestError: 42 for a version below 13 or anything but the metadata partition, 104 for another cluster.
+            RequestError: 42 for anything but the metadata partition, 104 for another cluster.
 
         """
+        if request.header.api_version < OLDEST_VERSION:
+            return response(FETCH, request.header.api_version, error_code=INVALID_REQUEST)
         wanted = self._wanted(request)
         answer = self._refusal(wanted) or await self._read(wanted)
         if answer.is_empty and wanted.max_wait > 0 and not self._closed:
@@ -89,8 +93,6 @@ class Fetching:
 
     def _wanted(self, request: Request) -> _Wanted:
         body, version = request.body, request.header.api_version
-        if version < OLDEST_VERSION:
-            raise RequestError(INVALID_REQUEST, f"Fetch version {version}: expected {OLDEST_VERSION} or above")
         if body.cluster_id is not None and body.cluster_id != self.quorum.cluster_id:
             raise RequestError(INCONSISTENT_CLUSTER_ID)
         topics = [topic.topic_id for topic in body.topics]

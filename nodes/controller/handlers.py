@@ -13,7 +13,6 @@ from nodes.authorization import AuthHelper
 from nodes.broker.metadata import CONTROLLER_ENDPOINTS, mismatched_endpoint
 from nodes.controller.describe_quorum import QuorumDescription
 from nodes.controller.envelopes import Envelopes
-from nodes.controller.quorum import INVALID_REQUEST
 from nodes.controller.scram_apis import ScramApis
 from nodes.controller.serving import Serving
 from nodes.request import Handler, Request, RequestError
@@ -116,8 +115,6 @@ class ControllerApis:
         body, version, quorum = request.body, request.header.api_version, serving.quorum
         wanted = getattr(body, "endpoint_type", 1)
         if wanted != CONTROLLER_ENDPOINTS:
-            if version == 0:
-                raise RequestError(INVALID_REQUEST, "This is a controller: expected version 1, with an endpoint type")
             return mismatched_endpoint(version, wanted, CONTROLLER_ENDPOINTS)
         at, key = quorum.advertised[request.session.listener_name], apis.DESCRIBE_CLUSTER
         about = {"broker_id": quorum.leader_id, "host": at.host, "port": at.port, "rack": None}

@@ -50,6 +50,8 @@ class Quorum:
     epochs: Sequence[EpochStart]
     advertised: Mapping[str, HostPort]
     """Where clients of each listener reach this node, by the listener's name; filled in when the ports are known."""
+    listener_names: tuple[str, ...]
+    """The controllers' listeners among them."""
     checkpoints: tuple[CheckpointFile, ...] = ()
     """The finished ones, by offset; replaced as a whole when one is written or removed."""
     _observers: dict[tuple[int, UUID | None], ReplicaState] = field(factory=dict, init=False)

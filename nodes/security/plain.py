@@ -9,6 +9,9 @@ from attrs import define, field
 from authorizer.principals import KafkaPrincipal
 from nodes.security.errors import AuthenticationError, invalid_credentials
 
+_TOKENS = 3
+"""The parts of the message; of more, Kafka counts one more and no further."""
+
 
 @define(kw_only=True)
 class PlainServer:
@@ -38,6 +41,9 @@ class PlainServer:
 
         """
         authorization_id, user, password = self._parsed(message)
+        for what, text in (("username", user), ("password", password)):
+            if not text:
+                raise AuthenticationError(f"Authentication failed: {what} not specified")
         if not _equal(password, self.users.get(user)):
             raise AuthenticationError("Authentication failed: Invalid username or password")
         if authorization_id not in ("", user):
@@ -47,9 +53,11 @@ class PlainServer:
         return b""
 
     def _parsed(self, message: bytes) -> tuple[str, str, str]:
-        parts = _text(message).split("\0")
-        if self.complete or len(parts) != 3 or not parts[1] or not parts[2]:
+        if self.complete:
             raise invalid_credentials(self.mechanism, reauthentication=self.reauthentication)
+        parts = message.decode(errors="replace").split("\0", _TOKENS)
+        if len(parts) != _TOKENS:
+            raise AuthenticationError(f"Invalid SASL/PLAIN response: expected {_TOKENS} tokens, got {len(parts)}")
         return parts[0], parts[1], parts[2]
 
 
@@ -58,13 +66,6 @@ def other_authorization_id() -> AuthenticationError:
     return AuthenticationError(
         "Authentication failed: Client requested an authorization id that is different from username"
     )
-
-
-def _text(message: bytes) -> str:
-    try:
-        return message.decode()
-    except UnicodeDecodeError:
-        return ""  # as one part: malformed
 
 
 def _equal(password: str, expected: str | None) -> bool:

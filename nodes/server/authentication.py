@@ -1,5 +1,6 @@
 """The SASL part of a connection's life, without a socket (SaslServerAuthenticator)."""
 
+import re
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -8,6 +9,7 @@ from typing import Protocol
 
 from attrs import define, field, frozen
 
+from authorizer.api_keys import api_name
 from metalog.errors import DecodeError
 from nodes.config.node_config import Listener
 from nodes.security.errors import AuthenticationError, AuthenticationNotReadyError
@@ -79,6 +81,10 @@ class Authentication:
     _sasl: SaslServer | None = field(default=None, init=False)
     _previous: SaslServer | None = field(default=None, init=False)
     _raw: bool = field(default=False, init=False)
+    _lifetime_ms: int = field(default=0, init=False)
+    """How long the session lasts, as the client is told: 0 for ever."""
+    _ends_ms: int | None = field(default=None, init=False)
+    """When the session ends, unless the client logs in again before; None: never."""
 
     @property
     def complete(self) -> bool:
@@ -94,9 +100,8 @@ class Authentication:
 
     @property
     def expired(self) -> bool:
-        """Whether the login has run out, as a delegation token has: the client had to log in again before."""
-        expiry = self._sasl.expiry_ms if self._sasl is not None and self.complete else None
-        return expiry is not None and self.clock() >= expiry
+        """Whether the session has ended: the client had to log in again before."""
+        return self.complete and self._ends_ms is not None and self.clock() >= self._ends_ms
 
     @property
     def raw(self) -> bool:
@@ -148,10 +153,12 @@ class Authentication:
     def _token(self, sasl: SaslServer, payload: bytes) -> Step:
         header, position = decode_header(payload)
         version = header.api_version
-        if header.api_key in (API_VERSIONS, SASL_HANDSHAKE):
-            body = error_answer(None, header.api_key, min(version, 0), ILLEGAL_SASL_STATE)
+        if header.api_key != SASL_AUTHENTICATE:
+            request = decode_request(header.api_key, version, payload, position)
+            text = f"Unexpected Kafka request of type {_enum_name(header.api_key)} during SASL authentication."
+            body = error_answer(request, header.api_key, version, ILLEGAL_SASL_STATE, text)
             return Step(answer=_answer(header, body), failure="a login was begun and not ended")
-        if header.api_key != SASL_AUTHENTICATE or version not in _AUTHENTICATE_VERSIONS:
+        if version not in _AUTHENTICATE_VERSIONS:
             raise DecodeError(f"API key {header.api_key} version {version} during authentication")
         token = decode_request(SASL_AUTHENTICATE, version, payload, position).auth_bytes
         try:
@@ -161,7 +168,7 @@ class Authentication:
             return Step(answer=_answer(header, body), failure=str(error))
         except AuthenticationNotReadyError as error:
             return Step(failure=str(error), final=False)
-        lifetime = timedelta(milliseconds=self._lifetime_ms(sasl))
+        lifetime = timedelta(milliseconds=self._lifetime_ms if sasl.complete else 0)
         body = answer(SASL_AUTHENTICATE, version, auth_bytes=challenge, session_lifetime=lifetime)
         return Step(answer=_answer(header, body))
 
@@ -189,13 +196,24 @@ class Authentication:
                     f"{old.type}.{old.name}: {new.type}.{new.name}"
                 )
             self._previous, self._state = None, _State.COMPLETE
+            self._begin_session(sasl)
         return challenge
 
-    def _lifetime_ms(self, sasl: SaslServer) -> int:
-        """How long the session may last; 0 without end, and before the login is complete."""
-        if not sasl.complete or sasl.expiry_ms is None:
-            return 0
-        return max(0, sasl.expiry_ms - self.clock())
+    def _begin_session(self, sasl: SaslServer) -> None:
+        """Set when it ends: with the token of the login, or when the listener wants to see its clients again (KIP-368).
+
+        A token that is renewed meanwhile does not change it.
+        """
+        now, lifetime = self.clock(), self.listener.session_lifetimes_ms.get(sasl.mechanism)
+        ends = [] if lifetime is None else [now + lifetime]
+        if sasl.expiry_ms is not None:
+            ends.append(max(now, sasl.expiry_ms))
+        self._lifetime_ms, self._ends_ms = (min(ends) - now, min(ends)) if ends else (0, None)
+
+
+def _enum_name(api_key: int) -> str:
+    """The API's name as Kafka's enum has it: DESCRIBE_ACLS."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", api_name(api_key)).upper()
 
 
 def _answer(header: RequestHeader, body: bytes) -> bytes:

@@ -14,6 +14,7 @@ MAX_MESSAGE = 8192
 """The most characters of a message in an answer: it may quote names that are as long as a string can be."""
 
 UNSUPPORTED_VERSION = 35
+_CLUSTER_AUTHORIZATION_FAILED = 31
 
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
 
@@ -101,6 +102,12 @@ def _create_token(_request: Any, _version: int, code: int, _message: str | None)
     return {"error_code": code, **nobody, **requester, **times}
 
 
+def _describe_quorum(_request: Any, _version: int, code: int, message: str | None) -> _Fields:
+    """The message is the error's own, not what was said when it was raised."""
+    text = "Cluster authorization failed." if code == _CLUSTER_AUTHORIZATION_FAILED else message
+    return {"error_code": code, "error_message": text}
+
+
 def _client_quotas(_request: Any, _version: int, code: int, message: str | None) -> _Fields:
     return {"error_code": code, "error_message": message, "entries": None}
 
@@ -138,6 +145,6 @@ _SHAPES: dict[int, Callable[[Any, int, int, str | None], _Fields]] = {
     apis.DESCRIBE_CLIENT_QUOTAS: _client_quotas,
     apis.DESCRIBE_USER_SCRAM_CREDENTIALS: _describe_scram,
     apis.ALTER_USER_SCRAM_CREDENTIALS: _alter_scram,
-    apis.DESCRIBE_QUORUM: _top_level_with_message,
+    apis.DESCRIBE_QUORUM: _describe_quorum,
     apis.DESCRIBE_CLUSTER: _top_level_with_message,
 }

@@ -44,10 +44,10 @@ def decode_header(frame: bytes) -> tuple[RequestHeader, int]:
 
 def _client_id(frame: bytes, length: int) -> tuple[str | None, int]:
     start = _FIXED.size
-    if length == -1:
+    if length < 0:  # Java's reader takes any negative length for null
         return None, start
     end = start + length
-    if not start <= end <= len(frame):
+    if end > len(frame):
         raise DecodeError(f"a client id of {length} bytes, {len(frame) - start} left", position=start - 2)
     return frame[start:end].decode(errors="replace"), end
 

@@ -46,6 +46,7 @@ def directory_config(directory: Path) -> NodeConfig:
         node_id=1,
         metadata_log_dir=directory,
         listeners=(),
+        controller_listener_names=("CONTROLLER",),
         checkpoints=CheckpointPolicy(segment_bytes=8 << 20),
     )
 

@@ -174,22 +174,24 @@ def test_a_mechanism_that_the_listener_does_not_offer():
 
 
 @pytest.mark.parametrize(
-    "message",
+    ("message", "text"),
     [
-        b"",
-        b"\0",
-        b"\0alice",
-        b"\0\0secret",
-        b"\0alice\0",
-        b"\0alice\0secret\0",
-        b"\0\xff\0secret",
-        b"\0\0",
-        b"\0open\0",
+        (b"", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
+        (b"\0", "Invalid SASL/PLAIN response: expected 3 tokens, got 2"),
+        (b"\0alice", "Invalid SASL/PLAIN response: expected 3 tokens, got 2"),
+        (b"\0alice\0secret\0", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+        (b"\0" * 9, "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+        (b"\0\0secret", "Authentication failed: username not specified"),
+        (b"\0\0", "Authentication failed: username not specified"),
+        (b"\0alice\0", "Authentication failed: password not specified"),
+        (b"\0open\0", "Authentication failed: password not specified"),
+        (b"\0\xff\0secret", "Authentication failed: Invalid username or password"),
     ],
 )
-def test_a_malformed_plain_message(message):
-    with pytest.raises(AuthenticationError, match="due to invalid credentials with SASL mechanism PLAIN"):
+def test_a_malformed_plain_message_is_told_in_kafkas_words(message, text):
+    with pytest.raises(AuthenticationError) as refused:
         server_of("PLAIN").step(message)
+    assert str(refused.value) == text
 
 
 def test_plain_lets_nobody_act_as_another():

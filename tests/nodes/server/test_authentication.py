@@ -93,7 +93,6 @@ def test_an_unsupported_version_first():
         [(METADATA, 13, {"topics": ()})],
         [(18, 0, {}), (18, 0, {})],
         [(SASL_AUTHENTICATE, 2, {"auth_bytes": b"\0alice\0alice-secret"})],
-        [(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"}), (DESCRIBE_CLUSTER, 1, {})],
     ],
 )
 def test_anything_else_before_authentication_closes(exchange):
@@ -260,8 +259,21 @@ def test_logging_in_again():
         client = await served.connect()
         await client.log_in()
         await client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN")
-        client.request(DESCRIBE_CLUSTER, 1)
-        assert await client.closed(), "no requests while it is not known who it is"
+        refused = await client.ask(DESCRIBE_CLUSTER, 1)
+        assert refused.error_code == 34, "no requests while it is not known who it is"
+        assert await client.closed()
+
+    run(scenario, SASL)
+
+
+def test_a_request_in_the_midst_of_a_login_is_refused():
+    async def scenario(served):
+        client = await served.connect()
+        await client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN")
+        refused = await client.ask(DESCRIBE_CLUSTER, 1)
+        text = "Unexpected Kafka request of type DESCRIBE_CLUSTER during SASL authentication."
+        assert (refused.error_code, refused.error_message, refused.cluster_id) == (34, text, "")
+        assert await client.closed()
 
     run(scenario, SASL)
 
@@ -300,6 +312,32 @@ def test_the_lifetime_of_a_login(monkeypatch):
     assert not client.expired
     now[0] = 61_000
     assert client.expired
+
+
+@pytest.mark.parametrize(("longest", "told"), [(2000, 2000), (90_000, 60_000)])
+def test_a_listener_that_wants_to_see_its_clients_again(monkeypatch, longest, told):
+    """connections.max.reauth.ms: a token's session ends by whichever is sooner, and each login counts anew."""
+    monkeypatch.setattr("nodes.server.authentication.sasl_server", lambda *_, **__: Expiring())
+    now, listener = [1000], evolve(SCRAM, session_lifetimes_ms={"SCRAM-SHA-256": longest})
+    client = Authentication(listener=listener, credentials=Known(), versions=None, clock=lambda: now[0])
+    handshake = bytes.fromhex("0011 0001 00000001 ffff 000d") + b"SCRAM-SHA-256"
+    token = bytes.fromhex("0024 0001 00000002 ffff 00000001 00")
+    client.receive(handshake)
+    assert client.receive(token).answer.endswith(told.to_bytes(8, "big"))
+    now[0] += told - 1
+    assert not client.expired
+    now[0] += 1
+    assert client.expired
+
+
+def test_a_password_login_holds_as_long_as_the_listener_says():
+    async def scenario(served):
+        client = await served.connect()
+        done = await client.log_in()
+        assert (done.error_code, done.session_lifetime.total_seconds()) == (0, 3600)
+        assert await client.who() == "User:alice"
+
+    run(scenario, evolve(SASL, session_lifetimes_ms={"PLAIN": 3_600_000}))
 
 
 def test_an_expired_login_ends_the_connection(monkeypatch):
