@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from contextlib import suppress
@@ -17,9 +18,10 @@ from typing import Self
 
 
 class NodeZygote:
-    """The test's end of it; used by one thread."""
+    """The test's end of it."""
 
     def __init__(self) -> None:
+        self._asking = threading.Lock()
         root = Path(__file__).parents[2]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.node_zygote"],
@@ -38,8 +40,9 @@ class NodeZygote:
         """The answer to a command."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(command + "\n")
-        answer = self._process.stdout.readline().strip()
+        with self._asking:
+            self._process.stdin.write(command + "\n")
+            answer = self._process.stdout.readline().strip()
         assert answer, "the zygote has died"
         return answer
 

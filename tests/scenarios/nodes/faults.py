@@ -1,0 +1,366 @@
+"""Controllers and brokers are killed under load, connections are cut, delayed and held; then the log is looked through.
+
+`python -m tests.scenarios.nodes.faults --kills 50 --out FILE`. What a client was told is what must have happened: a
+change that was acknowledged stands in the log once, one whose answer was lost once or not at all.
+"""
+
+import argparse
+import asyncio
+import itertools
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from random import Random
+
+from attrs import define, field
+
+from authorizer.acl import StandardAcl
+from metalog.codec import decode_record
+from metalog.errors import MetadataError
+from metalog.filelog import verify
+from metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from nodes.client.errors import LoginError
+from snapshots.recovery import recover
+from tests.support.acl_client import AclClient, acl, exactly
+from tests.support.cluster import Cluster, ClusterNode
+from tests.support.log_files import read_directory
+from tests.support.node_zygote import NodeZygote
+from tests.support.tcp_proxy import TcpProxy
+
+UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, CLUSTER_AUTHORIZATION_FAILED = -1, 7, 31
+NOT_READY = "AUTHORIZER_NOT_READY"
+WORKERS_PER_PORT = 3
+CLIENT_SECONDS = 4.0
+CONVERGE_SECONDS = 60.0
+INTRUDER = "User:intruder"
+
+
+@define
+class Ledger:
+    """What clients asked for, and what they were told."""
+
+    created: set[StandardAcl] = field(factory=set)
+    maybe_created: set[StandardAcl] = field(factory=set)
+    """Asked for, and no answer came that tells."""
+    deleted: set[StandardAcl] = field(factory=set)
+    maybe_deleted: set[StandardAcl] = field(factory=set)
+    answers: Counter[str] = field(factory=Counter)
+    refused: Counter[str] = field(factory=Counter)
+    """What intruders were told."""
+    looks: int = 0
+    """How often an offset was looked at."""
+    longest_gap: float = 0.0
+    """Seconds from a controller's kill until it was ready again, at most."""
+    longest_silence: float = 0.0
+    """Seconds without any acknowledgement, at most."""
+    _last_answer: float = field(factory=time.monotonic)
+
+    def acknowledge(self, what: str) -> None:
+        """A change was acknowledged."""
+        now = time.monotonic()
+        self.longest_silence = max(self.longest_silence, now - self._last_answer)
+        self._last_answer = now
+        self.answers[what] += 1
+
+
+@define(eq=False)
+class Worker:
+    """Creates rules that nobody has created before, and deletes some of them; never asks twice for the same."""
+
+    number: int
+    port: int
+    ledger: Ledger
+    chance: Random
+    mine: list[StandardAcl] = field(factory=list)
+
+    async def run(self) -> None:
+        """For ever; connects again after whatever happens to a connection."""
+        for step in itertools.count():
+            with suppress(MetadataError):
+                async with await AclClient.open(self.port, timeout=CLIENT_SECONDS) as client:
+                    for part in itertools.count():
+                        if not await self._change(client, f"w{self.number}-{step}-{part}"):
+                            break
+            await asyncio.sleep(0.02)
+
+    async def _change(self, client: AclClient, name: str) -> bool:
+        """One change; tells whether the connection is still good."""
+        if self.mine and self.chance.random() < 0.3:
+            return await self._delete(client, self.mine.pop(self.chance.randrange(len(self.mine))))
+        rules = [acl(name, host=f"10.0.0.{part}") for part in range(self.chance.choice((1, 1, 2, 5)))]
+        self.ledger.maybe_created.update(rules)
+        try:
+            outcomes = await client.create(rules)
+        except MetadataError:
+            self.ledger.answers["creation without an answer"] += 1
+            return False
+        for rule, (code, message) in zip(rules, outcomes, strict=True):
+            if code == 0:
+                self.ledger.acknowledge("created")
+                self.ledger.created.add(rule)
+                self.ledger.maybe_created.discard(rule)
+                self.mine.append(rule)
+            else:
+                self._failed(code, message, rule, self.ledger.maybe_created)
+        return True
+
+    async def _delete(self, client: AclClient, rule: StandardAcl) -> bool:
+        self.ledger.maybe_deleted.add(rule)
+        try:
+            (((code, message), count),) = await client.delete([exactly(rule)])
+        except MetadataError:
+            self.ledger.answers["deletion without an answer"] += 1
+            return False
+        if code == 0:
+            assert count == 1, f"{rule} was acknowledged, and is not there to be deleted"
+            self.ledger.acknowledge("deleted")
+            self.ledger.deleted.add(rule)
+            self.ledger.maybe_deleted.discard(rule)
+        else:
+            self._failed(code, message, rule, self.ledger.maybe_deleted)
+        return True
+
+    def _failed(self, code: int, message: str | None, rule: StandardAcl, maybe: set[StandardAcl]) -> None:
+        if code == UNKNOWN_SERVER_ERROR and (message or "").startswith(NOT_READY):
+            self.ledger.answers["not ready"] += 1
+            maybe.discard(rule)
+            return
+        assert code == REQUEST_TIMED_OUT, f"error {code}: {message}"
+        self.ledger.answers["timed out"] += 1
+
+
+async def intrude(port: int, ledger: Ledger) -> None:
+    """Somebody without rights, and somebody without the password; for ever."""
+    while True:
+        try:
+            async with await AclClient.open(port, "alice", secret="guessed", timeout=CLIENT_SECONDS):
+                raise AssertionError("let in with a wrong password")
+        except LoginError:
+            ledger.refused["wrong password"] += 1
+        except MetadataError:
+            ledger.refused["no connection"] += 1
+        with suppress(MetadataError):
+            async with await AclClient.open(port, "alice", timeout=CLIENT_SECONDS) as client:
+                found = await client.describe()
+                ((code, message),) = await client.create([acl("mine", principal=INTRUDER)])
+                for each, text in ((found.code, found.message), (code, message)):
+                    late = (text or "").startswith(NOT_READY)
+                    expected = CLUSTER_AUTHORIZATION_FAILED, REQUEST_TIMED_OUT, *([UNKNOWN_SERVER_ERROR] * late)
+                    assert each in expected, f"somebody without rights is told {each}: {text}"
+                    ledger.refused[f"error {each}"] += 1
+        await asyncio.sleep(0.02)
+
+
+async def watch_offset(node: ClusterNode, ledger: Ledger) -> None:
+    """What a broker shows never goes back; one that was killed shows as much as before once it is ready."""
+    highest = -1
+    while True:
+        if await asyncio.to_thread(node.is_ready):
+            applied = await asyncio.to_thread(lambda: node.applied)
+            if applied >= 0:
+                assert applied >= highest, f"{node.home.name} went back from {highest} to {applied}"
+                highest = applied
+                ledger.looks += 1
+        await asyncio.sleep(0.02)
+
+
+@define(eq=False)
+class Faults:
+    """What happens to a cluster, one after the other."""
+
+    cluster: Cluster
+    proxies: list[TcpProxy]
+    ledger: Ledger
+    chance: Random
+    done: Counter[str] = field(factory=Counter)
+
+    async def run(self, kills: int) -> None:
+        """So many kills of the controller, with other trouble in between."""
+        for number in range(kills):
+            await asyncio.sleep(self.chance.uniform(0.05, 0.8))
+            if number % 3 == 2:
+                await self._kill_broker()
+            await self._trouble()
+            await self._kill_controller()
+        for proxy in self.proxies:
+            proxy.delay = 0.0
+
+    async def _kill_controller(self) -> None:
+        node, begun = self.cluster.controller, time.monotonic()
+        await asyncio.to_thread(node.kill)
+        self.done["controller killed"] += 1
+        await asyncio.sleep(self.chance.choice((0, 0, 0.3)))
+        await asyncio.to_thread(node.spawn)
+        if self.chance.random() < 0.2:  # again, while it starts
+            await asyncio.sleep(self.chance.uniform(0, 0.3))
+            await asyncio.to_thread(node.kill)
+            await asyncio.to_thread(node.spawn)
+            self.done["controller killed as it started"] += 1
+        await asyncio.to_thread(node.wait_until_ready)
+        self.ledger.longest_gap = max(self.ledger.longest_gap, time.monotonic() - begun)
+
+    async def _kill_broker(self) -> None:
+        node = self.chance.choice(self.cluster.brokers)
+        await asyncio.to_thread(node.kill)
+        self.done["broker killed"] += 1
+        await asyncio.to_thread(node.spawn)
+        await asyncio.to_thread(node.wait_until_ready)
+
+    async def _trouble(self) -> None:
+        proxy = self.chance.choice(self.proxies)
+        match self.chance.choice(("cut", "delay", "hold", "refuse", "nothing")):
+            case "cut":
+                await asyncio.to_thread(proxy.cut)
+                self.done["connections cut"] += 1
+            case "delay":
+                proxy.delay = self.chance.choice((0.0, 0.002, 0.02))
+                self.done["delay changed"] += 1
+            case "hold":
+                proxy.hold()
+                await asyncio.sleep(self.chance.uniform(0.1, 0.6))
+                proxy.release()
+                self.done["held"] += 1
+            case "refuse":
+                proxy.refusing = True
+                await asyncio.to_thread(proxy.cut)
+                await asyncio.sleep(0.2)
+                proxy.refusing = False
+                self.done["refused"] += 1
+
+
+async def _beside(tasks: list["asyncio.Task[None]"], work: Awaitable[None]) -> None:
+    """Do it while the tasks run; the first that fails ends it."""
+    working = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait([working, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
+    finally:
+        for each in (working, *tasks):
+            each.cancel()
+        await asyncio.gather(working, *tasks, return_exceptions=True)
+
+
+def check_log(directory: Path, ledger: Ledger) -> int:
+    """Look through the log: everything once, and all that was acknowledged; returns how many records it has."""
+    assert [str(each) for each in verify(directory)] == []
+    rules: dict[object, StandardAcl] = {}
+    added: Counter[StandardAcl] = Counter()
+    removed: Counter[StandardAcl] = Counter()
+    count = 0
+    for record in (decode_record(value) for _, values in read_directory(directory) for value in values):
+        count += 1
+        if isinstance(record, AccessControlEntryRecord):
+            rule = _rule(record)
+            assert record.id not in rules, "an id was given twice"
+            rules[record.id] = rule
+            added[rule] += 1
+        elif isinstance(record, RemoveAccessControlEntryRecord):
+            removed[rules[record.id]] += 1
+    assert set(added.values()) <= {1}, "a rule was created twice"
+    assert set(removed.values()) <= {1}, "a rule was deleted twice"
+    assert ledger.created <= set(added), "an acknowledged creation is lost"
+    assert set(added) <= ledger.created | ledger.maybe_created, "a rule that nobody asked for"
+    assert ledger.deleted <= set(removed), "an acknowledged deletion is lost"
+    assert set(removed) <= ledger.deleted | ledger.maybe_deleted, "a deletion that nobody asked for"
+    return count
+
+
+def _rule(record: AccessControlEntryRecord) -> StandardAcl:
+    return StandardAcl(
+        resource_type=record.resource_type,
+        resource_name=record.resource_name,
+        pattern_type=record.pattern_type,
+        principal=record.principal,
+        host=record.host,
+        operation=record.operation,
+        permission_type=record.permission_type,
+    )
+
+
+async def _campaign(cluster: Cluster, proxies: list[TcpProxy], ledger: Ledger, kills: int, seed: int) -> Faults:
+    chance = Random(seed)
+    faults = Faults(cluster, proxies, ledger, chance)
+    ports = [proxies[1].port, proxies[2].port, cluster.controller.ports.controller]
+    workers = [
+        Worker(number, port, ledger, Random(f"{seed} {number}")) for number, port in enumerate(ports * WORKERS_PER_PORT)
+    ]
+    forever: list[Callable[[], Awaitable[None]]] = [worker.run for worker in workers]
+    forever.extend([lambda port=port: intrude(port, ledger) for port in ports])
+    forever.extend([lambda node=node: watch_offset(node, ledger) for node in cluster.brokers])
+    tasks = [asyncio.create_task(each()) for each in forever]
+    await _beside(tasks, faults.run(kills))
+    return faults
+
+
+async def _same_everywhere(cluster: Cluster) -> None:
+    """All nodes show the same as soon as nothing happens any more: requests may outlast their clients."""
+    offsets, deadline = [-1], time.monotonic() + CONVERGE_SECONDS
+    while time.monotonic() < deadline:
+        found = []
+        for port in (cluster.controller.ports.controller, *(broker.ports.broker for broker in cluster.brokers)):
+            async with await AclClient.open(port) as client:
+                described = await client.describe()
+                assert described.count == len(described.acls)
+                found.append(described.acls)
+        before, offsets = offsets, [await asyncio.to_thread(lambda node=node: node.applied) for node in cluster.nodes]
+        if before == offsets == offsets[:1] * len(offsets):
+            assert found[1:] == found[:1] * len(cluster.brokers), "nodes show different rules"
+            return
+        await asyncio.sleep(0.2)
+    raise AssertionError(f"the nodes stand at {offsets}")
+
+
+def run(root: Path, zygote: NodeZygote, *, kills: int, seed: int) -> str:
+    """A whole campaign; returns what to report, or raises AssertionError for what must not be."""
+    begun, ledger = time.monotonic(), Ledger()
+    with ExitStack() as stack:
+        proxies = [stack.enter_context(TcpProxy(0)) for _ in range(3)]
+        cluster = stack.enter_context(Cluster(root, zygote, controller_at=proxies[0].port))
+        proxies[0].target = cluster.controller.ports.controller
+        for proxy in proxies[1:]:
+            proxy.target = cluster.add_broker().ports.broker
+        cluster.start()
+        faults = asyncio.run(_campaign(cluster, proxies, ledger, kills, seed))
+        asyncio.run(_same_everywhere(cluster))
+    count = check_log(cluster.controller.log_directory, ledger)
+    standing = {rule.acl for rule in recover(cluster.controller.log_directory).image.acls}
+    assert ledger.created - ledger.deleted - ledger.maybe_deleted <= standing
+    size = f"{count} records in the log, {len(standing)} rules in the end"
+    return "\n".join(
+        (
+            f"seed {seed}, {time.monotonic() - begun:.0f} s; {size}",
+            f"faults: {_counted(faults.done)}",
+            f"answers: {_counted(ledger.answers)}",
+            f"intruders: {_counted(ledger.refused)}",
+            f"offsets looked at: {ledger.looks}; none went back",
+            f"longest time from a controller's kill until it was ready: {ledger.longest_gap:.2f} s",
+            f"longest time without an acknowledgement: {ledger.longest_silence:.2f} s",
+            "no acknowledged change lost, none applied twice, nobody let in",
+        )
+    )
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{what} {count}" for what, count in sorted(counts.items()))
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.scenarios.nodes.faults", description=__doc__)
+    parser.add_argument("--kills", type=int, default=50, help="of the controller")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="where the report is kept, beside being printed")
+    arguments = parser.parse_args()
+    with NodeZygote() as zygote, tempfile.TemporaryDirectory() as directory:
+        report = run(Path(directory), zygote, kills=arguments.kills, seed=arguments.seed)
+    print(report)
+    if arguments.out is not None:
+        arguments.out.write_text(report + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
