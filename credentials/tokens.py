@@ -15,12 +15,13 @@ TokenChange: TypeAlias = DelegationTokenRecord | RemoveDelegationTokenRecord
 
 
 def token_hmac(secret: str, token_id: str) -> str:
-    """The token's secret: base64 of HmacSHA512 over the token id, keyed by `delegation.token.secret.key` (KIP-48).
+    """The token's secret as clients use it: the password of a SCRAM login whose user name is the token id (base64)."""
+    return b64encode(token_hmac_bytes(secret, token_id)).decode("ascii")
 
-    It is never in the log; clients use it as the password of a SCRAM login whose user name is the token id.
-    """
-    digest = hmac.new(secret.encode(), token_id.encode(), hashlib.sha512).digest()
-    return b64encode(digest).decode("ascii")
+
+def token_hmac_bytes(secret: str, token_id: str) -> bytes:
+    """HmacSHA512 over the token id, keyed by `delegation.token.secret.key` (KIP-48); it is never in the log."""
+    return hmac.digest(secret.encode(), token_id.encode(), hashlib.sha512)
 
 
 def _number(values: Map[Any, Any]) -> str:

@@ -52,6 +52,17 @@ class AuthHelper:
         pattern = ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
         return self._allowed(request, pattern, operation, log=log)
 
+    def on_user(self, request: Request, operation: int, principal: str) -> bool:
+        """Whether the operation on a user is allowed, whose whole text is the resource's name; raises as above."""
+        return self._allowed(
+            request, ResourcePattern(resource_type=ResourceType.USER, name=principal), operation, log=True
+        )
+
+    def on_token(self, request: Request, operation: int, token_id: str) -> bool:
+        """Whether the operation on a delegation token is allowed; raises as Authorizer.authorize."""
+        pattern = ResourcePattern(resource_type=ResourceType.DELEGATION_TOKEN, name=token_id)
+        return self._allowed(request, pattern, operation, log=True)
+
     def _allowed(self, request: Request, pattern: ResourcePattern, operation: int, *, log: bool) -> bool:
         if self.authorizer is None:
             return True

@@ -134,7 +134,7 @@ class Node:
             controller=controller,
             broker=broker,
             admission=Admission(limits=self.config.limits, metrics=self.metrics),
-            credentials=PublishedCredentials(self.publisher),
+            credentials=PublishedCredentials(self.publisher, self.config.tokens.secret),
             advertised=self.advertised,
         )
 
@@ -160,7 +160,9 @@ class Node:
             forwarder = EnvelopeForwarder(leader=lambda: follower.leader, security=security, client_id=name)
             stack.push_async_callback(forwarder.close)
         cluster = ClusterView(cluster_id=self.meta.cluster_id, node_id=self.config.node_id, advertised=self.advertised)
-        apis = BrokerApis(publisher=self.publisher, auth=auth, cluster=cluster, forwarder=forwarder)
+        apis = BrokerApis(
+            publisher=self.publisher, auth=auth, cluster=cluster, forwarder=forwarder, tokens=self.config.tokens
+        )
         return self._dispatcher(apis.handlers(), BROKER_APIS)
 
     def _make_follower(self) -> MetadataFollower:

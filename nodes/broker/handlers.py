@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from attrs import define
+from attrs import define, field
 
 from authorizer.acl import AclOperation
+from credentials.token_control import TokenSettings
 from nodes.acl_apis import AclApis
 from nodes.authorization import AuthHelper
 from nodes.broker.client_quotas import describe_client_quotas
@@ -12,23 +13,15 @@ from nodes.broker.cluster import ClusterView
 from nodes.broker.forwarding import Forwarder
 from nodes.broker.metadata import MetadataApis
 from nodes.broker.scram_users import describe_scram_users
+from nodes.broker.token_apis import BrokerTokenApis
 from nodes.request import Handler, Request, RequestError
-from nodes.session import ANONYMOUS, SecurityProtocol
 from nodes.wire import apis
 from snapshots.publisher import Publisher
 
 CLUSTER_AUTHORIZATION_FAILED = 31
-DELEGATION_TOKEN_AUTH_DISABLED, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 61, 64
 
 FORWARDED = (apis.CREATE_ACLS, apis.DELETE_ACLS, apis.ALTER_USER_SCRAM_CREDENTIALS, apis.DESCRIBE_QUORUM)
 """What the active controller answers."""
-
-_TOKENS = (
-    apis.CREATE_DELEGATION_TOKEN,
-    apis.RENEW_DELEGATION_TOKEN,
-    apis.EXPIRE_DELEGATION_TOKEN,
-    apis.DESCRIBE_DELEGATION_TOKEN,
-)
 
 
 @define(kw_only=True)
@@ -39,10 +32,14 @@ class BrokerApis:
     auth: AuthHelper
     cluster: ClusterView
     forwarder: Forwarder
+    tokens: TokenSettings = field(factory=TokenSettings)
 
     def handlers(self) -> Mapping[int, Handler]:
         """A handler for every API of BROKER_APIS but those that a connection answers itself."""
         metadata = MetadataApis(self.cluster, self.auth)
+        tokens = BrokerTokenApis(
+            publisher=self.publisher, auth=self.auth, forwarder=self.forwarder, settings=self.tokens
+        )
         return {
             apis.METADATA: metadata.metadata,
             apis.DESCRIBE_CLUSTER: metadata.describe_cluster,
@@ -50,7 +47,10 @@ class BrokerApis:
             apis.DESCRIBE_CLIENT_QUOTAS: self._describe_client_quotas,
             apis.DESCRIBE_USER_SCRAM_CREDENTIALS: self._describe_scram,
             **dict.fromkeys(FORWARDED, self.forwarder.forward),
-            **dict.fromkeys(_TOKENS, _refuse_token),
+            apis.CREATE_DELEGATION_TOKEN: tokens.create,
+            apis.RENEW_DELEGATION_TOKEN: tokens.change,
+            apis.EXPIRE_DELEGATION_TOKEN: tokens.change,
+            apis.DESCRIBE_DELEGATION_TOKEN: tokens.describe,
         }
 
     async def _describe_client_quotas(self, request: Request) -> bytes:
@@ -64,12 +64,3 @@ class BrokerApis:
     def _require(self, request: Request, operation: int) -> None:
         if not self.auth.on_cluster(request, operation):
             raise RequestError(CLUSTER_AUTHORIZATION_FAILED)
-
-
-async def _refuse_token(request: Request) -> bytes:
-    """Refuse by what is wrong first: how the client is connected, then that this node has no secret for tokens."""
-    session = request.session
-    anonymous = session.security_protocol is SecurityProtocol.PLAINTEXT or session.principal == ANONYMOUS
-    if anonymous or session.token_authenticated:
-        raise RequestError(DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-    raise RequestError(DELEGATION_TOKEN_AUTH_DISABLED)

@@ -8,9 +8,10 @@ from nodes.config.java_properties import Properties, listener_prefix
 from nodes.config.known_keys import KNOWN_KEYS
 from nodes.config.refused import CHECKED_KEYS
 from nodes.config.sasl_settings import JAAS
+from nodes.config.token_settings import MAX_REAUTH
 
 _PER_LISTENER_NAMES = """
-sasl.enabled.mechanisms ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
+connections.max.reauth.ms sasl.enabled.mechanisms ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
 ssl.endpoint.identification.algorithm ssl.key.password ssl.keystore.certificate.chain ssl.keystore.key
 ssl.keystore.location ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules
 ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type
@@ -18,6 +19,8 @@ ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.
 _USED_NAMES = """
 advertised.listeners allow.everyone.if.no.acl.found broker.id connection.failed.authentication.delay.ms
 connections.max.idle.ms controller.listener.names controller.quorum.bootstrap.servers controller.quorum.voters
+delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
+delegation.token.secret.key
 early.start.listeners inter.broker.listener.name internal.metadata.log.segment.bytes listener.security.protocol.map
 listeners log.dir log.dirs max.connections max.connections.per.ip metadata.log.dir
 metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes
@@ -77,7 +80,7 @@ def _is_used(key: str, prefixes: tuple[str, ...]) -> bool:
 def _is_used_of_listener(rest: str) -> bool:
     mechanism, _, name = rest.partition(".")
     if mechanism in _MECHANISMS:
-        return name == JAAS or name in CHECKED_KEYS
+        return name in (JAAS, MAX_REAUTH) or name in CHECKED_KEYS
     return rest in _PER_LISTENER or rest in CHECKED_KEYS
 
 

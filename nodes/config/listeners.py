@@ -10,6 +10,7 @@ from nodes.config.listener_plan import ListenerPlan
 from nodes.config.node_config import Listener
 from nodes.config.sasl_settings import ENABLED, enabled_mechanisms, plain_users
 from nodes.config.tls_settings import tls_settings
+from nodes.config.token_settings import session_lifetimes
 
 INTER_BROKER_MECHANISM = "sasl.mechanism.inter.broker.protocol"
 
@@ -39,6 +40,7 @@ def _listener(
         early_start=bound.name in plan.early_names,
         sasl_mechanisms=mechanisms,
         plain_users=plain_users(properties) if "PLAIN" in mechanisms else {},
+        session_lifetimes_ms=session_lifetimes(properties, mechanisms),
         tls=tls_settings(properties, sasl=protocol.sasl, server=True) if protocol.tls else None,
     )
 

@@ -16,7 +16,8 @@ from nodes.config.listener_plan import ROLES, plan_listeners
 from nodes.config.listeners import build_listeners, check_inter_broker_mechanism, early_start_notes
 from nodes.config.node_config import ClientSecurity, HostPort, NodeConfig, Role
 from nodes.config.quorum import controller_login, read_quorum
-from nodes.config.refused import authorizer_class_name, refuse_plugins, token_notes
+from nodes.config.refused import authorizer_class_name, refuse_plugins
+from nodes.config.token_settings import read_token_settings
 
 NODE_ID = "node.id"
 BROKER_ID = "broker.id"
@@ -84,9 +85,10 @@ def parse_config(
         authorizer_class_name=authorizer_class_name(source),
         limits=read_limits(source),
         checkpoints=read_checkpoint_policy(source),
+        tokens=read_token_settings(source),
         http=_http(source),
         properties=source.values,
-        notes=(*unused, *token_notes(source), *_log_dir_notes(source), *early_start_notes(source, listeners)),
+        notes=(*unused, *_log_dir_notes(source), *early_start_notes(source, listeners)),
     )
 
 

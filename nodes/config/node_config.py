@@ -6,6 +6,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from credentials.token_control import TokenSettings
 from nodes.session import SecurityProtocol
 
 
@@ -75,6 +76,8 @@ class Listener:
     early_start: bool = False
     sasl_mechanisms: tuple[str, ...] = ()
     plain_users: Mapping[str, str] = field(factory=dict, repr=lambda users: f"{len(users)} users")
+    session_lifetimes_ms: Mapping[str, int] = field(factory=dict)
+    """How long a login by a mechanism holds (connections.max.reauth.ms); one that is not there, for ever."""
     tls: TlsSettings | None = None
 
 
@@ -151,6 +154,7 @@ class NodeConfig:
     authorizer_class_name: str | None = None
     limits: Limits = field(factory=Limits)
     checkpoints: CheckpointPolicy = field(factory=CheckpointPolicy)
+    tokens: TokenSettings = field(factory=TokenSettings)
     http: HostPort | None = None
     """Where /metrics, /healthz and /readyz are served: aclog.http.listener."""
     properties: Mapping[str, str] = field(factory=dict, repr=lambda values: f"{len(values)} properties")

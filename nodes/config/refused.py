@@ -6,9 +6,6 @@ from authorizer.loader import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTH
 from metalog.errors import ConfigError
 from nodes.config.java_properties import Properties
 
-CONNECTIONS_MAX_REAUTH = "connections.max.reauth.ms"
-TOKEN_SECRET = "delegation.token.secret.key"  # noqa: S105 - the key's name
-
 _ACCEPTED = {
     "principal.builder.class": ("org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",),
     "sasl.server.callback.handler.class": (),
@@ -25,9 +22,7 @@ _ACCEPTED = {
 }
 """Keys that decide who is let in, and the values that hold here, whether or not a listener looks at them."""
 
-CHECKED_KEYS = frozenset(
-    {*_ACCEPTED, CONNECTIONS_MAX_REAUTH, TOKEN_SECRET, AUTHORIZER_CLASS_NAME_CONFIG, "config.providers"}
-)
+CHECKED_KEYS = frozenset({*_ACCEPTED, AUTHORIZER_CLASS_NAME_CONFIG, "config.providers"})
 _KAFKAS = ("org.apache.kafka.", "kafka.")
 
 
@@ -44,16 +39,6 @@ def refuse_plugins(properties: Properties) -> None:
             if accepted is not None and told and told not in accepted:
                 only = f", only {' or '.join(accepted)}" if accepted else ""
                 raise properties.error(key, f"{told!r} is not supported here{only}: expected it to be left out")
-            if name == CONNECTIONS_MAX_REAUTH and told not in {"", "0"}:
-                raise properties.error(key, "sessions that end are not supported: expected 0, or it left out")
-
-
-def token_notes(properties: Properties) -> tuple[str, ...]:
-    """A line where the configuration wants delegation tokens, which are not served here: nothing is let in by them."""
-    if properties.text_or_none(TOKEN_SECRET) is None:
-        return ()
-    what = "delegation tokens are not served here: requests for them are refused (DELEGATION_TOKEN_AUTH_DISABLED)"
-    return (f"{properties.where}: {TOKEN_SECRET} is set, but {what}, and nobody can log in by one",)
 
 
 def _endings(key: str) -> Iterator[str]:

@@ -24,6 +24,7 @@ from nodes.controller.quorum_controller import QuorumController
 from nodes.controller.serving import Serving
 from nodes.controller.snapshots import SnapshotFetching
 from nodes.controller.starting import activate, open_controller_log, replay
+from nodes.controller.token_writer import TokenWriter
 from nodes.watching.metrics import Metrics
 from snapshots.checkpoint_reader import BOOTSTRAP_NAME
 from snapshots.merger import Merger
@@ -61,6 +62,7 @@ class ControllerServer:
     _files: OpenCheckpoints | None = field(default=None, init=False)
     _checkpointer: Checkpointer | None = field(default=None, init=False)
     _checkpointing: "asyncio.Task[None] | None" = field(default=None, init=False)
+    _sweeping: "asyncio.Task[None] | None" = field(default=None, init=False)
     _merger: Merger = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -136,6 +138,8 @@ class ControllerServer:
         controller.watch(serving.fetching.wake)
         controller.watch(self._checkpointer.consider)
         self._checkpointing = asyncio.create_task(self._checkpointer.run(), name="checkpoints")
+        serving.tokens = TokenWriter(settings=self.config.tokens, controller=controller)
+        self._sweeping = asyncio.create_task(serving.tokens.run(), name="expired tokens")
         if isinstance(self.authorizer, StandardAuthorizer):
             self.authorizer.set_acl_mutator(controller)
             self.authorizer.complete_initial_load()
@@ -150,6 +154,8 @@ class ControllerServer:
         if self._checkpointing is not None and self._checkpointer is not None:
             task, self._checkpointing = self._checkpointing, None
             await self._checkpointer.stop(task)
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         serving, self.serving = self.serving, None
         if serving is not None:
             serving.fetching.close()

@@ -15,11 +15,10 @@ from nodes.controller.describe_quorum import QuorumDescription
 from nodes.controller.envelopes import Envelopes
 from nodes.controller.scram_apis import ScramApis
 from nodes.controller.serving import Serving
-from nodes.request import Handler, Request, RequestError
+from nodes.controller.token_apis import TokenApis
+from nodes.request import Handler, Request
 from nodes.wire import apis
 from nodes.wire.building import answer, build
-
-DELEGATION_TOKEN_AUTH_DISABLED = 61
 
 FORWARDABLE = (
     apis.CREATE_ACLS,
@@ -65,9 +64,9 @@ class ControllerApis:
             apis.CREATE_ACLS: self._when_active(acls.create_acls),
             apis.DELETE_ACLS: self._when_active(acls.delete_acls),
             apis.ALTER_USER_SCRAM_CREDENTIALS: self._when_active(self._alter_scram),
-            apis.CREATE_DELEGATION_TOKEN: _refuse_token,
-            apis.RENEW_DELEGATION_TOKEN: _refuse_token,
-            apis.EXPIRE_DELEGATION_TOKEN: _refuse_token,
+            apis.CREATE_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().create(request)),
+            apis.RENEW_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().renew(request)),
+            apis.EXPIRE_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().expire(request)),
         }
         forwardable = {key: handlers[key] for key in FORWARDABLE}
         versions = [api for api in apis.CONTROLLER_APIS if api.api_key in forwardable]
@@ -111,6 +110,11 @@ class ControllerApis:
         assert controller is not None  # noqa: S101 - see _when_active
         return await ScramApis(self.auth, controller).alter(request)
 
+    def _tokens(self) -> TokenApis:
+        writer = self._serving().tokens
+        assert writer is not None  # noqa: S101 - see _when_active
+        return TokenApis(self.auth, writer)
+
     async def _describe_cluster(self, serving: Serving, request: Request) -> bytes:
         body, version, quorum = request.body, request.header.api_version, serving.quorum
         wanted = getattr(body, "endpoint_type", 1)
@@ -136,7 +140,3 @@ async def _describe_quorum(serving: Serving, request: Request) -> bytes:
     log, now = serving.log, time.time_ns() // 1_000_000
     mark, end = log.high_watermark(), log.end_offset()
     return QuorumDescription(quorum=serving.quorum, high_watermark=mark, end_offset=end, now=now).encoded(request)
-
-
-async def _refuse_token(_request: Request) -> bytes:
-    raise RequestError(DELEGATION_TOKEN_AUTH_DISABLED)

@@ -7,14 +7,16 @@ from nodes.controller.fetching import Fetching
 from nodes.controller.quorum import Quorum
 from nodes.controller.quorum_controller import QuorumController
 from nodes.controller.snapshots import SnapshotFetching
+from nodes.controller.token_writer import TokenWriter
 
 
 @define(eq=False, kw_only=True)
 class Serving:
-    """An open log and those who serve it. `controller` is None until all of the log is replayed."""
+    """An open log and those who serve it. `controller` and `tokens` are None until all of the log is replayed."""
 
     log: Log
     quorum: Quorum
     fetching: Fetching
     snapshots: SnapshotFetching
     controller: QuorumController | None = None
+    tokens: TokenWriter | None = None

@@ -233,9 +233,3 @@ class TestForwarding:
         version = 0 if api_key in (51, 55) else 3
         asked = request(api_key, version, build(api_key, version, "request", **fields), "bob", "BROKER")
         assert asyncio.run(broker()[api_key](asked)) == bytes((api_key,))
-
-    @pytest.mark.parametrize("api_key", [38, 39, 40, 41])
-    def test_token_requests_over_plaintext_are_refused_for_that(self, api_key):
-        with pytest.raises(RequestError) as refused:
-            asyncio.run(broker()[api_key](request(api_key, 2, build(api_key, 2, "request"), "bob", "BROKER")))
-        assert refused.value.code == 64

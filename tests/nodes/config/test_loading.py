@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from credentials.token_control import TokenSettings
 from metalog.errors import ConfigError
 from nodes.config.known_keys import KNOWN_KEYS
 from nodes.config.loading import load_config, parse_config
@@ -174,8 +175,6 @@ def test_contradictions_name_both_keys(base: dict[str, str], changes: dict[str, 
         ("ssl.provider", "BC"),
         ("ssl.protocol", "SSLv3"),
         ("security.providers", "com.example.Provider"),
-        ("connections.max.reauth.ms", "1000"),
-        ("listener.name.plaintext.plain.connections.max.reauth.ms", "1000"),
         ("config.providers", "file"),
         ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.OtherAuthorizer"),
         ("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer"),
@@ -402,10 +401,36 @@ def test_the_name_of_the_machine_is_asked_for_only_where_it_is_needed() -> None:
     assert [listener.bind.host for listener in listeners] == ["::", ""]
 
 
-def test_tokens_that_are_wanted_and_not_served_are_told_of() -> None:
-    (note,) = parse_config(COMBINED | {"delegation.token.secret.key": "hunter2"}, "it").notes
-    assert note.startswith("it: delegation.token.secret.key is set, but delegation tokens are not served here")
-    assert parse_config(COMBINED | {"delegation.token.secret.key": ""}, "it").notes == ()
+def test_tokens() -> None:
+    default = parsed(COMBINED).tokens
+    assert default == TokenSettings(
+        secret=None, max_lifetime_ms=604_800_000, expiry_time_ms=86_400_000, expiry_check_interval_ms=3_600_000
+    )
+    keys = {"secret.key": " hunter2 ", "max.lifetime.ms": "3", "expiry.time.ms": "2", "expiry.check.interval.ms": "1"}
+    config = parsed(COMBINED, {f"delegation.token.{key}": value for key, value in keys.items()}, strict=True)
+    assert config.notes == ()
+    assert config.tokens == TokenSettings(
+        secret="hunter2", max_lifetime_ms=3, expiry_time_ms=2, expiry_check_interval_ms=1
+    )
+    assert parsed(COMBINED, {"delegation.token.secret.key": ""}).tokens == default
+
+
+@pytest.mark.parametrize("key", ["max.lifetime.ms", "expiry.time.ms", "expiry.check.interval.ms"])
+@pytest.mark.parametrize("value", ["0", "-1", "x", ""])
+def test_times_of_tokens_are_positive(key: str, value: str) -> None:
+    assert f"delegation.token.{key}: " in error_of(COMBINED, {f"delegation.token.{key}": value})
+
+
+def test_how_long_logins_hold() -> None:
+    key = "connections.max.reauth.ms"
+    of_all = {"sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512", key: "5000"}
+    clients = parsed(SASL, of_all, strict=True).listeners[0]
+    assert clients.session_lifetimes_ms == dict.fromkeys(("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), 5000)
+    own = {f"listener.name.sasl_plaintext.{key}": "0", f"listener.name.sasl_plaintext.scram-sha-256.{key}": "7000"}
+    clients, controllers = parsed(SASL, of_all | own, strict=True).listeners
+    assert clients.session_lifetimes_ms == {"SCRAM-SHA-256": 7000}
+    assert controllers.session_lifetimes_ms == {}, "PLAINTEXT"
+    assert f"it: {key}: 'soon'" in error_of(COMBINED, {key: "soon"})
 
 
 SECRETS = {

@@ -339,12 +339,6 @@ class TestOtherApis:
             with pytest.raises(AclRequestError):
                 await call(server, apis.DESCRIBE_QUORUM, version, asked(METADATA_TOPIC), user="alice")
 
-    async def test_tokens_are_off(self, tmp_path):
-        async with running(formatted(tmp_path)) as server:
-            with pytest.raises(RequestError) as refused:
-                await call(server, apis.RENEW_DELEGATION_TOKEN, 2, build(apis.RENEW_DELEGATION_TOKEN, 2, "request"))
-            assert refused.value.code == 61
-
 
 def snapshot_request(version, end_offset, epoch, position=0, max_bytes=1000, leader_epoch=1, **top):
     def part(structure, **values):

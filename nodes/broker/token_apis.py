@@ -1,0 +1,79 @@
+"""Delegation tokens at a broker: what it answers itself, and what it passes on to the controller (KafkaApis)."""
+
+from attrs import define
+
+from authorizer.acl import AclOperation
+from authorizer.principals import KafkaPrincipal
+from credentials.token_control import DELEGATION_TOKEN_AUTH_DISABLED, INVALID_PRINCIPAL_TYPE, TokenSettings, all_users
+from credentials.tokens import token_hmac_bytes
+from metalog.records import DelegationTokenRecord
+from nodes.authorization import AuthHelper
+from nodes.broker.forwarding import Forwarder
+from nodes.request import Request
+from nodes.token_requests import (
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+    NOT_ALLOWED_TIMESTAMP,
+    may_use_tokens,
+    not_created,
+    owner_of,
+    renewers_of,
+)
+from nodes.wire.token_answers import described_answer, expiry_answer
+from snapshots.publisher import Publisher
+
+
+@define(kw_only=True)
+class BrokerTokenApis:
+    """Refuses what the controller would refuse for who asks, and describes tokens from the image that is published."""
+
+    publisher: Publisher
+    auth: AuthHelper
+    forwarder: Forwarder
+    settings: TokenSettings
+
+    async def create(self, request: Request) -> bytes:
+        """Have the controller make a token, unless this client may not."""
+        owner = owner_of(request)
+        if error_code := self._creation_error(request, owner):
+            return not_created(request, owner, error_code, NOT_ALLOWED_TIMESTAMP)
+        return await self.forwarder.forward(request)
+
+    def _creation_error(self, request: Request, owner: KafkaPrincipal) -> int:
+        if not may_use_tokens(request):
+            return DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        another = owner != request.session.principal
+        if another and not self.auth.on_user(request, AclOperation.CREATE_TOKENS, str(owner)):
+            return DELEGATION_TOKEN_AUTHORIZATION_FAILED
+        return 0 if all_users(renewers_of(request)) else INVALID_PRINCIPAL_TYPE
+
+    async def change(self, request: Request) -> bytes:
+        """Have the controller renew or expire a token."""
+        if not may_use_tokens(request):
+            version = request.header.api_version
+            return expiry_answer(version, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
+        return await self.forwarder.forward(request)
+
+    async def describe(self, request: Request) -> bytes:
+        """The tokens of the owners that are asked for, as far as the client may see them; of nobody for no owners."""
+        version, secret = request.header.api_version, self.settings.secret
+        if not may_use_tokens(request):
+            return described_answer(version, (), DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+        if not secret:
+            return described_answer(version, (), DELEGATION_TOKEN_AUTH_DISABLED)
+        tokens = self.publisher.current.tokens
+        owners = request.body.owners
+        asked = (
+            tokens.records()
+            if owners is None
+            else tokens.owned_by(f"{owner.principal_type}:{owner.principal_name}" for owner in owners)
+        )
+        shown = [token for token in asked if self._may_see(request, token)]
+        return described_answer(version, ((token, token_hmac_bytes(secret, token.token_id)) for token in shown))
+
+    def _may_see(self, request: Request, token: DelegationTokenRecord) -> bool:
+        if str(request.session.principal) in (token.owner, token.requester, *token.renewers):
+            return True
+        return self.auth.on_token(request, AclOperation.DESCRIBE, token.token_id) or self.auth.on_user(
+            request, AclOperation.DESCRIBE_TOKENS, token.owner
+        )
