@@ -64,6 +64,7 @@ class Connection:
             reason = "authentication"
             self.admission.metrics.authentication_failures.labels(self.listener.name, "TLS").inc()
             _log.info("login failed: %s", error, extra=self._where())
+            await asyncio.sleep(FAILED_AUTHENTICATION_DELAY)
         except ConnectionResetError:
             reason = "client"
         except Exception:  # noqa: BLE001 - one connection must not end the others

@@ -5,7 +5,7 @@ import errno
 import logging
 import socket
 from collections.abc import Callable
-from ssl import SSLContext, SSLError
+from ssl import SSLContext
 
 from attrs import define, field
 
@@ -17,6 +17,7 @@ from nodes.server.admission import Admission
 from nodes.server.binding import listen, peer
 from nodes.server.connection import Connection
 from nodes.server.dispatch import Dispatcher
+from nodes.server.handshake import Handshake, prepare
 from nodes.server.stream import FrameStream, scratch_buffer
 from nodes.session import ANONYMOUS
 from nodes.watching.metrics import Metrics
@@ -52,6 +53,8 @@ class ListenerServer:
 
     async def start(self) -> None:
         """Listen, and serve whoever comes. Raises ConfigError where the address cannot be had."""
+        if self.tls is not None:
+            prepare(self.tls)
         self._socket = listen(self.listener.bind, f"listener {self.listener.name}")
         self._watch = asyncio.create_task(self._cut_off())
         self._open()
@@ -152,19 +155,23 @@ class ListenerServer:
 
     async def _connect(self, connected: socket.socket, stream: FrameStream, host: str) -> bool:
         """From a socket to a stream, through the handshake of TLS where the listener has it; whether it succeeded."""
-        loop, tls = asyncio.get_running_loop(), self.tls
+        loop = asyncio.get_running_loop()
+        handshake = Handshake(context=self.tls, connected=connected) if self.tls is not None else None
+        tls = None if handshake is None else handshake.as_context()
         seconds = self.admission.limits.authentication_seconds if tls is not None else None
         try:
             await loop.connect_accepted_socket(lambda: stream, connected, ssl=tls, ssl_handshake_timeout=seconds)
-        except SSLError as error:
-            stream.ended = "authentication"
-            self._metrics.authentication_failures.labels(self.listener.name, "TLS").inc()
-            _log.info("TLS handshake failed: %s", error.reason, extra={"listener": self.listener.name, "host": host})
-            return False
         except OSError:
             stream.ended = "client"
+            if handshake is not None and handshake.error is not None:
+                stream.ended = "authentication"
+                self._refused(handshake.error.reason, host)
             return False
         return True
+
+    def _refused(self, why: str, host: str) -> None:
+        self._metrics.authentication_failures.labels(self.listener.name, "TLS").inc()
+        _log.info("TLS handshake failed: %s", why, extra={"listener": self.listener.name, "host": host})
 
     async def _cut_off(self) -> None:
         """End the connections whose time is over, looking often enough for the shortest of the times that there are."""

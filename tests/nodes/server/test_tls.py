@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ssl
+import tracemalloc
 
 import pytest
 from attrs import evolve
@@ -142,5 +143,44 @@ def test_a_client_may_be_told_by_close(stores):
         with contextlib.suppress(ssl.SSLError):
             await client.writer.wait_closed()
         await served.settled(lambda: served.admission.connections == 0)
+
+    run(scenario, TLS, tls=served(stores, ClientAuth.NONE))
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+@pytest.mark.parametrize(("key", "alert"), [(None, "CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE"), ("stranger", "UNKNOWN")])
+def test_a_client_hears_that_its_certificate_is_refused(stores, version, key, alert):
+    async def scenario(served):
+        context = client_context(evolve(settings(stores, key), protocols=(version,)))
+        with pytest.raises(ssl.SSLError, match=alert):
+            await (await served.connect(ssl=context, server_hostname="localhost")).who()
+        await served.settled(lambda: served.admission.connections == 0)
+
+    run(scenario, TLS, tls=served(stores, ClientAuth.REQUIRED))
+
+
+def test_one_that_does_not_go_after_its_alert_is_cut_off_whatever_it_sends(stores):
+    async def scenario(served):
+        client = await served.connect()
+        with contextlib.suppress(ConnectionError):
+            for _ in range(1000):
+                client.send(bytes(10_000))
+                await asyncio.sleep(0.001)
+        await served.settled(lambda: served.admission.connections == 0)
+        assert served.sample("aclog_authentication_failures_total", listener="TLS", mechanism="TLS") == 1
+
+    run(scenario, TLS, tls=served(stores, ClientAuth.NONE))
+
+
+def test_a_connection_that_says_nothing_takes_little(stores):
+    async def scenario(served):
+        tracemalloc.start()
+        quiet = [await served.connect() for _ in range(20)]
+        await served.settled(lambda: served.admission.connections == 20)
+        size, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert size < 20 * (100 << 10)
+        for client in quiet:
+            client.close()
 
     run(scenario, TLS, tls=served(stores, ClientAuth.NONE))
