@@ -35,6 +35,9 @@ UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, NOT_CONTROLLER = -1, 7, 41
 CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION = 31, 35
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 
+CONNECTIONS = 16
+"""At most so many to the controller: it answers one request of a connection at a time, each when it is committed."""
+
 
 class Forwarder(Protocol):
     """Has a request carried out by the active controller."""
@@ -68,15 +71,19 @@ class _NotSentError(Exception):
 
 @define(eq=False, kw_only=True)
 class EnvelopeForwarder:
-    """To a controller elsewhere, in Envelopes over one connection; owned by one event loop."""
+    """To a controller elsewhere, in Envelopes over a few connections, one on each at a time; owned by one event loop.
+
+    Requests that are under way together are committed together, as if their clients were connected there.
+    """
 
     leader: Callable[[], HostPort | None]
     """Where the active controller is, as far as this node knows."""
     security: ClientSecurity
     client_id: str
     seconds: float = FORWARD_SECONDS
-    _connection: Connection | None = field(default=None, init=False)
-    _connecting: asyncio.Lock = field(factory=asyncio.Lock, init=False)
+    _free: list[Connection] = field(factory=list, init=False)
+    """Logged in, and not in use."""
+    _places: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(CONNECTIONS), init=False)
 
     async def forward(self, request: Request) -> bytes:
         """See Forwarder; raises RequestError with REQUEST_TIMED_OUT where no controller answers in time."""
@@ -92,24 +99,33 @@ class EnvelopeForwarder:
                         if answer.error_code not in (AUTHORIZER_NOT_READY, NOT_CONTROLLER):
                             return _unwrapped(request, answer)
                         last = f"the controller answered with error {answer.error_code}"
-                        await self._reconnect_elsewhere(answer.error_code)
+                        if answer.error_code == NOT_CONTROLLER:
+                            await self.close()  # it stays connected: ask again who is the controller now
                     await asyncio.sleep(pause)
                     pause = min(2 * pause, _LONGEST_PAUSE_S)
         except TimeoutError:
             raise RequestError(REQUEST_TIMED_OUT, f"Not forwarded within {self.seconds:g} s: {last}") from None
 
     async def close(self) -> None:
-        """Close the connection; a second close is nothing."""
-        if self._connection is not None:
-            await self._connection.close()
-            self._connection = None
+        """Close the connections that are not in use; a second close is nothing."""
+        free, self._free = self._free, []
+        for connection in free:
+            await connection.close()
 
     async def _send(self, request: Request) -> EnvelopeResponse:
-        connection = await self._connected()
+        async with self._places:
+            connection = await self._connected()
+            try:
+                return await self._exchange(connection, request)
+            finally:
+                if connection.failure is None:
+                    self._free.append(connection)
+
+    async def _exchange(self, connection: Connection, request: Request) -> EnvelopeResponse:
         try:
             version = connection.version(ENVELOPE, 0, 1)
         except ConfigError as error:
-            await self._drop(connection)
+            await connection.close()
             raise _NotSentError(str(error)) from None
         session = request.session
         envelope = EnvelopeRequest(
@@ -122,31 +138,23 @@ class EnvelopeForwarder:
             payload, position = await connection.send(ENVELOPE, version, body, self.seconds)
             return decode_envelope_response(payload, position)
         except (UnreachableError, DecodeError) as error:
-            await self._drop(connection)
+            await connection.close()
             raise RequestError(REQUEST_TIMED_OUT, f"Sent to the controller, whose answer was lost: {error}") from None
 
     async def _connected(self) -> Connection:
-        async with self._connecting:
-            if self._connection is not None and self._connection.failure is None:
-                return self._connection
-            address = self.leader()
-            if address is None:
-                raise _NotSentError("no controller is known")
-            try:
-                self._connection = await connect(address, self.security, client_id=self.client_id)
-            except (UnreachableError, LoginError, DecodeError) as error:
-                raise _NotSentError(str(error)) from None
-            return self._connection
-
-    async def _reconnect_elsewhere(self, error_code: int) -> None:
-        """A controller that is no longer active stays connected; ask again who is."""
-        if error_code == NOT_CONTROLLER and self._connection is not None:
-            await self._drop(self._connection)
-
-    async def _drop(self, connection: Connection) -> None:
-        if self._connection is connection:
-            self._connection = None
-        await connection.close()
+        """A connection to the controller that nobody uses."""
+        address = self.leader()
+        while self._free:
+            connection = self._free.pop()
+            if connection.failure is None and address in (None, connection.address):
+                return connection
+            await connection.close()
+        if address is None:
+            raise _NotSentError("no controller is known")
+        try:
+            return await connect(address, self.security, client_id=self.client_id)
+        except (UnreachableError, LoginError, DecodeError) as error:
+            raise _NotSentError(str(error)) from None
 
 
 def _unwrapped(request: Request, answer: EnvelopeResponse) -> bytes:

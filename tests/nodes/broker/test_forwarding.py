@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from nodes.broker.forwarding import EnvelopeForwarder
+from nodes.broker.forwarding import CONNECTIONS, EnvelopeForwarder
 from nodes.config.node_config import ClientSecurity, HostPort
 from nodes.request import RequestError
 from nodes.wire.apis import CREATE_ACLS, ENVELOPE, ApiVersion, Features, api_versions_response
@@ -31,7 +31,7 @@ class Controller:
 
     def __init__(self, *answers, newest=1):
         self.answers, self.newest, self.envelopes, self.port = list(answers), newest, [], 0
-        self._tasks = set()
+        self._tasks, self.connected, self.held = set(), [], None
 
     @asynccontextmanager
     async def listening(self, port=0):
@@ -47,11 +47,14 @@ class Controller:
 
     async def _serve(self, reader, writer):
         self._tasks.add(asyncio.current_task())
+        self.connected.append(writer)
         with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             while True:
                 data = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
                 header, position = decode_header(data)
                 body = self._answer(header, data, position)
+                if header.api_key == ENVELOPE and self.held is not None:
+                    await self.held.wait()
                 if body is CUT:
                     break
                 head = response_header(header.api_key, header.api_version, header.correlation_id)
@@ -160,6 +163,40 @@ def test_after_a_cut_the_next_request_goes_to_a_new_connection():
     asyncio.run(run())
 
 
+def test_a_connection_is_used_again_and_not_after_the_leader_has_moved():
+    async def run():
+        first, second = Controller(), Controller()
+        async with first.listening(), second.listening():
+            made = forwarder(first)
+            for _ in range(3):
+                await made.forward(asked())
+            assert len(first.connected) == 1
+            first.port = second.port
+            await made.forward(asked())
+            assert len(first.connected) == len(second.connected) == 1
+            await made.close()
+
+    asyncio.run(run())
+
+
+def test_one_that_is_slow_keeps_nobody_else_waiting():
+    async def run():
+        controller = Controller()
+        made = forwarder(controller)
+        async with controller.listening():
+            controller.held = asyncio.Event()
+            slow = asyncio.create_task(made.forward(asked()))
+            while not controller.envelopes:
+                await asyncio.sleep(0.001)
+            held, controller.held = controller.held, None
+            assert await made.forward(asked()) == b"the answer"
+            held.set()
+            assert await slow == b"the answer"
+            await made.close()
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize(("code", "told"), [(31, -1), (97, 97), (35, 35)])
 def test_what_is_wrong_with_the_envelope_is_told(code, told):
     with pytest.raises(RequestError) as refused:
@@ -167,7 +204,7 @@ def test_what_is_wrong_with_the_envelope_is_told(code, told):
     assert refused.value.code == told
 
 
-def test_many_at_once_share_a_connection_and_each_gets_its_answer():
+def test_many_at_once_share_a_few_connections_and_each_gets_its_answer():
     async def run():
         controller = Controller()
         made = forwarder(controller)
@@ -176,5 +213,6 @@ def test_many_at_once_share_a_connection_and_each_gets_its_answer():
             await made.close()
         assert found == [b"the answer"] * 50
         assert len(controller.envelopes) == 50
+        assert 1 < len(controller.connected) <= CONNECTIONS
 
     asyncio.run(run())
