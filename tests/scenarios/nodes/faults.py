@@ -55,13 +55,13 @@ class Ledger:
     longest_gap: float = 0.0
     """Seconds from a controller's kill until it was ready again, at most."""
     longest_silence: float = 0.0
-    """Seconds without any acknowledgement, at most."""
-    _last_answer: float = field(factory=time.monotonic)
+    """Seconds between two acknowledgements, at most."""
+    _last_answer: float | None = None
 
     def acknowledge(self, what: str) -> None:
         """A change was acknowledged."""
         now = time.monotonic()
-        self.longest_silence = max(self.longest_silence, now - self._last_answer)
+        self.longest_silence = max(self.longest_silence, now - (self._last_answer or now))
         self._last_answer = now
         self.answers[what] += 1
 
