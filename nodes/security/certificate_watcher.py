@@ -11,7 +11,7 @@ from metalog.errors import ConfigError
 from nodes.config.node_config import TlsSettings
 from nodes.security.tls import ServerContext, reload
 
-INTERVAL_SECONDS = 10.0
+INTERVAL_SECONDS = 3.0
 """How often files are looked at."""
 
 _Stamps: TypeAlias = tuple[tuple[int, int, int] | None, ...]

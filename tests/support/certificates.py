@@ -73,9 +73,17 @@ class Authority:
         """A new authority with a new key."""
         return cls(_issue(name_of(name), parent, [(x509.BasicConstraints(ca=True, path_length=None), True)]))
 
-    def issue(self, name: Name, *, hosts=("localhost", "127.0.0.1", "::1")):
-        """A certificate that is good for servers of these hosts and for clients."""
-        return _issue(name_of(name), self, [(x509.SubjectAlternativeName([_host(host) for host in hosts]), False)])
+    def issue(self, name: Name, *, hosts=("localhost", "127.0.0.1", "::1"), period=(BEGIN, END)):
+        """A certificate that is good for servers of these hosts and for clients, from a time to a time."""
+        names = x509.SubjectAlternativeName([_host(host) for host in hosts])
+        return _issue(name_of(name), self, [(names, False)], period)
+
+    def write_pkcs12(self, path: Path, password="changeit"):
+        """A PKCS 12 trust store that Java takes for one."""
+        encryption = BestAvailableEncryption(password.encode())
+        entries = [pkcs12.PKCS12Certificate(self.own.certificate, b"root")]
+        path.write_bytes(pkcs12.serialize_java_truststore(entries, encryption))
+        return path
 
     def write_pem(self, path: Path):
         """A PEM trust store."""
@@ -95,7 +103,7 @@ def _host(text):
         return x509.DNSName(text)
 
 
-def _issue(name, parent, extensions):
+def _issue(name, parent, extensions, period=(BEGIN, END)):
     key = ec.generate_private_key(ec.SECP256R1())
     signer, issuer = (key, name) if parent is None else (parent.own.key, parent.own.certificate.subject)
     builder = (
@@ -104,8 +112,8 @@ def _issue(name, parent, extensions):
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(BEGIN)
-        .not_valid_after(END)
+        .not_valid_before(period[0])
+        .not_valid_after(period[1])
     )
     for extension, critical in extensions:
         builder = builder.add_extension(extension, critical=critical)
