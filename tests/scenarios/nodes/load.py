@@ -7,6 +7,7 @@ answer, so that a latency holds the wait for all the others.
 
 import argparse
 import asyncio
+import socket
 import struct
 import tempfile
 import time
@@ -138,6 +139,14 @@ async def _load(cluster: Cluster, load: Load, nodes: dict[str, ClusterNode]) -> 
     return figures
 
 
+class SlowReader(WireClient):
+    """Takes in little."""
+
+    def __init__(self, port: int, timeout: float) -> None:
+        super().__init__(port, timeout)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+
+
 @contextmanager
 def _nuisances(cluster: Cluster, load: Load) -> Iterator[None]:
     """Clients that a node must not wait for, on both nodes."""
@@ -150,7 +159,7 @@ def _nuisances(cluster: Cluster, load: Load) -> Iterator[None]:
     with ExitStack() as stack:
         for number in range(load.slow):
             port = ports[number % 2]
-            reader = stack.enter_context(WireClient(port, timeout=30).plain("admin", password("admin")))
+            reader = stack.enter_context(SlowReader(port, timeout=30).plain("admin", password("admin")))
             reader.write(asked * 50)  # 10 MB of answers, none of which it takes
             half = stack.enter_context(WireClient(port).plain("admin", password("admin")))
             half.write(asked[: len(asked) // 2])
@@ -177,6 +186,8 @@ def run(root: Path, zygote: NodeZygote, load: Load) -> tuple[Figures, Figures]:
         alone = asyncio.run(_load(cluster, load, nodes))
         with _nuisances(cluster, load):
             beside = asyncio.run(_load(cluster, load, nodes))
+            for node in cluster.nodes:
+                assert node.metric("aclog_unsent_bytes") > 0, "nobody was slow"
         for node in cluster.nodes:
             assert node.is_ready(), node.output
     return alone, beside
