@@ -58,6 +58,8 @@ class CertificateWatcher:
                     report(None)
             except ConfigError as error:
                 report(error)
+            except Exception as error:  # noqa: BLE001 - whatever was wrong with one file, later ones are read still
+                report(ConfigError(f"the certificates cannot be read: {type(error).__name__}"))
 
 
 def _stamps(settings: TlsSettings) -> _Stamps:

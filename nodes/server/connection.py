@@ -83,9 +83,11 @@ class Connection:
         stream.latest, stream.max_bytes, stream.pool = math.inf, limits.frame_bytes, self.admission.memory
         while (payload := await stream.next()) is not None:
             if sasl and _api_key(payload) == SASL_HANDSHAKE:
+                stream.max_bytes = limits.unauthenticated_frame_bytes
                 failed = await self._log_in(payload)
                 if failed is not None:
                     return failed
+                stream.max_bytes = limits.frame_bytes
                 session = self._session()
             elif self._authentication.expired:
                 return "expired"

@@ -369,3 +369,23 @@ def test_over_sockets_by_asyncio(files):
 
     assert asyncio.run(main()) == ["server", "server 2"]
     assert seen == ["User:CN=alice"] * 2
+
+
+def test_a_watcher_goes_on_after_what_nobody_expected(files, monkeypatch):
+    watcher = CertificateWatcher(context=server_context(files.server_settings()), settings=files.server_settings())
+    outcomes, reports = [RuntimeError("odd"), True], []
+
+    def check(_):
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async def sleep(_):
+        if not outcomes:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(CertificateWatcher, "check", check)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(watcher.run(reports.append, sleep=sleep))
+    assert [str(report) for report in reports] == ["the certificates cannot be read: RuntimeError", "None"]

@@ -352,3 +352,20 @@ def test_an_expired_login_ends_the_connection(monkeypatch):
         assert (await client.log_in()).error_code == 0, "which is how it goes on"
 
     run(scenario, SASL)
+
+
+def test_frames_are_small_in_a_login_again_too():
+    async def scenario(served):
+        client = await served.connect()
+        await client.log_in()
+        await client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN")
+        client.request(SASL_AUTHENTICATE, 2, auth_bytes=bytes(5000))
+        assert await client.closed()
+
+        client = await served.connect()
+        await client.log_in()
+        await client.log_in()
+        client.request(DESCRIBE_CLUSTER, 1, bytes(5000))
+        await client.frame()
+
+    run(scenario, SASL, unauthenticated_frame_bytes=4000)
