@@ -320,8 +320,8 @@ class Naive:
 
 
 @settings(deadline=None, max_examples=60)
-@given(OPERATIONS, st.booleans())
-def test_concurrent_requests_are_what_the_same_are_one_by_one(operations, many):
+@given(OPERATIONS)
+def test_concurrent_requests_are_what_the_same_are_one_by_one(operations):
     """Answers, their order, every state that is shown, and the state at the end."""
 
     async def run():
