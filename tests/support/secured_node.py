@@ -69,6 +69,9 @@ class Estate:
             "root": authority.issue(subject("root", "Admins")),
             "nobody": authority.issue(subject("Nobody", "Elsewhere")),
             "expired": authority.issue(subject("root", "Admins"), period=over),
+            "sly": authority.issue("root,OU=Admins"),
+            "sly-rdn": authority.issue([*subject("x", "Admins"), (NameOID.SURNAME, "CN=root,OU=Admins")]),
+            "sly-nul": authority.issue(subject("root\0", "Admins")),
             "mallory": stranger.issue(subject("root", "Admins")),
         }
         issued["forged"] = Authority(issued["alice"]).issue(subject("root", "Admins"))
