@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from aclog.commands import acls, authorize, explain, export, formatting, importing, log, serve, shell, snapshot
+from aclog.commands import acls, authorize, explain, export, formatting, importing, log, serve, shell, snapshot, status
 
 _HELP = """Apache Kafka's access control, read from its metadata log: who may do what, since when, and why.
 
@@ -57,5 +57,5 @@ def _root(
     """The options before a sub-command."""
 
 
-for _module in (log, acls, authorize, explain, snapshot, export, importing, shell, serve, formatting):
+for _module in (log, acls, authorize, explain, snapshot, export, importing, shell, serve, formatting, status):
     app.add_typer(_module.app)

@@ -8,7 +8,7 @@ import pytest
 import aclog as library
 from tests.support.aclog_node import AclogNode
 from tests.support.command import aclog
-from tests.support.server_properties import Ports
+from tests.support.server_properties import CLUSTER_ID, Ports
 
 LOGIN = """\
 security.protocol=SASL_PLAINTEXT
@@ -111,6 +111,22 @@ def test_scram_users_are_seen_by_the_log_without_secrets(node):
     found = aclog("shell", *places(node, "--bootstrap-controller"), "tree", "/scram")
     assert "admin" in found.out
     assert "***" in found.out
+
+
+def test_status(place):
+    told = json.loads(aclog("status", *place, "--json").out)
+    assert (told["leaderId"], told["clusterId"]) == (1, CLUSTER_ID)
+    assert told["features"]["metadata.version"] == 30
+    assert [voter["replicaId"] for voter in told["voters"]] == [1]
+    lines = aclog("status", *place).lines
+    assert any(line.split()[:2] == ["leader", "1,"] for line in lines)
+    assert any("high-water mark" in line for line in lines)
+
+
+def test_status_asks_one_place():
+    said = aclog("status")
+    assert (said.code, said.out) == (2, "")
+    assert "exactly one must be given" in said.err
 
 
 def test_the_library_follows(node):
