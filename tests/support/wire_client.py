@@ -11,6 +11,7 @@ import hmac
 import io
 import socket
 import struct
+from datetime import timedelta
 from types import ModuleType
 from typing import Any, Self
 
@@ -85,6 +86,7 @@ class WireClient:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.correlation_id = 0
+        self.session_lifetime_ms = 0
 
     def __enter__(self) -> Self:
         return self
@@ -149,11 +151,11 @@ class WireClient:
         self._authenticate(f"\0{user}\0{password}".encode())
         return self
 
-    def scram(self, mechanism: str, user: str, password: str) -> Self:
-        """Log in by SCRAM (RFC 5802), the server's proof checked."""
+    def scram(self, mechanism: str, user: str, password: str, extensions: str = "") -> Self:
+        """Log in by SCRAM (RFC 5802), the server's proof checked; `extensions` are such as `,tokenauth=true`."""
         self._handshake(mechanism)
         digest = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}[mechanism]
-        first = f"n={user.replace('=', '=3D').replace(',', '=2C')},r=fyko+d2lbbFgONRv9qkxdawL"
+        first = f"n={user.replace('=', '=3D').replace(',', '=2C')},r=fyko+d2lbbFgONRv9qkxdawL{extensions}"
         challenge = self._authenticate(b"n,," + first.encode()).decode()
         parts = dict(part.split("=", 1) for part in challenge.split(","))
         final = f"c=biws,r={parts['r']}"
@@ -175,6 +177,7 @@ class WireClient:
         if answer.error_code:
             self.close()
             raise RefusedError(f"{answer.error_code.name}: {answer.error_message}")
+        self.session_lifetime_ms = answer.session_lifetime // timedelta(milliseconds=1)
         return bytes(answer.auth_bytes)
 
 
