@@ -15,7 +15,7 @@ from nodes.security.certificate_watcher import CertificateWatcher
 from nodes.security.login_credentials import Credentials
 from nodes.security.peer_principal import peer_principal
 from nodes.security.principal_mapping import SslPrincipalMapper
-from nodes.security.tls import server_context
+from nodes.security.tls import ServerContext, client_context, server_context
 from nodes.server.admission import Admission
 from nodes.server.dispatch import Dispatcher
 from nodes.server.listeners import ListenerServer
@@ -38,6 +38,8 @@ class Listening:
     credentials: Credentials
     advertised: dict[str, HostPort]
     _open: list[ListenerServer] = field(factory=list, init=False)
+    _contexts: dict[str, ServerContext] = field(factory=dict, init=False)
+    """Of all listeners with TLS, by name: a certificate that cannot be used is told of before anything is open."""
     _watchers: list["asyncio.Task[None]"] = field(factory=list, init=False)
 
     async def open(self, *, early: bool) -> None:
@@ -47,6 +49,7 @@ class Listening:
             ConfigError: an address that cannot be had, a certificate that cannot be used.
 
         """
+        self._contexts = self._contexts or listener_contexts(self.config)
         for listener in self.config.listeners:
             dispatcher = self.controller if listener.controller else self.broker
             if dispatcher is not None and listener.early_start is early:
@@ -71,10 +74,9 @@ class Listening:
         _log.info("listener %s: %s on port %d, advertised as %s%s", listener.name, protocol, server.port, at, early)
 
     def _tls(self, listener: Listener) -> "tuple[ssl.SSLContext | None, Callable[[object], KafkaPrincipal]]":
-        settings = listener.tls
-        if settings is None or not listener.security_protocol.tls:
+        settings, context = listener.tls, self._contexts.get(listener.name)
+        if settings is None or context is None:
             return None, lambda _: ANONYMOUS
-        context = server_context(settings)
         watcher = CertificateWatcher(context=context, settings=settings)
         self._watchers.append(asyncio.create_task(watcher.run(partial(_report, listener.name))))
         rules = SslPrincipalMapper.parse(settings.principal_mapping_rules)
@@ -92,6 +94,39 @@ class Listening:
     def ports(self) -> Mapping[str, int]:
         """The port of each open listener, by name."""
         return {server.listener.name: server.port for server in self._open}
+
+
+def listener_contexts(config: NodeConfig) -> dict[str, ServerContext]:
+    """The contexts of the listeners with TLS, by name; it reads their files.
+
+    Raises:
+        ConfigError: a certificate or a key that cannot be used, with the listener's name.
+
+    """
+    contexts = {}
+    for listener in config.listeners:
+        if listener.tls is not None and listener.security_protocol.tls:
+            try:
+                contexts[listener.name] = server_context(listener.tls)
+            except ConfigError as error:
+                raise ConfigError(f"listener {listener.name}: {error}") from error
+    return contexts
+
+
+def check_certificates(config: NodeConfig) -> None:
+    """Read all certificates that a node uses, its own for the controllers too, to stop before it begins.
+
+    Raises:
+        ConfigError: one that cannot be used.
+
+    """
+    listener_contexts(config)
+    client = config.controller_client
+    if client.security_protocol.tls and client.tls is not None:
+        try:
+            client_context(client.tls)
+        except ConfigError as error:
+            raise ConfigError(f"to connect to the controllers: {error}") from error
 
 
 def _report(name: str, error: ConfigError | None) -> None:
