@@ -28,7 +28,7 @@ from tests.support.server_properties import password
 from tests.support.wire_client import WireClient, encode_request, request_header
 
 STANDING = 5000
-"""Rules that are there all the time: an answer with all of them has some 200 kB."""
+"""Rules that are there all the time: an answer with all of them has 127 kB."""
 MEGABYTE = 1 << 20
 
 
@@ -39,7 +39,9 @@ class Load:
     connections: int
     requests: int
     slow: int
-    """Connections that ask for much and read nothing, and as many that have said half a request, or nothing at all."""
+    """Connections that ask for much and read nothing: the more there are, the more answers are made for nobody."""
+    half: int
+    """Connections that have said half a request; and as many that have said nothing, not even who they are."""
 
 
 @define(eq=False)
@@ -160,7 +162,9 @@ def _nuisances(cluster: Cluster, load: Load) -> Iterator[None]:
         for number in range(load.slow):
             port = ports[number % 2]
             reader = stack.enter_context(SlowReader(port, timeout=30).plain("admin", password("admin")))
-            reader.write(asked * 50)  # 10 MB of answers, none of which it takes
+            reader.write(asked * 50)  # 6 MB of answers: more than sockets hold
+        for number in range(load.half):
+            port = ports[number % 2]
             half = stack.enter_context(WireClient(port).plain("admin", password("admin")))
             half.write(asked[: len(asked) // 2])
             mute = stack.enter_context(WireClient(port))
@@ -198,13 +202,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.scenarios.nodes.load", description=__doc__)
     parser.add_argument("--connections", type=int, default=200)
     parser.add_argument("--requests", type=int, default=20_000)
-    parser.add_argument("--slow", type=int, default=20)
+    parser.add_argument("--slow", type=int, default=10)
+    parser.add_argument("--half", type=int, default=50)
     parser.add_argument("--out", type=Path, help="where the report is kept, beside being printed")
     arguments = parser.parse_args()
-    load = Load(connections=arguments.connections, requests=arguments.requests, slow=arguments.slow)
+    load = Load(
+        connections=arguments.connections, requests=arguments.requests, slow=arguments.slow, half=arguments.half
+    )
     with NodeZygote() as zygote, tempfile.TemporaryDirectory() as directory:
         alone, beside = run(Path(directory), zygote, load)
-    nuisances = f"beside {3 * load.slow} that are slow, half-open or mute"
+    nuisances = f"beside {load.slow} slow readers and {2 * load.half} that are half-open or mute"
     report = "\n".join((alone.text(f"{load.connections} connections"), beside.text(f"the same {nuisances}")))
     print(report)
     if arguments.out is not None:

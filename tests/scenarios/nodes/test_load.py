@@ -7,7 +7,7 @@ GROWTH_MB = 40
 
 
 def test_others_are_served_beside_slow_and_half_open_connections_in_bounded_memory(tmp_path, zygote):
-    load = Load(connections=60, requests=2500, slow=6)
+    load = Load(connections=60, requests=2500, slow=2, half=20)
     for figures in run(tmp_path, zygote, load):
         assert len(figures.all_seconds) >= load.requests
         for memory in figures.memory.values():
