@@ -1,0 +1,110 @@
+"""Logins by delegation tokens: who they let in, until when, and against which secret."""
+
+import pytest
+
+from authorizer.principals import KafkaPrincipal
+from credentials.scram import ScramMechanism
+from credentials.tokens import TokensImage, token_hmac
+from metalog.records import DelegationTokenRecord
+from nodes.config.node_config import ClientSecurity
+from nodes.published_credentials import PublishedCredentials
+from nodes.security.errors import AuthenticationError
+from nodes.security.sasl_client import sasl_client
+from nodes.security.scram_server import ScramServer
+from nodes.session import SecurityProtocol
+from snapshots.image import Image
+from snapshots.provenance import Provenance
+from snapshots.publisher import Publisher
+
+NOW = 1_800_000_000_000
+SHA_256, SHA_512 = ScramMechanism
+TOKEN = DelegationTokenRecord(
+    owner="User:a:b",
+    requester="User:admin",
+    renewers=(),
+    issue_timestamp=NOW,
+    max_timestamp=NOW + 2000,
+    expiration_timestamp=NOW + 1000,
+    token_id="the-id",
+)
+
+
+@pytest.fixture
+def now():
+    return [NOW]
+
+
+@pytest.fixture
+def credentials(now):
+    publisher = Publisher()
+    provenance = Provenance(end_offset=1, epoch=1, timestamp=NOW)
+    publisher.replace(Image(tokens=TokensImage.EMPTY.apply([TOKEN]), provenance=provenance))
+    publisher.learn(1)
+    return PublishedCredentials(publisher, "hush", clock=lambda: now[0])
+
+
+def log_in(credentials, password, user="the-id", mechanism=SHA_256, token_auth=True):
+    server = ScramServer(scram_mechanism=mechanism, credentials=credentials)
+    client = sasl_client(
+        ClientSecurity(
+            security_protocol=SecurityProtocol.SASL_SSL,
+            sasl_mechanism=mechanism.mechanism_name,
+            username=user,
+            password=password,
+            token_auth=token_auth,
+        )
+    )
+    message = client.first()
+    while message is not None:
+        message = client.step(server.step(message))
+    return server
+
+
+@pytest.mark.parametrize("mechanism", [SHA_256, SHA_512])
+def test_a_token_lets_its_owner_in(credentials, mechanism):
+    for _ in range(2):
+        login = log_in(credentials, token_hmac("hush", "the-id"), mechanism=mechanism)
+        assert login.principal == KafkaPrincipal(type="User", name="a:b")
+        assert login.token_authenticated
+        assert login.expiry_ms == NOW + 1000
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"password": "hush"},
+        {"password": token_hmac("another", "the-id")},
+        {"password": token_hmac("hush", "no-id"), "user": "no-id"},
+        {"token_auth": False},
+    ],
+)
+def test_whoever_cannot_prove_it_stays_out(credentials, wrong):
+    with pytest.raises(AuthenticationError, match="invalid credentials"):
+        log_in(credentials, **{"password": token_hmac("hush", "the-id")} | wrong)
+
+
+def test_an_expired_token_lets_nobody_in(credentials, now):
+    password = token_hmac("hush", "the-id")
+    now[0] = NOW + 999
+    log_in(credentials, password)
+    now[0] = NOW + 1000
+    with pytest.raises(AuthenticationError, match="invalid credentials"):
+        log_in(credentials, password)
+
+
+def test_without_a_secret_there_are_no_tokens(credentials):
+    off = PublishedCredentials(credentials.publisher)
+    assert credentials.tokens_enabled
+    assert not off.tokens_enabled
+    with pytest.raises(AuthenticationError, match="not enabled"):
+        log_in(off, token_hmac("", "the-id"))
+    assert off.token("the-id", SHA_256) is None
+
+
+def test_credentials_are_made_once_each_and_not_kept_for_ever(credentials, monkeypatch):
+    monkeypatch.setattr("nodes.published_credentials._REMEMBERED", 1)
+    first = credentials.token("the-id", SHA_256)
+    assert credentials.token("the-id", SHA_256).credential is first.credential
+    credentials.token("the-id", SHA_512)
+    assert credentials.token("the-id", SHA_256).credential is not first.credential
+    assert "hush" not in repr(credentials) + repr(first)
