@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from attrs import define
+from attrs import define, frozen
 
 from aclog.lines import STDIN
 from aclog.notices import note
@@ -50,6 +50,18 @@ class ChosenSource:
             raise ConfigError("--acls - and --requests -: only one of them can be stdin")
 
 
+@frozen
+class LiveFlags:
+    """The flags that name a running cluster, as they were typed."""
+
+    bootstrap_controller: str | None = None
+    bootstrap_server: str | None = None
+    command_config: Path | None = None
+
+
+NOT_LIVE = LiveFlags()
+
+
 def choose_source(
     log: Path | None,
     snapshot: Path | None,
@@ -57,9 +69,7 @@ def choose_source(
     as_of: str | None = None,
     notify: Notify = note,
     *,
-    bootstrap_controller: str | None = None,
-    bootstrap_server: str | None = None,
-    command_config: Path | None = None,
+    live: LiveFlags = NOT_LIVE,
 ) -> ChosenSource:
     """The one source that is given; what its recovery has to say goes to `notify`.
 
@@ -67,7 +77,7 @@ def choose_source(
         ConfigError: none, or more than one; an address that is none, or a bad properties file.
 
     """
-    given = (log, snapshot, acls, bootstrap_controller, bootstrap_server)
+    given = (log, snapshot, acls, live.bootstrap_controller, live.bootstrap_server)
     if sum(each is not None for each in given) != 1:
         raise ConfigError(
             "exactly one state source must be given: --log DIR, --snapshot FILE, --acls FILE, "
@@ -79,16 +89,15 @@ def choose_source(
         return ChosenSource(CheckpointSource(snapshot, notify), as_of)
     if acls is not None:
         return ChosenSource(AclsSource(acls), as_of)
-    return ChosenSource(_live_source(bootstrap_controller, bootstrap_server, command_config, notify), as_of)
+    return ChosenSource(_live_source(live, notify), as_of)
 
 
-def _live_source(
-    controllers: str | None, servers: str | None, command_config: Path | None, notify: Notify
-) -> StateSource:
+def _live_source(live: LiveFlags, notify: Notify) -> StateSource:
     from aclog.endpoints import client_security, parse_servers  # what speaks to servers takes long to import
     from aclog.live_sources import AdminSource, QuorumSource
 
-    security = client_security(command_config)
-    if controllers is not None:
-        return QuorumSource(parse_servers("--bootstrap-controller", controllers), security, notify)
-    return AdminSource(parse_servers("--bootstrap-server", servers), security)
+    security = client_security(live.command_config)
+    if live.bootstrap_controller is not None:
+        controllers = parse_servers("--bootstrap-controller", live.bootstrap_controller)
+        return QuorumSource(controllers, security, notify)
+    return AdminSource(parse_servers("--bootstrap-server", live.bootstrap_server), security)

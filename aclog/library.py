@@ -11,7 +11,7 @@ from typing import Literal, Self, TypeAlias, TypeVar
 from attrs import define, field, frozen
 
 from aclog.authorizers import build_authorizer
-from aclog.chosen_source import choose_source
+from aclog.chosen_source import LiveFlags, choose_source
 from aclog.names import parse_name
 from aclog.sources import LogSource, open_path
 from authorizer.acl import (
@@ -116,15 +116,9 @@ def open_log(
         return Log(open_path(fspath(path), notes.append), notes)
     if path is not None:
         raise ConfigError(f"{fspath(path)}: expected either a path or a running cluster, not both")
-    chosen = choose_source(
-        None,
-        None,
-        None,
-        notify=notes.append,
-        bootstrap_controller=bootstrap_controller,
-        bootstrap_server=bootstrap_server,
-        command_config=None if command_config is None else Path(command_config),
-    )
+    config = None if command_config is None else Path(command_config)
+    live = LiveFlags(bootstrap_controller, bootstrap_server, config)
+    chosen = choose_source(None, None, None, notify=notes.append, live=live)
     return Log(chosen.source, notes)
 
 

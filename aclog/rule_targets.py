@@ -90,20 +90,24 @@ async def connect_to_first(servers: Sequence[HostPort], security: ClientSecurity
 
 @define
 class _LogTarget:
+    """A log; nothing of a request is written where a part of it is refused."""
+
     _writer: LogWriter
 
     def standing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+        """See RuleTarget."""
         filters = [_exactly(pattern) for pattern in patterns]
         return {rule.acl for wanted in filters for rule in self._writer.image.acls.matching(wanted)}
 
     def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
-        """All of them or, where one is refused, none."""
+        """See RuleTarget."""
         creation = create_acls(self._writer.image.acls, acls, lambda: random_uuid(secrets.token_bytes))
         if not any(result.error for result in creation.results):
             self._append(creation.records)
         return creation.results
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
+        """See RuleTarget."""
         deletion = delete_acls(self._writer.image.acls, filters)
         if not any(result.error for result in deletion.results):
             self._append(deletion.records)
@@ -116,17 +120,22 @@ class _LogTarget:
 
 @define
 class _ServerTarget:
+    """A server, which takes the good parts of a request and refuses the others."""
+
     _runner: asyncio.Runner
     _connection: Connection
 
     def standing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+        """See RuleTarget."""
         ask = acl_requests.describe_acls
         return {acl for pattern in patterns for acl in self._run(ask(self._connection, _exactly(pattern)))}
 
     def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
+        """See RuleTarget."""
         return self._run(acl_requests.create_acls(self._connection, acls))
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
+        """See RuleTarget."""
         return self._run(acl_requests.delete_acls(self._connection, filters))
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:

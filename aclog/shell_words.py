@@ -32,11 +32,14 @@ def complete_words(context: typer.Context, incomplete: str) -> list[str]:
 
 def _state(given: Mapping[str, Any]) -> ShellState:
     """The state that the options before the words name. Raises as choose_source and ShellState.go_to."""
-    from aclog.chosen_source import choose_source
+    from aclog.chosen_source import LiveFlags, choose_source
 
     acls = given.get("acls")
     acls = None if acls == STDIN else acls
-    chosen = choose_source(given.get("log"), given.get("snapshot"), acls, given.get("as_of"), notify=lambda _: None)
+    live = LiveFlags(given.get("bootstrap_controller"), given.get("bootstrap_server"), given.get("command_config"))
+    chosen = choose_source(
+        given.get("log"), given.get("snapshot"), acls, given.get("as_of"), notify=lambda _: None, live=live
+    )
     state = ShellState(source=chosen.source)
     state.go_to(chosen.moment)
     return state

@@ -81,24 +81,15 @@ def list_(
       aclog acls list --log DIR --topic pay.eu --resource-pattern-type match
       aclog acls list --snapshot FILE --principal User:bob --format jsonl
     """
-    from aclog.chosen_source import choose_source
+    from aclog.chosen_source import LiveFlags, choose_source
     from aclog.listing import print_rules
 
     resources = _resources(
         topic, group, cluster, transactional_id, delegation_token, user_principal, resource_pattern_type
     )
+    live = LiveFlags(bootstrap_controller, bootstrap_server, command_config)
     print_rules(
-        choose_source(
-            log,
-            snapshot,
-            acls,
-            as_of,
-            bootstrap_controller=bootstrap_controller,
-            bootstrap_server=bootstrap_server,
-            command_config=command_config,
-        )
-        .image()
-        .acls,
+        choose_source(log, snapshot, acls, as_of, live=live).image().acls,
         resources,
         principal or (),
         format_,

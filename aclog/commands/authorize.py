@@ -73,22 +73,15 @@ def authorize(
       aclog authorize --log DIR --principal User:bob --operation READ --topic t
       aclog authorize --snapshot FILE --requests asked.jsonl.gz > answers.jsonl
     """
-    from aclog.chosen_source import choose_source
+    from aclog.chosen_source import LiveFlags, choose_source
     from aclog.deciding import AuthorizerFlags, decide_one, decide_requests
 
     flags = AuthorizerFlags(
         super_users=super_users, allow_everyone=allow_everyone, documented=semantics is Semantics.DOCUMENTED
     )
     choice = ResourceChoice(topic, group, cluster, transactional_id, delegation_token, user_principal)
-    source = choose_source(
-        log,
-        snapshot,
-        acls,
-        as_of,
-        bootstrap_controller=bootstrap_controller,
-        bootstrap_server=bootstrap_server,
-        command_config=command_config,
-    )
+    live = LiveFlags(bootstrap_controller, bootstrap_server, command_config)
+    source = choose_source(log, snapshot, acls, as_of, live=live)
     if requests is None:
         request = one_request(principal, operation, host, choice)
         raise typer.Exit(decide_one(source.image(), flags, request))

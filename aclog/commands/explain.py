@@ -60,7 +60,7 @@ def explain(
 
       aclog explain --log DIR --principal User:bob --operation WRITE --topic pay
     """
-    from aclog.chosen_source import choose_source
+    from aclog.chosen_source import LiveFlags, choose_source
     from aclog.deciding import AuthorizerFlags, explain_one
 
     flags = AuthorizerFlags(
@@ -68,13 +68,6 @@ def explain(
     )
     choice = ResourceChoice(topic, group, cluster, transactional_id, delegation_token, user_principal)
     request = one_request(principal, operation, host, choice)
-    chosen = choose_source(
-        log,
-        snapshot,
-        acls,
-        as_of,
-        bootstrap_controller=bootstrap_controller,
-        bootstrap_server=bootstrap_server,
-        command_config=command_config,
-    )
+    live = LiveFlags(bootstrap_controller, bootstrap_server, command_config)
+    chosen = choose_source(log, snapshot, acls, as_of, live=live)
     explain_one(chosen.image(), flags, request, chosen.source.writable_log)

@@ -53,18 +53,11 @@ def export(
       aclog export --log DIR --format jsonl --history | grep REMOVED
     """
     from aclog.changes import export_history
-    from aclog.chosen_source import choose_source
+    from aclog.chosen_source import LiveFlags, choose_source
     from aclog.exporting import export_image
 
-    source = choose_source(
-        log,
-        snapshot,
-        acls,
-        as_of,
-        bootstrap_controller=bootstrap_controller,
-        bootstrap_server=bootstrap_server,
-        command_config=command_config,
-    )
+    live = LiveFlags(bootstrap_controller, bootstrap_server, command_config)
+    source = choose_source(log, snapshot, acls, as_of, live=live)
     if history:
         export_history(source.source, source.moment, format_, out)
     else:

@@ -1,56 +1,33 @@
 """`aclog format`: kafka-storage.sh format."""
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
+
+from aclog.format_options import (
+    AddScram,
+    ClusterId,
+    Config,
+    Feature,
+    IgnoreFormatted,
+    InitialControllers,
+    NoInitialControllers,
+    ReleaseVersion,
+    Standalone,
+)
 
 app = typer.Typer()
 
 
 @app.command("format")
 def format_(
-    config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="A server.properties, as a Kafka has it.", show_default=False)
-    ],
-    cluster_id: Annotated[
-        str, typer.Option("--cluster-id", "-t", metavar="ID", help="The cluster's id.", show_default=False)
-    ],
-    standalone: Annotated[
-        bool,
-        typer.Option("--standalone", "-s", metavar="", help="Make this controller the one voter of a dynamic quorum."),
-    ] = False,
-    initial_controllers: Annotated[
-        str | None,
-        typer.Option(
-            "--initial-controllers",
-            "-I",
-            metavar="VOTER",
-            help="The one voter of a dynamic quorum: ID@HOST:PORT:DIRECTORY-ID.",
-        ),
-    ] = None,
-    no_initial_controllers: Annotated[
-        bool, typer.Option("--no-initial-controllers", "-N", metavar="", help="Leave the voters to somebody else.")
-    ] = False,
-    add_scram: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--add-scram",
-            "-S",
-            metavar="SCRAM",
-            help="A credential to begin with: SCRAM-SHA-256=\\[name=alice,password=...].",
-        ),
-    ] = None,
-    feature: Annotated[
-        list[str] | None, typer.Option("--feature", "-f", metavar="N=LEVEL", help="The level of a feature.")
-    ] = None,
-    release_version: Annotated[
-        str | None,
-        typer.Option("--release-version", "-r", metavar="R", help="The release whose levels are taken."),
-    ] = None,
-    ignore_formatted: Annotated[
-        bool, typer.Option("--ignore-formatted", "-g", metavar="", help="Pass over directories that are formatted.")
-    ] = False,
+    config: Config,
+    cluster_id: ClusterId,
+    standalone: Standalone = False,
+    initial_controllers: InitialControllers = None,
+    no_initial_controllers: NoInitialControllers = False,
+    add_scram: AddScram = None,
+    feature: Feature = None,
+    release_version: ReleaseVersion = None,
+    ignore_formatted: IgnoreFormatted = False,
 ) -> None:
     """Format the log directories of CONFIG, with the flags of kafka-storage.sh format.
 

@@ -54,20 +54,14 @@ def shell(
       aclog shell --log DIR ls /acl/resource/TOPIC
       aclog shell --snapshot FILE cat '/acl/id/*'
     """
-    from aclog.chosen_source import choose_source
+    from aclog.chosen_source import LiveFlags, choose_source
     from aclog.progress import progress
     from shell.moments import parse_moment
     from shell.session import run_shell
     from shell.state import ShellState
 
-    source = choose_source(
-        log,
-        snapshot,
-        acls,
-        bootstrap_controller=bootstrap_controller,
-        bootstrap_server=bootstrap_server,
-        command_config=command_config,
-    ).source
+    live = LiveFlags(bootstrap_controller, bootstrap_server, command_config)
+    source = choose_source(log, snapshot, acls, live=live).source
     state = ShellState(source=source, show_secrets=show_secrets)
     with progress(f"reading {source.name}"):
         state.go_to(None if as_of is None else parse_moment(as_of))

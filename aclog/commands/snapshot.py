@@ -32,19 +32,12 @@ def create(
       aclog snapshot create --acls rules.jsonl --out /tmp/rules
     """
     from aclog.checkpoints import create_checkpoint
-    from aclog.chosen_source import choose_source
+    from aclog.chosen_source import LiveFlags, choose_source
 
+    live = LiveFlags(bootstrap_controller, bootstrap_server, command_config)
     print(
         create_checkpoint(
-            choose_source(
-                log,
-                snapshot,
-                acls,
-                as_of,
-                bootstrap_controller=bootstrap_controller,
-                bootstrap_server=bootstrap_server,
-                command_config=command_config,
-            ).image(),
+            choose_source(log, snapshot, acls, as_of, live=live).image(),
             out,
         )
     )
