@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.aclog_node import AclogNode
+from tests.support.aclog_node import AclogNode, NodeError
 from tests.support.kafka_server import free_port
 from tests.support.kafka_tools import ToolPipe
 from tests.support.secured_clients import Java, Wire, confluent_says, eventually, metrics, samples
@@ -18,10 +18,15 @@ FAILURES = "aclog_authentication_failures_total"
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredNode]:
+def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """The files for all; `changed.p12` is one test's own."""
+    return Estate.make(tmp_path_factory.mktemp("stores"))
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory, estate: Estate) -> Iterator[SecuredNode]:
     """One node for all; what it printed and counted tells no secret, and none of its connections failed inside."""
-    home = tmp_path_factory.mktemp("secured")
-    with SecuredNode(home / "node", Estate.make(home / "stores")).format() as running:
+    with SecuredNode(tmp_path_factory.mktemp("secured"), estate).format() as running:
         yield running
         told = metrics(running)
     told += running.output
@@ -112,7 +117,7 @@ def users_and_rules(java: Java, node: SecuredNode) -> None:
 
 
 LIBRDKAFKA = (
-    ("OPEN", {"trusted": "strange"}, "broker certificate could not be verified"),
+    ("OPEN", {"trusted": "strange"}, "certificate verify failed"),
     ("ASKED", {"key": "root"}, None),
     ("ASKED", {"key": "mallory"}, "alert unknown ca"),
     ("ASKED", {"key": "expired"}, "alert certificate expired"),
@@ -202,3 +207,33 @@ def test_a_broker_with_a_wrong_password_says_so_and_does_not_hammer(tmp_path: Pa
     assert samples(node, FAILURES)["CONTROLLER/SCRAM-SHA-256"] <= before + 4
     assert broker.output.count("invalid credentials") == 1, "the same trouble is told once"
     assert SECRET not in broker.output
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (f"ssl.keystore.password={STORE}", f"ssl.keystore.password=no-{SECRET}", "listener CONTROLLER: ssl.keystore"),
+        ("mapping.rules=RULE:", "mapping.rules=RULE:(/x/,RULE:", "listener.name.must.ssl.principal.mapping.rules: "),
+    ],
+)
+def test_what_cannot_be_used_stops_the_start(tmp_path: Path, estate: Estate, old: str, new: str, told: str) -> None:
+    stopped = SecuredNode(tmp_path, estate)
+    path = stopped.home / "server.properties"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(NodeError, match="ended with 2"):
+        stopped.start()
+    (line,) = stopped.output.splitlines()
+    assert told in line
+    assert SECRET not in line
+    assert not (stopped.home / "data").exists()
+
+
+def test_a_broker_that_cannot_know_its_controllers_does_not_start(tmp_path: Path, node: SecuredNode) -> None:
+    broker = a_broker(tmp_path, node, "PLAIN")
+    path = broker.home / "server.properties"
+    path.write_text(path.read_text().replace("trusted.p12", "absent.p12"))
+    with pytest.raises(NodeError, match="ended with 2"):
+        broker.start()
+    assert "to connect to the controllers: ssl.truststore.location: " in broker.output
