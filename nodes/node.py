@@ -58,7 +58,6 @@ class Node:
     _authorizer: Authorizer | None = field(init=False)
     _controller: ControllerServer | None = field(default=None, init=False)
     _follower: MetadataFollower | None = field(default=None, init=False)
-    _listening: Listening | None = field(default=None, init=False)
     _failure: "asyncio.Future[None]" = field(init=False)
 
     def __attrs_post_init__(self) -> None:
