@@ -1,22 +1,25 @@
 """DescribeAcls, CreateAcls and DeleteAcls, alike on brokers and controllers (kafka.server.AclApis)."""
 
 import asyncio
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from attrs import define
 
 from authorizer.acl import AclBindingFilter, AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from authorizer.interface import Authorizer
 from nodes.authorization import AuthHelper
+from nodes.beside import MANY, beside
 from nodes.controller.results import committed
 from nodes.request import MalformedRequestError, Request, RequestError
 from nodes.wire.acl_answers import create_acls_body, delete_acls_chunks, describe_acls_chunks
 
 SECURITY_DISABLED = 54
 
-MANY = 20_000
-"""Rules that are searched and written in a thread: the event loop serves others meanwhile."""
+_MANY_RULES = 2_000
+"""Beyond so many, they are searched beside the event loop."""
+
+_T = TypeVar("_T")
 
 
 @define
@@ -40,21 +43,21 @@ class AclApis:
         _refuse_unknown(wanted)
         authorizer = self._authorized(request, AclOperation.DESCRIBE)
         pieces = describe_acls_chunks(request.header.api_version, authorizer.acls(wanted))
-        if authorizer.acl_count() > MANY:
+        if authorizer.acl_count() > _MANY_RULES:
             # A filter may look at all rules for none that it takes: there is no piece between which others have a turn.
             return await asyncio.to_thread(b"".join, pieces)
         return await _joined(pieces)
 
     async def create_acls(self, request: Request) -> bytes:
         """Create rules; answered when they are committed."""
-        acls = [_creation(each) for each in request.body.creations]
+        acls = await _all(_creation, request.body.creations)
         authorizer = self._authorized(request, AclOperation.ALTER)
         results = await committed(authorizer.create_acls(request.context, acls))
-        return create_acls_body(request.header.api_version, results)
+        return await beside(len(results) > MANY, create_acls_body, request.header.api_version, results)
 
     async def delete_acls(self, request: Request) -> bytes:
         """Delete what the filters take; answered when that is committed."""
-        filters = [_deletion(each) for each in request.body.filters]
+        filters = await _all(_deletion, request.body.filters)
         authorizer = self._authorized(request, AclOperation.ALTER)
         results = await committed(authorizer.delete_acls(request.context, filters))
         return await _joined(delete_acls_chunks(request.header.api_version, results))
@@ -64,6 +67,10 @@ class AclApis:
         if self.auth.authorizer is None:
             raise RequestError(SECURITY_DISABLED, "No Authorizer is configured.")
         return self.auth.authorizer
+
+
+async def _all(convert: Callable[[Any], _T], entries: Sequence[Any]) -> list[_T]:
+    return await beside(len(entries) > MANY, lambda: [convert(each) for each in entries])
 
 
 async def _joined(pieces: Iterator[bytes]) -> bytes:

@@ -8,6 +8,7 @@ from authorizer.acl import AclOperation
 from credentials.token_control import TokenSettings
 from nodes.acl_apis import AclApis
 from nodes.authorization import AuthHelper
+from nodes.beside import MANY, beside
 from nodes.broker.client_quotas import describe_client_quotas
 from nodes.broker.cluster import ClusterView
 from nodes.broker.forwarding import Forwarder
@@ -55,11 +56,14 @@ class BrokerApis:
 
     async def _describe_client_quotas(self, request: Request) -> bytes:
         self._require(request, AclOperation.DESCRIBE_CONFIGS)
-        return describe_client_quotas(self.publisher.current, request)
+        image = self.publisher.current
+        return await beside(len(image.opaque) > MANY, describe_client_quotas, image, request)
 
     async def _describe_scram(self, request: Request) -> bytes:
         self._require(request, AclOperation.DESCRIBE)
-        return describe_scram_users(self.publisher.current.scram, request)
+        scram = self.publisher.current.scram
+        many = len(scram) + len(request.body.users or ()) > MANY
+        return await beside(many, describe_scram_users, scram, request)
 
     def _require(self, request: Request, operation: int) -> None:
         if not self.auth.on_cluster(request, operation):

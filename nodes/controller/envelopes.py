@@ -13,6 +13,7 @@ from authorizer.api_keys import api_name
 from authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from authorizer.hosts import host_address
 from metalog.errors import DecodeError
+from nodes.beside import beside
 from nodes.controller.quorum import INVALID_REQUEST, UNKNOWN_SERVER_ERROR
 from nodes.request import Handler, MalformedRequestError, Request, RequestError
 from nodes.session import Session
@@ -30,6 +31,9 @@ from nodes.wire.principal_data import decode_principal
 
 UNSUPPORTED_VERSION = 35
 PRINCIPAL_DESERIALIZATION_FAILURE = 97
+
+_MANY_BYTES = 16 << 10
+"""What is beyond this inside is decoded, or answered with an error for each entry, beside the event loop."""
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +56,7 @@ class Envelopes:
         with AUTHORIZER_NOT_READY, which is -1 in version 0.
         """
         try:
-            inner = self._opened(request)
+            inner = await self._opened(request)
             data = await self._answered(inner)
         except RequestError as error:
             response = EnvelopeResponse(error_code=error.code)
@@ -62,7 +66,7 @@ class Envelopes:
             response = EnvelopeResponse(response_data=data)
         return encode_envelope_response(request.header.api_version, response)
 
-    def _opened(self, request: Request) -> Request:
+    async def _opened(self, request: Request) -> Request:
         """The request inside."""
         envelope: EnvelopeRequest = request.body
         session = _session(request.session, envelope)
@@ -76,7 +80,8 @@ class Envelopes:
         if not any(api.api_key == header.api_key and header.api_version in api for api in self.apis):
             raise RequestError(UNSUPPORTED_VERSION, f"API {header.api_key} version {header.api_version}")
         try:
-            body = decode_request(header.api_key, header.api_version, frame, position)
+            much = len(frame) > _MANY_BYTES
+            body = await beside(much, decode_request, header.api_key, header.api_version, frame, position)
         except DecodeError as error:
             raise RequestError(UNSUPPORTED_VERSION, str(error)) from None
         return Request(header=header, body=body, session=session, frame=frame)
@@ -87,14 +92,14 @@ class Envelopes:
         try:
             body = await self.handlers[header.api_key](inner)
         except (RequestError, AclRequestError) as error:
-            body = _error(inner, error.code, error.message)
+            body = await _error(inner, error.code, error.message)
         except AuthorizerNotReadyError:
             raise
         except MalformedRequestError as error:
             raise RequestError(UNSUPPORTED_VERSION, str(error)) from None
         except Exception:  # noqa: BLE001 - told as the answer to what is inside, and logged
             _log.exception("%s in an Envelope failed", api_name(header.api_key))
-            body = _error(inner, UNKNOWN_SERVER_ERROR, None)
+            body = await _error(inner, UNKNOWN_SERVER_ERROR, None)
         return _header(header) + body
 
 
@@ -121,5 +126,6 @@ def _header(header: RequestHeader) -> bytes:
     return response_header(header.api_key, header.api_version, header.correlation_id)
 
 
-def _error(inner: Request, code: int, message: str | None) -> bytes:
-    return error_answer(inner.body, inner.header.api_key, inner.header.api_version, code, message)
+async def _error(inner: Request, code: int, message: str | None) -> bytes:
+    key, version, much = inner.header.api_key, inner.header.api_version, len(inner.frame) > _MANY_BYTES
+    return await beside(much, error_answer, inner.body, key, version, code, message)

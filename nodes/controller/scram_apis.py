@@ -8,6 +8,7 @@ from attrs import define
 from authorizer.acl import AclOperation
 from credentials.scram_control import ScramDeletion, ScramResult, ScramUpsertion, alter_credentials
 from nodes.authorization import AuthHelper
+from nodes.beside import MANY, beside
 from nodes.controller.results import ControllerResult, Operation, committed
 from nodes.request import Request
 from nodes.wire.apis import ALTER_USER_SCRAM_CREDENTIALS
@@ -37,17 +38,8 @@ class ScramApis:
     async def alter(self, request: Request) -> bytes:
         """One result a user; answered when the records are committed."""
         self.auth.authorize_cluster_operation(request, AclOperation.ALTER)
-        deletions = [ScramDeletion(name=each.name, mechanism=each.mechanism) for each in request.body.deletions]
-        upsertions = [
-            ScramUpsertion(
-                name=each.name,
-                mechanism=each.mechanism,
-                iterations=each.iterations,
-                salt=bytes(each.salt),
-                salted_password=bytes(each.salted_password),
-            )
-            for each in request.body.upsertions
-        ]
+        many = len(request.body.deletions) + len(request.body.upsertions) > MANY
+        deletions, upsertions = await beside(many, _wanted, request.body)
 
         def operation(image: Image) -> ControllerResult[tuple[ScramResult, ...]]:
             level = image.features.level(METADATA_VERSION)
@@ -55,8 +47,23 @@ class ScramApis:
             altered = alter_credentials(image.scram, deletions, upsertions, supported=supported)
             return ControllerResult(records=altered.records, response=altered.results)
 
-        results: tuple[ScramResult, ...] = await committed(self.controller.write(operation))
-        return _encoded(request.header.api_version, results)
+        results: tuple[ScramResult, ...] = await committed(self.controller.write(operation, many=many))
+        return await beside(many, _encoded, request.header.api_version, results)
+
+
+def _wanted(body: Any) -> tuple[list[ScramDeletion], list[ScramUpsertion]]:
+    deletions = [ScramDeletion(name=each.name, mechanism=each.mechanism) for each in body.deletions]
+    upsertions = [
+        ScramUpsertion(
+            name=each.name,
+            mechanism=each.mechanism,
+            iterations=each.iterations,
+            salt=bytes(each.salt),
+            salted_password=bytes(each.salted_password),
+        )
+        for each in body.upsertions
+    ]
+    return deletions, upsertions
 
 
 def _encoded(version: int, results: tuple[ScramResult, ...]) -> bytes:

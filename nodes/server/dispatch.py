@@ -1,6 +1,5 @@
 """From a frame to its answer: which API it is for, what handles it, and what becomes of errors (KafkaApis.handle)."""
 
-import asyncio
 import logging
 import re
 import time
@@ -12,6 +11,7 @@ from attrs import define, field
 from authorizer.api_keys import api_name
 from authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from metalog.errors import DecodeError, MetadataError
+from nodes.beside import beside
 from nodes.request import Handler, MalformedRequestError, Request, RequestError
 from nodes.session import Session
 from nodes.watching.metrics import Metrics
@@ -40,8 +40,8 @@ _OWN = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """What a client may call itself and its version (KIP-511)."""
 
-_MANY_BYTES = 256 << 10
-"""A request beyond this is decoded in a thread, so that the others are served meanwhile."""
+_MANY_BYTES = 16 << 10
+"""A request beyond this is decoded, or answered with an error for each of its entries, beside the event loop."""
 
 _OLD = 1
 """So far back from the newest version an API is prepared before its first use; older clients' first waits for it."""
@@ -118,32 +118,31 @@ class Dispatcher:
 
     async def _handled(self, header: RequestHeader, payload: bytes, position: int, session: Session) -> bytes:
         key, version = header.api_key, header.api_version
-        if len(payload) > _MANY_BYTES:
-            body = await asyncio.to_thread(_decoded, key, version, payload, position)
-        else:
-            body = _decoded(key, version, payload, position)
+        body = await beside(len(payload) > _MANY_BYTES, _decoded, key, version, payload, position)
+        request = Request(header=header, body=body, session=session, frame=payload)
         if key in _OWN:
             text = "SaslAuthenticate request received after successful authentication"
-            return self._error(header, body, ILLEGAL_SASL_STATE, text)
-        request = Request(header=header, body=body, session=session, frame=payload)
+            return await self._error(request, ILLEGAL_SASL_STATE, text)
         try:
             return await self.handlers[key](request)
         except (RequestError, AclRequestError) as error:
-            return self._error(header, body, error.code, error.message)
+            return await self._error(request, error.code, error.message)
         except AuthorizerNotReadyError as error:
-            return self._error(header, body, UNKNOWN_SERVER_ERROR, f"{NOT_READY}: {error}")
+            return await self._error(request, UNKNOWN_SERVER_ERROR, f"{NOT_READY}: {error}")
         except MalformedRequestError:
             raise
         except MetadataError as error:
             _log.error("%s failed: %s", api_name(key), error, extra=_who(session))
-            return self._error(header, body, UNKNOWN_SERVER_ERROR, None)
+            return await self._error(request, UNKNOWN_SERVER_ERROR, None)
         except Exception:  # noqa: BLE001 - whatever a handler failed on, its client gets an answer
             _log.exception("%s failed", api_name(key), extra=_who(session))
-            return self._error(header, body, UNKNOWN_SERVER_ERROR, None)
+            return await self._error(request, UNKNOWN_SERVER_ERROR, None)
 
-    def _error(self, header: RequestHeader, body: object, code: int, message: str | None) -> bytes:
-        self.metrics.request_errors.labels(api_name(header.api_key), str(code)).inc()
-        return error_answer(body, header.api_key, header.api_version, code, message)
+    async def _error(self, request: Request, code: int, message: str | None) -> bytes:
+        key, version = request.header.api_key, request.header.api_version
+        self.metrics.request_errors.labels(api_name(key), str(code)).inc()
+        much = len(request.frame) > _MANY_BYTES
+        return await beside(much, error_answer, request.body, key, version, code, message)
 
 
 def _who(session: Session) -> dict[str, str]:
