@@ -12,11 +12,18 @@ import psutil
 
 from tests.support.aclog_node import AclogNode
 from tests.support.node_zygote import NodeZygote
-from tests.support.server_properties import CLUSTER_ID, PLAIN, SCRAM, USERS, Ports, password, with_properties
+from tests.support.server_properties import PLAIN, SCRAM, USERS, Ports, password, with_properties
 
 HOST = "127.0.0.1"
 BROKER_USER = "broker"
 """How brokers log in to the controller; a super user, as who may send an Envelope may act as anyone."""
+
+SHORT_LOG = {
+    "internal_metadata_log_segment_bytes": "20000",
+    "metadata_log_max_record_bytes_between_snapshots": "30000",
+    "metadata_max_retention_bytes": "40000",
+}
+"""A controller's log that keeps little, for Cluster's changes."""
 
 _APPLIED = "aclog_last_applied_record_offset"
 
@@ -195,6 +202,3 @@ aclog.http.listener={HOST}:{ports.http}
 def _jaas() -> str:
     users = " ".join(f'user_{user}="{password(user)}"' for user in (*USERS, BROKER_USER))
     return f'{PLAIN} required username="{BROKER_USER}" password="{password(BROKER_USER)}" {users};'
-
-
-__all__ = ["CLUSTER_ID", "HOST", "Cluster", "ClusterNode"]

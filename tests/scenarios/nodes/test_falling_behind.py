@@ -12,16 +12,10 @@ from snapshots.applier import Applier
 from snapshots.checkpoint_writer import checkpoint_batches
 from snapshots.recovery import recover
 from tests.support.acl_client import AclClient, acl, by_principal, exactly
-from tests.support.cluster import Cluster
+from tests.support.cluster import SHORT_LOG, Cluster
 from tests.support.inner_node import InnerNode
 from tests.support.tcp_proxy import TcpProxy
 
-SHORT_LOG = {
-    "internal_metadata_log_segment_bytes": "20000",
-    "metadata_log_max_record_bytes_between_snapshots": "30000",
-    "metadata_max_retention_bytes": "40000",
-}
-"""A log that keeps little."""
 CHANGES = 100
 
 

@@ -1,8 +1,12 @@
-"""A short campaign of tests.scenarios.nodes.faults."""
+"""Short campaigns of tests.scenarios.nodes.faults."""
+
+import pytest
 
 from tests.scenarios.nodes import faults
 
 
-def test_what_was_acknowledged_survives_kills_and_bad_networks(tmp_path, zygote):
-    report = faults.run(tmp_path, zygote, kills=4, seed=7)
-    assert "controller killed 4" in report
+@pytest.mark.parametrize("short_log", [False, True])
+def test_what_was_acknowledged_survives_kills_and_bad_networks(tmp_path, zygote, short_log):
+    report = faults.run(tmp_path, zygote, kills=3, seed=7, short_log=short_log)
+    assert "controller killed 3" in report
+    assert not short_log or "the log begins at 0" not in report
