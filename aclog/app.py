@@ -5,7 +5,20 @@ from typing import Annotated
 
 import typer
 
-from aclog.commands import acls, authorize, explain, export, formatting, importing, log, serve, shell, snapshot, status
+from aclog.commands import (
+    acls,
+    authorize,
+    explain,
+    export,
+    formatting,
+    importing,
+    log,
+    serve,
+    shell,
+    snapshot,
+    status,
+    tokens,
+)
 
 _HELP = """Apache Kafka's access control, read from its metadata log: who may do what, since when, and why.
 
@@ -57,5 +70,5 @@ def _root(
     """The options before a sub-command."""
 
 
-for _module in (log, acls, authorize, explain, snapshot, export, importing, shell, serve, formatting, status):
+for _module in (log, acls, authorize, explain, snapshot, export, importing, shell, serve, formatting, status, tokens):
     app.add_typer(_module.app)
