@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from nodes.controller.quorum import Quorum
 from nodes.controller.quorum_controller import QuorumController
 from nodes.controller.serving import Serving
 from nodes.controller.snapshots import SnapshotFetching
-from nodes.controller.starting import activate, open_controller_log, replay
+from nodes.controller.starting import activate, check_only_voter, open_controller_log, replay
 from nodes.controller.token_writer import TokenWriter
 from nodes.watching.metrics import Metrics
 from snapshots.checkpoint_reader import BOOTSTRAP_NAME
@@ -84,13 +85,23 @@ class ControllerServer:
             LogError, DecodeError, CheckpointError: the log cannot be opened or replayed; nothing is left open then.
 
         """
-        self._log = log = await asyncio.to_thread(open_controller_log, self.config)
+        self._log = log = await self._opened()
         try:
             self.serving = serving = self._serve(log)
             self.notes = await asyncio.to_thread(self._bring_up, log)
             self._activate(log, serving)
         except BaseException:
             await self.stop()
+            raise
+
+    async def _opened(self) -> FileLog:
+        """The log; where the start is called off meanwhile, it is closed again as soon as it is open."""
+        opening = asyncio.create_task(asyncio.to_thread(open_controller_log, self.config))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            with suppress(MetadataError):
+                (await opening).close()
             raise
 
     def _serve(self, log: FileLog) -> Serving:
@@ -114,6 +125,7 @@ class ControllerServer:
 
     def _bring_up(self, log: FileLog) -> tuple[str, ...]:
         notes = replay(log, self.publisher)
+        check_only_voter(log, self.publisher.latest, self.config.node_id)
         activate(log, self.publisher, Path(self.config.metadata_log_dir) / BOOTSTRAP_NAME, _now)
         self.publisher.learn(log.high_watermark())
         return notes

@@ -6,10 +6,10 @@ from pathlib import Path
 from metalog.batches import iter_batches
 from metalog.codec import decode_values, encode_record
 from metalog.control import KRaftVersion
-from metalog.errors import CheckpointError
+from metalog.errors import CheckpointError, ConfigError
 from metalog.filelog import FileLog, open_log
 from metalog.filelog.names import list_checkpoints, list_segments
-from metalog.filelog.quorum_state import QuorumState, read_quorum_state, write_quorum_state
+from metalog.filelog.quorum_state import QUORUM_STATE_FILE, QuorumState, read_quorum_state, write_quorum_state
 from metalog.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -21,6 +21,7 @@ from nodes.config.node_config import NodeConfig
 from nodes.controller.checkpointing import remove_partial_checkpoints
 from snapshots.checkpoint_reader import read_checkpoint
 from snapshots.features import METADATA_VERSION
+from snapshots.image import Image
 from snapshots.provenance import Provenance
 from snapshots.publisher import Publisher
 from snapshots.recovery import recover_log
@@ -41,11 +42,15 @@ def open_controller_log(config: NodeConfig) -> FileLog:
 
     Raises:
         LockedError: somebody else writes to it, or a Kafka runs on it.
+        ConfigError: it is the log of a quorum of several.
         LogError, DecodeError, CheckpointError: as metalog.filelog.open_log and read_checkpoint.
 
     """
     directory = config.metadata_log_dir / LOG_DIRECTORY
-    if directory.is_dir() and read_quorum_state(directory) is None and _formatted(directory).kraft_version:
+    state = read_quorum_state(directory) if directory.is_dir() else None
+    if state is not None:
+        _check_state(directory, state, config.node_id)
+    elif directory.is_dir() and _formatted(directory).kraft_version:
         # The voters are in the log: the file's version 1, without them.
         write_quorum_state(directory, QuorumState(leader_id=-1, leader_epoch=0, voters=None))
     log = open_log(
@@ -58,6 +63,33 @@ def open_controller_log(config: NodeConfig) -> FileLog:
     )
     remove_partial_checkpoints(directory)
     return log
+
+
+def _check_state(directory: Path, state: QuorumState, node_id: int) -> None:
+    """Nobody else may have had a vote: the log's end might not be committed, and others go on with theirs."""
+    others = {state.leader_id, *(state.voters or ())} - {-1, node_id}
+    if others:
+        raise _several(str(directory / QUORUM_STATE_FILE), others, node_id)
+
+
+def check_only_voter(log: FileLog, image: Image, node_id: int) -> None:
+    """Check that this node is the only voter in the log, where the voters stand there (kraft.version 1).
+
+    Raises:
+        ConfigError: it is the log of a quorum of several.
+
+    """
+    voters = image.provenance.voters
+    others = {voter.voter_id for voter in voters.voters} - {node_id} if voters is not None else None
+    if others:
+        raise _several(log.name, others, node_id)
+
+
+def _several(where: str, others: set[int], node_id: int) -> ConfigError:
+    return ConfigError(
+        f"{where}: of a quorum with {', '.join(map(str, sorted(others)))} in it: expected controller {node_id} alone, "
+        "a quorum of several is not supported"
+    )
 
 
 def _formatted(directory: Path) -> Provenance:

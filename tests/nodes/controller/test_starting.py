@@ -1,0 +1,79 @@
+"""Starts that are called off, and directories that a controller alone must not lead."""
+
+import asyncio
+import threading
+
+import pytest
+from attrs import evolve
+
+from metalog.control import KRaftVersion
+from metalog.errors import ConfigError
+from metalog.filelog import open_log
+from metalog.filelog.names import list_segments
+from metalog.filelog.quorum_state import QuorumState, write_quorum_state
+from nodes.controller import controller_server as server_module
+from nodes.controller.starting import LOG_DIRECTORY, open_controller_log
+from snapshots.checkpoint_reader import read_checkpoint
+from tests.support.controllers import controller_server, formatted, running
+
+
+def test_a_start_that_is_called_off_while_the_log_is_opened_leaves_no_lock(tmp_path, monkeypatch):
+    config, opening, going_on = formatted(tmp_path), threading.Event(), threading.Event()
+
+    def slowly(asked):
+        opening.set()
+        going_on.wait(10)
+        return open_controller_log(asked)
+
+    async def scenario():
+        monkeypatch.setattr(server_module, "open_controller_log", slowly)
+        server = controller_server(config)
+        starting = asyncio.create_task(server.start())
+        await asyncio.to_thread(opening.wait, 10)
+        starting.cancel()
+        going_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        await server.stop()
+        monkeypatch.undo()
+        async with running(config) as again:
+            assert again.ready
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("kraft_version", "state"),
+    [
+        (0, QuorumState(leader_id=1, leader_epoch=5, voters=(1, 2, 3))),
+        (0, QuorumState(leader_id=-1, leader_epoch=5, voters=(2,))),
+        (1, QuorumState(leader_id=2, leader_epoch=5)),
+    ],
+)
+def test_the_quorum_of_others_is_not_led(tmp_path, kraft_version, state):
+    config = formatted(tmp_path, kraft_version=kraft_version)
+    log = tmp_path / LOG_DIRECTORY
+    asyncio.run(start(config))
+    write_quorum_state(log, state)
+    before = list_segments(log)[-1].path.read_bytes()
+    with pytest.raises(ConfigError, match=r"quorum-state: of a quorum with 2.* expected controller 1 alone"):
+        asyncio.run(start(config))
+    assert list_segments(log)[-1].path.read_bytes() == before
+
+
+def test_other_voters_that_stand_in_the_log_are_found_as_well(tmp_path):
+    config = formatted(tmp_path)
+    asyncio.run(start(config))
+    directory = tmp_path / LOG_DIRECTORY
+    voters = read_checkpoint(next(directory.glob("*.checkpoint"))).provenance.voters
+    other = evolve(voters.voters[0], voter_id=2)
+    with open_log(directory, force=True) as log:
+        both = evolve(voters, voters=(*voters.voters, other))
+        log.append_control(KRaftVersion(kraft_version=1), both, timestamp=1).result()
+    with pytest.raises(ConfigError, match=r"__cluster_metadata-0: of a quorum with 2 in it"):
+        asyncio.run(start(config))
+
+
+async def start(config):
+    async with running(config):
+        pass
