@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import batching, committing, deciding, replaying, serving, updating
+from benchmarks import batching, committing, deciding, replaying, serving, tokens, updating
 from benchmarks.report import Row, keep, show
 from benchmarks.rival import Rival
 
@@ -48,12 +48,19 @@ def serve(*, quick: bool) -> Iterator[Row]:
     yield from serving.run(scratch, 1 if quick else 5, 40 if quick else 400)
 
 
+def token(*, quick: bool) -> Iterator[Row]:
+    scratch = ROOT / "build" / "bench"
+    scratch.mkdir(parents=True, exist_ok=True)
+    yield from tokens.run(scratch, 100 if quick else 1500)
+
+
 PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "decide": ("Decisions, beside the real StandardAuthorizer", decide),
     "replay": ("Replay into an authorizer that decides, beside Kafka's own readers", replay),
     "update": ("One update made visible", update),
     "batch": ("Many requests at once", batch),
     "serve": ("Nodes, beside a real Kafka", serve),
+    "tokens": ("Delegation tokens, beside a real Kafka", token),
     "commit": ("Group commit: 64 writers beside one", commit),
 }
 

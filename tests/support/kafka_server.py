@@ -121,6 +121,11 @@ class KafkaServer:
         """Where its metadata log is."""
         return self.home / "data" / "__cluster_metadata-0"
 
+    @property
+    def pid(self) -> int:
+        """The process id, once it has been started."""
+        return self._process.pid
+
     def format(self, cluster_id: str, *arguments: str) -> None:
         """kafka-storage format, on a directory that is not there yet."""
         command = ["format", "-t", cluster_id, "-c", "server.properties", *arguments]

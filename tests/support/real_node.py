@@ -27,6 +27,11 @@ class RealNode:
         """What the server has printed since its last start."""
         return self._server.output.read_text(encoding="utf-8", errors="replace")
 
+    @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        return self._server.pid
+
     def format(self) -> Self:
         """kafka-storage format, on a directory that is not there yet."""
         self._server.format(CLUSTER_ID, "--standalone", "--add-scram", ADMIN_SCRAM)

@@ -1,0 +1,135 @@
+"""Delegation tokens beside a real Kafka 4.3.1, by the same client: what a token and a login by one cost the server.
+
+Each side is one process, a controller and a broker in one, with the same properties and data on the disk of the
+checkout; the client is ours, on both sides alike. CPU is that of the whole server process, all threads, user and system.
+Kafka salts each token for both mechanisms as it is made; ours does it for one mechanism at the token's first login.
+"""
+
+import asyncio
+import shutil
+import tempfile
+import time
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeAlias
+
+import psutil
+from attrs import evolve, frozen
+
+from benchmarks.report import Row
+from nodes.client.delegation_tokens import DelegationToken, create_token
+from nodes.client.login import connect
+from nodes.config.node_config import ClientSecurity, HostPort
+from nodes.session import SecurityProtocol
+from tests.support.aclog_node import AclogNode
+from tests.support.barrier import Barrier
+from tests.support.kafka_server import with_properties
+from tests.support.real_node import RealNode
+from tests.support.server_properties import Ports, server_properties
+
+CLIENTS = 8
+SHARE = 0.5
+"""Of Kafka's rate, and of its CPU, that ours is to reach at least."""
+
+Node: TypeAlias = AclogNode | RealNode
+
+_ADMIN = ClientSecurity(
+    security_protocol=SecurityProtocol.SASL_PLAINTEXT,
+    sasl_mechanism="PLAIN",
+    username="admin",
+    password="admin-secret",
+)
+_SECONDS = 60.0
+
+
+@frozen
+class _Cost:
+    """What one of many cost."""
+
+    cpu_ms: float
+    a_second: float
+
+
+async def _spread(work: Callable[[int], Awaitable[None]], count: int) -> None:
+    """`work` with every number, by so many clients at once."""
+    numbers = iter(range(count))
+
+    async def client() -> None:
+        for number in numbers:
+            await work(number)
+
+    await asyncio.gather(*(client() for _ in range(CLIENTS)))
+
+
+def _cost(process: psutil.Process, count: int, work: Callable[[], None]) -> _Cost:
+    before, begun = process.cpu_times(), time.monotonic()
+    work()
+    took, after = time.monotonic() - begun, process.cpu_times()
+    cpu = after.user + after.system - before.user - before.system
+    return _Cost(1000 * cpu / count, count / took)
+
+
+def _create(port: int, count: int, made: list[DelegationToken]) -> None:
+    async def create() -> None:
+        address = HostPort(host="localhost", port=port)
+        connections = [await connect(address, _ADMIN, timeout=_SECONDS) for _ in range(CLIENTS)]
+
+        async def one(number: int) -> None:
+            made.append(await create_token(connections[number % CLIENTS], (), timedelta(milliseconds=-1)))
+
+        await _spread(one, count)
+        for each in connections:
+            await each.close()
+
+    asyncio.run(create())
+
+
+def _log_in(port: int, tokens: Sequence[DelegationToken]) -> None:
+    address = HostPort(host="localhost", port=port)
+    security = evolve(_ADMIN, sasl_mechanism="SCRAM-SHA-256", token_auth=True)
+
+    async def one(number: int) -> None:
+        token = tokens[number]
+        bearer = evolve(security, username=token.token_id, password=b64encode(token.hmac).decode())
+        connection = await connect(address, bearer, timeout=_SECONDS)
+        await connection.close()
+
+    asyncio.run(_spread(one, len(tokens)))
+
+
+def _costs(kind: type[Node], scratch: Path, count: int) -> tuple[_Cost, _Cost, _Cost]:
+    """Of a creation, of a token's first login, and of its second."""
+    ports = Ports.free()
+    properties = with_properties(server_properties(ports), delegation_token_secret_key="a-secret-of-benchmarks")
+    node = kind(scratch / kind.kind, ports, properties).format().start()
+    barrier = Barrier(ports)
+    try:
+        process, warm, made = psutil.Process(node.pid), [], []
+        _create(ports.broker, count // 3, warm)
+        barrier.wait()
+        _log_in(ports.broker, warm)
+        created = _cost(process, count, lambda: _create(ports.broker, count, made))
+        barrier.wait()
+        first = _cost(process, count, lambda: _log_in(ports.broker, made))
+        return created, first, _cost(process, count, lambda: _log_in(ports.broker, made))
+    finally:
+        barrier.close()
+        node.stop()
+
+
+def run(scratch: Path, count: int) -> Iterator[Row]:
+    """Rows of CPU and rates for `count` tokens and as many logins, twice."""
+    directory = Path(tempfile.mkdtemp(dir=scratch))
+    try:
+        ours, theirs = _costs(AclogNode, directory, count), _costs(RealNode, directory, count)
+    finally:
+        shutil.rmtree(directory)
+    names = ("token created", "first login by a token", "further login by it")
+    for name, mine, other in zip(names, ours, theirs, strict=True):
+        yield Row(what=f"server CPU per {name}", ours=mine.cpu_ms, theirs=other.cpu_ms, unit="ms", target=SHARE)
+        what = (
+            f"{name.replace('token created', 'tokens created').replace('login', 'logins')} a second, {CLIENTS} clients"
+        )
+        yield Row(what=what, ours=mine.a_second, theirs=other.a_second, unit="/s", target=SHARE, more_is_better=True)
