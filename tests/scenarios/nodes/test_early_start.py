@@ -36,10 +36,10 @@ from nodes.wire.envelope import (
 )
 from nodes.wire.principal_data import encode_principal
 from tests.support.acl_client import AclClient, acl, by_principal, cluster_acl, login
-from tests.support.cluster import HOST, Cluster
+from tests.support.cluster import HOST, Cluster, lasting_ports
 from tests.support.long_log import acl_record, batch, begin_log, coming_and_going, lengthen_log
 from tests.support.node_requests import frame
-from tests.support.server_properties import PLAIN, SCRAM, Ports
+from tests.support.server_properties import PLAIN, SCRAM
 from tests.support.tcp_proxy import TcpProxy
 
 CLUSTER_AUTHORIZATION_FAILED = 31
@@ -141,7 +141,7 @@ def prepared(node, write):
 
 
 def test_a_controller_with_a_long_log_admits_super_users_only(tmp_path, zygote):
-    ports = Ports.free()
+    ports = lasting_ports()
     properties = {
         "process.roles": "broker,controller",
         "allow.everyone.if.no.acl.found": "true",
@@ -244,7 +244,7 @@ async def watch_controller(watcher, port):
 
 def test_a_broker_that_has_not_caught_up_admits_super_users_only(tmp_path, zygote):
     """Its way to the controller is shut when it has had the first part of the log, with all that alice would need."""
-    late = Ports.free().broker
+    late = lasting_ports().broker
     with TcpProxy(0) as proxy, Cluster(tmp_path, zygote, controller_at=proxy.port) as cluster:
         controller, broker = cluster.controller, cluster.add_broker()
         proxy.target = controller.ports.controller
@@ -302,7 +302,7 @@ def test_a_broker_forwards_again_until_the_controller_is_ready(tmp_path, zygote)
         broker = cluster.add_broker()
         cluster.start()
         cluster.controller.kill()
-        lengthen_log(cluster.controller.log_directory, PAIRS, FIRST)
+        lengthen_log(cluster.controller.log_directory, PAIRS // 2, FIRST)
         cluster.controller.spawn()
         assert asyncio.run(create_while_not_ready(broker, cluster.controller)) == [(0, "")], broker.output
 
