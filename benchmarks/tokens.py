@@ -1,7 +1,7 @@
 """Delegation tokens beside a real Kafka 4.3.1, by the same client: what a token and a login by one cost the server.
 
 Each side is one process, a controller and a broker in one, with the same properties and data on the disk of the
-checkout; the client is ours, on both sides alike. CPU is that of the whole server process, all threads, user and system.
+checkout; the client is ours, on both sides alike. CPU is that of the whole server process, all threads.
 Kafka salts each token for both mechanisms as it is made; ours does it for one mechanism at the token's first login.
 """
 

@@ -5,9 +5,10 @@ from attrs import define
 from authorizer.acl import AclOperation
 from authorizer.principals import KafkaPrincipal
 from credentials.token_control import DELEGATION_TOKEN_AUTH_DISABLED, INVALID_PRINCIPAL_TYPE, TokenSettings, all_users
-from credentials.tokens import token_hmac_bytes
+from credentials.tokens import TokensImage, token_hmac_bytes
 from metalog.records import DelegationTokenRecord
 from nodes.authorization import AuthHelper
+from nodes.beside import MANY, beside
 from nodes.broker.forwarding import Forwarder
 from nodes.request import Request
 from nodes.token_requests import (
@@ -35,17 +36,18 @@ class BrokerTokenApis:
     async def create(self, request: Request) -> bytes:
         """Have the controller make a token, unless this client may not."""
         owner = owner_of(request)
-        if error_code := self._creation_error(request, owner):
+        if error_code := await self._creation_error(request, owner):
             return not_created(request, owner, error_code, NOT_ALLOWED_TIMESTAMP)
         return await self.forwarder.forward(request)
 
-    def _creation_error(self, request: Request, owner: KafkaPrincipal) -> int:
+    async def _creation_error(self, request: Request, owner: KafkaPrincipal) -> int:
         if not may_use_tokens(request):
             return DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
         another = owner != request.session.principal
         if another and not self.auth.on_user(request, AclOperation.CREATE_TOKENS, str(owner)):
             return DELEGATION_TOKEN_AUTHORIZATION_FAILED
-        return 0 if all_users(renewers_of(request)) else INVALID_PRINCIPAL_TYPE
+        renewers = await beside(len(request.body.renewers) > MANY, renewers_of, request)
+        return 0 if all_users(renewers) else INVALID_PRINCIPAL_TYPE
 
     async def change(self, request: Request) -> bytes:
         """Have the controller renew or expire a token."""
@@ -62,14 +64,17 @@ class BrokerTokenApis:
         if not secret:
             return described_answer(version, (), DELEGATION_TOKEN_AUTH_DISABLED)
         tokens = self.publisher.current.tokens
+        return await beside(len(tokens) > MANY, self._described, request, tokens, secret)
+
+    def _described(self, request: Request, tokens: TokensImage, secret: str) -> bytes:
         owners = request.body.owners
         asked = (
             tokens.records()
             if owners is None
             else tokens.owned_by(f"{owner.principal_type}:{owner.principal_name}" for owner in owners)
         )
-        shown = [token for token in asked if self._may_see(request, token)]
-        return described_answer(version, ((token, token_hmac_bytes(secret, token.token_id)) for token in shown))
+        shown = ((each, token_hmac_bytes(secret, each.token_id)) for each in asked if self._may_see(request, each))
+        return described_answer(request.header.api_version, shown)
 
     def _may_see(self, request: Request, token: DelegationTokenRecord) -> bool:
         if str(request.session.principal) in (token.owner, token.requester, *token.renewers):

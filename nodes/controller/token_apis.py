@@ -9,6 +9,7 @@ from credentials.token_control import TokenCreation
 from credentials.tokens import token_hmac_bytes
 from metalog.records import DelegationTokenRecord
 from nodes.authorization import AuthHelper
+from nodes.beside import MANY, beside
 from nodes.controller.results import committed
 from nodes.controller.token_writer import TokenWriter
 from nodes.request import Request
@@ -41,10 +42,11 @@ class TokenApis:
             return not_created(request, owner, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
         if owner != requester and not self.auth.on_user(request, AclOperation.CREATE_TOKENS, str(owner)):
             return not_created(request, owner, DELEGATION_TOKEN_AUTHORIZATION_FAILED, NOT_ALLOWED_TIMESTAMP)
+        renewers = await beside(len(request.body.renewers) > MANY, renewers_of, request)
         creation = TokenCreation(
             owner=str(owner),
             requester=str(requester),
-            renewers=renewers_of(request),
+            renewers=renewers,
             max_lifetime_ms=_ms(request.body.max_lifetime),
         )
         result = await committed(self.writer.create(creation))

@@ -22,6 +22,7 @@ from credentials.token_control import (
 from credentials.token_index import TokenIndex
 from metalog.errors import MetadataError
 from metalog.uuids import uuid_text
+from nodes.beside import MANY
 from nodes.controller.quorum_controller import QuorumController
 from nodes.controller.results import ControllerResult, committed
 from snapshots.features import METADATA_VERSION
@@ -58,7 +59,7 @@ class TokenWriter:
                 self._index.add([token_id])
             return ControllerResult(records=result.records, response=result)
 
-        return self.controller.write(operation)
+        return self.controller.write(operation, many=len(creation.renewers) > MANY)
 
     def renew(self, token_hmac: bytes, requester: str, period: Lifetime) -> "Future[TokenResult]":
         """Let a token hold for longer."""
@@ -96,7 +97,7 @@ class TokenWriter:
             self._index.remove(record.token_id for record in records)
             return ControllerResult(records=records, response=len(records))
 
-        return self.controller.write(operation)
+        return self.controller.write(operation, many=len(self.controller.publisher.latest.tokens) > MANY)
 
     async def run(self) -> None:
         """Sweep at each interval until cancelled, or until the controller fails; nothing where there are no tokens."""
