@@ -5,12 +5,14 @@ import contextlib
 import gc
 import logging
 import signal
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from aclog.audit_log import AuditLog
-from metalog.errors import MetadataError
+from metalog.errors import ConfigError, MetadataError
 from nodes.client.cluster_id import cluster_id_of
 from nodes.config.formatting import ensure_formatted
 from nodes.config.loading import load_config
@@ -72,7 +74,9 @@ async def _formatted(config: NodeConfig, stop: asyncio.Event) -> MetaProperties 
     told = ""
     while not stop.is_set():
         try:
-            cluster_id = await cluster_id_of(config.controller_quorum, config.controller_client)
+            cluster_id = await _unless(stop, cluster_id_of(config.controller_quorum, config.controller_client))
+        except ConfigError:
+            raise
         except MetadataError as error:
             if told != str(error):
                 _log.warning("no controller tells the cluster's id: %s; trying again", error)
@@ -80,5 +84,16 @@ async def _formatted(config: NodeConfig, stop: asyncio.Event) -> MetaProperties 
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), _PAUSE_S)
         else:
-            return ensure_formatted(config, cluster_id=cluster_id)
+            return None if cluster_id is None else ensure_formatted(config, cluster_id=cluster_id)
     return None
+
+
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, str]) -> str | None:
+    """What `work` gives; None if the node is told to stop first: a controller that is silent is not waited for."""
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        working.cancel()
+        stopping.cancel()

@@ -40,6 +40,7 @@ def read_limits(properties: Properties) -> Limits:
         idle_seconds=_idle_seconds(properties, default.idle_seconds),
         authentication_seconds=properties.integer(AUTHENTICATION, round(default.authentication_seconds * 1000), least=1)
         / 1000,
+        failed_authentication_seconds=_failed_delay_ms(properties) / 1000,
         in_flight_requests=properties.integer("queued.max.requests", default.in_flight_requests, least=1),
         in_flight_bytes=_in_flight_bytes(properties, frame, default.in_flight_bytes),
         request_seconds=properties.integer("request.timeout.ms", round(default.request_seconds * 1000), least=1) / 1000,
@@ -49,12 +50,16 @@ def read_limits(properties: Properties) -> Limits:
 def _idle_seconds(properties: Properties, default: float) -> float:
     """A negative limit is none, as in Kafka."""
     idle = properties.long(IDLE, round(default * 1000))
-    delay = properties.integer(FAILED_DELAY, _FAILED_DELAY_MS, least=0)
+    delay = _failed_delay_ms(properties)
     if 0 <= idle <= delay:
         raise properties.contradiction(
             FAILED_DELAY, IDLE, f"{delay} ms is not less than {idle} ms: connections would end before they are answered"
         )
     return min(idle / 1000 if idle >= 0 else inf, _FOREVER)
+
+
+def _failed_delay_ms(properties: Properties) -> int:
+    return properties.integer(FAILED_DELAY, _FAILED_DELAY_MS, least=0)
 
 
 def _in_flight_bytes(properties: Properties, frame: int, default: int) -> int:

@@ -108,6 +108,8 @@ class Limits:
     """connections.max.idle.ms"""
     authentication_seconds: float = 30.0
     """How long a connection may take to authenticate: aclog.authentication.timeout.ms"""
+    failed_authentication_seconds: float = 0.1
+    """Until a client hears that its login failed: connection.failed.authentication.delay.ms. Guessing is slow."""
     in_flight_requests: int = 500
     """queued.max.requests: of all connections together, one each at a time"""
     in_flight_bytes: int = 256 << 20

@@ -23,9 +23,6 @@ from nodes.session import ANONYMOUS, SecurityProtocol, Session
 from nodes.wire.apis import FETCH, SASL_HANDSHAKE
 from nodes.wire.frames import MIN_REQUEST
 
-FAILED_AUTHENTICATION_DELAY = 0.1
-"""Seconds until a client hears that its login failed (connection.failed.authentication.delay.ms): guessing is slow."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -64,7 +61,7 @@ class Connection:
             reason = "authentication"
             self.admission.metrics.authentication_failures.labels(self.listener.name, "TLS").inc()
             _log.info("login failed: %s", error, extra=self._where())
-            await asyncio.sleep(FAILED_AUTHENTICATION_DELAY)
+            await asyncio.sleep(self.admission.limits.failed_authentication_seconds)
         except ConnectionResetError:
             reason = "client"
         except Exception:  # noqa: BLE001 - one connection must not end the others
@@ -147,7 +144,7 @@ class Connection:
         if final:
             self._count(self.admission.metrics.authentication_failures)
         _log.info("login failed: %s", why, extra=self._where())
-        await asyncio.sleep(FAILED_AUTHENTICATION_DELAY)
+        await asyncio.sleep(self.admission.limits.failed_authentication_seconds)
 
     def _count(self, counter: Counter) -> None:
         counter.labels(self.listener.name, self._authentication.mechanism).inc()

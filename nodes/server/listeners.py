@@ -161,6 +161,10 @@ class ListenerServer:
         seconds = self.admission.limits.authentication_seconds if tls is not None else None
         try:
             await loop.connect_accepted_socket(lambda: stream, connected, ssl=tls, ssl_handshake_timeout=seconds)
+        except ConnectionAbortedError:
+            stream.ended = "authentication"  # asyncio's way to say that the handshake took too long
+            self._refused("not done in time", host)
+            return False
         except OSError:
             stream.ended = "client"
             if handshake is not None and handshake.error is not None:
