@@ -87,8 +87,7 @@ class Listening:
         for watcher in self._watchers:
             watcher.cancel()
         servers, self._open = self._open, []
-        for server in servers:
-            await server.stop(grace)
+        await asyncio.gather(*(server.stop(grace) for server in servers))
 
     @property
     def ports(self) -> Mapping[str, int]:

@@ -48,6 +48,9 @@ MANY = 256
 So that the event loop can serve others meanwhile.
 """
 
+_MANY_FILTERS = 16
+"""One filter may take half a millisecond, where a prefix is to be matched."""
+
 Watcher: TypeAlias = Callable[[int], None]
 """Told the high-water mark after each commit, when its image is shown."""
 
@@ -139,8 +142,8 @@ class QuorumController(AclMutator):
             deletion = delete_acls(image.acls, filters)
             return ControllerResult(records=deletion.records, response=list(deletion.results))
 
-        everywhere = any(wanted.resource_name is None for wanted in filters)
-        many = len(filters) > MANY or (everywhere and len(self.publisher.latest.acls) > MANY)
+        wide = any(wanted.resource_name is None or wanted.principal is None for wanted in filters)
+        many = len(filters) > _MANY_FILTERS or (wide and len(self.publisher.latest.acls) > MANY)
         return self.write(operation, many=many)
 
     def write(self, operation: Operation[T], *, many: bool = False) -> "Future[T]":

@@ -183,6 +183,20 @@ class TestManyAtOnce:
         assert len((await committed(after))[0].deleted) == 1
         assert len(quorum.publisher.current.acls) == 299
 
+    @pytest.mark.parametrize("filters", [[exactly("t")], [exactly(f"x{n}") for n in range(17)]])
+    async def test_what_a_filter_may_take_much_of_is_decided_elsewhere(self, filters):
+        log = held()
+        quorum = controller(log)
+        creating = quorum.create_acls(CONTEXT, [rule("t", f"User:u{n}") for n in range(300)])
+        await until(lambda: log.end_offset() == 301)
+        log.release()
+        await committed(creating)
+        deleting = quorum.delete_acls(CONTEXT, filters)
+        assert quorum._deciding is not None
+        await until(lambda: quorum._deciding is None)
+        log.release()
+        assert len((await committed(deleting))[0].deleted) == (300 if len(filters) == 1 else 0)
+
     async def test_what_is_committed_meanwhile_is_shown_afterwards_at_the_latest(self):
         log = held()
         quorum = controller(log)
