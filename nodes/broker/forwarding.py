@@ -116,16 +116,17 @@ class EnvelopeForwarder:
         async with self._places:
             connection = await self._connected()
             try:
-                return await self._exchange(connection, request)
-            finally:
-                if connection.failure is None:
-                    self._free.append(connection)
+                answer = await self._exchange(connection, request)
+            except BaseException:
+                await connection.close()  # an answer may still be due on it, and it may have gone silent
+                raise
+            self._free.append(connection)
+            return answer
 
     async def _exchange(self, connection: Connection, request: Request) -> EnvelopeResponse:
         try:
             version = connection.version(ENVELOPE, 0, 1)
         except ConfigError as error:
-            await connection.close()
             raise _NotSentError(str(error)) from None
         session = request.session
         envelope = EnvelopeRequest(
@@ -138,7 +139,6 @@ class EnvelopeForwarder:
             payload, position = await connection.send(ENVELOPE, version, body, self.seconds)
             return decode_envelope_response(payload, position)
         except (UnreachableError, DecodeError) as error:
-            await connection.close()
             raise RequestError(REQUEST_TIMED_OUT, f"Sent to the controller, whose answer was lost: {error}") from None
 
     async def _connected(self) -> Connection:

@@ -12,7 +12,7 @@ from attrs import define, evolve
 from authorizer.api_keys import api_name
 from authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from authorizer.hosts import host_address
-from metalog.errors import DecodeError
+from metalog.errors import DecodeError, MetadataError
 from nodes.beside import beside
 from nodes.controller.quorum import INVALID_REQUEST, UNKNOWN_SERVER_ERROR
 from nodes.request import Handler, MalformedRequestError, Request, RequestError
@@ -97,6 +97,9 @@ class Envelopes:
             raise
         except MalformedRequestError as error:
             raise RequestError(UNSUPPORTED_VERSION, str(error)) from None
+        except MetadataError as error:
+            _log.error("%s in an Envelope failed: %s", api_name(header.api_key), error)
+            body = await _error(inner, UNKNOWN_SERVER_ERROR, None)
         except Exception:  # noqa: BLE001 - told as the answer to what is inside, and logged
             _log.exception("%s in an Envelope failed", api_name(header.api_key))
             body = await _error(inner, UNKNOWN_SERVER_ERROR, None)

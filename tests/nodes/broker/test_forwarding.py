@@ -179,6 +179,23 @@ def test_a_connection_is_used_again_and_not_after_the_leader_has_moved():
     asyncio.run(run())
 
 
+def test_a_connection_that_went_silent_is_not_used_again():
+    async def run():
+        controller = Controller()
+        controller.held = asyncio.Event()
+        async with controller.listening():
+            sender = forwarder(controller, seconds=0.3)
+            with pytest.raises(RequestError):
+                await sender.forward(asked())
+            sender.seconds, silent, controller.held = 5.0, controller.held, None
+            assert await sender.forward(asked()) == b"the answer"
+            assert len(controller.connected) == 2
+            silent.set()
+            await sender.close()
+
+    asyncio.run(run())
+
+
 def test_one_that_is_slow_keeps_nobody_else_waiting():
     async def run():
         controller = Controller()
