@@ -61,7 +61,7 @@ def message_reader(entity: Any, *, bounded: bool) -> Reader:
 
 @cache
 def _struct_reader(entity: Any, *, bounded: bool, lenient: bool) -> Reader:
-    if not lenient and not _holds_arrays(entity):
+    if not lenient and not _read_by_field(entity):
         return entity_reader(entity)
     plain: list[tuple[str, Reader]] = []
     tagged: dict[int, tuple[str, Reader]] = {}
@@ -127,7 +127,7 @@ def _array_reader(entity: Any, each: Field[Any], *, bounded: bool, lenient: bool
     flexible, optional = entity.__flexible__, is_optional(each)
     if isinstance(kind, EntityTupleField):
         inner, least = _struct_reader(kind.type_, bounded=bounded, lenient=lenient), least_entity_size(kind.type_)
-        whole = not lenient and not _holds_arrays(kind.type_)
+        whole = not lenient and not _read_by_field(kind.type_)
     else:
         name = each.metadata["kafka_type"]
         inner, least = value_reader(name, flexible, optional=False, lenient=lenient), least_size(name, flexible)
@@ -168,9 +168,13 @@ def _inner(entity: Any) -> Iterator[tuple[Field[Any], Any]]:
 
 
 @cache
-def _holds_arrays(entity: Any) -> bool:
+def _read_by_field(entity: Any) -> bool:
+    """Whether it holds arrays, or times: kio's reader is a microsecond off where a float cannot tell them apart."""
     return any(
-        kind.is_array or (isinstance(kind, EntityField) and _holds_arrays(kind.type_)) for _, kind in _inner(entity)
+        kind.is_array
+        or each.metadata.get("kafka_type") == "datetime_i64"
+        or (isinstance(kind, EntityField) and _read_by_field(kind.type_))
+        for each, kind in _inner(entity)
     )
 
 

@@ -58,6 +58,8 @@ def array_length(buffer: bytes, position: int, flexible: bool) -> tuple[int | No
 def value_reader(kafka_type: str, flexible: bool, optional: bool, *, lenient: bool) -> Reader:
     """The reader of a type as kio has it or, where `lenient`, one that takes every value that Java takes."""
     native: Reader = get_reader(kafka_type, flexible, optional)
+    if kafka_type == "datetime_i64":
+        return _time
     if not lenient:
         return native
     if kafka_type == "string":
@@ -121,5 +123,5 @@ def _time(buffer: bytes, position: int) -> tuple[datetime, int]:
 
 
 _LENIENT: dict[str, Reader] = {
-    "bool": _bool, "error_code": _error_code, "timedelta_i64": _duration, "datetime_i64": _time,
+    "bool": _bool, "error_code": _error_code, "timedelta_i64": _duration,
 }  # fmt: skip

@@ -216,3 +216,9 @@ def test_errors_hold_no_value_of_the_message():
 def test_warming_up_leaves_out_what_is_not_there():
     m.warm_up([(30, 3), (58, 1), (999, 0)])
     assert m.decode_request(30, 3, b"\1\0", 0).creations == ()
+
+
+def test_late_times_are_exact():
+    late = datetime(2286, 11, 20, 17, 46, 39, 998000, tzinfo=UTC)
+    message = build(40, 2, "response", expiry_timestamp=late)
+    assert m.decode_response(40, 2, m.encode_response(message), 0) == message
