@@ -1,8 +1,8 @@
 """The task that follows a quorum: it finds the leader, fetches without end, and shares what is committed."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
+from random import Random
 from typing import TypeAlias
 
 from attrs import define, field
@@ -35,6 +35,8 @@ _DAMAGED_ANSWERS = 3
 
 _QUICK_TURNS = 3
 """So many times in a row the next step follows at once; then there is a pause."""
+
+_JITTER = Random()  # noqa: S311 - it keeps no secret; our own, so that a program's seed is left alone
 
 
 async def fetch(
@@ -109,7 +111,7 @@ class Fetcher:
         if self._turns <= _QUICK_TURNS:
             return 0.0
         grown: float = self.options.first_pause * 2 ** min(self._turns - _QUICK_TURNS, 16)
-        return min(grown, self.options.longest_pause) * random.uniform(0.5, 1)  # noqa: S311 - it keeps no secret
+        return min(grown, self.options.longest_pause) * _JITTER.uniform(0.5, 1)
 
     async def _follow(self, connection: Connection) -> Elsewhere:
         """Fetch until another server is to be asked."""
