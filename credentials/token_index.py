@@ -9,6 +9,8 @@ from attrs import define, field
 from credentials.tokens import TokensImage, token_hmac_bytes
 from metalog.records import DelegationTokenRecord
 
+_HMAC_BYTES = 64
+
 
 @define
 class TokenIndex:
@@ -35,6 +37,8 @@ class TokenIndex:
 
     def find(self, image: TokensImage, token_hmac: bytes) -> DelegationTokenRecord | None:
         """The token of the image that has this HMAC, or None."""
+        if len(token_hmac) != _HMAC_BYTES:
+            return None
         token_id = self._ids.get(self._digest(token_hmac))
         if token_id is None or not hmac.compare_digest(token_hmac_bytes(self._secret, token_id), token_hmac):
             return None

@@ -3,6 +3,7 @@
 from attrs import define
 
 from authorizer.acl import AclOperation
+from authorizer.errors import AuthorizerNotReadyError
 from authorizer.principals import KafkaPrincipal
 from credentials.token_control import DELEGATION_TOKEN_AUTH_DISABLED, INVALID_PRINCIPAL_TYPE, TokenSettings, all_users
 from credentials.tokens import TokensImage, token_hmac_bytes
@@ -63,6 +64,8 @@ class BrokerTokenApis:
             return described_answer(version, (), DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         if not secret:
             return described_answer(version, (), DELEGATION_TOKEN_AUTH_DISABLED)
+        if not self.publisher.ready:
+            raise AuthorizerNotReadyError("the tokens of this node are not replayed yet")
         tokens = self.publisher.current.tokens
         return await beside(len(tokens) > MANY, self._described, request, tokens, secret)
 

@@ -7,6 +7,7 @@ from attrs import evolve
 
 from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, StandardAclWithId
 from authorizer.acls_image import AclsImage
+from authorizer.errors import AuthorizerNotReadyError
 from authorizer.standard import StandardAuthorizer
 from credentials.token_control import TokenSettings
 from credentials.tokens import TokensImage, token_hmac_bytes
@@ -18,6 +19,7 @@ from nodes.session import ANONYMOUS, SecurityProtocol
 from nodes.wire import apis
 from nodes.wire.building import build
 from snapshots.image import Image
+from snapshots.provenance import Provenance
 from snapshots.publisher import Publisher
 from tests.support import token_answers
 from tests.support.node_requests import answer, request
@@ -51,9 +53,12 @@ def token(token_id, owner, requester, *renewers):
 TOKENS = [token("1", "alice", "alice"), token("2", "carol", "alice", "dave"), token("3", "eve", "eve", "bob")]
 
 
-def broker(*rules, secret="hush", tokens=()):
+def broker(*rules, secret="hush", tokens=(), ready=True):
     publisher = Publisher()
-    publisher.replace(Image(tokens=TokensImage.EMPTY.apply(tokens)))
+    provenance = Provenance(end_offset=1, epoch=1, timestamp=1)
+    publisher.replace(Image(tokens=TokensImage.EMPTY.apply(tokens), provenance=provenance))
+    if ready:
+        publisher.learn(1)
     authorizer = StandardAuthorizer()
     authorizer.configure({"super.users": "User:admin"})
     authorizer.load(AclsImage.from_acls(rules))
@@ -169,3 +174,8 @@ def test_whose_tokens_are_shown(rules, user, owners, seen):
 def test_without_a_secret_none_are_described():
     found = described(broker(secret=None, tokens=TOKENS), None, "admin")
     assert (found.error_code, found.tokens) == (61, ())
+
+
+def test_none_are_described_before_all_are_replayed():
+    with pytest.raises(AuthorizerNotReadyError):
+        described(broker(tokens=TOKENS, ready=False), None, "alice")
