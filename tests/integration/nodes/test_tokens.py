@@ -10,6 +10,7 @@ from tests.support import token_script, token_tools
 from tests.support.aclog_node import AclogNode
 from tests.support.cluster import Cluster
 from tests.support.kafka_server import free_port
+from tests.support.real_node import RealNode
 from tests.support.server_properties import Ports
 from tests.support.token_client import SECRET, TokenClient, outcome, token_password
 from tests.support.wire_client import RefusedError
@@ -120,6 +121,28 @@ def test_every_broker_with_the_secret_lets_a_token_in(tmp_path: Path) -> None:
             assert client.describe("alice", None) == [61], "it has no secret"
             assert "not enabled" in outcome(lambda: client.log_in("everywhere"))
             assert client.renew("alice", "everywhere")[0] == 0, "the controller has one"
+
+
+@pytest.mark.timeout(240)
+def test_a_token_is_good_on_a_real_kafka_with_the_secret_and_back(tmp_path: Path) -> None:
+    """Made by aclog, used and renewed on Kafka on the same directory, which makes another; both are good here again."""
+    ports = Ports.free()
+    properties = token_script.token_properties(ports, free_port())
+    with AclogNode(tmp_path, ports, properties).format(), TokenClient(ports, 0) as client:
+        settled_at_once(client).create("alice", "ours", renewers=(("User", "bob"),))
+        ids = client.ids
+    with RealNode(tmp_path, ports, properties), TokenClient(ports, 0) as client:
+        client.ids = ids
+        client.log_in("ours")
+        assert client.renew("bob", "ours", 600_000) == [0, "in 10 min"]
+        assert client.create("alice", "theirs")[0] == 0
+    with AclogNode(tmp_path, ports, properties), TokenClient(ports, 0) as client:
+        settled_at_once(client).ids = ids
+        for name in ("ours", "theirs"):
+            client.log_in(name, "SCRAM-SHA-512")
+        found = client.describe("alice", None)[1:]
+        assert [(token[0], token[6]) for token in found] == [("ours", "in 10 min"), ("theirs", "in 60 min")]
+        assert client.expire("alice", "theirs")[0] == 0
 
 
 def patiently(log_in):
