@@ -1,5 +1,8 @@
 """Delegation tokens at a broker: what it answers itself, and what it passes on to the controller (KafkaApis)."""
 
+import asyncio
+from contextlib import suppress
+
 from attrs import define
 
 from authorizer.acl import AclOperation
@@ -21,8 +24,15 @@ from nodes.token_requests import (
     owner_of,
     renewers_of,
 )
+from nodes.wire.apis import CREATE_DELEGATION_TOKEN
+from nodes.wire.messages import decode_response
 from nodes.wire.token_answers import described_answer, expiry_answer
 from snapshots.publisher import Publisher
+
+_CREATED = bytes(2)
+"""What an answer begins with that has no error."""
+
+_SEEN_SECONDS, _LOOK_SECONDS = 1.0, 0.002
 
 
 @define(kw_only=True)
@@ -35,11 +45,22 @@ class BrokerTokenApis:
     settings: TokenSettings
 
     async def create(self, request: Request) -> bytes:
-        """Have the controller make a token, unless this client may not."""
+        """Have the controller make a token, unless this client may not; answered when it can be used here."""
         owner = owner_of(request)
         if error_code := await self._creation_error(request, owner):
             return not_created(request, owner, error_code, NOT_ALLOWED_TIMESTAMP)
-        return await self.forwarder.forward(request)
+        body = await self.forwarder.forward(request)
+        if body.startswith(_CREATED):
+            version = request.header.api_version
+            await self._seen(decode_response(CREATE_DELEGATION_TOKEN, version, body, 0).token_id)
+        return body
+
+    async def _seen(self, token_id: str) -> None:
+        """Wait, not for ever, until a login by the token finds it here: clients log in as soon as they are answered."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SEEN_SECONDS):
+                while self.publisher.current.tokens.get(token_id) is None:
+                    await asyncio.sleep(_LOOK_SECONDS)
 
     async def _creation_error(self, request: Request, owner: KafkaPrincipal) -> int:
         if not may_use_tokens(request):

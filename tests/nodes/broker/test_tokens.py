@@ -18,6 +18,7 @@ from nodes.request import RequestError
 from nodes.session import ANONYMOUS, SecurityProtocol
 from nodes.wire import apis
 from nodes.wire.building import build
+from nodes.wire.token_answers import created_answer
 from snapshots.image import Image
 from snapshots.provenance import Provenance
 from snapshots.publisher import Publisher
@@ -179,3 +180,21 @@ def test_without_a_secret_none_are_described():
 def test_none_are_described_before_all_are_replayed():
     with pytest.raises(AuthorizerNotReadyError):
         described(broker(tokens=TOKENS, ready=False), None, "alice")
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_creation_is_answered_when_the_token_is_here_or_after_a_while(version, arrives, monkeypatch):
+    monkeypatch.setattr("nodes.broker.token_apis._SEEN_SECONDS", 30 if arrives else 0.01)
+    handler, made = broker(), token("new", "bob", "bob")
+
+    class Late(Forwarded):
+        async def forward(self, asked):
+            if arrives:
+                image = Image(tokens=TokensImage.EMPTY.apply([made]))
+                asyncio.get_running_loop().call_later(0.01, handler.publisher.replace, image)
+            return created_answer(version, made, b"hmac")
+
+    handler.forwarder = Late()
+    assert create(handler, version)["token_id"] == "new"
+    assert (handler.publisher.current.tokens.get("new") is not None) is arrives
