@@ -30,17 +30,7 @@ class AclApis:
 
     async def describe_acls(self, request: Request) -> bytes:
         """The rules that the filter takes."""
-        body = request.body
-        wanted = AclBindingFilter(
-            resource_type=body.resource_type_filter,
-            resource_name=body.resource_name_filter,
-            pattern_type=body.pattern_type_filter,
-            principal=body.principal_filter,
-            host=body.host_filter,
-            operation=body.operation,
-            permission_type=body.permission_type,
-        )
-        _refuse_unknown(wanted)
+        wanted = _filter(request.body)
         authorizer = self._authorized(request, AclOperation.DESCRIBE)
         pieces = describe_acls_chunks(request.header.api_version, authorizer.acls(wanted))
         if authorizer.acl_count() > _MANY_RULES:
@@ -50,14 +40,14 @@ class AclApis:
 
     async def create_acls(self, request: Request) -> bytes:
         """Create rules; answered when they are committed."""
-        acls = await _all(_creation, request.body.creations)
+        acls = await creations_of(request)
         authorizer = self._authorized(request, AclOperation.ALTER)
         results = await committed(authorizer.create_acls(request.context, acls))
         return await beside(len(results) > MANY, create_acls_body, request.header.api_version, results)
 
     async def delete_acls(self, request: Request) -> bytes:
         """Delete what the filters take; answered when that is committed."""
-        filters = await _all(_deletion, request.body.filters)
+        filters = await filters_of(request)
         authorizer = self._authorized(request, AclOperation.ALTER)
         results = await committed(authorizer.delete_acls(request.context, filters))
         return await _joined(delete_acls_chunks(request.header.api_version, results))
@@ -67,6 +57,16 @@ class AclApis:
         if self.auth.authorizer is None:
             raise RequestError(SECURITY_DISABLED, "No Authorizer is configured.")
         return self.auth.authorizer
+
+
+async def creations_of(request: Request) -> list[StandardAcl]:
+    """The rules that a CreateAcls request holds. Raises MalformedRequestError where Kafka takes it for none."""
+    return await _all(_creation, request.body.creations)
+
+
+async def filters_of(request: Request) -> list[AclBindingFilter]:
+    """The filters that a DeleteAcls request holds. Raises MalformedRequestError where Kafka takes it for none."""
+    return await _all(_filter, request.body.filters)
 
 
 async def _all(convert: Callable[[Any], _T], entries: Sequence[Any]) -> list[_T]:
@@ -96,7 +96,7 @@ def _creation(each: Any) -> StandardAcl:
     return acl
 
 
-def _deletion(each: Any) -> AclBindingFilter:
+def _filter(each: Any) -> AclBindingFilter:
     wanted = AclBindingFilter(
         resource_type=each.resource_type_filter,
         resource_name=each.resource_name_filter,

@@ -6,7 +6,7 @@ from attrs import define, field
 
 from authorizer.acl import AclOperation
 from credentials.token_control import TokenSettings
-from nodes.acl_apis import AclApis
+from nodes.acl_apis import AclApis, creations_of, filters_of
 from nodes.authorization import AuthHelper
 from nodes.beside import MANY, beside
 from nodes.broker.client_quotas import describe_client_quotas
@@ -21,8 +21,8 @@ from snapshots.publisher import Publisher
 
 CLUSTER_AUTHORIZATION_FAILED = 31
 
-FORWARDED = (apis.CREATE_ACLS, apis.DELETE_ACLS, apis.ALTER_USER_SCRAM_CREDENTIALS, apis.DESCRIBE_QUORUM)
-"""What the active controller answers."""
+FORWARDED = (apis.ALTER_USER_SCRAM_CREDENTIALS, apis.DESCRIBE_QUORUM)
+"""What goes to the active controller as it is."""
 
 
 @define(kw_only=True)
@@ -48,11 +48,21 @@ class BrokerApis:
             apis.DESCRIBE_CLIENT_QUOTAS: self._describe_client_quotas,
             apis.DESCRIBE_USER_SCRAM_CREDENTIALS: self._describe_scram,
             **dict.fromkeys(FORWARDED, self.forwarder.forward),
+            apis.CREATE_ACLS: self._create_acls,
+            apis.DELETE_ACLS: self._delete_acls,
             apis.CREATE_DELEGATION_TOKEN: tokens.create,
             apis.RENEW_DELEGATION_TOKEN: tokens.change,
             apis.EXPIRE_DELEGATION_TOKEN: tokens.change,
             apis.DESCRIBE_DELEGATION_TOKEN: tokens.describe,
         }
+
+    async def _create_acls(self, request: Request) -> bytes:
+        await creations_of(request)  # what is no request ends here, as it does where there is no envelope
+        return await self.forwarder.forward(request)
+
+    async def _delete_acls(self, request: Request) -> bytes:
+        await filters_of(request)
+        return await self.forwarder.forward(request)
 
     async def _describe_client_quotas(self, request: Request) -> bytes:
         self._require(request, AclOperation.DESCRIBE_CONFIGS)
