@@ -76,6 +76,7 @@ class ControllerApis:
 
     def _authorized(self, operation: int, handler: Handler) -> Handler:
         async def authorized(request: Request) -> bytes:
+            """The handler, for those who may."""
             self.auth.authorize_cluster_operation(request, operation)
             return await handler(request)
 
@@ -93,6 +94,7 @@ class ControllerApis:
         """What needs the newest image; the handler asks the authorizer itself."""
 
         async def gated(request: Request) -> bytes:
+            """The handler, once there is an image to decide on."""
             if self._serving().controller is None:
                 raise AuthorizerNotReadyError("the controller has not replayed its log yet")
             return await handler(request)

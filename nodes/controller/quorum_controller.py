@@ -126,6 +126,7 @@ class QuorumController(AclMutator):
         """Create rules (authorizer.control.create_acls); see AclMutator."""
 
         def operation(image: Image) -> ControllerResult[list[AclCreateResult]]:
+            """See Operation."""
             creation = create_acls(image.acls, acls, self.new_id, cidr=self.cidr)
             return ControllerResult(records=creation.records, response=list(creation.results))
 
@@ -139,6 +140,7 @@ class QuorumController(AclMutator):
         """Delete what the filters take (authorizer.control.delete_acls); see AclMutator."""
 
         def operation(image: Image) -> ControllerResult[list[AclDeleteResult]]:
+            """See Operation."""
             deletion = delete_acls(image.acls, filters)
             return ControllerResult(records=deletion.records, response=list(deletion.results))
 
@@ -185,6 +187,7 @@ class QuorumController(AclMutator):
         """Decide in another thread; until it is done, nothing else is decided or staged."""
 
         def done(deciding: "asyncio.Future[Exception | None]") -> None:
+            """What was decided is here: go on with it."""
             self._deciding = None
             self._decided(event, LogError("the controller stops") if deciding.cancelled() else deciding.result())
             if self._commit_is_due:

@@ -42,6 +42,7 @@ class ScramApis:
         deletions, upsertions = await beside(many, _wanted, request.body)
 
         def operation(image: Image) -> ControllerResult[tuple[ScramResult, ...]]:
+            """See Operation."""
             level = image.features.level(METADATA_VERSION)
             supported = level == 0 or level >= SCRAM_SINCE
             altered = alter_credentials(image.scram, deletions, upsertions, supported=supported)

@@ -51,6 +51,7 @@ class TokenWriter:
         """Make a token; see credentials.token_control, here and below."""
 
         def operation(image: Image) -> ControllerResult[TokenResult]:
+            """See Operation."""
             if refused := self._refusal(image):
                 return refused
             token_id, now = uuid_text(self.controller.new_id()), self.controller.clock()
@@ -65,6 +66,7 @@ class TokenWriter:
         """Let a token hold for longer."""
 
         def operation(image: Image) -> ControllerResult[TokenResult]:
+            """See Operation."""
             if refused := self._refusal(image):
                 return refused
             token, now = self._index.find(image.tokens, token_hmac), self.controller.clock()
@@ -77,6 +79,7 @@ class TokenWriter:
         """Let a token hold until the end of the period, or remove it."""
 
         def operation(image: Image) -> ControllerResult[TokenResult]:
+            """See Operation."""
             if refused := self._refusal(image):
                 return refused
             token = self._index.find(image.tokens, token_hmac)
@@ -91,6 +94,7 @@ class TokenWriter:
         """Remove expired tokens, so many at once; tells how many."""
 
         def operation(image: Image) -> ControllerResult[int]:
+            """See Operation."""
             if self._refusal(image):
                 return ControllerResult(records=(), response=0)
             records = sweep(image.tokens, self.controller.clock())

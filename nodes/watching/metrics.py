@@ -38,6 +38,7 @@ def _histogram(name: str, text: str, *labels: str) -> Any:
 
 def _decisions() -> Any:
     def make(own: "Metrics") -> Decisions:
+        """The counts, registered."""
         decisions = Decisions()
         own.registry.register(decisions)
         return decisions

@@ -46,6 +46,7 @@ def message_reader(entity: Any, *, bounded: bool) -> Reader:
     quick = _struct_reader(entity, bounded=bounded, lenient=False)
 
     def read(buffer: bytes, position: int) -> tuple[Any, int]:
+        """See Reader."""
         try:
             with suppress(KeyError, ValueError, OutOfBoundValue, InvalidUnicode):
                 return quick(buffer, position)
@@ -75,6 +76,7 @@ def _struct_reader(entity: Any, *, bounded: bool, lenient: bool) -> Reader:
             defaults[each.name] = each.default if each.default is not MISSING else get_tagged_field_default(each)
 
     def read(buffer: bytes, position: int) -> tuple[Any, int]:
+        """See Reader."""
         values, at = defaults.copy(), position
         for name, reader in plain:
             values[name], size = reader(buffer, at)
@@ -112,6 +114,7 @@ def _nullable(inner: Reader) -> Reader:
     """A structure that may be null has a byte before it: -1 for null (KIP-893)."""
 
     def read(buffer: bytes, position: int) -> tuple[Any, int]:
+        """See Reader."""
         if position >= len(buffer):
             raise DecodeError("cut before a structure", position=position)
         if buffer[position] > 0x7F:
@@ -135,6 +138,7 @@ def _array_reader(entity: Any, each: Field[Any], *, bounded: bool, lenient: bool
     native = get_field_reader(entity, each, False, get_field_tag(each) is not None) if whole else None
 
     def read(buffer: bytes, position: int) -> tuple[Any, int]:
+        """See Reader."""
         length, size = array_length(buffer, position, flexible)
         start = position + size
         if length is None:

@@ -72,10 +72,12 @@ def _string_reader(flexible: bool, optional: bool) -> Reader:
     raw: Reader = get_reader("bytes", True, optional)
 
     def read_compact(buffer: bytes, position: int) -> tuple[str | None, int]:
+        """See Reader."""
         data, size = raw(buffer, position)
         return (None if data is None else data.decode(errors="replace")), size
 
     def read_legacy(buffer: bytes, position: int) -> tuple[str | None, int]:
+        """See Reader."""
         length, size = read_int16(buffer, position)
         start = position + size
         if length == -1 and optional:
