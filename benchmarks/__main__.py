@@ -51,7 +51,7 @@ def serve(*, quick: bool) -> Iterator[Row]:
 def token(*, quick: bool) -> Iterator[Row]:
     scratch = ROOT / "build" / "bench"
     scratch.mkdir(parents=True, exist_ok=True)
-    yield from tokens.run(scratch, 100 if quick else 1500)
+    yield from tokens.run(scratch, 100 if quick else 400)
 
 
 PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
