@@ -2,6 +2,7 @@
 
 import json
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +23,17 @@ def node(tmp_path_factory):
     home = tmp_path_factory.mktemp("node")
     with AclogNode(home, Ports.free()).format() as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def as_processes(monkeypatch):
+    """What a command leaves to the end of its process is done at the end of each test: the process goes on here."""
+    before, at_exit = set(threading.enumerate()), []
+    monkeypatch.setattr("aclog.live_sources.atexit", SimpleNamespace(register=at_exit.append))
+    yield
+    for close in at_exit:
+        close()
+    assert not [each for each in set(threading.enumerate()) - before if each.name == "quorum-observer"]
 
 
 @pytest.fixture(params=["--bootstrap-server", "--bootstrap-controller"])
