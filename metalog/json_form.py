@@ -31,9 +31,9 @@ def record_json(record: MetadataRecord, *, show_secrets: bool = False) -> dict[s
     interpret has {"base64": its whole value} as data. Salts, keys and configs that hold passwords are `***`.
     """
     if isinstance(record, OpaqueRecord):
-        hidden = not show_secrets and _may_hold_secret(record)
+        hidden = not show_secrets and may_hold_secret(record)
         data: Json = {"base64": HIDDEN if hidden else _base64(record.value)}
-        return {"type": _type_name(record.api_key), "version": record.version, "data": data}
+        return {"type": type_name(record.api_key), "version": record.version, "data": data}
     return {"type": record.api_key.name, "version": 0, "data": _json(record, show_secrets=show_secrets)}
 
 
@@ -48,14 +48,15 @@ def control_json(record: ControlRecord) -> dict[str, Json]:
     return {"type": type(record).__name__, "version": record.version, "data": _json(record, show_secrets=True)}
 
 
-def _type_name(api_key: int) -> str:
+def type_name(api_key: int) -> str:
+    """The name that DumpLogSegments prints; UNKNOWN_n for an apiKey that Kafka 4.3.1 does not know."""
     try:
         return RecordType(api_key).name
     except ValueError:
         return f"UNKNOWN_{api_key}"
 
 
-def _may_hold_secret(record: OpaqueRecord) -> bool:
+def may_hold_secret(record: OpaqueRecord) -> bool:
     """Whether this is a ConfigRecord (int8 resource type, resource name, name, value) that may hold a password."""
     if record.api_key != RecordType.CONFIG_RECORD:
         return False

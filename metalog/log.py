@@ -88,3 +88,16 @@ class Log(LogReader, Protocol):
 
         """
         ...
+
+    def append_batch(self, batch: bytes) -> Future[Appended]:
+        """Append a batch as it is, which the caller has built (metalog.batches.build_batch) and perhaps replayed.
+
+        It must be one whole data batch that begins at end_offset() and carries leader_epoch: whoever builds ahead has
+        to be the only one who appends. The future is that of `append`, and so is the order.
+
+        Raises:
+            LogError: it is not such a batch (cut, with a wrong CRC, of another offset or epoch, a control batch), or
+                what `append` raises it for. Nothing is written then.
+
+        """
+        ...

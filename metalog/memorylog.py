@@ -10,6 +10,7 @@ from attrs import define, field
 from metalog.batches import build_batch
 from metalog.control import ControlRecord, control_batch
 from metalog.errors import LogError
+from metalog.finished_batch import check_base_offset, read_finished
 from metalog.log import Appended
 
 _MAX_BATCH_BYTES = 8 << 20
@@ -44,6 +45,13 @@ class MemoryLog:
         with self._grown:
             batch = build_batch(values, base_offset=self._end, leader_epoch=self.leader_epoch, timestamp=timestamp)
             return self._appended(batch, len(values))
+
+    def append_batch(self, batch: bytes) -> Future[Appended]:
+        """Append a batch as it is (metalog.log.Log.append_batch); the future is done already."""
+        header = read_finished(self.name, batch, self.leader_epoch)
+        with self._grown:
+            check_base_offset(self.name, header.base_offset, self._end)
+            return self._appended(batch, header.record_count)
 
     def append_control(self, *records: ControlRecord, timestamp: int) -> Future[Appended]:
         """Append control records as one atomic control batch; raises what `append` raises."""

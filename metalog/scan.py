@@ -38,7 +38,7 @@ _HEADER = np.dtype(
 _LEAST_RECORD = 8
 """Bytes of the smallest record that a metadata log can hold; more records than fit are not looked for."""
 
-_TOGETHER = 64
+_TOGETHER = 512
 """With as many batches at least, one step in all of them by numpy is quicker than one by one in Python."""
 
 _MAX_INT64 = (1 << 63) - 1

@@ -13,8 +13,7 @@ from nodes.beside import MANY, beside
 from nodes.controller.results import committed
 from nodes.request import MalformedRequestError, Request, RequestError
 from nodes.wire.acl_answers import create_acls_body, delete_acls_chunks, describe_acls_chunks
-
-SECURITY_DISABLED = 54
+from nodes.wire.error_codes import SECURITY_DISABLED
 
 _MANY_RULES = 2_000
 """Beyond so many, they are searched beside the event loop."""

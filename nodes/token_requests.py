@@ -6,9 +6,8 @@ from authorizer.principals import KafkaPrincipal
 from credentials.token_control import Renewer
 from nodes.request import Request, RequestError
 from nodes.session import ANONYMOUS, SecurityProtocol
+from nodes.wire.error_codes import UNKNOWN_SERVER_ERROR
 from nodes.wire.token_answers import not_created_answer
-
-UNKNOWN_SERVER_ERROR, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, DELEGATION_TOKEN_AUTHORIZATION_FAILED = -1, 64, 65
 
 NOT_ALLOWED_TIMESTAMP = -1
 """What stands for a time where a request was refused for how its client is connected, or for whom it may act."""

@@ -66,7 +66,7 @@ def history(directory: Path | str) -> Iterator[Change]:
 
 def log_history(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> Iterator[Change]:
     """As `history`, of a log wherever it lives; `checkpoints` are in the order of their offsets."""
-    start = Image.EMPTY if reader.start_offset() == 0 else _first_image(reader, checkpoints)
+    start = Image.EMPTY if reader.start_offset() == 0 else first_image(reader, checkpoints)
     found = _History(read_to=start.provenance)
     yield from found.seen_first(start)
     try:
@@ -76,8 +76,13 @@ def log_history(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> I
         raise type(e)(e.what, offset=e.offset, path=e.path or reader.name) from None
 
 
-def _first_image(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> Image:
-    """The oldest checkpoint that the log goes on from: it leaves the most history after it."""
+def first_image(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> Image:
+    """The oldest checkpoint that the log goes on from: it leaves the most history after it.
+
+    Raises:
+        CheckpointError: none that is whole reaches the log's start.
+
+    """
     start = reader.start_offset()
     failures = []
     for checkpoint in checkpoints:
@@ -93,17 +98,18 @@ def _first_image(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> 
 
 @define(kw_only=True)
 class _History:
-    """A history under way: the rules that stand, and the batches since the last visible state."""
+    """A history under way: the rules that stand, by id and by content, and the batches since the last visible state."""
 
     read_to: Provenance
     _rules: dict[UUID, StandardAcl] = field(factory=dict, init=False)
+    _ids: dict[StandardAcl, UUID] = field(factory=dict, init=False)
     _transactions: Transactions = field(factory=Transactions, init=False)
     _times: list[tuple[int, int]] = field(factory=list, init=False)
 
     def seen_first(self, image: Image) -> Iterator[Change]:
         for rule in image.acls:
             if rule.id is not None:
-                self._rules[rule.id] = rule.acl
+                self._rules[rule.id], self._ids[rule.acl] = rule.acl, rule.id
                 yield Change(
                     offset=image.end_offset - 1,
                     end_offset=image.end_offset,
@@ -140,12 +146,18 @@ class _History:
             case AccessControlEntryRecord():
                 if record.id in self._rules:
                     raise ReplayError(f"ACL {uuid_text(record.id)} is added, but stands already", offset=offset)
-                acl = self._rules[record.id] = _acl(record)
+                acl = _acl(record)
+                other = self._ids.setdefault(acl, record.id)
+                if other != record.id:
+                    both = f"ACL {uuid_text(record.id)} says what ACL {uuid_text(other)} says"
+                    raise ReplayError(f"{both}: expected every rule once", offset=offset)
+                self._rules[record.id] = acl
                 kind = ChangeKind.ADDED
             case RemoveAccessControlEntryRecord():
                 found = self._rules.pop(record.id, None)
                 if found is None:
                     raise ReplayError(f"ACL {uuid_text(record.id)} is removed, but does not stand", offset=offset)
+                del self._ids[found]
                 acl, kind = found, ChangeKind.REMOVED
             case _:
                 return None

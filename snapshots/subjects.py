@@ -20,6 +20,9 @@ from metalog.records import OpaqueRecord, RecordType
 Subject: TypeAlias = tuple[str, Any]
 """What records are grouped by: ("topic", its uuid's bytes), ("broker", its id), ("log", None) if none, ..."""
 
+QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
+"""Types and names, such as ("user", "alice"); None stands for the default entity of that type."""
+
 WHOLE_LOG: Subject = ("log", None)
 TOPIC_CONFIG = 2
 """ConfigResource.Type.TOPIC: the resource type in a ConfigRecord about a topic."""
@@ -123,6 +126,17 @@ def _config(value: bytes, at: int) -> Effect:
 
 
 def _client_quota(value: bytes, at: int) -> Effect:
+    entity, key, at = read_quota_key(value, at)
+    return Latest(group=("quota", frozenset(entity)), key=key, removes=_byte(value, at + 8) != 0)
+
+
+def read_quota_key(value: bytes, at: int) -> tuple[QuotaEntity, str, int]:
+    """What a ClientQuotaRecord's body, which begins at `at`, is about: the entity, the quota's key, and what follows.
+
+    Raises:
+        DecodeError: it is cut, or none.
+
+    """
     count, at = read_unsigned_varint(value, at)
     if count == 0:
         raise DecodeError("a null array of quota entities", position=at - 1)
@@ -135,8 +149,7 @@ def _client_quota(value: bytes, at: int) -> Effect:
         _, at = read_tagged_fields(value, at)
         entity.append((entity_type, entity_name))
     key, at = read_compact_string(value, at)
-    removes = _byte(value, at + 8) != 0
-    return Latest(group=("quota", frozenset(entity)), key=key, removes=removes)
+    return tuple(entity), key, at
 
 
 def _nullable_string(value: bytes, at: int) -> tuple[str | None, int]:

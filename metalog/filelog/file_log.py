@@ -19,6 +19,7 @@ from metalog.filelog.locks import WriterLock
 from metalog.filelog.mark import Mark, MarkFile
 from metalog.filelog.retention import remove_segments_below
 from metalog.filelog.segments import Segments
+from metalog.finished_batch import read_finished
 from metalog.log import Appended
 
 
@@ -65,6 +66,11 @@ class FileLog:
         """Append record values as one atomic batch (metalog.log.Log.append)."""
         batch = build_batch(values, base_offset=0, leader_epoch=self.leader_epoch, timestamp=timestamp)
         return self._committer.submit(batch, len(values), self.leader_epoch)
+
+    def append_batch(self, batch: bytes) -> Future[Appended]:
+        """Append a batch as it is (metalog.log.Log.append_batch)."""
+        header = read_finished(self.name, batch, self.leader_epoch)
+        return self._committer.submit(batch, header.record_count, self.leader_epoch, base_offset=header.base_offset)
 
     def append_control(self, *records: ControlRecord, timestamp: int) -> Future[Appended]:
         """Append control records as one atomic control batch; raises what `append` raises."""

@@ -21,6 +21,7 @@ from attrs import define, field
 
 from metalog.errors import LogError
 from metalog.filelog.acknowledgement import Acknowledgement
+from metalog.finished_batch import check_base_offset
 from metalog.log import Appended
 
 MAX_BATCH_BYTES = 8 << 20
@@ -72,11 +73,16 @@ class GroupCommit:
         """The offset that the next batch gets."""
         return self._end_offset
 
-    def submit(self, batch: bytes, count: int, leader_epoch: int) -> Future[Appended]:
+    def submit(
+        self, batch: bytes, count: int, leader_epoch: int, *, base_offset: int | None = None
+    ) -> Future[Appended]:
         """Queue a finished batch of `count` records; its base offset is stamped here.
 
+        With `base_offset` it may get no other one.
+
         Raises:
-            LogError: the batch is beyond 8 MiB, too much waits already, or the log is closed or has failed.
+            LogError: the batch is beyond 8 MiB, too much waits already, the log is closed or has failed, or ends
+                elsewhere than at `base_offset`.
 
         """
         if len(batch) > MAX_BATCH_BYTES:
@@ -86,6 +92,8 @@ class GroupCommit:
         future = Acknowledgement()
         with self._guard:
             self._check(len(batch))
+            if base_offset is not None:
+                check_base_offset(self._name, base_offset, self._end_offset)
             base, self._end_offset = self._end_offset, self._end_offset + count
             appended = Appended(base_offset=base, last_offset=base + count - 1, leader_epoch=leader_epoch)
             self._waiting.append(_Waiting(base.to_bytes(8, "big") + batch[8:], appended, future))

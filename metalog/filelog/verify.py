@@ -4,6 +4,9 @@ Checked are every batch below the high-water mark (or, in a directory that a Kaf
 segment): length, magic, CRC, offset continuity, leader epoch, every record; segment names against what they hold; both
 slots of the mark file; leader-epoch-checkpoint against the batches; and the checkpoints. What lies above the mark is
 not part of the log: a writer may be at work there, and the next one cuts what is torn.
+
+A directory may hold nothing but checkpoints: copies of them, or the one that a Kafka's format leaves. Then each is
+checked for itself, and so is that no log was there whose segments are gone.
 """
 
 import os
@@ -17,7 +20,7 @@ from metalog.errors import DecodeError
 from metalog.filelog.epochs import EPOCHS_FILE, read_epochs
 from metalog.filelog.files import log_error, read_small
 from metalog.filelog.mark import MARK_FILE, decode_slots, open_valid_mark_file
-from metalog.filelog.names import SegmentFile, find_segments, list_checkpoints
+from metalog.filelog.names import CheckpointFile, SegmentFile, find_segments, list_checkpoints, list_segments
 from metalog.filelog.tail import batch_behind
 from metalog.filelog.verify_checkpoint import verify_checkpoint
 from metalog.filelog.verify_records import records_problem
@@ -44,10 +47,13 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
     """Everything that is wrong with a log directory, as it is found; nothing if all is well.
 
     Raises:
-        LogError: no log is there, or a file cannot be read.
+        LogError: neither a log nor a checkpoint is there, or a file cannot be read.
 
     """
     directory = Path(directory)
+    if directory.is_dir() and not list_segments(directory) and (alone := list_checkpoints(directory)):
+        yield from _verify_alone(directory, alone, progress)
+        return
     find_segments(directory)
     problems: list[DecodeError] = []
     mark = _mark(directory, problems)
@@ -61,8 +67,39 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
     _check_starts(directory, start, epochs, ends, problems)
     yield from map(_finding, problems)
     yield from _verify_segments(segments, mark, epochs, meter)
+    yield from _verify_checkpoints(checkpoints, epochs, start, meter)
+
+
+def _verify_alone(
+    directory: Path, checkpoints: tuple[CheckpointFile, ...], progress: Progress | None
+) -> Iterator[Finding]:
+    """A directory without segments. What the creation of a log leaves that was interrupted is no trace of one."""
+    problems: list[DecodeError] = []
+    mark = _mark(directory, problems)
+    try:
+        epochs = read_epochs(directory)
+    except DecodeError as error:
+        problems.append(error)
+        epochs = None
+    if list_segments(directory):  # a node has begun its log meanwhile
+        yield from verify(directory, progress)
+        return
+    if mark:
+        what = f"a log was committed up to {mark}, but its segments are gone"
+        problems.append(DecodeError(what, path=str(directory / MARK_FILE)))
+    if epochs:
+        what = f"a log had epochs up to {epochs[-1].epoch}, but its segments are gone"
+        problems.append(DecodeError(what, path=str(directory / EPOCHS_FILE)))
+    yield from map(_finding, problems)
+    meter = _Meter(progress, sum(_size(checkpoint.path) for checkpoint in checkpoints))
+    yield from _verify_checkpoints(checkpoints, None, 0, meter)
+
+
+def _verify_checkpoints(
+    checkpoints: tuple[CheckpointFile, ...], epochs: Epochs, log_start: int, meter: "_Meter"
+) -> Iterator[Finding]:
     for checkpoint in checkpoints:
-        yield from map(_finding, verify_checkpoint(checkpoint, epochs, start))
+        yield from map(_finding, verify_checkpoint(checkpoint, epochs, log_start))
         meter.add(_size(checkpoint.path))
 
 

@@ -2,23 +2,21 @@
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 from attrs import frozen
 
-from metalog.primitives import read_compact_string, read_unsigned_varint
+from metalog.codec import read_frame
+from metalog.records import RecordType
 from nodes.request import Request, RequestError
 from nodes.wire.apis import DESCRIBE_CLIENT_QUOTAS
 from nodes.wire.building import answer, build
+from nodes.wire.error_codes import INVALID_REQUEST, UNSUPPORTED_VERSION
 from snapshots.image import Image
+from snapshots.subjects import QuotaEntity, read_quota_key
 
-CLIENT_QUOTA_RECORD = 14
-UNSUPPORTED_VERSION, INVALID_REQUEST = 35, 42
 _ENTITY_TYPES = ("user", "client-id", "ip")
 _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
-
-Entity: TypeAlias = tuple[tuple[str, str | None], ...]
-"""Types and names, such as ("user", "alice"); None stands for the default entity of that type."""
 
 
 @frozen
@@ -78,7 +76,7 @@ def _component(wanted: Any) -> _Component:
     return _Component(wanted.entity_type, wanted.match_type == _SPECIFIED, wanted.match)
 
 
-def _entry(version: int, entity: Entity, values: Mapping[str, float]) -> Any:
+def _entry(version: int, entity: QuotaEntity, values: Mapping[str, float]) -> Any:
     return build(
         DESCRIBE_CLIENT_QUOTAS,
         version,
@@ -95,31 +93,19 @@ def _entry(version: int, entity: Entity, values: Mapping[str, float]) -> Any:
     )
 
 
-def _quotas(image: Image) -> dict[Entity, dict[str, float]]:
-    found: dict[Entity, dict[str, float]] = {}
+def _quotas(image: Image) -> dict[QuotaEntity, dict[str, float]]:
+    found: dict[QuotaEntity, dict[str, float]] = {}
     for entity, key, value in _records(image):
         found.setdefault(entity, {})[key] = value
     return found
 
 
-def _records(image: Image) -> Iterator[tuple[Entity, str, float]]:
+def _records(image: Image) -> Iterator[tuple[QuotaEntity, str, float]]:
     """The ClientQuotaRecords (version 0) of an image: replay has looked at them, so they are whole."""
     for record in image.opaque.values():
-        api_key, at = read_unsigned_varint(record, 1)
-        if api_key != CLIENT_QUOTA_RECORD:
+        api_key, _version, at = read_frame(record)
+        if api_key != RecordType.CLIENT_QUOTA_RECORD:
             continue
-        _version, at = read_unsigned_varint(record, at)
-        count, at = read_unsigned_varint(record, at)
-        entity = []
-        for _ in range(count - 1):
-            kind, at = read_compact_string(record, at)
-            name, at = _nullable(record, at)
-            _tags, at = read_unsigned_varint(record, at)
-            entity.append((kind, name))
-        key, at = read_compact_string(record, at)
+        entity, key, at = read_quota_key(record, at)
         (value,) = struct.unpack_from(">d", record, at)
-        yield tuple(entity), key, value
-
-
-def _nullable(record: bytes, at: int) -> tuple[str | None, int]:
-    return (None, at + 1) if record[at] == 0 else read_compact_string(record, at)
+        yield entity, key, value

@@ -25,14 +25,13 @@ from nodes.wire.envelope import (
     decode_envelope_response,
     encode_envelope_request,
 )
+from nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NOT_CONTROLLER, REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR
 from nodes.wire.headers import decode_response_header
 from nodes.wire.principal_data import encode_principal
 
 FORWARD_SECONDS = 60.0
 """How long a broker tries: Kafka's controller channel manager gives up after as much."""
 
-UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, NOT_CONTROLLER = -1, 7, 41
-CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION = 31, 35
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 
 CONNECTIONS = 16

@@ -17,9 +17,8 @@ from nodes.broker.scram_users import describe_scram_users
 from nodes.broker.token_apis import BrokerTokenApis
 from nodes.request import Handler, Request, RequestError
 from nodes.wire import apis
+from nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED
 from snapshots.publisher import Publisher
-
-CLUSTER_AUTHORIZATION_FAILED = 31
 
 FORWARDED = (apis.ALTER_USER_SCRAM_CREDENTIALS, apis.DESCRIBE_QUORUM)
 """What goes to the active controller as it is."""

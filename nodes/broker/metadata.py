@@ -1,4 +1,4 @@
-"""Metadata and DescribeCluster of a broker (KafkaApis.handleTopicMetadataRequest and AuthHelper)."""
+"""Metadata and DescribeCluster of a broker (KafkaApis.handleTopicMetadataRequest and handleDescribeCluster)."""
 
 import asyncio
 import re
@@ -12,20 +12,15 @@ from authorizer.acl import AclOperation
 from nodes.authorization import AuthHelper
 from nodes.beside import MANY, beside
 from nodes.broker.cluster import ClusterView
+from nodes.describe_cluster import BROKER_ENDPOINTS, NOT_ASKED, describe_cluster
 from nodes.request import Request
-from nodes.wire.apis import DESCRIBE_CLUSTER, METADATA
+from nodes.wire.apis import METADATA
 from nodes.wire.building import answer, build
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
-_NOT_ASKED = -(2**31)
-"""A set of authorized operations that nobody asked for."""
-
 _PIECE = 32
 """So many topics, of some twenty microseconds each, are looked at between two turns of others."""
-
-BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS = 1, 2
-"""The endpoint types of DescribeCluster (KIP-919)."""
 
 
 @define
@@ -48,35 +43,29 @@ class MetadataApis:
             answer,
             METADATA,
             version,
-            brokers=(self._broker(METADATA, version, "MetadataResponseBroker", request),),
+            brokers=(self._broker(request),),
             cluster_id=self.cluster.cluster_id,
             controller_id=self.cluster.node_id,
             topics=tuple(topics),
-            cluster_authorized_operations=self.auth.cluster_operations(request) if operations else _NOT_ASKED,
+            cluster_authorized_operations=self.auth.cluster_operations(request) if operations else NOT_ASKED,
         )
 
     async def describe_cluster(self, request: Request) -> bytes:
         """DescribeCluster: this broker; a question for controllers is refused."""
-        body, version = request.body, request.header.api_version
-        wanted = getattr(body, "endpoint_type", BROKER_ENDPOINTS)
-        if wanted != BROKER_ENDPOINTS:
-            return mismatched_endpoint(version, wanted, BROKER_ENDPOINTS)
-        operations = body.include_cluster_authorized_operations
-        return answer(
-            DESCRIBE_CLUSTER,
-            version,
+        return describe_cluster(
+            request,
+            self.auth,
             endpoint_type=BROKER_ENDPOINTS,
             cluster_id=self.cluster.cluster_id,
-            controller_id=self.cluster.node_id,
-            brokers=(self._broker(DESCRIBE_CLUSTER, version, "DescribeClusterBroker", request),),
-            cluster_authorized_operations=self.auth.cluster_operations(request) if operations else _NOT_ASKED,
+            node_id=self.cluster.node_id,
+            advertised=self.cluster.advertised,
+            rack=self.cluster.rack,
         )
 
-    def _broker(self, api_key: int, version: int, name: str, request: Request) -> Any:
+    def _broker(self, request: Request) -> Any:
         address = self.cluster.advertised[request.session.listener_name]
-        id_name = "node_id" if api_key == METADATA else "broker_id"
-        about = {id_name: self.cluster.node_id, "host": address.host, "port": address.port, "rack": self.cluster.rack}
-        return build(api_key, version, "response", name, **about)
+        about = {"node_id": self.cluster.node_id, "host": address.host, "port": address.port, "rack": self.cluster.rack}
+        return build(METADATA, request.header.api_version, "response", "MetadataResponseBroker", **about)
 
     def _topics(self, request: Request) -> Iterator[Any]:
         version = request.header.api_version
@@ -106,34 +95,10 @@ class MetadataApis:
         """What may be done with the topic, for those who may describe it and ask."""
         asked = getattr(request.body, "include_topic_authorized_operations", False)
         if name is None or not asked or error is ErrorCode.topic_authorization_failed:
-            return _NOT_ASKED
+            return NOT_ASKED
         return self.auth.topic_operations(request, name)
 
 
 def _is_topic_name(name: str) -> bool:
     """Whether a topic could have the name (org.apache.kafka.common.internals.Topic.validate)."""
     return name not in {".", ".."} and _TOPIC_NAME.fullmatch(name) is not None
-
-
-def mismatched_endpoint(version: int, wanted: int, served: int) -> bytes:
-    """The answer to a DescribeCluster that was sent to the wrong kind of node (AuthHelper's texts)."""
-    kinds = {BROKER_ENDPOINTS: "BROKER", CONTROLLER_ENDPOINTS: "CONTROLLER"}
-    if wanted in kinds:
-        error = ErrorCode.mismatched_endpoint_type if version else ErrorCode.invalid_request
-        message = (
-            f"The request was sent to an endpoint of type {kinds[served]}, "
-            f"but we wanted an endpoint of type {kinds[wanted]}"
-        )
-    else:
-        error = ErrorCode.unsupported_endpoint_type
-        message = f"Unsupported endpoint type {wanted}"
-    return answer(
-        DESCRIBE_CLUSTER,
-        version,
-        error_code=error,
-        error_message=message,
-        cluster_id="",
-        controller_id=-1,
-        brokers=(),
-        cluster_authorized_operations=_NOT_ASKED,
-    )

@@ -15,16 +15,9 @@ from nodes.authorization import AuthHelper
 from nodes.beside import MANY, beside
 from nodes.broker.forwarding import Forwarder
 from nodes.request import Request
-from nodes.token_requests import (
-    DELEGATION_TOKEN_AUTHORIZATION_FAILED,
-    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-    NOT_ALLOWED_TIMESTAMP,
-    may_use_tokens,
-    not_created,
-    owner_of,
-    renewers_of,
-)
+from nodes.token_requests import NOT_ALLOWED_TIMESTAMP, may_use_tokens, not_created, owner_of, renewers_of
 from nodes.wire.apis import CREATE_DELEGATION_TOKEN
+from nodes.wire.error_codes import DELEGATION_TOKEN_AUTHORIZATION_FAILED, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 from nodes.wire.messages import decode_response
 from nodes.wire.token_answers import described_answer, expiry_answer
 from snapshots.publisher import Publisher

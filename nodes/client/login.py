@@ -10,11 +10,9 @@ from nodes.security.errors import AuthenticationError
 from nodes.security.sasl_client import SaslClient, sasl_client
 from nodes.security.tls import client_context
 from nodes.wire.apis import SASL_AUTHENTICATE, SASL_HANDSHAKE, ApiVersion
+from nodes.wire.error_codes import SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM
 from nodes.wire.flexible import API_VERSIONS
 from nodes.wire.messages import message_type
-
-SASL_AUTHENTICATION_FAILED = 58
-UNSUPPORTED_SASL_MECHANISM = 33
 
 DEFAULT_TIMEOUT_S = 10.0
 """To connect, and for each answer."""

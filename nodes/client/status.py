@@ -16,8 +16,7 @@ from nodes.client.connection import Connection
 from nodes.client.login import connect
 from nodes.config.node_config import ClientSecurity, HostPort
 from nodes.request import RequestError
-
-_NOT_LEADER_OR_FOLLOWER = 6
+from nodes.wire.error_codes import NOT_LEADER_OR_FOLLOWER
 
 
 @frozen(kw_only=True)
@@ -54,7 +53,7 @@ async def _quorum(connection: Connection, cluster: ClusterDescription, security:
         return await describe_quorum(connection)
     except RequestError as error:
         active = next((node for node in cluster.nodes if node.node_id == cluster.controller_id), None)
-        if error.code != _NOT_LEADER_OR_FOLLOWER or active is None or active.address == connection.address:
+        if error.code != NOT_LEADER_OR_FOLLOWER or active is None or active.address == connection.address:
             raise
     async with await connect(active.address, security, timeout=connection.timeout) as leader:
         return await describe_quorum(leader)

@@ -4,10 +4,11 @@ from typing import Any
 
 from attrs import frozen
 
-from nodes.controller.quorum import METADATA_TOPIC, UNKNOWN_TOPIC_OR_PARTITION, Quorum, ReplicaState
+from nodes.controller.quorum import METADATA_TOPIC, Quorum, ReplicaState
 from nodes.request import Request
 from nodes.wire.apis import DESCRIBE_QUORUM
 from nodes.wire.building import answer, build
+from nodes.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 
 
 @frozen(kw_only=True)

@@ -14,23 +14,20 @@ from authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from authorizer.hosts import host_address
 from metalog.errors import DecodeError, MetadataError
 from nodes.beside import beside
-from nodes.controller.quorum import INVALID_REQUEST, UNKNOWN_SERVER_ERROR
 from nodes.request import Handler, MalformedRequestError, Request, RequestError
 from nodes.session import Session
 from nodes.wire.apis import ApiVersion
-from nodes.wire.envelope import (
-    AUTHORIZER_NOT_READY,
-    EnvelopeRequest,
-    EnvelopeResponse,
-    encode_envelope_response,
-)
+from nodes.wire.envelope import AUTHORIZER_NOT_READY, EnvelopeRequest, EnvelopeResponse, encode_envelope_response
 from nodes.wire.error_answers import error_answer
+from nodes.wire.error_codes import (
+    INVALID_REQUEST,
+    PRINCIPAL_DESERIALIZATION_FAILURE,
+    UNKNOWN_SERVER_ERROR,
+    UNSUPPORTED_VERSION,
+)
 from nodes.wire.headers import RequestHeader, decode_header, response_header
 from nodes.wire.messages import decode_request
 from nodes.wire.principal_data import decode_principal
-
-UNSUPPORTED_VERSION = 35
-PRINCIPAL_DESERIALIZATION_FAILURE = 97
 
 _MANY_BYTES = 16 << 10
 """What is beyond this inside is decoded, or answered with an error for each entry, beside the event loop."""

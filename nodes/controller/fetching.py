@@ -15,16 +15,11 @@ from attrs import define, field, frozen
 from metalog.errors import LogError
 from metalog.log import LogReader
 from nodes.controller.fetch_answers import FetchAnswer, encode_answer
-from nodes.controller.quorum import (
-    INCONSISTENT_CLUSTER_ID,
-    INVALID_REQUEST,
-    METADATA_TOPIC_ID,
-    UNKNOWN_SERVER_ERROR,
-    Quorum,
-)
+from nodes.controller.quorum import METADATA_TOPIC_ID, Quorum
 from nodes.request import Request, RequestError
 from nodes.wire.apis import FETCH
 from nodes.wire.building import answer as response
+from nodes.wire.error_codes import INCONSISTENT_CLUSTER_ID, INVALID_REQUEST, UNKNOWN_SERVER_ERROR
 
 OLDEST_VERSION = 13
 """The first that names topics by their ids; raft has no other."""

@@ -10,15 +10,14 @@ from authorizer.acl import AclOperation
 from authorizer.errors import AuthorizerNotReadyError
 from nodes.acl_apis import AclApis
 from nodes.authorization import AuthHelper
-from nodes.broker.metadata import CONTROLLER_ENDPOINTS, mismatched_endpoint
 from nodes.controller.describe_quorum import QuorumDescription
 from nodes.controller.envelopes import Envelopes
 from nodes.controller.scram_apis import ScramApis
 from nodes.controller.serving import Serving
 from nodes.controller.token_apis import TokenApis
+from nodes.describe_cluster import CONTROLLER_ENDPOINTS, describe_cluster
 from nodes.request import Handler, Request
 from nodes.wire import apis
-from nodes.wire.building import answer, build
 
 FORWARDABLE = (
     apis.CREATE_ACLS,
@@ -30,9 +29,6 @@ FORWARDABLE = (
     apis.DESCRIBE_QUORUM,
 )
 """What may stand in an Envelope."""
-
-_NOT_ASKED = -(2**31)
-"""A set of authorized operations that nobody asked for."""
 
 _Serve: TypeAlias = Callable[[Serving, Request], Awaitable[bytes]]
 
@@ -118,23 +114,14 @@ class ControllerApis:
         return TokenApis(self.auth, writer)
 
     async def _describe_cluster(self, serving: Serving, request: Request) -> bytes:
-        body, version, quorum = request.body, request.header.api_version, serving.quorum
-        wanted = getattr(body, "endpoint_type", 1)
-        if wanted != CONTROLLER_ENDPOINTS:
-            return mismatched_endpoint(version, wanted, CONTROLLER_ENDPOINTS)
-        at, key = quorum.advertised[request.session.listener_name], apis.DESCRIBE_CLUSTER
-        about = {"broker_id": quorum.leader_id, "host": at.host, "port": at.port, "rack": None}
-        node = build(key, version, "response", "DescribeClusterBroker", **about)
-        asked = body.include_cluster_authorized_operations
-        return answer(
-            key,
-            version,
-            error_message=None,
+        quorum = serving.quorum
+        return describe_cluster(
+            request,
+            self.auth,
             endpoint_type=CONTROLLER_ENDPOINTS,
             cluster_id=quorum.cluster_id,
-            controller_id=quorum.leader_id,
-            brokers=(node,),
-            cluster_authorized_operations=self.auth.cluster_operations(request) if asked else _NOT_ASKED,
+            node_id=quorum.leader_id,
+            advertised=quorum.advertised,
         )
 
 

@@ -9,6 +9,7 @@ from attrs import define, field, frozen
 from metalog.filelog.names import CheckpointFile
 from metalog.log import EpochStart
 from nodes.config.node_config import HostPort
+from nodes.wire.error_codes import FENCED_LEADER_EPOCH, INVALID_REQUEST, UNKNOWN_LEADER_EPOCH
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = UUID(int=1)
@@ -103,13 +104,3 @@ class Quorum:
         for key in gone:
             del self._observers[key]
         return tuple(self._observers.values())
-
-
-UNKNOWN_TOPIC_OR_PARTITION = 3
-INVALID_REQUEST = 42
-FENCED_LEADER_EPOCH = 74
-UNKNOWN_LEADER_EPOCH = 75
-SNAPSHOT_NOT_FOUND = 98
-POSITION_OUT_OF_RANGE = 99
-INCONSISTENT_CLUSTER_ID = 104
-UNKNOWN_SERVER_ERROR = -1

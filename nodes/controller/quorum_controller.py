@@ -32,12 +32,12 @@ from nodes.controller.random_ids import RandomIds
 from nodes.controller.results import ControllerResult, Operation, committed
 from nodes.request import RequestError
 from nodes.watching.metrics import Metrics
+from nodes.wire.error_codes import RECORD_LIST_TOO_LARGE
 from snapshots.image import Image
 from snapshots.publisher import Publisher
 
 T = TypeVar("T")
 
-RECORD_LIST_TOO_LARGE = 18
 
 MAX_UNCOMMITTED_BYTES = 32 << 20
 """How much may wait for its commit; further requests wait for their turn."""
@@ -66,11 +66,9 @@ class _Event:
     operation: Operation[Any]
     future: "Future[Any]"
     many: bool
-    values: Sequence[bytes] = ()
-    """What to append, staged already."""
-    timestamp: int = 0
-    size: int = 0
-    """The batch in bytes."""
+    batch: bytes = b""
+    """What to append, staged already; empty if nothing is."""
+    record_count: int = 0
     response: Any = None
     begun: float = 0.0
     end_offset: int = -1
@@ -204,24 +202,26 @@ class QuorumController(AclMutator):
             result = event.operation(self.publisher.latest)
             values = [encode_record(record) for record in result.records]
             if values:
-                self._stage(event, values)
+                event.batch, event.record_count = self._stage(values), len(values)
         except Exception as e:  # noqa: BLE001 - whatever it is, it is this request's, and nothing is appended
             return e
-        event.response, event.values = result.response, values
+        event.response = result.response
         return None
 
-    def _stage(self, event: _Event, values: list[bytes]) -> None:
-        event.timestamp, epoch = self.clock(), self.log.leader_epoch
-        batch = build_batch(values, base_offset=self._end, leader_epoch=epoch, timestamp=event.timestamp)
+    def _stage(self, values: list[bytes]) -> bytes:
+        """The batch of these values, replayed onto the newest image: the very bytes that will be appended."""
+        epoch, timestamp = self.log.leader_epoch, self.clock()
+        batch = build_batch(values, base_offset=self._end, leader_epoch=epoch, timestamp=timestamp)
         if len(batch) > MAX_BATCH_BYTES:
             what = f"a batch of {len(batch)} bytes: at most {MAX_BATCH_BYTES} are expected"
             raise RequestError(RECORD_LIST_TOO_LARGE, what)
-        event.size, self._staging, begun = len(batch), True, perf_counter()
+        self._staging, begun = True, perf_counter()
         try:
             self.publisher.stage(batch)
         finally:
             self._staging = False
             self._staging_seconds += perf_counter() - begun
+        return batch
 
     def _decided(self, event: _Event, error: Exception | None) -> None:
         """Append what was decided, and have it answered in its turn."""
@@ -240,17 +240,15 @@ class QuorumController(AclMutator):
         else:
             event.end_offset = self._end
             self._uncommitted.append(event)
-            self._uncommitted_bytes += event.size
+            self._uncommitted_bytes += len(event.batch)
 
     def _append(self, event: _Event) -> None:
-        if not event.values:
+        if not event.batch:
             return
-        self._end += len(event.values)
         begun = perf_counter()
-        appending = self.log.append(event.values, timestamp=event.timestamp)
+        appending = self.log.append_batch(event.batch)
+        self._end += event.record_count
         appending.add_done_callback(lambda appended: self._appended(appended, begun))
-        if (end := self.log.end_offset()) != self._end:
-            raise LogError(f"{self.log.name}: ends at {end}, expected {self._end}: somebody else appends to it")
 
     def _appended(self, future: "Future[Appended]", begun: float) -> None:
         """In the log's own thread: pass on, once for each group, that the high-water mark has moved."""
@@ -290,8 +288,8 @@ class QuorumController(AclMutator):
             self._staging_seconds = 0.0
         while waiting and waiting[0].end_offset <= mark:
             event = waiting.popleft()
-            self._uncommitted_bytes -= event.size
-            self.committed_bytes += event.size
+            self._uncommitted_bytes -= len(event.batch)
+            self.committed_bytes += len(event.batch)
             if commit_metric is not None:
                 commit_metric.observe(now - event.begun)
             event.future.set_result(event.response)

@@ -12,18 +12,17 @@ from attrs import define
 
 from metalog.errors import LogError
 from nodes.controller.open_checkpoints import OpenCheckpoints
-from nodes.controller.quorum import (
-    INCONSISTENT_CLUSTER_ID,
-    INVALID_REQUEST,
-    METADATA_TOPIC,
-    POSITION_OUT_OF_RANGE,
-    SNAPSHOT_NOT_FOUND,
-    UNKNOWN_TOPIC_OR_PARTITION,
-    Quorum,
-)
+from nodes.controller.quorum import METADATA_TOPIC, Quorum
 from nodes.request import Request, RequestError
 from nodes.wire.apis import FETCH_SNAPSHOT
 from nodes.wire.building import answer, build
+from nodes.wire.error_codes import (
+    INCONSISTENT_CLUSTER_ID,
+    INVALID_REQUEST,
+    POSITION_OUT_OF_RANGE,
+    SNAPSHOT_NOT_FOUND,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 
 MAX_BYTES = 8 << 20
 """What one answer holds at most."""

@@ -1,11 +1,14 @@
 """Create, Renew and ExpireDelegationToken at a controller (ControllerApis; KIP-48, KIP-373)."""
 
+from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import timedelta
+from typing import TypeAlias
 
 from attrs import define
 
 from authorizer.acl import AclOperation
-from credentials.token_control import TokenCreation
+from credentials.token_control import TokenCreation, TokenResult
 from credentials.tokens import token_hmac_bytes
 from metalog.records import DelegationTokenRecord
 from nodes.authorization import AuthHelper
@@ -13,16 +16,12 @@ from nodes.beside import MANY, beside
 from nodes.controller.results import committed
 from nodes.controller.token_writer import TokenWriter
 from nodes.request import Request
-from nodes.token_requests import (
-    DELEGATION_TOKEN_AUTHORIZATION_FAILED,
-    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
-    NOT_ALLOWED_TIMESTAMP,
-    may_use_tokens,
-    not_created,
-    owner_of,
-    renewers_of,
-)
+from nodes.token_requests import NOT_ALLOWED_TIMESTAMP, may_use_tokens, not_created, owner_of, renewers_of
+from nodes.wire.error_codes import DELEGATION_TOKEN_AUTHORIZATION_FAILED, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 from nodes.wire.token_answers import created_answer, expiry_answer
+
+_Change: TypeAlias = Callable[[bytes, str, int], "Future[TokenResult]"]
+"""Changes the token of an HMAC for a requester, for so many ms."""
 
 _ERROR_TIMESTAMP = 0
 """What Kafka's controller leaves in an answer with an error."""
@@ -58,20 +57,17 @@ class TokenApis:
 
     async def renew(self, request: Request) -> bytes:
         """Let a token hold for longer; for its owner and its renewers."""
-        version, body = request.header.api_version, request.body
-        if not may_use_tokens(request):
-            return expiry_answer(version, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
-        requester = str(request.session.principal)
-        result = await committed(self.writer.renew(bytes(body.hmac), requester, _ms(body.renew_period)))
-        return expiry_answer(version, result.error_code, result.expiry_ms)
+        return await self._change(request, self.writer.renew, request.body.renew_period)
 
     async def expire(self, request: Request) -> bytes:
         """Let a token end sooner, or at once; for its owner and its renewers."""
-        version, body = request.header.api_version, request.body
+        return await self._change(request, self.writer.expire, request.body.expiry_time_period)
+
+    async def _change(self, request: Request, change: _Change, period: timedelta) -> bytes:
+        version = request.header.api_version
         if not may_use_tokens(request):
             return expiry_answer(version, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
-        requester = str(request.session.principal)
-        result = await committed(self.writer.expire(bytes(body.hmac), requester, _ms(body.expiry_time_period)))
+        result = await committed(change(bytes(request.body.hmac), str(request.session.principal), _ms(period)))
         return expiry_answer(version, result.error_code, result.expiry_ms)
 
 

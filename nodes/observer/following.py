@@ -13,12 +13,9 @@ from nodes.observer.batch_run import BatchRun
 from nodes.observer.errors import CommittedRecordsLostError, QuorumRefusedError
 from nodes.observer.fetch_messages import EpochEnd, FetchAnswer, Position
 from nodes.observer.steps import Again, Elsewhere, Progress, SnapshotNeeded, Step
+from nodes.wire.error_codes import FENCED_LEADER_EPOCH, INVALID_REQUEST, NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH
 
-_NOT_LEADER_OR_FOLLOWER = 6
-_INVALID_REQUEST = 42
-_FENCED_LEADER_EPOCH = 74
-_UNKNOWN_LEADER_EPOCH = 75
-_WRONG_EPOCH = frozenset({_INVALID_REQUEST, _FENCED_LEADER_EPOCH, _UNKNOWN_LEADER_EPOCH})
+_WRONG_EPOCH = frozenset({INVALID_REQUEST, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH})
 _REFUSALS = {
     3: "not a controller's listener (UNKNOWN_TOPIC_OR_PARTITION): expected an address of a controller",
     31: "CLUSTER_AUTHORIZATION_FAILED: expected a user with CLUSTER_ACTION on Cluster:kafka-cluster",
@@ -99,10 +96,10 @@ class QuorumFollowing:
             raise QuorumRefusedError(_REFUSALS[answer.error])
         if answer.error in _WRONG_EPOCH and moved:
             return Again()
-        if answer.error == _NOT_LEADER_OR_FOLLOWER:
+        if answer.error == NOT_LEADER_OR_FOLLOWER:
             leader = answer.endpoints.get(answer.leader_id)
             return Elsewhere(why=f"not the leader of epoch {self.leader_epoch}", leader=leader)
-        if answer.error == _UNKNOWN_LEADER_EPOCH:
+        if answer.error == UNKNOWN_LEADER_EPOCH:
             return Elsewhere(why=f"knows no leader epoch {self.leader_epoch}, but {answer.leader_epoch}")
         return Elsewhere(why=f"answers error {answer.error}")
 

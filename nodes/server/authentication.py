@@ -18,13 +18,10 @@ from nodes.security.sasl import SaslServer, sasl_server
 from nodes.wire.apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from nodes.wire.building import answer
 from nodes.wire.error_answers import error_answer
+from nodes.wire.error_codes import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM
 from nodes.wire.flexible import API_VERSIONS
 from nodes.wire.headers import RequestHeader, decode_header, response_header
 from nodes.wire.messages import decode_request
-
-UNSUPPORTED_SASL_MECHANISM = 33
-ILLEGAL_SASL_STATE = 34
-SASL_AUTHENTICATION_FAILED = 58
 
 _HANDSHAKE_VERSIONS = range(2)
 _AUTHENTICATE_VERSIONS = range(3)

@@ -15,24 +15,14 @@ from nodes.beside import beside
 from nodes.request import Handler, MalformedRequestError, Request, RequestError
 from nodes.session import Session
 from nodes.watching.metrics import Metrics
-from nodes.wire.apis import (
-    ENVELOPE,
-    SASL_AUTHENTICATE,
-    SASL_HANDSHAKE,
-    ApiVersion,
-    Features,
-    api_versions_response,
-)
+from nodes.wire.apis import ENVELOPE, SASL_AUTHENTICATE, SASL_HANDSHAKE, ApiVersion, Features, api_versions_response
 from nodes.wire.envelope import decode_envelope_request
 from nodes.wire.error_answers import error_answer
+from nodes.wire.error_codes import ILLEGAL_SASL_STATE, INVALID_REQUEST, UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION
 from nodes.wire.flexible import API_VERSIONS
 from nodes.wire.headers import RequestHeader, decode_header, response_header
 from nodes.wire.messages import decode_request, warm_up
 
-UNKNOWN_SERVER_ERROR = -1
-ILLEGAL_SASL_STATE = 34
-UNSUPPORTED_VERSION = 35
-INVALID_REQUEST = 42
 NOT_READY = "AUTHORIZER_NOT_READY"
 """What the message of a -1 begins with where the authorizer is not ready: Kafka's protocol has no code for it."""
 

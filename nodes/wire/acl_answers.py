@@ -12,12 +12,12 @@ from authorizer.interface import AclCreateResult, AclDeleteResult
 from metalog.errors import MetadataError
 from metalog.primitives import unsigned_varint
 from nodes.wire.apis import DESCRIBE_ACLS
+from nodes.wire.error_codes import UNKNOWN_SERVER_ERROR
 from nodes.wire.flexible import is_flexible
 
 PIECE = 500
 """How many rules are worked on between two pieces: one or two milliseconds."""
 
-UNKNOWN_SERVER_ERROR = -1
 
 _NO_THROTTLE = bytes(4)
 _SUCCESS = bytes(2)

@@ -8,12 +8,11 @@ from attrs import field, frozen
 
 from metalog.errors import DecodeError
 from metalog.primitives import compact_bytes, read_compact_bytes, read_unsigned_varint
+from nodes.wire.error_codes import UNKNOWN_SERVER_ERROR
 from nodes.wire.tags import tagged_fields
 
 AUTHORIZER_NOT_READY = 10801
 """KIP-801's error: try again, the controller has not replayed its log yet."""
-
-UNKNOWN_SERVER_ERROR = -1
 
 
 @frozen(kw_only=True)

@@ -8,13 +8,12 @@ from nodes.wire import apis
 from nodes.wire.apis import unsupported_api_versions_response
 from nodes.wire.building import answer, build
 from nodes.wire.envelope import EnvelopeResponse, encode_envelope_response
+from nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION
 from nodes.wire.flexible import API_VERSIONS
 
 MAX_MESSAGE = 8192
 """The most characters of a message in an answer: it may quote names that are as long as a string can be."""
 
-UNSUPPORTED_VERSION = 35
-_CLUSTER_AUTHORIZATION_FAILED = 31
 
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
 
@@ -104,7 +103,7 @@ def _create_token(_request: Any, _version: int, code: int, _message: str | None)
 
 def _describe_quorum(_request: Any, _version: int, code: int, message: str | None) -> _Fields:
     """The message is the error's own, not what was said when it was raised."""
-    text = "Cluster authorization failed." if code == _CLUSTER_AUTHORIZATION_FAILED else message
+    text = "Cluster authorization failed." if code == CLUSTER_AUTHORIZATION_FAILED else message
     return {"error_code": code, "error_message": text}
 
 

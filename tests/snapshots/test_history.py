@@ -4,6 +4,7 @@ import pytest
 
 from metalog.errors import CheckpointError, ReplayError
 from metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from metalog.uuids import uuid_text
 from snapshots.checkpoint_writer import write_checkpoint
 from snapshots.history import ChangeKind, history
 from snapshots.recovery import recover
@@ -66,10 +67,30 @@ def test_a_shortened_log_without_a_checkpoint(tmp_path):
         list(history(log))
 
 
-@pytest.mark.parametrize("record", [acl(1, name="x"), removal(7)])
+@pytest.mark.parametrize("record", [acl(1, name="x"), removal(7), acl(2, name="1")])
 def test_a_contradiction_stops_it_where_it_stands(tmp_path, record):
     log = write_log(tmp_path, [acl(1)], [record])
     found = history(log)
     assert next(found).offset == 0
     with pytest.raises(ReplayError, match=f"{log}: offset 1: "):
+        next(found)
+
+
+def test_one_content_under_two_ids_is_refused_where_the_applier_refuses_it(tmp_path):
+    log = write_log(tmp_path, [acl(1)], [removal(1)], [acl(2, name="1")], [acl(3), acl(4, name="1")])
+    with pytest.raises(ReplayError) as ours:
+        list(history(log))
+    with pytest.raises(ReplayError) as appliers:
+        recover(log)
+    assert str(ours.value) == str(appliers.value)
+    assert f"offset 4: ACL {uuid_text(uuid_of(4))} says what ACL {uuid_text(uuid_of(2))} says" in str(ours.value)
+
+
+def test_a_content_of_the_first_checkpoint_stands_under_its_id(tmp_path):
+    whole = write_log(tmp_path / "whole", [acl(1)], [acl(2)])
+    short = write_log(tmp_path / "short", [removal(1)], [acl(3, name="1")], [acl(4, name="2")], base=2)
+    write_checkpoint(recover(whole).image, short)
+    found = history(short)
+    assert [next(found).offset for _ in range(4)] == [1, 1, 2, 3]
+    with pytest.raises(ReplayError, match=r"offset 4: .*: expected every rule once"):
         next(found)

@@ -27,9 +27,18 @@ class HeldLog(MemoryLog):
         return data[: sum(sizes)]
 
     def append(self, values, *, timestamp):
+        self._check_works()
+        return self._answered(super().append(values, timestamp=timestamp))
+
+    def append_batch(self, batch):
+        self._check_works()
+        return self._answered(super().append_batch(batch))
+
+    def _check_works(self):
         if self.broken:
             raise LogError(self.broken)
-        done = super().append(values, timestamp=timestamp)
+
+    def _answered(self, done):
         if not self.holding:
             return done
         future: Future[Appended] = Future()

@@ -1,6 +1,7 @@
 """A listener served in the test's own event loop, with handlers that tests choose, and a client of few words."""
 
 import asyncio
+import socket
 from contextlib import asynccontextmanager
 
 from attrs import evolve
@@ -19,6 +20,8 @@ from nodes.wire.building import answer, build
 from nodes.wire.frames import frame
 from nodes.wire.headers import RequestHeader, decode_response_header, encode_header
 from nodes.wire.messages import decode_response, encode_request
+
+_SEND_BUFFER = 256 << 10
 
 PLAINTEXT = Listener(
     name="CLIENT",
@@ -150,6 +153,8 @@ class Served:
 async def serving(listener=PLAINTEXT, **settings):
     served = Served(listener, **settings)
     await served.server.start()
+    # A kernel that has seen much traffic on loopback takes whole answers at once; slow readers must be felt anyway.
+    served.server._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
     try:
         yield served
     finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from metalog.batches import build_batch
 from metalog.errors import DecodeError, LogError
 from metalog.filelog import appender as appender_module
 from metalog.filelog import mark as mark_module
@@ -68,6 +69,8 @@ def test_a_failed_fsync_fails_all_that_wait_and_all_later_appends(log, fsync, er
             future.result(60)
     with pytest.raises(LogError, match=said):
         log.append([b"later"], timestamp=0)
+    with pytest.raises(LogError, match=said):
+        log.append_batch(build_batch([b"later"], base_offset=mark, leader_epoch=log.leader_epoch, timestamp=0))
     assert fsync.calls_after == 1
     assert log.high_watermark() == log.end_offset() == mark
     assert [values for _, values in read_batches(log)] == [[b"good"]]

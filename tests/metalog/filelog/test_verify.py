@@ -9,8 +9,9 @@ from attrs import evolve
 from metalog.batches import RecordBatch, decode_batch, encode_batch, iter_batches
 from metalog.errors import LogError
 from metalog.filelog import open_log, verify
-from metalog.filelog.mark import MARK_FILE
-from metalog.filelog.names import SegmentFile, find_segments, list_checkpoints
+from metalog.filelog.epochs import write_epochs
+from metalog.filelog.mark import MARK_FILE, Mark, create_mark_file
+from metalog.filelog.names import SegmentFile, find_segments, list_checkpoints, list_segments
 from metalog.filelog.verify_checkpoint import verify_checkpoint
 from tests.support.log_files import KAFKA_LOGS, batch_ends, flips, segment_paths, small_log, value
 
@@ -106,6 +107,81 @@ def test_every_flip_of_a_checkpoint_is_found(kafka):
 def test_what_is_not_a_log(tmp_path):
     with pytest.raises(LogError, match="not a metadata log"):
         list(verify(tmp_path))
+
+
+@pytest.fixture(params=KAFKA_LOGS, ids=lambda path: path.parent.name)
+def alone(request, tmp_path):
+    """A directory with the checkpoints of a Kafka's log and nothing else."""
+    directory = tmp_path / "alone"
+    directory.mkdir()
+    for checkpoint in list_checkpoints(request.param):
+        shutil.copy(checkpoint.path, directory)
+    return directory
+
+
+class TestCheckpointsAlone:
+    def test_sound_ones(self, alone):
+        told = []
+        assert list(verify(alone, lambda done, total: told.append((done, total)))) == []
+        sizes = [checkpoint.path.stat().st_size for checkpoint in list_checkpoints(alone)]
+        assert told == [(sum(sizes[: n + 1]), sum(sizes)) for n in range(len(sizes))]
+
+    def test_the_damage_of_each_is_found(self, alone):
+        paths = [checkpoint.path for checkpoint in list_checkpoints(alone)]
+        assert len(paths) > 1
+        for path in paths:
+            path.write_bytes(path.read_bytes()[:-1])
+        assert [(finding.path, finding.what) for finding in verify(alone)] == [
+            (path, "the file ends inside a batch") for path in paths
+        ]
+
+    def test_a_checkpoint_under_the_name_of_another_epoch(self, alone):
+        path = list_checkpoints(alone)[-1].path
+        moved = path.rename(path.with_name(path.name.replace("-000000000", "-000000001")))
+        (finding,) = verify(alone)
+        assert (finding.path, "a batch of epoch" in finding.what) == (moved, True)
+
+    def test_the_segments_of_a_log_are_gone(self, tmp_path):
+        """What is left of it tells so; the checkpoints are checked all the same."""
+        directory = small_log(tmp_path / "log")
+        for segment in segment_paths(directory):
+            segment.unlink()
+        (directory / "00000000000000000005-0000000001.checkpoint").write_bytes(b"")
+        assert [(finding.path.name, finding.what.partition(":")[0]) for finding in verify(directory)] == [
+            (MARK_FILE, "a log was committed up to 8, but its segments are gone"),
+            ("leader-epoch-checkpoint", "a log had epochs up to 1, but its segments are gone"),
+            ("00000000000000000005-0000000001.checkpoint", "empty"),
+        ]
+
+    def test_a_log_whose_creation_was_interrupted_never_was(self, alone):
+        write_epochs(alone, ())
+        create_mark_file(alone, Mark(epoch=0, offset=0)).close()
+        assert list(verify(alone)) == []
+
+    @pytest.mark.parametrize(("name", "content"), [(MARK_FILE, bytes(1024)), ("leader-epoch-checkpoint", b"1\n")])
+    def test_a_damaged_file_beside_them(self, alone, name, content):
+        (alone / name).write_bytes(content)
+        assert [finding.path for finding in verify(alone)] == [alone / name]
+
+    def test_a_log_that_is_begun_meanwhile(self, monkeypatch, tmp_path):
+        """What its writer has left since the first look at the segments is not taken for the rest of a lost log."""
+        directory, looks = small_log(tmp_path / "log"), []
+        shutil.copy(list_checkpoints(KAFKA_LOGS[1])[0].path, directory)
+
+        def at_first_nothing(path):
+            looks.append(path)
+            return list_segments(path) if len(looks) > 1 else ()
+
+        monkeypatch.setattr(verify_module, "list_segments", at_first_nothing)
+        told = []
+        assert list(verify(directory, lambda done, total: told.append(done))) == []
+        assert told[-1] > segment_paths(directory)[0].stat().st_size
+
+    @pytest.mark.parametrize("name", ["00000000000000000163-0000000002.checkpoint.part", "bootstrap.checkpoint"])
+    def test_what_is_no_finished_checkpoint_does_not_count(self, tmp_path, name):
+        (tmp_path / name).write_bytes(b"")
+        with pytest.raises(LogError, match="not a metadata log"):
+            list(verify(tmp_path))
 
 
 def small_log_with(directory, values):

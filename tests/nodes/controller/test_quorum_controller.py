@@ -235,6 +235,22 @@ class TestManyAtOnce:
         assert log.end_offset() == 2
 
 
+class TestOneBatch:
+    @pytest.mark.parametrize("count", [1, 300])
+    async def test_what_was_staged_is_appended_byte_for_byte(self, monkeypatch, count):
+        """Nothing is built, and no clock read, a second time."""
+        log, staged, times = held(), [], iter(range(5, 1000))
+        quorum = controller(log, clock=lambda: next(times))
+        stage = Publisher.stage
+        monkeypatch.setattr(Publisher, "stage", lambda self, batch: (staged.append(batch), stage(self, batch)))
+        creating = quorum.create_acls(CONTEXT, [rule(f"t{n}") for n in range(count)])
+        await until(lambda: log.end_offset() == 1 + count)
+        log.release()
+        await committed(creating)
+        assert staged == [log.read(1)]
+        assert next(times) == 6
+
+
 class TestFailure:
     async def test_every_waiter_gets_the_error_and_nothing_is_shown(self):
         log, told = held(), []
@@ -282,6 +298,24 @@ class TestFailure:
         log.append([b"\x01\x14\x00\x00"], timestamp=1)
         with pytest.raises(LogError, match="somebody else"):
             quorum.create_acls(CONTEXT, [rule("t")]).result(0)
+
+    async def test_what_somebody_else_has_appended_meanwhile_is_not_written_over(self):
+        log = held()
+        quorum = controller(log)
+        decided, go_on = threading.Event(), threading.Event()
+
+        def operation(image):
+            decided.set()
+            assert go_on.wait(30)
+            return ControllerResult(records=[NoOpRecord()], response="done")
+
+        large = quorum.write(operation, many=True)
+        await until(decided.is_set)
+        log.append([b"\x01\x14\x00\x00"], timestamp=1)
+        go_on.set()
+        with pytest.raises(LogError, match="somebody else"):
+            await committed(large)
+        assert log.end_offset() == 2
 
     async def test_an_image_behind_the_log_is_refused(self):
         log = held()
