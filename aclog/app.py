@@ -16,6 +16,7 @@ from aclog.commands import (
     serve,
     shell,
     snapshot,
+    spark,
     status,
     tokens,
 )
@@ -70,5 +71,6 @@ def _root(
     """The options before a sub-command."""
 
 
-for _module in (log, acls, authorize, explain, snapshot, export, importing, shell, serve, formatting, status, tokens):
+_MODULES = (log, acls, authorize, explain, snapshot, export, importing, shell, serve, formatting, status, tokens, spark)
+for _module in _MODULES:
     app.add_typer(_module.app)

@@ -11,9 +11,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import batching, committing, deciding, replaying, serving, tokens, updating
+from benchmarks import authorizing, batching, committing, deciding, log_reading, replaying, serving, tokens, updating
 from benchmarks.report import Row, keep, show
 from benchmarks.rival import Rival
+from pipeline.session import open_session
 
 ROOT = Path(__file__).parents[1]
 
@@ -54,6 +55,21 @@ def token(*, quick: bool) -> Iterator[Row]:
     yield from tokens.run(scratch, 100 if quick else 400)
 
 
+def spark(*, quick: bool) -> Iterator[Row]:
+    (ROOT / "build").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as scratch:
+        rows = 1_000_000 if quick else 10_000_000
+        yield from authorizing.run(Path(scratch), rows, rows * 10, 1 if quick else 3)
+
+
+def spark_log(*, quick: bool) -> Iterator[Row]:
+    (ROOT / "build").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as scratch:
+        session = open_session("local[2]", {"spark.local.dir": scratch})
+        yield from log_reading.run(session, Path(scratch), 100_000 if quick else 1_000_000)
+        session.stop()
+
+
 PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "decide": ("Decisions, beside the real StandardAuthorizer", decide),
     "replay": ("Replay into an authorizer that decides, beside Kafka's own readers", replay),
@@ -61,6 +77,8 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "batch": ("Many requests at once", batch),
     "serve": ("Nodes, beside a real Kafka", serve),
     "tokens": ("Delegation tokens, beside a real Kafka", token),
+    "spark": ("Batch authorization on Spark, beside the least that it can cost", spark),
+    "spark-log": ("Reading a log as a table of Spark, beside the same source giving batches made before", spark_log),
     "commit": ("Group commit: 64 writers beside one", commit),
 }
 

@@ -74,6 +74,9 @@ class Tables:
     principals: Binary
     hosts: Binary
     """Compact strings; their places are their numbers."""
+    principal_of: Int32s
+    host_of: Int32s
+    """By pair."""
 
     def pair(self, principals: Int32s | Int64s, hosts: Int32s | Int64s) -> Int32s:
         """The pairs of principals and hosts by number; -1 where there is none."""
@@ -102,6 +105,8 @@ def _make(base: Base) -> Tables:
         pairs=PairedTable.of(np.asarray(principals.indices), np.asarray(hosts.indices), pairs),
         principals=principals.dictionary,
         hosts=hosts.dictionary,
+        principal_of=np.asarray(principals.indices).astype(np.int32, copy=False),
+        host_of=np.asarray(hosts.indices).astype(np.int32, copy=False),
     )
 
 

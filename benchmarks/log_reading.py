@@ -1,0 +1,112 @@
+"""Reading a log as a table of Spark, beside the same data source giving Arrow batches that were made before."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from benchmarks import shapes
+from benchmarks.report import Row
+from metalog.codec import encode_record
+from metalog.filelog import open_log
+from pipeline.source import register
+from pipeline.source.directory import plan
+from pipeline.source.options import read_options
+from pipeline.source.reading import Query, read_range
+from pipeline.source.schema import LOG_SCHEMA
+
+LEAST_RATIO = 0.5
+"""At least half the rows/s of the same source giving batches that are there already."""
+
+_RECORDS_A_BATCH = 500
+_ROUNDS = 3
+
+
+class PrebuiltSource(DataSource):
+    """As many Arrow batches, of the same rows, in as many partitions as a log has; read from a file into memory first.
+
+    What a task does with its file is reading one Arrow stream: no decoding is left to be done.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "prebuilt"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(LOG_SCHEMA)
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - all columns
+        return _PrebuiltReader(sorted(Path(self.options["path"]).glob("*.arrow")))
+
+
+class _PrebuiltReader(DataSourceReader):
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [InputPartition(path) for path in self._paths]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        with pa.memory_map(str(partition.value)) as file, pa.ipc.open_file(file) as stream:
+            for number in range(stream.num_record_batches):
+                yield stream.get_batch(number)
+
+
+def make_log(directory: Path, records: int) -> None:
+    """A log of ours with so many rules."""
+    with open_log(directory, create=True) as log:
+        pending = []
+        values: list[bytes] = []
+        for number, rule in enumerate(shapes.million(records)):
+            values.append(encode_record(shapes.record(shapes.with_id(number, rule))))
+            if len(values) == _RECORDS_A_BATCH:
+                pending.append(log.append(values, timestamp=1_700_000_000_000 + len(pending)))
+                values = []
+        if values:
+            pending.append(log.append(values, timestamp=1_700_000_000_000))
+        pending[-1].result(120)
+
+
+def prebuild(log: Path, directory: Path) -> int:
+    """The rows of a log as files of Arrow batches, one for each partition; how many rows there are."""
+    directory.mkdir()
+    query, rows = Query(), 0
+    for number, place in enumerate(plan(read_options({"path": str(log)}), query.wanted)):
+        with pa.ipc.new_file(directory / f"{number:06d}.arrow", LOG_SCHEMA) as sink:
+            for batch in read_range(place, query):
+                sink.write_batch(batch)
+                rows += len(batch)
+    return rows
+
+
+def run(spark: SparkSession, scratch: Path, records: int) -> Iterator[Row]:
+    """Both to the noop sink, in turn; the best of three rounds counts, after one that warms up."""
+    log, prebuilt = scratch / "log", scratch / "prebuilt"
+    make_log(log, records)
+    rows = prebuild(log, prebuilt)
+    register(spark)
+    spark.dataSource.register(PrebuiltSource)
+    reads: dict[str, Callable[[], DataFrame]] = {
+        "aclog": lambda: spark.read.format("aclog").load(str(log)),
+        "prebuilt": lambda: spark.read.format("prebuilt").load(str(prebuilt)),
+    }
+    best = dict.fromkeys(reads, float("inf"))
+    for number in range(_ROUNDS + 1):
+        for name, read in reads.items():
+            began = time.perf_counter()
+            read().write.format("noop").mode("overwrite").save()
+            if number:
+                best[name] = min(best[name], time.perf_counter() - began)
+    yield Row(
+        what=f"read a log of {rows:,} records into Spark, beside prebuilt Arrow batches",
+        ours=rows / best["aclog"],
+        theirs=rows / best["prebuilt"],
+        unit="rows/s",
+        target=LEAST_RATIO,
+        more_is_better=True,
+    )

@@ -1,0 +1,1 @@
+"""Deciding accesses in bulk: pure code over Arrow and numpy columns, which Spark's workers run."""

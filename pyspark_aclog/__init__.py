@@ -1,0 +1,9 @@
+"""Registers the data source `aclog`: Spark imports every top-level module of this form of name, and takes the class."""
+
+from pipeline.source.data_source import AclogDataSource
+
+__all__ = ["DefaultSource"]
+
+
+class DefaultSource(AclogDataSource):
+    """`spark.read.format("aclog")`, without anything registered."""

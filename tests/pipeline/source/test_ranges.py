@@ -1,0 +1,165 @@
+"""Planning and reading of directories and checkpoints, without Spark."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metalog.errors import ConfigError, DecodeError, LogError
+from metalog.filelog import open_log
+from metalog.filelog.names import segment_name
+from pipeline.source.directory import plan
+from pipeline.source.options import read_options
+from pipeline.source.wanted import Wanted
+from tests.support import spark_source as source
+from tests.support.log_files import small_log, value
+
+
+def ranges(path: Path, wanted: Wanted | None = None, **options: object) -> list:
+    chosen = read_options({"path": str(path)} | {name: str(each) for name, each in options.items()})
+    return plan(chosen, wanted or Wanted())
+
+
+@pytest.mark.parametrize("directory", source.LOGS, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("size", [1, 3000, 16 << 20])
+def test_a_log_is_read_whole_whatever_the_partitions(directory, size):
+    found = source.read_rows(directory, partitionBytes=size)
+    assert found == source.expected_rows(source.segments(directory))
+
+
+@pytest.mark.parametrize("path", source.CHECKPOINTS, ids=lambda path: f"{path.parents[1].name}-{path.name}")
+@pytest.mark.parametrize("size", [1, 16 << 20])
+def test_a_checkpoint_is_read_as_it_stands(path, size):
+    assert source.read_rows(path, partitionBytes=size) == source.expected_rows([path])
+
+
+def test_a_directory_of_checkpoints_gives_the_newest_or_all(tmp_path):
+    newest, *_ = reversed(names := [path for path in source.CHECKPOINTS if "small" in str(path)])
+    for path in names:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert source.read_rows(tmp_path) == source.expected_rows([newest])
+    assert source.read_rows(tmp_path, checkpoints="all") == source.expected_rows(names)
+    with pytest.raises(LogError, match="holds no segment"):
+        source.read_rows(tmp_path, checkpoints="none")
+
+
+def test_checkpoints_stand_in_for_the_log_where_they_are_asked_for():
+    directory = source.LOGS[-1]
+    newest = max(directory.glob("*.checkpoint"))
+    assert source.read_rows(directory, checkpoints="newest") == source.expected_rows([newest])
+
+
+def test_a_range_is_of_whole_batches_and_knows_where_it_ends():
+    (path,) = source.segments(source.LOGS[0])
+    found = ranges(source.LOGS[0], partitionBytes=1000)
+    assert len(found) > 5
+    assert [each.position for each in found[1:]] == [each.end for each in found[:-1]]
+    assert [each.offset for each in found[1:]] == [each.end_offset for each in found[:-1]]
+    assert found[-1].end == path.stat().st_size
+    assert all(each.end - each.position >= 1000 for each in found[:-1])
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 30_000), st.integers(0, 30_000))
+def test_ranges_that_hold_nothing_wanted_are_not_planned(first, last):
+    directory = next(each for each in source.LOGS if "churn" in str(each))
+    every = ranges(directory, partitionBytes=50_000)
+    assert len(every) > 20
+    wanted = Wanted().with_offsets(first=first, last=last)
+    kept = [each for each in every if each.offset <= last and each.end_offset > first and first <= last]
+    assert ranges(directory, wanted, partitionBytes=50_000) == kept
+    among = Wanted().with_offsets(among=[first, last])
+    kept = [each for each in every if any(each.offset <= one < each.end_offset for one in (first, last))]
+    assert ranges(directory, among, partitionBytes=50_000) == kept
+
+
+def test_nothing_beyond_the_mark_is_read_while_another_writes(tmp_path):
+    with open_log(tmp_path / "log", create=True, segment_bytes=2000) as log:
+        for number in range(30):
+            log.append([value(f"{number}")], timestamp=number).result(60)
+        planned = ranges(tmp_path / "log", partitionBytes=500)
+        for number in range(30, 60):
+            log.append([value(f"{number}")], timestamp=number).result(60)
+        assert planned[-1].end_offset == 31
+        assert sum(len(source.rows_of(_read(each))) for each in planned) == 31
+        assert [row["offset"] for row in source.read_rows(tmp_path / "log")] == list(range(61))
+
+
+def test_bytes_above_the_mark_are_not_looked_at(tmp_path):
+    log = small_log(tmp_path / "log")
+    with (log / segment_name(0)).open("ab") as segment:
+        segment.write(b"torn" * 30)
+    expected = [row["offset"] for row in source.read_rows(log)]
+    assert expected == list(range(len(expected)))
+    assert source.read_rows(log, damaged="setAside") == source.read_rows(log)
+
+
+def test_an_empty_log_gives_no_range(tmp_path):
+    (tmp_path / segment_name(0)).write_bytes(b"")
+    assert ranges(tmp_path) == []
+
+
+def test_a_segment_that_retention_removed_meanwhile_is_said(tmp_path):
+    log = small_log(tmp_path / "log")
+    (planned,) = ranges(log)
+    Path(planned.path).unlink()
+    with pytest.raises(LogError, match="removed since"):
+        list(_read(planned))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"path": "x", "partitionbytes": "0"}, "partitionBytes"),
+        ({"path": "x", "damaged": "skip"}, "expected one of fail, setAside"),
+        ({"path": "x", "checkpoint": "newest"}, "option 'checkpoint'"),
+        ({"path": "x", "checkpoints": "oldest"}, "expected one of none, newest, all"),
+        ({"path": "x", "startingOffset": "-1"}, "earliest, latest or an offset"),
+        ({"path": "x", "failOnDataLoss": "maybe"}, "true, false"),
+        ({"path": "x", "topic": "t"}, "not both"),
+        ({}, "expected a path"),
+        ({"path": "hdfs://host/x"}, "every worker"),
+        ({"path": "x", "kafka.client.id": "me"}, "beside option topic"),
+        ({"topic": "t"}, "kafka.bootstrap.servers"),
+        ({"topic": "t", "kafka.bootstrap.servers": "h:1", "checkpoints": "all"}, "a topic has none"),
+    ],
+)
+def test_an_option_that_cannot_be_honoured_is_refused(options, said):
+    with pytest.raises(ConfigError, match=said):
+        read_options(options)
+
+
+def test_options_are_found_whatever_their_case():
+    options = read_options({"PATH": "file:///x", "partitionbytes": "7", "DAMAGED": "setaside", "startingoffset": "9"})
+    assert (options.path, options.partition_bytes, options.set_aside) == (Path("/x"), 7, True)
+    assert options.starting_offset == 9
+    secret = read_options({"topic": "t", "kafka.bootstrap.servers": "h:1", "kafka.sasl.password": "hidden"})
+    assert secret.kafka["sasl.password"] == "hidden"
+    assert "hidden" not in repr(secret)
+
+
+@pytest.mark.parametrize("name", ["nothing", "file.txt", "empty"])
+def test_what_is_no_log_is_refused(tmp_path, name):
+    (tmp_path / "file.txt").write_text("x")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises((LogError, ConfigError), match=name):
+        ranges(tmp_path / name)
+
+
+def test_a_log_that_lacks_a_segment_is_damaged(tmp_path):
+    log = small_log(tmp_path / "log", batches=40, segment_bytes=1000)
+    lost = source.segments(log)[1]
+    lost.unlink()
+    with pytest.raises(DecodeError, match="expected more up to offset") as caught:
+        source.read_rows(log)
+    assert str(source.segments(log)[0]) in str(caught.value)
+    rows = source.read_rows(log, damaged="setAside")
+    (damage,) = [row for row in rows if row["damage"]]
+    assert damage["offset"] == int(lost.stem)
+
+
+def _read(place):
+    from pipeline.source.reading import Query, read_range
+
+    return read_range(place, Query())

@@ -1,0 +1,192 @@
+"""The data source under Spark: what the pure parts give comes out as a table and as a stream."""
+
+import shutil
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from metalog.filelog import open_log
+from metalog.filelog.names import segment_name
+from pipeline.source import register
+from pipeline.source.schema import LOG_SCHEMA
+from tests.support import spark_source as source
+from tests.support.log_files import small_log, value
+
+CHURN = next(each for each in source.LOGS if "churn" in str(each))
+SMALL = next(each for each in source.LOGS if "small" in str(each))
+
+
+def rows(frame: DataFrame) -> list[dict]:
+    """Rows as dictionaries."""
+    return frame.toArrow().to_pylist()
+
+
+@pytest.fixture
+def pushing(spark: SparkSession) -> Iterator[None]:
+    """Spark hands filters to Python's data sources."""
+    name = "spark.sql.python.filterPushdown.enabled"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "true")
+    yield
+    spark.conf.set(name, before)
+
+
+@pytest.fixture
+def not_pushing(spark: SparkSession) -> Iterator[None]:
+    """Spark's own default."""
+    name = "spark.sql.python.filterPushdown.enabled"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "false")
+    yield
+    spark.conf.set(name, before)
+
+
+def _offset(row: dict) -> int:
+    return row["offset"]
+
+
+def test_a_log_and_a_checkpoint_are_tables(spark: SparkSession):
+    frame = spark.read.format("aclog").option("partitionBytes", 2000).load(str(SMALL))
+    assert frame.schema == from_arrow_schema(LOG_SCHEMA)
+    assert rows(frame.orderBy("offset")) == source.expected_rows(source.segments(SMALL))
+    newest = max(SMALL.glob("*.checkpoint"))
+    assert rows(spark.read.format("aclog").load(str(newest)).orderBy("offset")) == source.expected_rows([newest])
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "offset >= 100 and offset < 200 and record_type = 'ACCESS_CONTROL_ENTRY_RECORD'",
+        "offset in (1, 182, 183, 230)",
+        "offset > 200 and timestamp > '2020-01-01 00:00:00' and timestamp is not null",
+        "timestamp <= timestamp_micros({middle}) and record_type in ('NO_OP_RECORD', 'LeaderChange')",
+        "timestamp = timestamp_micros({middle}) and version = 0 and acl.id is not null",
+        "not (offset > 5) and record_type like 'F%'",
+        "offset <=> 7",
+    ],
+)
+def test_filters_that_are_pushed_down_give_the_same_rows(spark: SparkSession, pushing, condition):
+    everything = source.expected_rows(source.segments(SMALL))
+    middle = everything[150]["timestamp"] - source.time_of(0)
+    condition = condition.format(middle=middle // timedelta(microseconds=1))
+    kept = spark.read.format("aclog").load(str(SMALL)).where(condition)
+    pushed = spark.read.format("aclog").option("pushFilters", True).load(str(SMALL)).where(condition)
+    found = rows(kept)
+    assert found
+    assert sorted(found, key=_offset) == sorted(rows(pushed), key=_offset)
+
+
+def test_what_is_pushed_down_prunes_partitions(spark: SparkSession, pushing):
+    def partitions(**options: str) -> int:
+        frame = spark.read.format("aclog").options(partitionBytes="50000", **options).load(str(CHURN))
+        return frame.where("offset = 20000").rdd.getNumPartitions()
+
+    assert partitions(pushFilters="true") == 1 < partitions()
+
+
+def test_a_frame_may_be_used_again_and_again(spark: SparkSession):
+    frame = spark.read.format("aclog").load(str(SMALL))
+    whole = frame.count()
+    low, high = frame.where("offset < 10"), frame.where("offset >= 200")
+    assert (low.count(), frame.count(), low.union(high).count()) == (10, whole, 10 + whole - 200)
+
+
+def test_a_schema_with_fewer_columns(spark: SparkSession):
+    reader = spark.read.format("aclog")
+    found = rows(reader.schema("record_type string, offset long").load(str(SMALL)).orderBy("offset"))
+    assert found == [
+        {"record_type": row["record_type"], "offset": row["offset"]}
+        for row in source.expected_rows(source.segments(SMALL))
+    ]
+    with pytest.raises(PySparkException, match="column secrets: expected one of offset"):
+        reader.schema("secrets string").load(str(SMALL)).count()
+
+
+def test_push_down_that_the_session_does_not_have_is_said(spark: SparkSession, not_pushing):
+    with pytest.raises(PySparkException, match=r"Set it to true to enable filter pushdown"):
+        spark.read.format("aclog").option("pushFilters", True).load(str(SMALL)).count()
+
+
+def test_registered_by_hand_it_is_the_same(spark: SparkSession):
+    register(spark)
+    assert spark.read.format("aclog").load(str(SMALL)).count() == len(source.expected_rows(source.segments(SMALL)))
+
+
+def test_an_empty_log_is_an_empty_table(spark: SparkSession, tmp_path):
+    (tmp_path / segment_name(0)).write_bytes(b"")
+    assert spark.read.format("aclog").load(str(tmp_path)).count() == 0
+
+
+def test_damage_reaches_the_user_with_path_and_position(spark: SparkSession, tmp_path):
+    log = tmp_path / "log"
+    shutil.copytree(SMALL, log)
+    path = source.segments(log)[0]
+    content = bytearray(path.read_bytes())
+    content[5000] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(PySparkException, match=rf"{path}: offset \d+, byte \d+: CRC mismatch"):
+        spark.read.format("aclog").load(str(log)).count()
+    frame = spark.read.format("aclog").option("damaged", "setAside").load(str(log))
+    (damage,) = frame.where("record_type = 'DAMAGED'").collect()
+    assert f"{path}: bytes " in damage.damage
+    assert frame.count() > 100
+
+
+@pytest.mark.parametrize(("name", "said"), [("nonsense", "option 'nonsense'"), ("damaged", "expected one of fail")])
+def test_options_are_refused_in_words(spark: SparkSession, name, said):
+    with pytest.raises(PySparkException, match=said):
+        spark.read.format("aclog").option(name, "x").load(str(SMALL)).count()
+
+
+def test_a_stream_of_whole_batches_goes_on_where_its_checkpoint_says(spark: SparkSession, tmp_path):
+    def run(log) -> list[int]:
+        stream = spark.readStream.format("aclog").option("maxRecordsPerTrigger", 9).load(str(log))
+        query = (
+            stream.select("offset", F.col("record_type"))
+            .writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "out"))
+        )
+        query.awaitTermination(120)
+        assert not query.isActive
+        progress = [int(each["numInputRows"]) for each in query.recentProgress]
+        query.stop()
+        return [each for each in progress if each]
+
+    with open_log(tmp_path / "log", create=True, segment_bytes=900) as log:
+        for number in range(12):
+            log.append([value(f"{number}")] * 4, timestamp=number).result(60)
+        assert run(tmp_path / "log") == [9, 8, 8, 8, 8, 8]
+        for number in range(3):
+            log.append([value(f"{number}")] * 20, timestamp=number).result(60)
+        assert run(tmp_path / "log") == [20, 20, 20]
+    found = spark.read.parquet(str(tmp_path / "out")).orderBy("offset").collect()
+    assert [row.offset for row in found] == list(range(1 + 12 * 4 + 60))
+
+
+def test_a_stream_whose_log_was_cut_by_retention_fails(spark: SparkSession, tmp_path):
+    log = small_log(tmp_path / "log", batches=30, segment_bytes=1500)
+
+    def run(**options: str) -> None:
+        reader = spark.readStream.format("aclog").options(**options).option("maxRecordsPerTrigger", 5)
+        writer = reader.load(str(log)).writeStream.format("noop").trigger(availableNow=True)
+        writer.option("checkpointLocation", str(tmp_path / "c")).start().awaitTermination(120)
+
+    checkpoint = tmp_path / "c"
+    (checkpoint / "offsets").mkdir(parents=True)
+    run()
+    for kept in sorted((checkpoint / "offsets").glob("[0-9]*")) + sorted((checkpoint / "commits").glob("[0-9]*")):
+        if int(kept.name) > 1:
+            kept.unlink()
+    for crc in checkpoint.rglob("*.crc"):
+        crc.unlink()
+    source.segments(log)[0].unlink()
+    with pytest.raises(PySparkException, match="removed by retention before this stream has read them"):
+        run()
+    run(failOnDataLoss="false")

@@ -1,0 +1,112 @@
+"""Whole tables of requests get, row by row, what the engine answers to each."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import functions as F
+
+from authorizer.acl import AclOperation, ResourceType
+from authorizer.acls_image import AclsImage
+from metalog.errors import ConfigError
+from metalog.uuids import uuid_text
+from pipeline.authorize import Rules, authorize
+from pipeline.deciding.accesses import ACCESS_COLUMNS
+from pipeline.deciding.judge import Settings
+from pipeline.history import intervals, known_from
+from snapshots.recovery import recover
+from snapshots.time_travel import milliseconds
+from tests.support import golden
+from tests.support.images import with_ids
+from tests.support.judging import decided, engine
+
+DATA = Path(__file__).parent.parent / "data"
+ESTATES = ("003", "015", "031", "043", "056")
+
+
+def rows_of(requests):
+    return [
+        (r.principal, r.host, AclOperation(r.operation).name, ResourceType(r.resource_type).name, r.resource_name)
+        for r in requests
+    ]
+
+
+@pytest.mark.parametrize("number", ESTATES)
+def test_golden_estates(spark, number):
+    estate = golden.load(number)
+    image = AclsImage.from_acls(with_ids(estate.acls))
+    ids = {f"MatchingAcl(acl={rule.acl})": uuid_text(rule.id) for rule in image}
+    asked = [
+        (n, row, answer)
+        for n, (row, answer) in enumerate(zip(rows_of(estate.requests), estate.answers, strict=True))
+        if row[4] is not None and answer.letter in "AD"
+    ]
+    frame = spark.createDataFrame(
+        [(n, *row) for n, row, _ in asked], ", ".join(["n int", *(f"{name} string" for name in ACCESS_COLUMNS)])
+    )
+    judged = authorize(frame, Rules.of_image(image), Settings.of_texts(estate.super_users, estate.allow_everyone))
+    assert judged.columns == ["n", *ACCESS_COLUMNS, "decision", "rule", "rule_id"]
+    answers = {row.n: row for row in judged.collect()}
+    assert len(answers) == len(asked)
+    for n, _, answer in asked:
+        row = answers[n]
+        assert (row.decision[0], row.rule, row.rule_id) == (answer.letter, answer.rule, ids.get(answer.rule))
+
+
+def test_each_row_of_a_real_log_at_its_own_time(spark):
+    """Requests at, before and after the times of batches, answered by replaying the log to that very moment."""
+    directory = DATA / "kafka-4.3.1-churn" / "__cluster_metadata-0"
+    table = intervals(spark, directory).toArrow()
+    draw = Random(1)
+    moments = sorted(
+        {time for name in ("visible_from", "visible_to") for time in table.column(name).to_pylist() if time}
+    )
+    times = [time + shift for time in draw.sample(moments, min(len(moments), 12)) for shift in (-1, 0, 1)]
+    rules = draw.sample(table.to_pylist(), 60)
+    rows = [
+        (rule["principal"] if rule["principal"] != "User:*" else "User:somebody", "10.0.0.1", operation,
+         rule["resourceType"], rule["resourceName"] + suffix, time)
+        for rule in rules for operation in ("READ", "DESCRIBE") for suffix in ("", "x")
+        for time in draw.sample(times, 6)
+    ]  # fmt: skip
+    schema = ", ".join([*(f"{name} string" for name in ACCESS_COLUMNS), "ms long"])
+    frame = spark.createDataFrame(rows, schema).withColumn("timestamp", F.timestamp_millis("ms"))
+    known = Rules.of_table(table, known_from=known_from(directory))
+    judged = authorize(frame, known, Settings(), own_time=True).collect()
+    engines = {}
+    for row in judged:
+        if row.ms not in engines:
+            moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=row.ms)
+            assert milliseconds(moment) == row.ms
+            engines[row.ms] = engine(recover(directory, moment, strict=False).image.acls)
+        asked = [getattr(row, name) for name in ACCESS_COLUMNS]
+        letter, rule, rule_id = decided(engines[row.ms], *asked)
+        assert (row.decision[0], row.rule, row.rule_id) == (letter, rule, rule_id), asked
+    assert {row.decision for row in judged} == {"ALLOWED", "DENIED"}
+    assert len(judged) == len(rows)
+
+
+def test_rows_that_cannot_be_decided_say_why(spark):
+    row = ("User:a", "10.0.0.1", "READ", "TOPIC", "t")
+    rows = [row, (None, *row[1:]), (*row[:2], "REED", *row[3:]), (row[0], "somewhere", *row[2:]), ("User:*", *row[1:])]
+    frame = spark.createDataFrame(rows, ", ".join(f"{name} string" for name in ACCESS_COLUMNS))
+    judged = authorize(frame, Rules.of_image(AclsImage.empty()), Settings(allow_everyone=True)).collect()
+    assert sorted((row.decision, row.rule) for row in judged) == [
+        ("ALLOWED", "DefaultAllow"),
+        ("ERROR", "nobody can ask as User:*, which stands for everybody in rules"),
+        ("ERROR", "principal, host, operation, resourceType or resourceName is missing"),
+        ("ERROR", "the host is not an IPv4 or IPv6 address"),
+        ("ERROR", "the operation is none of Kafka's"),
+    ]
+
+
+def test_an_empty_table(spark):
+    frame = spark.createDataFrame([], ", ".join(f"{name} string" for name in ACCESS_COLUMNS))
+    assert authorize(frame, Rules.of_image(AclsImage.empty()), Settings()).collect() == []
+
+
+def test_a_column_that_would_come_out_twice_is_refused(spark):
+    frame = spark.createDataFrame([], ", ".join(f"{name} string" for name in (*ACCESS_COLUMNS, "Decision")))
+    with pytest.raises(ConfigError, match="'Decision', which would come out twice"):
+        authorize(frame, Rules.of_image(AclsImage.empty()), Settings())

@@ -1,0 +1,106 @@
+"""`aclog spark authorize`, from a file of requests to what is printed and written."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from aclog.deciding import AuthorizerFlags
+from aclog.spark_authorize import authorize_command
+from aclog.spark_rules import SourceFlags, rules_of, settings_of
+from aclog.spark_start import failure
+from metalog.errors import ConfigError
+from pipeline.output import check_new
+from tests.pipeline.test_authorize import DATA
+
+LOG = DATA / "kafka-4.3.1-small" / "__cluster_metadata-0"
+BOB = {
+    "principal": "User:bob",
+    "host": "127.0.0.1",
+    "operation": "WRITE",
+    "resourceType": "TOPIC",
+    "resourceName": "payments.eu",
+}
+RULE = (
+    "MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=payments., patternType=PREFIXED, "
+    "principal=User:bob, host=127.0.0.1, operation=WRITE, permissionType=DENY])"
+)
+
+
+def written(spark, path):
+    return [row.asDict() for row in spark.read.parquet(str(path)).orderBy("n").collect()]
+
+
+def test_what_is_printed_and_written(spark, tmp_path, capfd):
+    lines = [
+        json.dumps({**BOB, "n": 0, "note": "kept"}),
+        json.dumps({**BOB, "n": 1, "principal": "User:root"}),
+        json.dumps({**BOB, "n": 2, "operation": "REED"}),
+        "no JSON",
+    ]
+    (tmp_path / "asked.jsonl").write_text("\n".join(lines) + "\n")
+    rules = rules_of(spark, SourceFlags(log=LOG), own_time=False)
+    settings = settings_of(AuthorizerFlags(super_users="User:root"))
+    out = tmp_path / "out"
+    assert authorize_command(spark, str(tmp_path / "asked.jsonl"), out, rules, settings, own_time=False) == 2
+    printed = capfd.readouterr()
+    assert printed.out == "requests  decision\n1         ALLOWED\n1         DENIED\n2         ERROR\n"
+    assert "aclog: warning: 1 requests: not a request\n" in printed.err
+    assert "aclog: warning: 1 requests: the operation is none of Kafka's\n" in printed.err
+    torn, denied, allowed, wrong = written(spark, out)
+    assert {key: denied[key] for key in BOB} == BOB
+    assert (denied["note"], denied["decision"], denied["rule"]) == ("kept", "DENIED", RULE)
+    assert len(denied["rule_id"]) == 22
+    assert (allowed["decision"], allowed["rule"], allowed["rule_id"]) == ("ALLOWED", "SuperUser", None)
+    assert (wrong["decision"], wrong["rule"]) == ("ERROR", "the operation is none of Kafka's")
+    assert (torn["decision"], torn["rule"], torn["principal"]) == ("ERROR", "not a request: no JSON", None)
+
+
+def test_own_time_wants_times(spark, tmp_path):
+    (tmp_path / "asked.jsonl").write_text(json.dumps(BOB) + "\n")
+    rules = rules_of(spark, SourceFlags(log=LOG), own_time=True)
+    with pytest.raises(ConfigError, match="no column 'timestamp'"):
+        authorize_command(
+            spark, str(tmp_path / "asked.jsonl"), tmp_path / "out", rules, settings_of(AuthorizerFlags()), own_time=True
+        )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("flags", [SourceFlags(log=LOG, as_of="40"), SourceFlags(acls="-")])
+def test_own_time_wants_the_whole_log(spark, flags):
+    with pytest.raises(ConfigError, match="wants --log, and no --as-of"):
+        rules_of(spark, flags, own_time=True)
+
+
+def test_a_directory_that_is_there_is_not_written_to(tmp_path):
+    with pytest.raises(ConfigError, match="exists already"):
+        check_new(tmp_path)
+    with pytest.raises(ConfigError, match="no such directory: expected one to make new in"):
+        check_new(tmp_path / "missing" / "new")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "Caused by: org.x.PythonException: [E] boo\nmetalog.errors.DecodeError: /d/0.log: byte 7: a wrong CRC\n",
+            "/d/0.log: byte 7: a wrong CRC",
+        ),
+        ("Job aborted\nCaused by: java.io.IOException: disk full\n\tat x", "Spark failed: IOException: disk full"),
+        ("Something else\nmore", "Spark failed: Something else"),
+    ],
+)
+def test_failures_are_told_in_one_line(text, told):
+    assert str(failure(Exception(text))) == told
+
+
+def test_without_pyspark_the_command_says_what_to_install(tmp_path):
+    script = (
+        "import sys; sys.modules['pyspark'] = None; from aclog.__main__ import run; "
+        f"sys.exit(run(['spark', 'ingest', 'x', '--out', {str(tmp_path / 'out')!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "pip install 'aclog[spark]'" in done.stderr
+    assert done.stderr.count("\n") == 1

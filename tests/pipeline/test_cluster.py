@@ -1,0 +1,52 @@
+"""The same results by spark-submit on a standalone cluster of two workers as in this process."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.authorize import Rules, authorize
+from pipeline.deciding.accesses import ACCESS_COLUMNS
+from pipeline.deciding.judge import Settings
+from pipeline.history import history, intervals, known_from
+from tests.pipeline.test_authorize import DATA
+from tests.support.spark_cluster import spark_cluster
+
+LOG = DATA / "kafka-4.3.1-churn" / "__cluster_metadata-0"
+ORDER = ("principal", "host", "operation", "resourceType", "resourceName", "timestamp")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with spark_cluster(tmp_path_factory.mktemp("spark")) as running:
+        yield running
+
+
+def rows(path):
+    table = pq.read_table(path)
+    return sorted(table.to_pylist(), key=str), table.schema.names
+
+
+def test_history_and_decisions_at_their_own_time(spark, cluster, tmp_path):
+    rules = intervals(spark, LOG)
+    asked = rules.selectExpr(
+        "principal", "'10.0.0.1' as host", "operation", "resourceType", "resourceName",
+        "timestamp_millis(visible_from + pmod(hash(id), 3) - 1) as timestamp",
+    )  # fmt: skip
+    asked.repartition(6).write.parquet(str(tmp_path / "asked"))
+    asked = spark.read.parquet(str(tmp_path / "asked"))
+    known = Rules.of_table(rules.toArrow(), known_from=known_from(LOG))
+    authorize(asked, known, Settings(), own_time=True).write.parquet(str(tmp_path / "here"))
+    history(spark, LOG).write.parquet(str(tmp_path / "history-here"))
+
+    decided = cluster.submit(
+        "spark", "authorize", "--requests", str(tmp_path / "asked"), "--log", str(LOG), "--own-time",
+        "--out", str(tmp_path / "there"),
+    )  # fmt: skip
+    assert decided.returncode in {0, 2}, decided.stderr[-3000:]
+    written = cluster.submit("spark", "history", "--log", str(LOG), "--out", str(tmp_path / "history-there"))
+    assert written.returncode == 0, written.stderr[-3000:]
+
+    here, columns = rows(tmp_path / "here")
+    assert columns == [*ACCESS_COLUMNS, "timestamp", "decision", "rule", "rule_id"]
+    assert rows(tmp_path / "there") == (here, columns)
+    assert len({row["decision"] for row in here}) > 1
+    assert rows(tmp_path / "history-there") == rows(tmp_path / "history-here")

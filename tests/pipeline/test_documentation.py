@@ -1,0 +1,26 @@
+"""What docs/spark.md shows in Python runs as it stands there, one example after another."""
+
+import re
+from pathlib import Path
+
+from pipeline.history import history
+from tests.pipeline.test_authorize import DATA
+
+PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
+
+
+def test_examples(spark, tmp_path, monkeypatch):
+    log, accesses = str(DATA / "kafka-4.3.1-small" / "__cluster_metadata-0"), str(tmp_path / "accesses")
+    asked = history(spark, log).selectExpr(
+        "principal", "'10.0.0.1' as host", "operation", "resourceType", "resourceName", "added_at as timestamp"
+    )
+    asked.write.parquet(accesses)
+    shown = []
+    monkeypatch.setattr(type(spark.range(1)), "show", lambda frame: shown.append(frame.collect()))
+    names = {"directory": log, "state": str(tmp_path / "state"), "table": str(tmp_path / "table")}
+    for example in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        runnable = example.replace('"backup/__cluster_metadata-0"', repr(log)).replace('"accesses"', repr(accesses))
+        exec(runnable.replace(".start(table)", ".trigger(availableNow=True).start(table).awaitTermination()"), names)
+    assert len(shown) >= 6
+    assert all(shown)
+    assert spark.read.parquet(names["table"]).count() == spark.read.format("aclog").load(log).count()

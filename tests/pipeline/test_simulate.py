@@ -1,0 +1,93 @@
+"""Flips between two sets of rules, held against the engine asked about every access twice."""
+
+from collections import Counter
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from aclog.spark_simulate import simulate_command
+from authorizer.acl import AclOperation
+from authorizer.acls_image import AclsImage
+from metalog.errors import ConfigError
+from pipeline.deciding.judge import Settings
+from pipeline.simulate import simulate
+from tests.pipeline.deciding.test_judge import Interval
+from tests.pipeline.test_usage import START, acl, frame_of, ms, random_rows, random_rules, rules_of
+from tests.support.images import with_ids
+from tests.support.judging import decided, engine
+
+BEFORE = Settings(super_users=frozenset({"User:root"}))
+AFTER = Settings(allow_everyone=True)
+
+
+@pytest.mark.parametrize("own_time", [True, False])
+def test_every_access_asked_about_twice(spark, own_time):
+    random = Random(5)
+    one, other = random_rules(random), random_rules(random)
+    other.append(Interval(with_ids([acl("nocolon", "pay")], first=500)[0], None, None))
+    rows = [row for row in random_rows(random, 200) if row[3]]
+    flips = simulate(
+        frame_of(spark, rows), (rules_of(one), BEFORE), (rules_of(other), AFTER), own_time=own_time
+    ).collect()
+    counts, first, last = Counter(), {}, {}
+    for principal, operation, name, time in rows:
+        at = ms(time) if own_time else 1 << 60
+        access = principal, "10.0.0.1", operation.name, "TOPIC", name
+        before, after = (asked(each, at, settings, access) for each, settings in ((one, BEFORE), (other, AFTER)))
+        if before[0] != after[0]:
+            key = change(before[0], after[0]), *access, before, after
+            counts[key] += 1
+            first[key], last[key] = min(first.get(key, time), time), max(last.get(key, time), time)
+    told = {}
+    for row in flips:
+        sides = [
+            (row[f"decision_{side}"][0], "" if row[f"decision_{side}"] == "ERROR" else row[f"rule_{side}"])
+            for side in ("before", "after")
+        ]
+        key = row.change, row.principal, row.host, row.operation, row.resourceType, row.resourceName, *sides
+        count, first_at, last_at = told.get(key, (0, row.first_at, row.last_at))  # one that came back is another rule
+        told[key] = count + row["count"], min(first_at, row.first_at), max(last_at, row.last_at)
+    assert told == {
+        key: (count, first[key].replace(tzinfo=None), last[key].replace(tzinfo=None)) for key, count in counts.items()
+    }
+    assert {key[0] for key in told} >= {"GAINED", "LOST", "BROKEN"}
+
+
+def asked(intervals, at, settings, access):
+    image = AclsImage.from_acls(interval.rule for interval in intervals if interval.holds(at))
+    return decided(engine(image, settings), *access)[:2]
+
+
+def change(before, after) -> str:
+    return {"AD": "LOST", "DA": "GAINED", "AE": "BROKEN", "DE": "BROKEN", "EA": "MENDED", "ED": "MENDED"}[
+        before + after
+    ]
+
+
+def test_what_the_command_says_and_refuses(spark, tmp_path, capsys):
+    (one, other), out = with_ids([acl("User:a", "orders"), acl("User:b", "orders", denies=True)]), tmp_path / "out"
+    before = rules_of([Interval(one, None, None)]), BEFORE
+    after = rules_of([Interval(other, None, None)]), AFTER
+    rows = [("User:a", AclOperation.READ, "orders", START - each * timedelta(hours=1)) for each in range(3)]
+    rows += [("User:c", AclOperation.READ, "pay", START), ("User:b", AclOperation.READ, "orders", START)]
+    frame_of(spark, rows).drop("timestamp").write.parquet(str(tmp_path / "log"))
+    assert simulate_command(spark, str(tmp_path / "log"), out, before, after, own_time=False)
+    ids = [rules.table.column("id")[0].as_py() for rules, _ in (before, after)]
+    assert capsys.readouterr().out.splitlines() == [
+        "accesses  distinct  change",
+        "1         1         GAINED",
+        "3         1         LOST",
+        "",
+        "gained  principal  host      operation  resource   before       after",
+        "1       User:c     10.0.0.1  READ       TOPIC:pay  DefaultDeny  DefaultAllow",
+        "",
+        f"lost  principal  host      operation  resource      before{' ' * 16}  after",
+        f"3     User:a     10.0.0.1  READ       TOPIC:orders  {ids[0]}  DefaultDeny",
+    ]
+    assert spark.read.parquet(str(out)).count() == 2
+    with pytest.raises(ConfigError, match="out: exists already"):
+        simulate_command(spark, str(tmp_path / "log"), out, before, after, own_time=False)
+    with pytest.raises(ConfigError, match="no column 'timestamp'"):
+        simulate_command(spark, str(tmp_path / "log"), tmp_path / "new", before, after, own_time=True)
+    assert not simulate_command(spark, str(tmp_path / "log"), tmp_path / "same", before, before, own_time=False)

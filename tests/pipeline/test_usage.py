@@ -1,0 +1,306 @@
+"""Usage of rules by Spark, held against the engine asked about every access with each rule away."""
+
+from collections import Counter, defaultdict
+from datetime import UTC, date, datetime, timedelta
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from authorizer.acls_image import AclsImage
+from metalog.errors import ConfigError
+from pipeline.authorize import Rules
+from pipeline.deciding.judge import Settings
+from pipeline.usage import Answer, usage
+from tests.pipeline.deciding.test_judge import Interval, table_of
+from tests.pipeline.deciding.test_needs import matches
+from tests.support.estates import Request
+from tests.support.images import with_ids
+from tests.support.judging import decided, engine
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+USERS = ["User:a", "User:b", "User:c", "User:root"]
+NAMES = ["orders", "orders.eu", "pay", "*"]
+OPERATIONS = [AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE]
+
+
+def ms(time) -> int:
+    return int(time.timestamp() * 1000)
+
+
+def acl(principal, name, operation=AclOperation.READ, *, prefixed=False, denies=False) -> StandardAcl:
+    return StandardAcl(
+        resource_type=ResourceType.TOPIC,
+        resource_name=name,
+        pattern_type=PatternType.PREFIXED if prefixed else PatternType.LITERAL,
+        principal=principal,
+        host="*",
+        operation=operation,
+        permission_type=AclPermissionType.DENY if denies else AclPermissionType.ALLOW,
+    )
+
+
+def rules_of(intervals, known_from=None) -> Rules:
+    return Rules.of_table(table_of(intervals), known_from=known_from)
+
+
+def frame_of(spark, rows):
+    """Rows of (principal, operation, name, time); some texts are no operation."""
+    columns = [
+        [principal for principal, *_ in rows],
+        ["10.0.0.1"] * len(rows),
+        [getattr(operation, "name", operation) for _, operation, *_ in rows],
+        ["TOPIC"] * len(rows),
+        [name for _, _, name, _ in rows],
+    ]
+    times = pa.array([time for *_, time in rows], pa.timestamp("us", tz="UTC"))
+    names = ["principal", "host", "operation", "resourceType", "resourceName", "timestamp"]
+    texts = [pa.array(column, pa.string()) for column in columns]
+    return spark.createDataFrame(pa.table([*texts, times], names=names)).repartition(3)
+
+
+def by_hand(intervals, rows, settings, window, *, own_time):
+    """(matched, needed, last needed at and by) of each rule, and the engine's answers to each row."""
+    matched, needed, last = Counter(), Counter(), {}
+    for principal, operation, name, time in rows:
+        if time is None or not window.start <= time <= window.until or principal in settings.super_users:
+            continue
+        request = Request(
+            principal=principal, host="10.0.0.1", operation=operation, resource_type=ResourceType.TOPIC,
+            resource_name=name,
+        )  # fmt: skip
+        at = ms(time) if own_time else 1 << 60
+        standing = [n for n, interval in enumerate(intervals) if interval.holds(at)]
+        before = letter(intervals, standing, request, settings)
+        for n in standing:
+            matched[n] += matches(intervals[n].rule, request, settings)
+            if letter(intervals, [each for each in standing if each != n], request, settings) != before:
+                needed[n] += 1
+                last[n] = max(last.get(n, (time, "")), (time, principal))
+    return matched, needed, last
+
+
+ANSWERS = {}
+
+
+def letter(intervals, standing, request, settings) -> str:
+    key = tuple(intervals[n].rule for n in standing), request, settings
+    if key not in ANSWERS:
+        authorizer = engine(AclsImage.from_acls(key[0]), settings)
+        asked = request.principal, request.host, AclOperation(request.operation).name, "TOPIC", request.resource_name
+        ANSWERS[key] = decided(authorizer, *asked)[0]
+    return ANSWERS[key]
+
+
+def random_rules(random) -> list[Interval]:
+    found = {}
+    for _ in range(14):
+        operation = random.choice([AclOperation.READ, AclOperation.WRITE, AclOperation.ALL])
+        denies = random.random() < 0.25
+        told = acl(
+            random.choice([*USERS[:3], "User:*"]),
+            random.choice(NAMES),
+            AclOperation.WRITE if denies else operation,
+            prefixed=random.random() < 0.3,
+            denies=denies,
+        )
+        found[told] = None
+    intervals = []
+    for rule in with_ids(list(found)):
+        times = sorted(random.sample(range(ms(START - 12 * DAY), ms(START + DAY)), random.choice([0, 0, 1, 2, 3, 4])))
+        if random.random() < 0.8 or not times:
+            times.insert(0, None)
+        times.append(None)
+        intervals += [Interval(rule, *pair) for pair in zip(times[::2], times[1::2], strict=False)]
+    return intervals
+
+
+def random_rows(random, count):
+    rows = []
+    for _ in range(count):
+        day = random.choice([0, 0, 1, 2, 3, 5, 8, 9, 11, 13])
+        time = None if random.random() < 0.05 else START - day * DAY - timedelta(microseconds=random.randrange(10**10))
+        rows.append((random.choice(USERS), random.choice(OPERATIONS), random.choice([*NAMES, "orders.eu.x"]), time))
+    rows.append(("User:a", AclOperation.READ, "orders", START))
+    return rows
+
+
+SETTINGS = Settings(super_users=frozenset({"User:root"}))
+
+
+@pytest.mark.parametrize(("seed", "own_time"), [(1, True), (2, True), (2, False)])
+def test_what_the_engine_says_with_each_rule_away(spark, seed, own_time):
+    random = Random(seed)
+    intervals, rows = random_rules(random), random_rows(random, 300)
+    settings = Settings(super_users=SETTINGS.super_users, allow_everyone=seed == 2)
+    found = usage(frame_of(spark, rows), rules_of(intervals), settings, own_time=own_time, window_days=10)
+    matched, needed, last = by_hand(intervals, rows, settings, found.window, own_time=own_time)
+    told = [row.asDict() for row in found.rules.collect()]
+    assert [row["id"] for row in told] == rules_of(intervals).table.column("id").to_pylist()
+    for n, (row, interval) in enumerate(zip(told, intervals, strict=True)):
+        assert (row["matched"], row["needed"]) == (matched[n], needed[n]), row
+        at, by = last.get(n, (None, None))
+        assert (row["last_needed_at"], row["last_needed_by"]) == (at and at.replace(tzinfo=None), by)
+        stood = interval.start is None or interval.start <= ms(found.window.start)
+        stood &= interval.end is None or (own_time and interval.end > ms(found.window.until))
+        expected = Answer.NEEDED if needed[n] else Answer.NEVER_NEEDED if matched[n] else Answer.NEVER_MATCHED
+        assert row["answer"] == (expected if stood else Answer.NOT_JUDGED)
+    check_removable(intervals, rows, settings, found.window, told, own_time=own_time)
+    timed = [time for *_, time in rows if time]
+    inside = [row for row in rows if row[3] and row[3] >= found.window.start]
+    assert found.counts.total == len(rows)
+    assert found.counts.without_time == len(rows) - len(timed)
+    assert found.counts.outside == len(timed) - len(inside)
+    assert found.counts.super_users == sum(row[0] == "User:root" for row in inside)
+    assert found.counts.decided == sum(row[0] != "User:root" for row in inside)
+    check_denied(intervals, inside, settings, found, own_time=own_time)
+
+
+def check_removable(intervals, rows, settings, window, told, *, own_time):
+    """With all of these away at once every access is decided as before, and so it is by the rules of today."""
+    gone = {n for n, row in enumerate(told) if row["removable"]}
+    assert all(told[n]["answer"] in {Answer.NEVER_MATCHED, Answer.NEVER_NEEDED} for n in gone)
+    assert gone
+    for principal, operation, name, time in rows:
+        if time is None or time < window.start:
+            continue
+        request = Request(
+            principal=principal, host="10.0.0.1", operation=operation, resource_type=ResourceType.TOPIC,
+            resource_name=name,
+        )  # fmt: skip
+        for at in {ms(time) if own_time else 1 << 60, ms(window.until)}:
+            standing = [n for n, interval in enumerate(intervals) if interval.holds(at)]
+            left = [n for n in standing if n not in gone]
+            assert letter(intervals, left, request, settings) == letter(intervals, standing, request, settings)
+
+
+def check_denied(intervals, inside, settings, found, *, own_time):
+    counts, first, last = Counter(), {}, defaultdict(lambda: START - 100 * DAY)
+    for principal, operation, name, time in inside:
+        request = Request(
+            principal=principal, host="10.0.0.1", operation=operation, resource_type=ResourceType.TOPIC,
+            resource_name=name,
+        )  # fmt: skip
+        at = ms(time) if own_time else 1 << 60
+        standing = [n for n, interval in enumerate(intervals) if interval.holds(at)]
+        if letter(intervals, standing, request, settings) == "D":
+            key = principal, operation.name, name
+            counts[key] += 1
+            first[key] = min(first.get(key, time), time)
+            last[key] = max(last[key], time)
+    rows = found.denied.collect()
+    assert [(row.principal, row.operation, row.resourceName, row["count"]) for row in rows] == [
+        (*key, count) for key, count in sorted(counts.items(), key=lambda item: (-item[1], *item[0]))
+    ]
+    for row in rows:
+        key = row.principal, row.operation, row.resourceName
+        assert row.first_at == first[key].replace(tzinfo=None)
+        assert row.last_at == last[key].replace(tzinfo=None)
+        assert row.rule == "DefaultDeny" or "permissionType=DENY" in row.rule
+
+
+def of_rule(found, principal, name="orders") -> dict:
+    (row,) = (row for row in found.rules.collect() if (row.principal, row.resourceName) == (principal, name))
+    return row.asDict()
+
+
+def standing(*acls):
+    return [Interval(rule, None, None) for rule in with_ids(list(acls))]
+
+
+def test_two_that_cover_for_one_another_cannot_both_go(spark):
+    rules = rules_of(standing(acl("User:a", "orders"), acl("User:*", "orders"), acl("User:a", "nowhere")))
+    rows = [("User:a", "READ", "orders", START)] * 3
+    found = usage(frame_of(spark, rows), rules, SETTINGS, own_time=False, window_days=1)
+    told = {row.principal + row.resourceName: (row.answer, row.removable) for row in found.rules.collect()}
+    assert told == {
+        "User:aorders": (Answer.NEVER_NEEDED, False),
+        "User:*orders": (Answer.NEVER_NEEDED, True),
+        "User:anowhere": (Answer.NEVER_MATCHED, True),
+    }
+    assert not found.has_times
+    rows += [("User:c", "READ", "orders", START - HOUR)]  # now the broader one is needed
+    found = usage(frame_of(spark, rows), rules, SETTINGS, own_time=False, window_days=1)
+    told = {row.principal + row.resourceName: (row.answer, row.removable) for row in found.rules.collect()}
+    assert told["User:aorders"] == (Answer.NEVER_NEEDED, True)
+    assert told["User:*orders"] == (Answer.NEEDED, False)
+
+
+def test_what_covered_for_a_rule_and_is_gone(spark):
+    """In the window it was never needed; but it is all that is left of what allowed the access."""
+    one, other = with_ids([acl("User:a", "orders"), acl("User:*", "orders")])
+    intervals = [Interval(one, None, None), Interval(other, None, ms(START - HOUR))]
+    rows = [("User:a", "READ", "orders", START - 2 * HOUR), ("User:b", "READ", "pay", START)]
+    found = usage(frame_of(spark, rows), rules_of(intervals), SETTINGS, own_time=True, window_days=1)
+    row = of_rule(found, "User:a")
+    assert (row["answer"], row["removable"], row["matched"]) == (Answer.NEVER_NEEDED, False, 1)
+    assert of_rule(found, "User:*")["answer"] == Answer.NOT_JUDGED
+    assert found.has_times
+
+
+def test_edges_of_the_window(spark):
+    """Both ends are in it; a rule must have stood from the one to the other."""
+    start = START - 2 * DAY
+    tick = timedelta(milliseconds=1)
+    rules = with_ids([acl(f"User:{name}", "orders") for name in "abcdefgh"])
+    spans = [
+        (None, None), (start, None), (start + tick, None), (None, START), (None, START + tick), (START, None),
+        (start - DAY, START - DAY), (START + DAY, None),
+    ]  # fmt: skip
+    intervals = [
+        Interval(rule, *(None if each is None else ms(each) for each in span))
+        for rule, span in zip(rules, spans, strict=True)
+    ]
+    micro = timedelta(microseconds=1)
+    times = [start - micro, start, START, START + micro]
+    rows = [("User:a", "READ", "orders", time) for time in times] + [("User:c", "READ", "orders", start)]
+    found = usage(frame_of(spark, rows), rules_of(intervals), SETTINGS, own_time=True, window_days=2, until=START)
+    told = [row.asDict() for row in found.rules.collect()]
+    judged = [row["answer"] != Answer.NOT_JUDGED for row in told]
+    assert judged == [True, True, False, False, True, False, False, False]
+    assert (told[0]["matched"], told[0]["last_needed_at"]) == (2, START.replace(tzinfo=None))
+    assert told[2]["matched"] == 0  # it came a millisecond after the access
+    assert (told[2]["in_force_from"], told[2]["in_force_to"]) == ((start + tick).replace(tzinfo=None), None)
+    assert (found.counts.outside, found.counts.decided) == (2, 3)
+
+
+def test_rules_that_are_known_from_a_checkpoint_on(spark):
+    intervals = standing(acl("User:a", "orders"))
+    rows = [("User:a", "READ", "orders", START - each * HOUR) for each in range(30)]
+    known_from = ms(START - 10 * HOUR)
+    found = usage(frame_of(spark, rows), rules_of(intervals, known_from), SETTINGS, own_time=True, window_days=1)
+    assert (found.counts.before_log, found.counts.decided, found.counts.outside) == (14, 11, 5)
+    row = of_rule(found, "User:a")
+    assert (row["answer"], row["matched"]) == (Answer.NOT_JUDGED, 11)
+    later = usage(frame_of(spark, rows), rules_of(intervals, ms(START - DAY)), SETTINGS, own_time=True, window_days=1)
+    assert of_rule(later, "User:a")["answer"] == Answer.NEEDED
+
+
+def test_holes_and_what_cannot_be_decided(spark):
+    rows = [("User:a", "READ", "orders", START - day * DAY) for day in (0, 1, 4, 9)]
+    rows += [("User:a", "REED", "orders", START), ("nobody", "READ", "orders", START), (None, "READ", "orders", START)]
+    found = usage(
+        frame_of(spark, rows), rules_of(standing(acl("User:b", "orders"))), SETTINGS, own_time=False, window_days=6
+    )
+    assert [row.day for row in found.holes.collect()] == [date(2026, 2, day) for day in (23, 24, 26, 27)]
+    assert sorted(found.counts.errors.values()) == [1, 1, 1]
+    assert found.counts.decided == 3
+    assert of_rule(found, "User:b")["answer"] == Answer.NEVER_MATCHED
+    assert [row["count"] for row in found.denied.collect()] == [3]
+
+
+def test_what_is_refused(spark):
+    rules = rules_of([])
+    rows = [("User:a", "READ", "orders", None)]
+    frame = frame_of(spark, rows)
+    for bad, message in ((frame, "no access has a timestamp"), (frame.drop("timestamp"), "have no timestamp")):
+        with pytest.raises(ConfigError, match=message):
+            usage(bad, rules, SETTINGS, own_time=False, window_days=1)
+    for days in (0, 40_000):
+        with pytest.raises(ConfigError, match="window"):
+            usage(frame, rules, SETTINGS, own_time=False, window_days=days, until=START)
+    found = usage(frame, rules, SETTINGS, own_time=True, window_days=1, until=START)
+    assert (found.counts.decided, found.counts.without_time, found.holes.count()) == (0, 1, 2)
+    assert (found.rules.count(), found.denied.count()) == (0, 0)

@@ -1,0 +1,238 @@
+"""Exactly once: a stream over a log that grows and rolls its segments is killed at random, and started again each time.
+
+    python -m tests.scenarios.pipeline.stream_kills --kills 20 --seed 1
+
+A writer process appends batches of rules; a streaming job, a process of its own, writes them to Parquet. It is killed
+with SIGKILL, JVM and all. At the end the sink must hold every record of the log once, each as the log has it.
+"""
+
+import argparse
+import os
+import random
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID
+
+from attrs import define, field, frozen
+
+from metalog.codec import encode_record
+from metalog.filelog import open_log, open_reader
+from metalog.filelog.names import list_segments
+from metalog.records import AccessControlEntryRecord
+
+SEGMENT_BYTES = 32 << 10
+ROWS_A_TRIGGER = 2000
+START_SECONDS, END_SECONDS = 180, 300
+_LAST_SECONDS = 1.5
+"""A micro-batch takes about so long: kills fall anywhere in it."""
+
+
+@frozen(kw_only=True)
+class Outcome:
+    """What a campaign saw; `in_flight` are the kills after which a micro-batch was begun and not committed."""
+
+    kills: int
+    in_flight: int
+    micro_batches: int
+    segments: int
+    records: int
+    rows: int
+    distinct: int
+    different: int
+    seconds: float
+
+    @property
+    def exactly_once(self) -> bool:
+        return self.records == self.rows == self.distinct and not self.different
+
+    def __str__(self):
+        return (
+            f"{self.kills} kills in {self.seconds:.0f} s, "
+            f"a micro-batch begun and not committed after {self.in_flight}; "
+            f"{self.records} records in {self.segments} segments, {self.micro_batches} micro-batches; "
+            f"the sink: {self.rows} rows, {self.distinct} offsets, {self.different} rows unlike the log's: "
+            f"{'each record once' if self.exactly_once else 'NOT EXACTLY ONCE'}"
+        )
+
+
+@define
+class Job:
+    """Where the streaming job reads, writes and keeps its place, and the process that it is now."""
+
+    home: Path
+    _process: subprocess.Popen | None = field(init=False, default=None)
+
+    def start(self, role: str) -> None:
+        """The job in a session of processes of its own."""
+        with (self.home / "job.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", __spec__.name if __name__ == "__main__" else __name__, role, str(self.home)],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def wait_until_it_runs(self) -> None:
+        line = self._process.stdout.readline()
+        if line != b"started\n":
+            raise RuntimeError(f"the job did not start: {(self.home / 'job.log').read_text()[-3000:]}")
+
+    def wait_for(self, micro_batches: int) -> None:
+        """Until so many are committed."""
+        deadline = time.monotonic() + START_SECONDS
+        while self.micro_batches < micro_batches:
+            if time.monotonic() > deadline or self._process.poll() is not None:
+                raise RuntimeError(f"the job does not go on: {(self.home / 'job.log').read_text()[-3000:]}")
+            time.sleep(0.01)
+
+    def kill(self) -> None:
+        """SIGKILL to the job and its JVM; what they leave behind ends by itself when it sees them gone."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._process.stdout.close()
+
+    def result(self) -> str:
+        said, _ = self._process.communicate(timeout=END_SECONDS)
+        if self._process.returncode:
+            raise RuntimeError(f"the job failed: {(self.home / 'job.log').read_text()[-3000:]}")
+        return said.decode()
+
+    @property
+    def in_flight(self) -> bool:
+        return len(self._noted("offsets")) > len(self._noted("commits"))
+
+    @property
+    def micro_batches(self) -> int:
+        return max(map(int, self._noted("commits")), default=-1) + 1
+
+    def _noted(self, kind: str) -> set[str]:
+        return {path.name for path in (self.home / "checkpoint" / kind).glob("*") if path.name.isdigit()}
+
+
+def run(home: Path, kills: int, seed: int) -> Outcome:
+    """The whole campaign; each life of the job is a few micro-batches long, and a random part of a second."""
+    rnd, began, in_flight = random.Random(seed), time.monotonic(), 0
+    job = Job(home)
+    with _writer(home):
+        for number in range(kills):
+            job.start("stream")
+            try:
+                if number % 5 < 4:  # every fifth is killed while it starts
+                    job.wait_until_it_runs()
+                    job.wait_for(job.micro_batches + rnd.randrange(5))
+                time.sleep(rnd.uniform(0, _LAST_SECONDS))
+            finally:
+                job.kill()
+            in_flight += job.in_flight
+            print(f"kill {number + 1}: {job.micro_batches} micro-batches committed", file=sys.stderr, flush=True)
+    job.start("finish")
+    try:
+        rows, distinct, different = map(int, job.result().splitlines()[-1].split())
+    except BaseException:
+        job.kill()
+        raise
+    with open_reader(home / "log") as reader:
+        records = reader.high_watermark()
+    return Outcome(
+        kills=kills,
+        in_flight=in_flight,
+        micro_batches=job.micro_batches,
+        segments=len(list_segments(home / "log")),
+        records=records,
+        rows=rows,
+        distinct=distinct,
+        different=different,
+        seconds=time.monotonic() - began,
+    )
+
+
+@contextmanager
+def _writer(home: Path) -> Iterator[None]:
+    """The writer, until the block ends."""
+    command = [sys.executable, "-m", __spec__.name if __name__ == "__main__" else __name__, "write", str(home)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        process.stdout.readline()
+        yield
+    finally:
+        process.stdin.close()
+        process.wait(timeout=60)
+        process.stdout.close()
+
+
+def write(home: Path) -> None:
+    """Append until standard input ends."""
+    rnd = random.Random(7)
+    with open_log(home / "log", create=True, segment_bytes=SEGMENT_BYTES) as log:
+        print("ready", flush=True)
+        while not select.select([0], [], [], 0)[0]:  # nothing is ever said to it: it can be read when it ends
+            values = [encode_record(_rule(rnd)) for _ in range(rnd.randrange(1, 30))]
+            log.append(values, timestamp=time.time_ns() // 1_000_000).result(60)
+            time.sleep(rnd.uniform(0, 0.2))
+
+
+def _rule(rnd: random.Random) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        id=UUID(int=rnd.getrandbits(128)),
+        resource_type=2,
+        resource_name=f"topic-{rnd.randrange(1000)}",
+        pattern_type=3,
+        principal=f"User:u{rnd.randrange(1000)}",
+        host="*",
+        operation=3,
+        permission_type=3,
+    )
+
+
+def stream(home: Path, *, finish: bool) -> None:
+    """The streaming job: until it is killed, or up to the end of the log, and then the sink beside the log."""
+    from pipeline.session import open_session
+
+    spark = open_session("local[2]", {"spark.sql.warehouse.dir": str(home / "warehouse")})
+    log, out = str(home / "log"), str(home / "out")
+    frame = spark.readStream.format("aclog").option("maxRecordsPerTrigger", ROWS_A_TRIGGER).load(log)
+    frame = frame.select("offset", "batch_offset", "leader_epoch", "timestamp", "record_type", "acl")
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", str(home / "checkpoint"))
+    query = (writer.trigger(availableNow=True) if finish else writer).start(out)
+    if not finish:
+        print("started", flush=True)
+    query.awaitTermination()
+    sink = spark.read.parquet(out)
+    table = spark.read.format("aclog").load(log).select(*sink.columns)
+    different = sink.exceptAll(table).count() + table.exceptAll(sink).count()
+    print(sink.count(), sink.select("offset").distinct().count(), different, flush=True)
+    spark.stop()
+
+
+def main() -> int:
+    if len(sys.argv) == 3 and sys.argv[1] in {"write", "stream", "finish"}:
+        role, home = sys.argv[1], Path(sys.argv[2])
+        if role == "write":
+            write(home)
+        else:
+            stream(home, finish=role == "finish")
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    home = Path(tempfile.mkdtemp(prefix="stream-kills-"))
+    outcome = run(home, arguments.kills, arguments.seed)
+    print(outcome)
+    if outcome.exactly_once:
+        shutil.rmtree(home)
+    else:
+        print(f"kept: {home}", file=sys.stderr)
+    return 0 if outcome.exactly_once else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

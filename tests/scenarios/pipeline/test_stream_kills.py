@@ -1,0 +1,12 @@
+"""The campaign of stream_kills, three kills long."""
+
+import pytest
+
+from tests.scenarios.pipeline import stream_kills
+
+
+@pytest.mark.timeout(1200)
+def test_a_stream_that_is_killed_writes_each_record_once(tmp_path):
+    outcome = stream_kills.run(tmp_path, kills=3, seed=3)
+    assert outcome.exactly_once, str(outcome)
+    assert outcome.segments > 3
