@@ -14,12 +14,12 @@ from metalog.batches import build_batch
 from metalog.control import ControlRecord, control_batch
 from metalog.errors import LogError
 from metalog.filelog.appender import Appender
-from metalog.filelog.group_commit import GroupCommit
 from metalog.filelog.locks import WriterLock
 from metalog.filelog.mark import Mark, MarkFile
 from metalog.filelog.retention import remove_segments_below
 from metalog.filelog.segments import Segments
 from metalog.finished_batch import read_finished
+from metalog.group_commit import GroupCommit
 from metalog.log import Appended
 
 

@@ -16,7 +16,6 @@ from metalog.filelog.appender import Appender, Fsync
 from metalog.filelog.creation import create_directory, create_log
 from metalog.filelog.epochs import EPOCHS_FILE, read_epochs, write_epochs
 from metalog.filelog.file_log import FileLog
-from metalog.filelog.group_commit import MAX_BATCH_BYTES
 from metalog.filelog.locks import WriterLock
 from metalog.filelog.mark import Mark, MarkFile, create_mark_file, open_valid_mark_file
 from metalog.filelog.names import find_segments, list_segments
@@ -24,6 +23,7 @@ from metalog.filelog.quorum_state import QuorumState, read_quorum_state, write_q
 from metalog.filelog.retention import unlink_deleted_segments
 from metalog.filelog.segments import Segments
 from metalog.filelog.tail import Tail, find_tail
+from metalog.group_commit import MAX_BATCH_BYTES
 from metalog.log import EpochStart
 
 SEGMENT_BYTES = MAX_BATCH_BYTES

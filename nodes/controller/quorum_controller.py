@@ -26,7 +26,7 @@ from authorizer.interface import AclCreateResult, AclDeleteResult, AclMutator, R
 from metalog.batches import build_batch
 from metalog.codec import encode_record
 from metalog.errors import LogError, MetadataError
-from metalog.filelog.group_commit import MAX_BATCH_BYTES
+from metalog.group_commit import MAX_BATCH_BYTES
 from metalog.log import Appended, Log
 from nodes.controller.random_ids import RandomIds
 from nodes.controller.results import ControllerResult, Operation, committed

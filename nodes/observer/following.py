@@ -8,8 +8,8 @@ from typing import NoReturn
 
 from attrs import define, field
 
+from metalog.batch_run import BatchRun
 from metalog.errors import ReplayError
-from nodes.observer.batch_run import BatchRun
 from nodes.observer.errors import CommittedRecordsLostError, QuorumRefusedError
 from nodes.observer.fetch_messages import EpochEnd, FetchAnswer, Position
 from nodes.observer.steps import Again, Elsewhere, Progress, SnapshotNeeded, Step

@@ -1,7 +1,7 @@
 """Committed batches that are no longer held, or not yet, fetched once more."""
 
+from metalog.batch_run import BatchRun
 from metalog.errors import LogError, MetadataError
-from nodes.observer.batch_run import BatchRun
 from nodes.observer.shared_log import SharedLog
 from nodes.observer.side_connection import SideConnection
 

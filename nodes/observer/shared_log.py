@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 
 from attrs import define, field
 
+from metalog.batch_run import BatchRun
+from metalog.committed_window import CommittedWindow
 from metalog.errors import LogError, MetadataError
-from nodes.observer.batch_run import BatchRun
 from nodes.observer.fetch_messages import EpochEnd
 from nodes.observer.options import ObserverOptions
-from nodes.observer.window import CommittedWindow
 
 
 @define(kw_only=True, eq=False)

@@ -4,8 +4,8 @@ from typing import TypeAlias
 
 from attrs import frozen
 
+from metalog.batch_run import BatchRun
 from nodes.config.node_config import HostPort
-from nodes.observer.batch_run import BatchRun
 from nodes.observer.fetch_messages import EpochEnd
 
 

@@ -14,7 +14,7 @@ from metalog.errors import DecodeError, LogError
 from metalog.filelog import appender as appender_module
 from metalog.filelog import mark as mark_module
 from metalog.filelog import open_log, open_reader, verify
-from metalog.filelog.group_commit import MAX_WAITING_BYTES
+from metalog.group_commit import MAX_WAITING_BYTES
 from tests.support.log_files import read_batches, read_directory, segment_paths, small_log, value
 
 

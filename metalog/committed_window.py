@@ -1,10 +1,10 @@
-"""The committed batches that an observer holds in memory: one stretch of the log without a gap."""
+"""The committed batches that a reader of a log elsewhere holds in memory: one stretch of the log without a gap."""
 
 from bisect import bisect_right
 
 from attrs import define, field
 
-from nodes.observer.batch_run import BatchRun
+from metalog.batch_run import BatchRun
 
 _JOIN_BELOW = 16 << 10
 """Runs smaller than this are put together, in bytes: a quiet log comes in a batch at a time."""

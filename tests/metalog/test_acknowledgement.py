@@ -4,8 +4,8 @@ from concurrent.futures import FIRST_EXCEPTION, wait
 
 import pytest
 
+from metalog.acknowledgement import Acknowledgement
 from metalog.errors import LogError
-from metalog.filelog.acknowledgement import Acknowledgement
 from metalog.log import Appended
 
 APPENDED = Appended(base_offset=1, last_offset=2, leader_epoch=3)

@@ -19,8 +19,8 @@ from typing import TypeAlias
 
 from attrs import define, field
 
+from metalog.acknowledgement import Acknowledgement
 from metalog.errors import LogError
-from metalog.filelog.acknowledgement import Acknowledgement
 from metalog.finished_batch import check_base_offset
 from metalog.log import Appended
 
