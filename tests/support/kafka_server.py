@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -47,8 +48,8 @@ def port_lock(port: int) -> Iterator[None]:
 
 
 def with_properties(text: str, **changes: str) -> str:
-    """server.properties with some keys (dots as underscores) set anew."""
-    wanted = {key.replace("_", "."): value for key, value in changes.items()}
+    """server.properties with some keys set anew; in a key without dots, underscores stand for them."""
+    wanted = {key if "." in key else key.replace("_", "."): value for key, value in changes.items()}
     kept = [line for line in text.splitlines() if line.partition("=")[0] not in wanted]
     return "\n".join([*kept, *(f"{key}={value}" for key, value in wanted.items())]) + "\n"
 
@@ -108,12 +109,17 @@ class AdminClient:
 class KafkaServer:
     """A combined broker and controller on a data directory of its own; always stopped by its process id.
 
-    `home` holds server.properties and the output of the server; its data directory is `home/data`.
+    `home` holds server.properties and the output of the server; its data directory is `home/data`. `heap` is what -Xmx
+    takes.
     """
 
-    def __init__(self, home: Path, properties: str, *, port: int, version: str = KAFKA_VERSION) -> None:
-        self.home, self.port, self.version = home, port, version
+    def __init__(
+        self, home: Path, properties: str, *, port: int, version: str = KAFKA_VERSION, heap: str = "400m"
+    ) -> None:
+        self.home, self.port, self.version, self.heap = home, port, version, heap
         self.output = home / "server.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said_before = 0
         (home / "server.properties").write_text(properties, encoding="utf-8")
 
     @property
@@ -125,6 +131,11 @@ class KafkaServer:
     def pid(self) -> int:
         """The process id, once it has been started."""
         return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process, be it paused."""
+        return self._process is not None and self._process.poll() is None
 
     def format(self, cluster_id: str, *arguments: str) -> None:
         """kafka-storage format, on a directory that is not there yet."""
@@ -140,17 +151,9 @@ class KafkaServer:
             raise KafkaError(f"format: {done.stdout}{done.stderr}")
 
     def __enter__(self) -> Self:
-        options = ("-Xmx400m", f"-Dlog4j2.configurationFile={LOG4J}")
-        with self.output.open("ab") as output:
-            self._process = subprocess.Popen(
-                java_command("kafka.Kafka", "server.properties", version=self.version, options=options),
-                cwd=self.home,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-            )
+        self.launch()
         try:
-            self._wait_until_started()
+            self.wait_until_started()
         except BaseException:
             self.stop()
             raise
@@ -159,29 +162,57 @@ class KafkaServer:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    def launch(self) -> None:
+        """Begin a start; what an earlier one printed stays in the file."""
+        options = (f"-Xmx{self.heap}", f"-Dlog4j2.configurationFile={LOG4J}")
+        with self.output.open("ab") as output:
+            self._said_before = self.output.stat().st_size
+            self._process = subprocess.Popen(
+                java_command("kafka.Kafka", "server.properties", version=self.version, options=options),
+                cwd=self.home,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
+
+    def wait_until_started(self) -> None:
+        """Wait for the start that was begun; a KafkaError with the end of the output if it fails."""
+        deadline = time.monotonic() + START_SECONDS
+        while "Kafka Server started" not in self._said():
+            if not self.running:
+                raise KafkaError(f"Kafka ended with {self._process.returncode}: {self._said()[-4000:]}")
+            if time.monotonic() > deadline:
+                raise KafkaError(f"Kafka did not start within {START_SECONDS} s: {self._said()[-4000:]}")
+            time.sleep(0.1)
+
     def stop(self) -> None:
-        """SIGTERM and wait; SIGKILL if it takes too long."""
+        """SIGTERM and wait, also for a paused one; SIGKILL if it takes too long."""
         self._process.terminate()
+        self._process.send_signal(signal.SIGCONT)
         try:
             self._process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
 
-    def _wait_until_started(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while not self._says("Kafka Server started"):
-            if self._process.poll() is not None:
-                raise KafkaError(f"Kafka ended with {self._process.returncode}: {self._tail()}")
-            if time.monotonic() > deadline:
-                raise KafkaError(f"Kafka did not start within {START_SECONDS} s: {self._tail()}")
-            time.sleep(0.2)
+    def kill(self) -> None:
+        """SIGKILL and wait."""
+        self._process.kill()
+        self._process.wait()
 
-    def _says(self, text: str) -> bool:
-        return text in self.output.read_text(encoding="utf-8", errors="replace")
+    def pause(self) -> None:
+        """SIGSTOP: it holds its connections, and does nothing."""
+        self._process.send_signal(signal.SIGSTOP)
 
-    def _tail(self) -> str:
-        return self.output.read_text(encoding="utf-8", errors="replace")[-4000:]
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def _said(self) -> str:
+        """What it has printed since the last start."""
+        with self.output.open("rb") as output:
+            output.seek(self._said_before)
+            return output.read().decode(errors="replace")
 
 
 def copy_of(fixture: Path, home: Path) -> Path:
