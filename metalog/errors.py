@@ -58,6 +58,10 @@ class LockedError(LogError):
     """Somebody else holds the lock that a writer needs."""
 
 
+class FencedError(LogError):
+    """Another writer has taken over: this one never writes again (Kafka's ProducerFencedException)."""
+
+
 class CheckpointError(MetadataError):
     """A checkpoint that is not whole, or that does not say what its name says."""
 
