@@ -8,8 +8,11 @@ import numpy as np
 import pyarrow as pa
 from attrs import frozen
 from pyspark import Broadcast
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.errors import PySparkTypeError
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType
 
 from authorizer.acls_image import AclsImage
 from metalog.errors import ConfigError
@@ -17,11 +20,12 @@ from metalog.vectors import Int64s
 from pipeline.deciding.accesses import ACCESS_COLUMNS
 from pipeline.deciding.judge import NO_TIME, Judge, Settings
 from pipeline.deciding.rule_spans import RULE_COLUMNS, RuleSpans, rule_table
-from pipeline.deciding.verdicts import ALLOWED, BASES, ERRORS
 from pipeline.regrouping import regrouped
+from pipeline.verdict_texts import TEXT_COLUMNS, VerdictTexts
 
 VERDICT = "verdict"
-_ADDED = frozenset({VERDICT, "decision", "rule", "rule_id"})
+_ADDED = frozenset({VERDICT, *TEXT_COLUMNS})
+_TIME = "microseconds of the access"
 _JUDGES = 2
 _ROWS = 1 << 18
 
@@ -61,8 +65,46 @@ def authorize(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: b
     for name in frame.columns:
         if name.lower() in _ADDED:
             raise ConfigError(f"the table has a column {name!r}, which would come out twice: rename it")
+    if _passes(frame):
+        return _authorized(frame, rules, settings, own_time=own_time)
     judged = frame.withColumn(VERDICT, verdict(frame, rules, settings, own_time=own_time))
     return with_texts(judged, rules).drop(VERDICT)
+
+
+def _passes(frame: DataFrame) -> bool:
+    """Whether Arrow can carry all of its columns to Python and back; an interval of months is one that it cannot."""
+    try:
+        to_arrow_schema(frame.schema, timezone="UTC")
+    except PySparkTypeError:
+        return False
+    return True
+
+
+def _authorized(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool) -> DataFrame:
+    """All columns go through Python at once: a Python column beside them costs Spark a queue of rows, and a join."""
+    sent = frame.sparkSession.sparkContext.broadcast(rules.spans)
+    texts = frame.sparkSession.sparkContext.broadcast(VerdictTexts.of_rules(rules.table))
+    width, names = len(frame.columns), [*frame.columns, *TEXT_COLUMNS]
+    asked = [_position(frame, name) for name in ACCESS_COLUMNS]
+    times = [F.unix_micros(frame["timestamp"]).alias(_TIME)] if own_time else []
+
+    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for table in regrouped(batches, _ROWS):
+            found, start = _judged(table.select([*asked, *range(width, table.num_columns)]), sent, settings), 0
+            for batch in table.to_batches():
+                told = texts.value.of_verdicts(found[start : start + batch.num_rows])
+                start += batch.num_rows
+                yield pa.record_batch([*batch.columns[:width], *told], names=names)
+
+    added = (StructField(name, StringType()) for name in TEXT_COLUMNS)
+    return frame.select("*", *times).mapInArrow(judge, StructType([*frame.schema.fields, *added]))
+
+
+def _position(frame: DataFrame, name: str) -> int:
+    """Where the column is that Spark finds by this name, however it is written there."""
+    frame.select(name)  # where there is none, or more than one, Spark says so
+    columns = frame.columns
+    return columns.index(name) if name in columns else [other.lower() for other in columns].index(name.lower())
 
 
 def verdicts(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool = False) -> DataFrame:
@@ -70,8 +112,8 @@ def verdicts(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bo
     sent = frame.sparkSession.sparkContext.broadcast(rules.spans)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for judged in _judged(batches, sent, settings):
-            yield pa.record_batch([judged], names=[VERDICT])
+        for table in regrouped(batches, _ROWS):
+            yield pa.record_batch([_judged(table, sent, settings)], names=[VERDICT])
 
     return frame.select(*_asked(frame, own_time=own_time)).mapInArrow(judge, f"{VERDICT} int")
 
@@ -84,7 +126,8 @@ def verdict(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: boo
 
     def judge(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         tables = (pa.record_batch(list(columns), names=names) for columns in batches)
-        yield from _judged(tables, sent, settings)
+        for table in regrouped(tables, _ROWS):
+            yield _judged(table, sent, settings)
 
     as_column: Any = F.arrow_udf(judge, "int")  # type: ignore[attr-defined]  # the stubs do not know it
     judged: Column = as_column(*asked)
@@ -97,14 +140,11 @@ def _asked(frame: DataFrame, *, own_time: bool) -> list[Column]:
     return [*columns, F.unix_micros(frame["timestamp"])] if own_time else columns
 
 
-def _judged(
-    batches: Iterator[pa.RecordBatch], sent: "Broadcast[RuleSpans]", settings: Settings
-) -> Iterator["pa.Array[Any]"]:
-    judge = _judge(sent, settings)
-    for table in regrouped(batches, _ROWS):
-        columns = table.columns
-        times = _times(columns[len(ACCESS_COLUMNS)]) if len(columns) > len(ACCESS_COLUMNS) else None
-        yield pa.array(judge.verdicts(columns[: len(ACCESS_COLUMNS)], times))
+def _judged(table: pa.Table, sent: "Broadcast[RuleSpans]", settings: Settings) -> "pa.Array[Any]":
+    """The verdict on each row of the five columns, and the time where there is one, in this order."""
+    columns = table.columns
+    times = _times(columns[len(ACCESS_COLUMNS)]) if len(columns) > len(ACCESS_COLUMNS) else None
+    return pa.array(_judge(sent, settings).verdicts(columns[: len(ACCESS_COLUMNS)], times))
 
 
 @lru_cache(_JUDGES)
@@ -118,29 +158,8 @@ def _times(column: "pa.ChunkedArray[Any]") -> Int64s:
 
 
 def with_texts(judged: DataFrame, rules: Rules) -> DataFrame:
-    """Decision, rule and rule_id behind the columns of a frame with verdicts; `rule_frame` says how they are made."""
-    named = rule_frame(judged.sparkSession, rules)
+    """Decision, rule and rule_id behind the columns of a frame with verdicts."""
+    texts = VerdictTexts.of_rules(rules.table).numbered().rename_columns(["_verdict", *map("_{}".format, TEXT_COLUMNS)])
+    named = judged.sparkSession.createDataFrame(texts)
     joined = judged.join(F.broadcast(named), F.col(VERDICT) == named["_verdict"], "left")
-    texts = (named[f"_{name}"].alias(name) for name in ("decision", "rule", "rule_id"))
-    return joined.select(*(judged[name] for name in judged.columns), *texts)
-
-
-def rule_frame(spark: SparkSession, rules: Rules) -> DataFrame:
-    """What every verdict stands for: _verdict, _decision, _rule as the audit log names it, _rule_id."""
-    without = [(int(code), "ALLOWED" if code in ALLOWED else "DENIED", text, None) for code, text in BASES.items()]
-    without += [(int(code), "ERROR", text, None) for code, text in ERRORS.items()]
-    others = spark.createDataFrame(without, "_verdict int, _decision string, _rule string, _rule_id string")
-    ordinals = pa.array(np.arange(len(rules.table), dtype=np.int32))
-    named = spark.createDataFrame(pa.table([ordinals, *rules.table.columns], names=["_verdict", *RULE_COLUMNS]))
-    decision = F.when(F.col("permissionType") == "ALLOW", "ALLOWED").otherwise("DENIED")
-    return others.unionByName(
-        named.select("_verdict", decision.alias("_decision"), _text().alias("_rule"), F.col("id").alias("_rule_id"))
-    )
-
-
-def _text() -> Column:
-    """As the audit log names a rule (StandardAcl.toString)."""
-    parts: list[Column] = []
-    for name in RULE_COLUMNS[:-1]:
-        parts += [F.lit(f"{', ' if parts else 'MatchingAcl(acl=StandardAcl['}{name}="), F.col(name)]
-    return F.concat(*parts, F.lit("])"))
+    return joined.select(*(judged[name] for name in judged.columns), *(named[f"_{n}"].alias(n) for n in TEXT_COLUMNS))

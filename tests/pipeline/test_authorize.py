@@ -110,3 +110,18 @@ def test_a_column_that_would_come_out_twice_is_refused(spark):
     frame = spark.createDataFrame([], ", ".join(f"{name} string" for name in (*ACCESS_COLUMNS, "Decision")))
     with pytest.raises(ConfigError, match="'Decision', which would come out twice"):
         authorize(frame, Rules.of_image(AclsImage.empty()), Settings())
+
+
+def test_columns_of_any_type_come_out_as_they_went_in(spark):
+    """Also those that Arrow cannot carry."""
+    row = "'User:a' AS principal, '10.0.0.1' AS HOST, 'READ' AS operation, 'TOPIC' AS resourceType, 't' AS resourceName"
+    plain = "1 AS n, decimal(1.25) AS d, array(1, null) AS a, map('k', 1) AS m, struct(1 AS x) AS s, x'00ff' AS b, \
+        timestamp'2026-11-20 10:00:00' AS timestamp, timestamp_ntz'2026-11-20 10:00:00' AS l, null AS nothing"
+    beyond_arrow = "make_interval(1, 2, 3) AS i"
+    for columns in (plain, f"{plain}, {beyond_arrow}"):
+        frame = spark.sql(f"SELECT {columns}, {row}")
+        judged = authorize(frame, Rules.of_image(AclsImage.empty()), Settings(), own_time=True)
+        assert judged.columns == [*frame.columns, "decision", "rule", "rule_id"]
+        assert [field.dataType for field in judged.schema][: len(frame.columns)] == [f.dataType for f in frame.schema]
+        (before,), (after,) = (each.drop("i").collect() for each in (frame, judged))  # nor can collect() carry it
+        assert tuple(after) == (*before, "DENIED", "DefaultDeny", None)
