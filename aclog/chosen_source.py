@@ -93,11 +93,12 @@ def choose_source(
 
 
 def _live_source(live: LiveFlags, notify: Notify) -> StateSource:
-    from aclog.endpoints import client_security, parse_servers  # what speaks to servers takes long to import
-    from aclog.live_sources import AdminSource, QuorumSource
+    from aclog.admin_source import AdminSource  # what speaks to servers takes long to import
+    from aclog.endpoints import client_security, parse_servers
+    from aclog.live_sources import QuorumSource
 
     security = client_security(live.command_config)
     if live.bootstrap_controller is not None:
         controllers = parse_servers("--bootstrap-controller", live.bootstrap_controller)
         return QuorumSource(controllers, security, notify)
-    return AdminSource(parse_servers("--bootstrap-server", live.bootstrap_server), security)
+    return AdminSource(parse_servers("--bootstrap-server", live.bootstrap_server), security, notify)

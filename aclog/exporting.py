@@ -1,6 +1,7 @@
 """`export`: a state as rows, in Avro or JSON lines."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from aclog.avro.files import IMAGE, Row, write_rows
@@ -8,7 +9,7 @@ from aclog.json_rows import row_line
 from aclog.options import ExportFormat
 from aclog.output import open_output
 from aclog.progress import Advance, progress
-from aclog.rows import row_of
+from aclog.rows import keyless_rows, row_of
 from metalog.codec import decode_record
 from metalog.control import encode_control
 from metalog.records import MetadataRecord
@@ -27,7 +28,8 @@ def export_image(image: Image, export_format: ExportFormat, out: Path | None, *,
     """
     total = len(image.acls) + len(image.opaque)
     with progress("exporting") as advance:
-        rows = (row_of(record, show_secrets=show_secrets) for record in image_records(image))
+        records = (row_of(record, show_secrets=show_secrets) for record in image_records(image))
+        rows = chain(records, keyless_rows(image.scram.keyless))
         write_export(counted([_provenance_row(image)], rows, advance, total), IMAGE, export_format, out)
 
 

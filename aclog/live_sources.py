@@ -1,16 +1,10 @@
-"""States of running clusters: by following a quorum's log, or by asking a broker's admin API (shell.source)."""
+"""States of running quorums, by following their logs (shell.source)."""
 
-import asyncio
 import atexit
 
 from attrs import define, field
 
-from aclog.rule_targets import connect_to_first
 from aclog.sources import Notify
-from authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
-from authorizer.acls_image import AclsImage
-from metalog.errors import ConfigError
-from nodes.client.acl_requests import describe_acls
 from nodes.config.node_config import ClientSecurity, HostPort
 from nodes.observer.quorum_log import QuorumLog
 from shell.source import Moment
@@ -92,42 +86,3 @@ class QuorumSource:
         for note in found.notes:
             self.notify(note)
         return found
-
-
-@define(eq=False)
-class AdminSource:
-    """The rules of a cluster as its admin API tells them: without ids, without a past, and nothing but rules."""
-
-    servers: tuple[HostPort, ...]
-    security: ClientSecurity
-
-    log: None = field(default=None, init=False)
-    """Nothing to follow."""
-    writable_log: None = field(default=None, init=False)
-    """Nothing that is changed as a directory."""
-
-    @property
-    def name(self) -> str:
-        """The servers that were given."""
-        return ",".join(map(str, self.servers))
-
-    def image(self) -> Image:
-        """What the cluster answers now.
-
-        Raises:
-            MetadataError: no server answers, or refuses.
-
-        """
-        rules = asyncio.run(self._ask())
-        return Image(acls=AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in rules))
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-    def image_at(self, moment: Moment) -> Image:
-        """Raises ConfigError: an admin API knows no past."""
-        raise ConfigError(f"{self.name}: as of {moment}: an admin API tells the newest state only")
-
-    async def _ask(self) -> list[StandardAcl]:
-        async with await connect_to_first(self.servers, self.security) as connection:
-            return await describe_acls(connection, AclBindingFilter())

@@ -100,7 +100,8 @@ BootstrapServer: TypeAlias = Annotated[
     typer.Option(
         "--bootstrap-server",
         metavar="HOST:PORT",
-        help="Ask a running broker, ours or Kafka's, by its admin API: the rules only, without ids and past.",
+        help="Ask a running broker, ours or Kafka's, by its admin API: rules without ids, SCRAM users without keys, no past; "
+        "several with commas between them.",
         rich_help_panel=_SOURCE,
     ),
 ]

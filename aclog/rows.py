@@ -1,6 +1,6 @@
 """Metadata records as rows of an export, and back: plain dicts in the shape of avro/image.avsc."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -8,7 +8,7 @@ from aclog.avro.files import Row
 from aclog.codes import code_text, parse_code
 from authorizer import acl_records
 from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
-from credentials.scram import ScramMechanism
+from credentials.scram import ScramMechanism, UserCredentials
 from metalog.codec import decode_record
 from metalog.errors import ConfigError, DecodeError
 from metalog.json_form import HIDDEN, record_json
@@ -46,6 +46,13 @@ def row_of(record: MetadataRecord, *, show_secrets: bool) -> Row:
             return {"opaque": {"type": code_text(RecordType, record.api_key), "value": value}}
         case _:
             raise TypeError(f"{type(record).__name__} is not part of a state")
+
+
+def keyless_rows(users: Iterable[UserCredentials]) -> Iterator[Row]:
+    """The credentials of which a source tells no keys, as they stand in an export without secrets."""
+    for user in users:
+        for info in user.credential_infos:
+            yield {"scram": _scram(user.user, info.mechanism, info.iterations)}
 
 
 def record_of(kind: str, row: Mapping[str, Any]) -> MetadataRecord | None:
@@ -94,14 +101,22 @@ def acl_record(row: Mapping[str, Any]) -> AccessControlEntryRecord:
 
 
 def _scram_row(record: UserScramCredentialRecord, *, show_secrets: bool) -> Row:
+    row = _scram(record.name, record.mechanism, record.iterations)
+    if show_secrets:
+        row |= {"salt": record.salt, "storedKey": record.stored_key, "serverKey": record.server_key}
+    return row | {"taggedFields": _tagged_rows(record.tagged_fields)}
+
+
+def _scram(user: str, mechanism: int, iterations: int) -> Row:
+    """A credential in the shape of the schema's ScramCredential, without its secrets."""
     return {
-        "user": record.name,
-        "mechanism": code_text(ScramMechanism, record.mechanism).replace("_", "-"),
-        "iterations": record.iterations,
-        "salt": record.salt if show_secrets else None,
-        "storedKey": record.stored_key if show_secrets else None,
-        "serverKey": record.server_key if show_secrets else None,
-        "taggedFields": _tagged_rows(record.tagged_fields),
+        "user": user,
+        "mechanism": code_text(ScramMechanism, mechanism).replace("_", "-"),
+        "iterations": iterations,
+        "salt": None,
+        "storedKey": None,
+        "serverKey": None,
+        "taggedFields": [],
     }
 
 

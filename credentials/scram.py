@@ -1,11 +1,11 @@
 """The SCRAM credentials of an image: immutable, keyed by user and mechanism (org.apache.kafka.image.ScramImage)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from enum import IntEnum
 from itertools import groupby
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from immutables import Map
 
 from metalog.records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
@@ -42,22 +42,27 @@ class UserCredentials:
     credential_infos: tuple[CredentialInfo, ...]
 
 
-def _number(values: Map[Any, Any]) -> str:
+def _number(values: Sized) -> str:
     return str(len(values))
 
 
 @frozen(kw_only=True)
 class ScramImage:
-    """All SCRAM credentials at one offset. Its repr shows their number only: they hold secrets."""
+    """All SCRAM credentials at one offset. Its repr shows their number only: they hold secrets.
+
+    `keyless` are those of which a source tells no more than DescribeUserScramCredentials does: nobody can log in by
+    them, and no record can be made of them. An image out of a log has none.
+    """
 
     EMPTY: ClassVar["ScramImage"]
 
     _credentials: Map[tuple[str, int], UserScramCredentialRecord] = field(
         factory=Map, alias="credentials", repr=_number
     )
+    keyless: tuple[UserCredentials, ...] = field(default=(), repr=_number)
 
     def __len__(self) -> int:
-        return len(self._credentials)
+        return len(self._credentials) + sum(len(user.credential_infos) for user in self.keyless)
 
     def get(self, user: str, mechanism: int) -> UserScramCredentialRecord | None:
         """The user's credential for this mechanism, or None."""
@@ -68,9 +73,10 @@ class ScramImage:
         for user, records in groupby(self.records(), key=lambda record: record.name):
             infos = tuple(CredentialInfo(mechanism=r.mechanism, iterations=r.iterations) for r in records)
             yield UserCredentials(user=user, credential_infos=infos)
+        yield from self.keyless
 
     def records(self) -> Iterator[UserScramCredentialRecord]:
-        """The records that make this image, by user, then mechanism."""
+        """The records that make this image, by user, then mechanism; `keyless` has none."""
         return (self._credentials[key] for key in sorted(self._credentials))
 
     def apply(self, changes: Iterable[ScramChange]) -> Self:
@@ -82,7 +88,7 @@ class ScramImage:
                 credentials[key] = change
             else:
                 credentials.pop(key, None)
-        return type(self)(credentials=credentials.finish())
+        return evolve(self, credentials=credentials.finish())
 
 
 ScramImage.EMPTY = ScramImage()

@@ -3,7 +3,7 @@
 from base64 import b64encode
 from collections.abc import Callable
 
-from credentials.scram import ScramImage, ScramMechanism
+from credentials.scram import CredentialInfo, ScramImage, ScramMechanism
 from credentials.tokens import TokensImage
 from metalog.records import DelegationTokenRecord, UserScramCredentialRecord
 from shell.kafka_text import HIDDEN, scram_text, token_text
@@ -12,19 +12,24 @@ from shell.rule_text import json_text
 
 
 def scram_directory(scram: ScramImage, *, show_secrets: bool) -> Directory:
-    """`/scram/<user>/<mechanism>`: each credential as JSON, secrets in base64 if they are to be shown."""
+    """`/scram/<user>/<mechanism>`: each credential as JSON, secrets in base64 if they are to be shown.
+
+    One whose keys the source does not tell has no fields for them.
+    """
 
     def user(name: str) -> Node | None:
         """A user's credentials by their mechanisms; None without any."""
         records = {mechanism_name(r.mechanism): r for r in scram.records() if r.name == name}
         texts = {mechanism: file(_scram_json(r, show_secrets=show_secrets)) for mechanism, r in records.items()}
+        keyless = (info for each in scram.keyless if each.user == name for info in each.credential_infos)
+        texts |= {mechanism_name(info.mechanism): file(_keyless_json(name, info)) for info in keyless}
         return fixed(texts) if texts else None
 
-    return directory(lambda: {record.name for record in scram.records()}, user)
+    return directory(lambda: {each.user for each in scram.describe()}, user)
 
 
 def kafka_scram_directory(scram: ScramImage, *, show_secrets: bool) -> Directory:
-    """`/image/scram/<mechanism>/<user>` (ScramImageNode)."""
+    """`/image/scram/<mechanism>/<user>` (ScramImageNode), those with their keys."""
 
     def mechanism(name: str) -> Node | None:
         """The users of a mechanism; None for a name that is none."""
@@ -63,6 +68,10 @@ def mechanism_name(code: int) -> str:
 def _mechanisms(scram: ScramImage) -> set[int]:
     """The known mechanisms, and those that stand in the image."""
     return {*ScramMechanism, *(record.mechanism for record in scram.records())}
+
+
+def _keyless_json(user: str, info: CredentialInfo) -> str:
+    return json_text({"name": user, "mechanism": mechanism_name(info.mechanism), "iterations": info.iterations})
 
 
 def _scram_json(record: UserScramCredentialRecord, *, show_secrets: bool) -> str:

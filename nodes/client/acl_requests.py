@@ -14,16 +14,19 @@ _OLDEST, _NEWEST = 2, 3
 """Version 2 is the first that knows user resources."""
 
 
-async def describe_acls(connection: Connection, wanted: AclBindingFilter) -> list[StandardAcl]:
-    """The rules that the filter takes.
+async def describe_acls(
+    connection: Connection, wanted: AclBindingFilter, timeout: float | None = None
+) -> list[StandardAcl]:
+    """The rules that the filter takes; `timeout` in seconds, that of the connection unless said.
 
     Raises:
         RequestError: the server refuses; its code and message.
-        UnreachableError, DecodeError: as Connection.ask.
+        UnreachableError, DecodeError: as Connection.ask; also an answer with more in it than it counts.
 
     """
     version = connection.version(DESCRIBE_ACLS, _OLDEST, _NEWEST)
-    answer = await connection.ask(build(DESCRIBE_ACLS, version, "request", **_filter_fields(wanted)))
+    request = build(DESCRIBE_ACLS, version, "request", **_filter_fields(wanted))
+    answer = await connection.ask(request, timeout, whole=True)
     if answer.error_code:
         raise RequestError(int(answer.error_code), answer.error_message)
     return [

@@ -1,12 +1,17 @@
-"""Which cluster a controller belongs to."""
+"""Which cluster a server belongs to."""
 
 from collections.abc import Sequence
 
-from metalog.errors import MetadataError
+from metalog.errors import DecodeError, MetadataError
 from nodes.client.cluster import CONTROLLERS, describe_cluster
+from nodes.client.connection import Connection
 from nodes.client.errors import UnreachableError
 from nodes.client.login import connect
 from nodes.config.node_config import ClientSecurity, HostPort
+from nodes.wire.apis import DESCRIBE_CLUSTER, METADATA
+from nodes.wire.building import build
+
+_FIRST_WITH_CLUSTER_ID, _NEWEST_METADATA = 2, 13
 
 
 async def cluster_id_of(controllers: Sequence[HostPort], security: ClientSecurity) -> str:
@@ -23,6 +28,25 @@ async def cluster_id_of(controllers: Sequence[HostPort], security: ClientSecurit
         except MetadataError as error:
             last = error
     raise last
+
+
+async def broker_cluster_id(connection: Connection) -> str:
+    """The id of the cluster of a broker (DescribeCluster; Metadata where the broker does not serve that).
+
+    Raises:
+        RequestError: the broker refuses; its code and message.
+        UnreachableError, DecodeError: as Connection.ask; also where the broker's cluster has no id.
+        ConfigError: it serves neither.
+
+    """
+    if DESCRIBE_CLUSTER in connection.apis:
+        found = (await describe_cluster(connection)).cluster_id
+    else:
+        version = connection.version(METADATA, _FIRST_WITH_CLUSTER_ID, _NEWEST_METADATA)
+        found = (await connection.ask(build(METADATA, version, "request", topics=()))).cluster_id
+    if not found:
+        raise DecodeError("no cluster id: expected one, as every Kafka has since 0.10.1", path=str(connection.address))
+    return str(found)
 
 
 async def _ask(address: HostPort, security: ClientSecurity) -> str:

@@ -101,8 +101,10 @@ class Connection:
             )
         return best
 
-    async def ask(self, message: Any, timeout: float | None = None) -> Any:
+    async def ask(self, message: Any, timeout: float | None = None, *, whole: bool = False) -> Any:
         """The answer to a request, both as kio's messages; `timeout` in seconds, that of the connection unless said.
+
+        With `whole`, an answer that is followed by more bytes is none: for those whose lists must not be cut short.
 
         Raises:
             UnreachableError: the connection was cut, or no answer came in time.
@@ -113,7 +115,7 @@ class Connection:
         api_key, version = int(message.__api_key__), int(message.__version__)
         payload, position = await self.send(api_key, version, encode_request(message), timeout)
         try:
-            return decode_response(api_key, version, payload, position)
+            return decode_response(api_key, version, payload, position, whole=whole)
         except DecodeError as error:
             self._fail(UnreachableError(f"{self.address}: closed after an answer that is none: {error}"))
             raise error.at(path=str(self.address)) from None

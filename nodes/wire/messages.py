@@ -71,14 +71,18 @@ def _check_strings(found: Any) -> None:
             _check_strings(getattr(found, each.name))
 
 
-def decode_response(api_key: int, version: int, buffer: bytes, position: int) -> Any:
+def decode_response(api_key: int, version: int, buffer: bytes, position: int, *, whole: bool = False) -> Any:
     """The body of a response; as `decode_request`, without the limits, and an unknown error code becomes -1.
 
     Raises:
-        DecodeError: not such a body.
+        DecodeError: not such a body; or, where it must be the `whole` of what is left, not the end of the buffer.
 
     """
-    return _reader(api_key, version, "response")(buffer, position)[0]
+    message, size = _reader(api_key, version, "response")(buffer, position)
+    if whole and position + size != len(buffer):
+        left = len(buffer) - position - size
+        raise DecodeError(f"{left} bytes after the message: expected its end", position=position + size)
+    return message
 
 
 @cache
