@@ -100,8 +100,8 @@ BootstrapServer: TypeAlias = Annotated[
     typer.Option(
         "--bootstrap-server",
         metavar="HOST:PORT",
-        help="Ask a running broker, ours or Kafka's, by its admin API: rules without ids, SCRAM users without keys, no past; "
-        "several with commas between them.",
+        help="Ask a running broker, ours or Kafka's, by its admin API: rules without ids, SCRAM users without keys, no "
+        "past. Several with commas between them.",
         rich_help_panel=_SOURCE,
     ),
 ]
