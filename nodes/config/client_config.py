@@ -36,6 +36,16 @@ def parse_client_security(properties: Mapping[str, str], where: str) -> ClientSe
     source = Properties(values=dict(properties), where=where)
     source.check_values()
     refuse_plugins(source)
+    return client_security(source)
+
+
+def client_security(source: Properties) -> ClientSecurity:
+    """What these properties, which have been checked for plugins, say about authentication.
+
+    Raises:
+        ConfigError: as `load_client_security`.
+
+    """
     protocol = _protocol(source)
     tls = tls_settings(source, sasl=protocol.sasl) if protocol.tls else None
     if not protocol.sasl:

@@ -119,6 +119,11 @@ def ensure_formatted(
             raise ConfigError(f"{directory}: not formatted, but {found} is in it: expected an empty directory")
     if not config.is_controller and cluster_id is None:
         raise ConfigError(f"{config.metadata_log_dir}: not formatted: expected `aclog format` with the cluster's id")
+    if config.is_controller and cluster_id is None and len(config.voters) > 1:
+        raise ConfigError(
+            f"{config.metadata_log_dir}: not formatted, and {VOTERS} names {len(config.voters)} controllers: expected "
+            "`aclog format` with the same cluster id for all of them"
+        )
     standalone = config.is_controller and not config.voter_ids
     if standalone and len(config.controller_quorum) > 1:
         raise ConfigError(

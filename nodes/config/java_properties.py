@@ -62,15 +62,22 @@ class Properties:
     values: Mapping[str, str] = field(repr=lambda values: f"{len(values)} properties")
     where: str
     prefix: str = ""
+    exclusive: bool = False
+    """Whether only keys with the prefix count: the same ones without it are somebody else's."""
 
     def of_listener(self, name: str) -> "Properties":
         """The same properties as one listener has them (AbstractConfig.valuesWithPrefixOverride)."""
         return evolve(self, prefix=listener_prefix(name))
 
+    def under(self, prefix: str) -> "Properties":
+        """Those that begin with a prefix, and no others (AbstractConfig.originalsWithPrefix)."""
+        values = {key: value for key, value in self.values.items() if key.startswith(prefix)}
+        return evolve(self, values=values, prefix=prefix, exclusive=True)
+
     def full_key(self, key: str) -> str:
         """The key that decides: the listener's own if it is there."""
         own = self.prefix + key
-        return own if own in self.values else key
+        return own if self.exclusive or own in self.values else key
 
     def text(self, key: str) -> str | None:
         """The value; None if the key is absent."""

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from metalog.errors import ConfigError
 from nodes.config.java_properties import Properties, listener_prefix
 from nodes.config.known_keys import KNOWN_KEYS
+from nodes.config.metadata_log import CLIENT_PREFIX, METADATA_LOG_KEYS
 from nodes.config.refused import CHECKED_KEYS
 from nodes.config.sasl_settings import JAAS
 from nodes.config.token_settings import MAX_REAUTH
@@ -38,10 +39,18 @@ _USED = frozenset(_USED_NAMES.split())
 USED_KEYS = _USED | _PER_LISTENER
 """Kafka's keys that mean something here."""
 
-OWN_KEYS = frozenset({"aclog.authentication.timeout.ms", "aclog.http.listener"})
+OWN_KEYS = frozenset({"aclog.authentication.timeout.ms", "aclog.http.listener"}) | METADATA_LOG_KEYS
 """The keys that Kafka does not have."""
 
-_OWN_PREFIX = "aclog."
+_CLIENT_NAMES = """
+sasl.jaas.config sasl.mechanism security.protocol ssl.endpoint.identification.algorithm ssl.key.password
+ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
+ssl.truststore.certificates ssl.truststore.location ssl.truststore.type
+"""
+CLIENT_KEYS = frozenset(_CLIENT_NAMES.split())
+"""What may stand after metadata.log.client."""
+
+_OWN_PREFIXES = ("aclog.", CLIENT_PREFIX)
 _LISTENER = "listener.name."
 _OF_PLUGINS = ("config.providers.", "metrics.jmx.", "rlmm.config.", "rsm.config.")
 """What Kafka hands on to parts that are configured freely."""
@@ -53,7 +62,7 @@ def check_keys(properties: Properties, listener_names: Iterable[str], *, strict:
     """A line about Kafka's keys that are not used here, and one about those that nobody knows.
 
     Raises:
-        ConfigError: an unknown `aclog.` key, or with `strict` any unknown one.
+        ConfigError: an unknown `aclog.` or `metadata.log.client.` key, or with `strict` any unknown one.
 
     """
     prefixes = tuple(listener_prefix(name) for name in listener_names)
@@ -63,7 +72,7 @@ def check_keys(properties: Properties, listener_names: Iterable[str], *, strict:
         if _is_used(key, prefixes):
             continue
         (unused if _is_kafkas(key, prefixes) else unknown).append(key)
-    own = [key for key in unknown if key.startswith(_OWN_PREFIX)]
+    own = [key for key in unknown if key.startswith(_OWN_PREFIXES)]
     told = f"unknown {'key' if len(unknown) == 1 else 'keys'}: {', '.join(map(_with_hint, unknown))}"
     if own or (strict and unknown):
         raise ConfigError(f"{properties.where}: {told}")
@@ -73,6 +82,8 @@ def check_keys(properties: Properties, listener_names: Iterable[str], *, strict:
 
 def _is_used(key: str, prefixes: tuple[str, ...]) -> bool:
     if key in USED_KEYS or key in CHECKED_KEYS or key in OWN_KEYS:
+        return True
+    if key.startswith(CLIENT_PREFIX) and key.removeprefix(CLIENT_PREFIX) in CLIENT_KEYS:
         return True
     return any(_is_used_of_listener(key.removeprefix(prefix)) for prefix in prefixes if key.startswith(prefix))
 

@@ -14,7 +14,8 @@ from nodes.config.key_check import check_keys
 from nodes.config.limits import read_checkpoint_policy, read_limits
 from nodes.config.listener_plan import ROLES, plan_listeners
 from nodes.config.listeners import build_listeners, check_inter_broker_mechanism, early_start_notes
-from nodes.config.node_config import ClientSecurity, HostPort, NodeConfig, Role
+from nodes.config.metadata_log import read_log_kind, read_topic_settings
+from nodes.config.node_config import ClientSecurity, HostPort, LogKind, NodeConfig, Role
 from nodes.config.quorum import controller_login, read_quorum
 from nodes.config.refused import authorizer_class_name, refuse_plugins
 from nodes.config.token_settings import read_token_settings
@@ -63,7 +64,8 @@ def parse_config(
     plan = plan_listeners(source, roles)
     if Role.BROKER in roles:
         check_inter_broker_mechanism(source, plan)
-    quorum = read_quorum(source, roles, node_id)
+    kind = read_log_kind(source, roles)
+    quorum = read_quorum(source, roles, node_id, kind)
     log_dirs = _log_dirs(source)
     _check_super_users(source)
     controllers = plan.controller_names[0]
@@ -78,9 +80,11 @@ def parse_config(
         inter_broker_listener_name=plan.inter_broker_name if Role.BROKER in roles else None,
         controller_listener_names=plan.controller_names,
         controller_quorum=quorum.addresses,
-        voter_ids=quorum.voter_ids,
+        voters=quorum.voters,
+        log_kind=kind,
+        topic=read_topic_settings(source) if kind is LogKind.TOPIC else None,
         controller_client=controller_login(source, controllers, plan.protocols[controllers])
-        if Role.BROKER in roles
+        if Role.BROKER in roles or len(quorum.voters) > 1
         else ClientSecurity(),
         authorizer_class_name=authorizer_class_name(source),
         limits=read_limits(source),

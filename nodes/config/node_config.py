@@ -7,6 +7,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from credentials.token_control import TokenSettings
+from metalog.topiclog.settings import TopicSettings
 from nodes.session import SecurityProtocol
 
 
@@ -15,6 +16,16 @@ class Role(Enum):
 
     CONTROLLER = "controller"
     BROKER = "broker"
+
+
+class LogKind(Enum):
+    """Where the metadata log lives (metadata.log.kind)."""
+
+    FILE = "file"
+    TOPIC = "topic"
+    """One partition of a real Kafka; several controllers, of which one is active."""
+    QUORUM = "quorum"
+    """A real Kafka's own controllers have it; this node follows them."""
 
 
 class ClientAuth(Enum):
@@ -149,10 +160,13 @@ class NodeConfig:
     controller_listener_names: tuple[str, ...] = ()
     controller_quorum: tuple[HostPort, ...] = ()
     """Where to ask for the leader: controller.quorum.bootstrap.servers, or controller.quorum.voters' addresses."""
-    voter_ids: tuple[int, ...] = ()
-    """The ids in controller.quorum.voters (kraft.version 0); empty: voters stand in the log (kraft.version 1)."""
+    voters: Mapping[int, HostPort] = field(factory=dict)
+    """Who stands in controller.quorum.voters (kraft.version 0); empty: voters stand in the log (kraft.version 1)."""
+    log_kind: LogKind = LogKind.FILE
+    topic: TopicSettings | None = None
+    """Where the log of kind topic is; None of any other."""
     controller_client: ClientSecurity = field(factory=ClientSecurity)
-    """How a broker authenticates to the controllers."""
+    """How a broker, or one of several controllers, authenticates to the controllers."""
     authorizer_class_name: str | None = None
     limits: Limits = field(factory=Limits)
     checkpoints: CheckpointPolicy = field(factory=CheckpointPolicy)
@@ -162,6 +176,11 @@ class NodeConfig:
     properties: Mapping[str, str] = field(factory=dict, repr=lambda values: f"{len(values)} properties")
     notes: tuple[str, ...] = ()
     """Lines for the log: keys of Kafka's that are not used here, and keys that nobody knows."""
+
+    @property
+    def voter_ids(self) -> tuple[int, ...]:
+        """The ids in controller.quorum.voters."""
+        return tuple(self.voters)
 
     @property
     def is_controller(self) -> bool:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import javaproperties
 
+from metalog.topiclog.settings import TopicSettings
 from nodes.config.key_check import OWN_KEYS, USED_KEYS
 from nodes.config.known_keys import KNOWN_KEYS
 from nodes.config.loading import load_config
@@ -32,9 +33,9 @@ def test_every_key_that_is_used_or_refused_is_told() -> None:
     assert keys <= KNOWN_KEYS | OWN_KEYS
 
 
-def test_the_limits_table_tells_the_defaults() -> None:
+def test_the_tables_tell_the_defaults() -> None:
     told = {key: int(number) for key, number in re.findall(r"\| `([a-z.]+)` \| ([0-9]+)", PAGE)}
-    default = Limits()
+    default, topic = Limits(), TopicSettings(topic="t", properties={"bootstrap.servers": "k:1"})
     assert told == {
         "socket.request.max.bytes": default.frame_bytes,
         "sasl.server.max.receive.size": default.unauthenticated_frame_bytes,
@@ -45,4 +46,6 @@ def test_the_limits_table_tells_the_defaults() -> None:
         "queued.max.request.bytes": default.in_flight_bytes,
         "request.timeout.ms": default.request_seconds * 1000,
         "aclog.authentication.timeout.ms": default.authentication_seconds * 1000,
+        "metadata.log.topic.replication.factor": topic.replication_factor,
+        "metadata.log.session.timeout.ms": topic.session_timeout_ms,
     }
