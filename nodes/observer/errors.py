@@ -10,5 +10,13 @@ class QuorumRefusedError(LogError):
     """
 
 
-class CommittedRecordsLostError(LogError):
+class FollowingEndedError(LogError):
+    """Nothing will come again: what is there now is not what was followed, or what was to be followed."""
+
+
+class CommittedRecordsLostError(FollowingEndedError):
     """The quorum no longer has records that were committed and seen: data was lost, or it is another cluster."""
+
+
+class OtherClusterError(QuorumRefusedError, FollowingEndedError):
+    """Every server that is known belongs to another cluster (INCONSISTENT_CLUSTER_ID): no log may go on as another."""

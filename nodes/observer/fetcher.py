@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from random import Random
 from typing import TypeAlias
 
 from attrs import define, field
 
 from metalog.errors import ConfigError, DecodeError, LogError, MetadataError
+from nodes.client.cluster import CONTROLLERS, describe_cluster
 from nodes.client.connection import Connection
-from nodes.client.errors import LoginError
 from nodes.config.node_config import HostPort
-from nodes.observer.errors import CommittedRecordsLostError, QuorumRefusedError
+from nodes.observer.errors import CommittedRecordsLostError, OtherClusterError, QuorumRefusedError
 from nodes.observer.fetch_messages import (
     FETCH,
     NEWEST_VERSION,
@@ -23,9 +24,11 @@ from nodes.observer.fetch_messages import (
 )
 from nodes.observer.following import QuorumFollowing
 from nodes.observer.options import ObserverOptions
+from nodes.observer.refusals import Refusals
 from nodes.observer.servers import Servers
 from nodes.observer.shared_log import SharedLog
 from nodes.observer.steps import Again, Elsewhere, Progress, SnapshotNeeded
+from nodes.request import RequestError
 
 Connect: TypeAlias = Callable[[HostPort], Awaitable[Connection]]
 """Opens a connection that is logged in."""
@@ -67,43 +70,67 @@ class Fetcher:
     shared: SharedLog
     options: ObserverOptions
     cluster_id: str | None = None
+    """Of the one cluster that is followed; learned where it is not given."""
     following: QuorumFollowing = field(factory=QuorumFollowing)
     leader: HostPort | None = field(default=None, init=False)
     """Where the last good answer came from."""
+    refusals: Refusals = field(init=False)
     room: asyncio.Event = field(factory=asyncio.Event, init=False)
     _turns: int = field(default=0, init=False)
     """Since the last good answer."""
     _damaged: int = field(default=0, init=False)
 
+    def __attrs_post_init__(self) -> None:
+        self.refusals = Refusals(self.servers.known)
+
     async def run(self) -> None:
-        """Follow until committed records are lost, or the task is cancelled."""
+        """Follow until committed records are lost, all servers are of another cluster, or the task is cancelled."""
         while True:
             address = self.servers.next()
-            pause = 0.0
             try:
                 async with await self.connect(address) as connection:
+                    await self._learn_cluster(connection)
                     moved = await self._follow(connection)
                 self.servers.name_leader(moved.leader)
-                self.shared.report(LogError(f"{address}: {moved.why}"), lasting=False)
+                pause = self._tell(address, LogError(f"{address}: {moved.why}"))
             except CommittedRecordsLostError as error:
                 self.shared.fail(CommittedRecordsLostError(f"{address}: {error}"))
                 return
             except (LogError, ConfigError, DecodeError) as error:
-                pause = self._report(address, error)
+                pause = self._tell(address, self._placed(address, error))
+            if (final := self.refusals.final) is not None:
+                self.shared.fail(final)
+                return
             await asyncio.sleep(max(pause, self._pause()))
 
-    def _report(self, address: HostPort, error: MetadataError) -> float:
-        """Tell what went wrong; how long it is at least until the next try."""
-        self.leader = None
-        if isinstance(error, DecodeError):
-            self._damaged += 1
-            self.shared.report(error.at(path=str(address)), lasting=self._damaged >= _DAMAGED_ANSWERS)
-            return 0.0
+    async def _learn_cluster(self, connection: Connection) -> None:
+        """Where nobody has said which cluster it is, it is that of the first server: no other is followed after it.
+
+        Without this, a server of another cluster whose epochs happen to fit would go on with the log.
+        """
+        if self.cluster_id is None:
+            with suppress(RequestError, ConfigError):  # not a controller, or too old a one: Fetch has better words
+                self.cluster_id = (await describe_cluster(connection, CONTROLLERS)).cluster_id
+
+    def _placed(self, address: HostPort, error: MetadataError) -> MetadataError:
+        """The error with the server that it came from; those of connections have it."""
+        if isinstance(error, OtherClusterError):
+            return OtherClusterError(f"{address}: {error}: expected {self.cluster_id}")
         if isinstance(error, QuorumRefusedError):
-            error = QuorumRefusedError(f"{address}: {error}")
-        refused = isinstance(error, (QuorumRefusedError, LoginError, ConfigError))
-        self.shared.report(error, lasting=refused)
-        return self.options.refused_pause if refused else 0.0
+            return QuorumRefusedError(f"{address}: {error}")
+        return error.at(path=str(address)) if isinstance(error, DecodeError) else error
+
+    def _tell(self, address: HostPort, trouble: MetadataError) -> float:
+        """Tell that a server was no help; how long it is at least until the next try."""
+        self.leader = None
+        trouble = self.refusals.note(address, trouble)
+        if isinstance(trouble, DecodeError):
+            self._damaged += 1
+            self.shared.report(trouble, lasting=self._damaged >= _DAMAGED_ANSWERS)
+            return 0.0
+        lasting = self.refusals.lasting
+        self.shared.report(lasting or trouble, lasting=lasting is not None)
+        return self.options.refused_pause if lasting is not None else 0.0
 
     def _pause(self) -> float:
         """None at first, then longer each time, up to a limit; not the same for all who follow a leader."""
@@ -122,16 +149,21 @@ class Fetcher:
             answer = await fetch(connection, position, self.options, max_bytes=max_bytes, cluster_id=self.cluster_id)
             match self.following.take(answer, keep=not full):
                 case Progress(committed=committed):
-                    self.leader, self._turns, self._damaged = connection.address, 0, 0
+                    self._followed(connection)
                     self.shared.add(committed, self.following.high_watermark)
                 case SnapshotNeeded(snapshot=snapshot):
-                    self.leader = connection.address
+                    self._followed(connection)
                     self.following.loaded(snapshot)
                     self.shared.begin_at(snapshot, self.following.high_watermark)
                 case Again():
                     await asyncio.sleep(self._pause())
                 case Elsewhere() as moved:
                     return moved
+
+    def _followed(self, connection: Connection) -> None:
+        """There was a good answer."""
+        self.leader, self._turns, self._damaged = connection.address, 0, 0
+        self.refusals.clear()
 
     async def _wait_for_room(self) -> bool:
         """Whether there is none, after a while: the marks are to be asked for all the same, one batch at a time."""

@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 from metalog.errors import LogError, MetadataError
 from metalog.filelog.names import CheckpointFile
 from metalog.log import LogReader
-from nodes.observer.errors import CommittedRecordsLostError
+from nodes.observer.errors import FollowingEndedError
 from snapshots.publisher import Publisher
 from snapshots.recovery import Progress, recover_log
 
@@ -93,7 +93,7 @@ class Follower:
             while not self._stopping.is_set():
                 try:
                     self._step()
-                except CommittedRecordsLostError:
+                except FollowingEndedError:
                     raise
                 except _UnreadableError as unreadable:
                     self._tell_trouble(unreadable.cause)
@@ -140,7 +140,7 @@ class Follower:
         newer = self.publisher.applier.newer.copy()
         try:
             found = recover_log(self.log, checkpoints, newer=newer, progress=self.progress)
-        except CommittedRecordsLostError:
+        except FollowingEndedError:
             raise
         except LogError as error:
             raise _UnreadableError(error) from error
@@ -168,10 +168,10 @@ class _UnreadableError(Exception):
 
 
 def _readable(what: Callable[[], _T]) -> _T:
-    """What the log answers; CommittedRecordsLostError passes through, any other trouble is an _UnreadableError."""
+    """What the log answers; FollowingEndedError passes through, any other trouble is an _UnreadableError."""
     try:
         return what()
-    except CommittedRecordsLostError:
+    except FollowingEndedError:
         raise
     except MetadataError as error:
         raise _UnreadableError(error) from error

@@ -10,10 +10,16 @@ from attrs import define, field
 
 from metalog.batch_run import BatchRun
 from metalog.errors import ReplayError
-from nodes.observer.errors import CommittedRecordsLostError, QuorumRefusedError
+from nodes.observer.errors import CommittedRecordsLostError, OtherClusterError, QuorumRefusedError
 from nodes.observer.fetch_messages import EpochEnd, FetchAnswer, Position
 from nodes.observer.steps import Again, Elsewhere, Progress, SnapshotNeeded, Step
-from nodes.wire.error_codes import FENCED_LEADER_EPOCH, INVALID_REQUEST, NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH
+from nodes.wire.error_codes import (
+    FENCED_LEADER_EPOCH,
+    INCONSISTENT_CLUSTER_ID,
+    INVALID_REQUEST,
+    NOT_LEADER_OR_FOLLOWER,
+    UNKNOWN_LEADER_EPOCH,
+)
 
 _WRONG_EPOCH = frozenset({INVALID_REQUEST, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH})
 _REFUSALS = {
@@ -21,7 +27,6 @@ _REFUSALS = {
     31: "CLUSTER_AUTHORIZATION_FAILED: expected a user with CLUSTER_ACTION on Cluster:kafka-cluster",
     35: "UNSUPPORTED_VERSION: expected a controller of Kafka 3.9 or later",
     100: "not a controller's listener (UNKNOWN_TOPIC_ID): expected an address of a controller",
-    104: "INCONSISTENT_CLUSTER_ID: it is another cluster",
 }
 
 
@@ -92,6 +97,8 @@ class QuorumFollowing:
         return False
 
     def _after_error(self, answer: FetchAnswer, *, moved: bool) -> Step:
+        if answer.error == INCONSISTENT_CLUSTER_ID:
+            raise OtherClusterError("INCONSISTENT_CLUSTER_ID: it is another cluster")
         if answer.error in _REFUSALS:
             raise QuorumRefusedError(_REFUSALS[answer.error])
         if answer.error in _WRONG_EPOCH and moved:

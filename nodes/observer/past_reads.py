@@ -2,7 +2,6 @@
 
 from metalog.batch_run import BatchRun
 from metalog.errors import LogError, MetadataError
-from nodes.observer.shared_log import SharedLog
 from nodes.observer.side_connection import SideConnection
 
 
@@ -18,10 +17,11 @@ async def read_past(side: SideConnection, offset: int, max_bytes: int) -> bytes:
     async with side.turn:
         deadline = side.deadline
         while True:
+            mark = shared.high_watermark
             try:
                 answer = await side.fetch(offset, min(max_bytes, options.fetch_bytes))
                 if answer.snapshot is None:
-                    return _committed(shared, answer.records, offset, max_bytes)
+                    return _committed(shared.name, answer.records, offset, mark, max_bytes)
             except MetadataError as error:
                 await side.retry(error, deadline)
             else:
@@ -30,12 +30,17 @@ async def read_past(side: SideConnection, offset: int, max_bytes: int) -> bytes:
                 await side.retry(LogError(f"{shared.name}: offset {offset}: a snapshot is offered for it"), deadline)
 
 
-def _committed(shared: SharedLog, records: bytes, offset: int, max_bytes: int) -> bytes:
+def _committed(name: str, records: bytes, offset: int, mark: int, max_bytes: int) -> bytes:
+    """What a leader gave, below a mark that was known before it was asked.
+
+    A mark that was learned meanwhile may be another leader's, who has other records where this one's were never
+    committed.
+    """
     if not records:
-        raise LogError(f"{shared.name}: offset {offset}: no batch was given")
+        raise LogError(f"{name}: offset {offset}: no batch was given")
     run = BatchRun.of(records)
     run.check_follows(offset, 0)
-    committed = run.slice(0, run.below(shared.high_watermark))
+    committed = run.slice(0, run.below(mark))
     if committed is None:
-        raise LogError(f"{shared.name}: offset {offset}: no committed batch was given")
+        raise LogError(f"{name}: offset {offset}: no committed batch was given")
     return committed.read(offset, max_bytes)[0]

@@ -16,6 +16,7 @@ from nodes.observer.fetch_messages import EpochEnd, FetchAnswer, Position
 from nodes.observer.snapshot_messages import SnapshotChunk
 from nodes.security.errors import AuthenticationError
 from nodes.wire.apis import CONTROLLER_APIS, ApiVersion, Features, api_versions_response
+from nodes.wire.building import build
 from nodes.wire.frames import FrameBuffer, frame
 from nodes.wire.headers import decode_header, response_header
 from nodes.wire.messages import decode_request, encode_response, message_type
@@ -61,6 +62,7 @@ class FakeLeader:
         self.quorum, self.node_id, self.login, self.context = quorum, node_id, login, context
         self.handlers, self.apis, self.port = handlers or {}, apis, port
         self.endpoints: dict[int, HostPort] = {}
+        self.cluster_id = "fake-cluster"
         self.faults = Faults()
         self.requests: dict[int, int] = {}
         self.fetches: list[tuple[Position, int]] = []
@@ -183,7 +185,11 @@ class FakeLeader:
             return encode_fetch(version, self.faults.tamper(await self._fetch(version, body)))
         if key == 59:
             return encode_chunk(version, self._chunk(body))
-        return encode_response(self.handlers[key](version, body))
+        return encode_response(self.handlers.get(key, self._describe_cluster)(version, body))
+
+    def _describe_cluster(self, version, body):
+        none = ErrorCode.none
+        return build(60, version, "response", error_code=none, cluster_id=self.cluster_id, controller_id=1, brokers=())
 
     def _handshake(self, version, body, state) -> bytes:
         state["login"] = self.login(body.mechanism) if self.login else None
@@ -202,6 +208,8 @@ class FakeLeader:
         return encode_response(response(error_code=ErrorCode.none, error_message=None, auth_bytes=answer, **lifetime))
 
     async def _fetch(self, version, body) -> FetchAnswer:
+        if body.cluster_id not in (None, self.cluster_id):
+            return FetchAnswer(error=104)
         wanted = body.topics[0].partitions[0]
         position = Position(
             offset=wanted.fetch_offset,

@@ -1,0 +1,169 @@
+"""Servers that refuse: one of several is passed over, all of them are told of, and another cluster is the end."""
+
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from metalog.errors import ConfigError, LogError
+from nodes.client.errors import LoginError, UnreachableError
+from nodes.config.node_config import HostPort
+from nodes.observer.errors import FollowingEndedError, OtherClusterError, QuorumRefusedError
+from nodes.observer.fetch_messages import FetchAnswer, Position, fetch_request
+from nodes.observer.follower import Follower
+from nodes.observer.options import ObserverOptions
+from nodes.observer.quorum_log import QuorumLog
+from nodes.observer.refusals import Refusals
+from nodes.observer.snapshot_messages import EpochEnd, snapshot_request
+from nodes.wire.apis import CONTROLLER_APIS, DESCRIBE_CLUSTER
+from snapshots.publisher import Publisher
+from tests.support.fake_leader import FakeLeader
+from tests.support.fake_quorum import FakeQuorum
+from tests.support.kafka_server import free_port
+
+ONE, TWO, THREE = (HostPort(host="h", port=port) for port in (1, 2, 3))
+QUICK = ObserverOptions(first_pause=0.005, longest_pause=0.02, refused_pause=0.02, answer_seconds=0.5, max_wait_ms=100)
+
+
+@pytest.fixture
+def quorums():
+    return FakeQuorum(epoch=3), FakeQuorum(epoch=5)
+
+
+@pytest.fixture
+def leaders(quorums):
+    """Of two clusters."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(FakeLeader(quorum)) for quorum in quorums]
+
+
+def until(what):
+    deadline = time.monotonic() + 30
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def observer(*leaders, cluster_id=None):
+    servers = tuple(leader if isinstance(leader, HostPort) else leader.address for leader in leaders)
+    return QuorumLog(servers=servers, options=QUICK, cluster_id=cluster_id)
+
+
+@pytest.mark.parametrize("kind", [QuorumRefusedError, LoginError, ConfigError])
+def test_a_refusal_lasts_when_no_server_is_left(kind):
+    refusals = Refusals((ONE, TWO))
+    refusals.note(ONE, kind("no"))
+    assert refusals.lasting is None
+    refusals.note(TWO, UnreachableError("nobody there"))
+    assert str(refusals.lasting) == "no"
+    refusals.clear()
+    assert refusals.lasting is None
+
+
+def test_servers_that_are_away_refuse_nothing():
+    refusals = Refusals((ONE,))
+    refusals.note(ONE, UnreachableError("nobody there"))
+    assert refusals.lasting is None
+
+
+def test_a_leader_that_others_name_counts_where_they_have_been_asked():
+    refusals = Refusals((ONE,))
+    refusals.note(TWO, QuorumRefusedError("not you"))
+    assert refusals.lasting is None
+    refusals.note(ONE, LogError("not the leader"))
+    assert str(refusals.lasting) == "not you"
+
+
+def test_another_cluster_is_the_end_when_no_server_is_left():
+    refusals = Refusals((ONE, TWO))
+    told = refusals.note(ONE, OtherClusterError("another"))
+    assert not isinstance(told, FollowingEndedError)
+    refusals.note(THREE, OtherClusterError("another"))
+    refusals.note(TWO, UnreachableError("nobody there"))
+    assert refusals.final is None
+    assert not isinstance(refusals.lasting, FollowingEndedError)
+    refusals.note(TWO, OtherClusterError("another too"))
+    assert str(refusals.final) == "another"
+
+
+def test_another_cluster_is_refused_for_good(leaders):
+    with observer(*leaders, cluster_id="mine") as log:
+        with pytest.raises(OtherClusterError, match=r"INCONSISTENT_CLUSTER_ID: it is another cluster: expected mine"):
+            log.wait_known(30)
+        asked = sum(leader.connections for leader in leaders)
+        with pytest.raises(OtherClusterError):
+            log.wait(0, 0.2)
+        assert sum(leader.connections for leader in leaders) == asked  # nobody is asked again
+
+
+def test_a_node_that_follows_another_cluster_ends(leaders):
+    log = observer(leaders[0], cluster_id="mine")
+    follower = Follower(log=log, publisher=Publisher())
+    follower.start()
+    try:
+        assert follower.wait_ended(30)
+        assert isinstance(follower.failure, OtherClusterError)
+    finally:
+        log.close()
+
+
+def test_one_server_of_another_cluster_is_passed_over(quorums, leaders):
+    leaders[0].cluster_id = "another"
+    quorums[1].append([b"x"])
+    with observer(*leaders, cluster_id="fake-cluster") as log:
+        log.wait_known(30)
+        assert log.leader == leaders[1].address
+        assert log.trouble is None
+
+
+def test_the_cluster_that_was_met_first_is_the_one(quorums, leaders):
+    """A server of another cluster, whose epochs would fit, does not go on with the log."""
+    leaders[1].cluster_id = "another"
+    quorums[0].append([b"mine"])
+    for _ in range(5):
+        quorums[1].append([b"not mine"])
+    with observer(*leaders) as log:
+        log.wait_known(30)
+        leaders[0].close()
+        until(lambda: isinstance(log.trouble, QuorumRefusedError))
+        assert log.high_watermark() == 1
+        assert log.read(0) == quorums[0].batches[0]
+        with FakeLeader(quorums[0], port=leaders[0].port):
+            quorums[0].append([b"mine too"])
+            until(lambda: log.high_watermark() == 2)
+            assert log.read(1) == quorums[0].batches[1]
+
+
+def test_a_controller_that_does_not_tell_its_cluster_is_followed_all_the_same(quorums):
+    apis = tuple(api for api in CONTROLLER_APIS if api.api_key != DESCRIBE_CLUSTER)
+    with FakeLeader(quorums[0], apis=apis) as leader, observer(leader) as log:
+        log.wait_known(30)
+        assert leader.requests.get(DESCRIBE_CLUSTER) is None
+
+
+def test_a_refusal_of_one_of_several_servers_is_no_news_to_those_who_wait(quorums, leaders):
+    leaders[0].faults.tamper = lambda answer: FetchAnswer(error=31)
+    quorums[1].append([b"x"])
+    with observer(*leaders) as log:
+        assert log.wait(0, 30)
+        assert log.read(0) == quorums[1].batches[0]
+
+
+def test_a_refusal_is_what_is_told_while_others_are_away(leaders):
+    leaders[0].faults.tamper = lambda answer: FetchAnswer(error=31)
+    away = HostPort(host="127.0.0.1", port=free_port())
+    with (
+        observer(away, leaders[0]) as log,
+        pytest.raises(QuorumRefusedError, match="CLUSTER_AUTHORIZATION_FAILED"),
+    ):
+        log.wait_known(30)
+
+
+@pytest.mark.parametrize("version", [17, 18])
+def test_nobody_is_counted_for_a_replica(version):
+    """A voter's id in a request would count towards the majority."""
+    position = Position(offset=1, last_fetched_epoch=1, leader_epoch=1, high_watermark=1)
+    request = fetch_request(position, version, max_bytes=1, max_wait_ms=1)
+    assert request.replica_state.replica_id == -1
+    wanted = snapshot_request(EpochEnd(epoch=1, end_offset=1), 0, 1, version - 17, max_bytes=1, cluster_id=None)
+    assert wanted.replica_id == -1
