@@ -13,6 +13,7 @@ from aclog.commands import (
     formatting,
     importing,
     log,
+    mirror,
     serve,
     shell,
     snapshot,
@@ -71,6 +72,21 @@ def _root(
     """The options before a sub-command."""
 
 
-_MODULES = (log, acls, authorize, explain, snapshot, export, importing, shell, serve, formatting, status, tokens, spark)
+_MODULES = (
+    log,
+    acls,
+    authorize,
+    explain,
+    snapshot,
+    export,
+    importing,
+    shell,
+    serve,
+    formatting,
+    status,
+    tokens,
+    mirror,
+    spark,
+)
 for _module in _MODULES:
     app.add_typer(_module.app)

@@ -13,7 +13,7 @@ from metalog.filelog.names import SegmentFile, list_segments, parse_checkpoint_n
 from metalog.filelog.quorum_state import QUORUM_STATE_FILE
 
 PARTITION_FILE = "partition.metadata"
-_PARTITION = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+PARTITION = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
 _FORMATTED = (0, 0)
 """End offset and epoch of the checkpoint that `kafka-storage format` puts into a directory for a log to come."""
 _BEFORE_SEGMENT = {LOCK_FILE, MARK_FILE, EPOCHS_FILE, QUORUM_STATE_FILE, PARTITION_FILE}
@@ -51,6 +51,6 @@ def create_log(directory: Path) -> None:
         if mark.offset > 0:
             raise LogError(f"{directory}: a log was committed here up to {mark.offset}, but its segments are gone")
     create_mark_file(directory, Mark(epoch=0, offset=0)).close()
-    replace_durably(directory / PARTITION_FILE, _PARTITION)
+    replace_durably(directory / PARTITION_FILE, PARTITION)
     write_epochs(directory, ())
     os.close(create_segment(SegmentFile(base_offset=0, path=directory / segment_name(0))))

@@ -156,6 +156,12 @@ class MarkFile:
         os.close(self._fd)
 
 
+def publish_durably(file: MarkFile, mark: Mark) -> None:
+    """Publish a mark that a power loss must not take back. Raises LogError: the disk refuses."""
+    file.publish(mark)
+    file.sync()
+
+
 def create_mark_file(directory: Path, mark: Mark) -> MarkFile:
     """Put a new mark file into a directory, also in the place of one that does not count any more, and open it.
 

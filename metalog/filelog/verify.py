@@ -67,7 +67,10 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
     _check_starts(directory, start, epochs, ends, problems)
     yield from map(_finding, problems)
     yield from _verify_segments(segments, mark, epochs, meter)
-    yield from _verify_checkpoints(checkpoints, epochs, start, meter)
+    for checkpoint in checkpoints:
+        ahead = mark is not None and checkpoint.end_offset > mark  # of which the log's epochs say nothing
+        yield from map(_finding, verify_checkpoint(checkpoint, None if ahead else epochs, start))
+        meter.add(_size(checkpoint.path))
 
 
 def _verify_alone(
@@ -84,22 +87,17 @@ def _verify_alone(
     if list_segments(directory):  # a node has begun its log meanwhile
         yield from verify(directory, progress)
         return
-    if mark:
+    newest = checkpoints[-1].end_offset
+    if mark and mark > newest:
         what = f"a log was committed up to {mark}, but its segments are gone"
         problems.append(DecodeError(what, path=str(directory / MARK_FILE)))
-    if epochs:
+    if epochs and not (mark is not None and mark < newest):  # else a snapshot ahead of the log comes in its place
         what = f"a log had epochs up to {epochs[-1].epoch}, but its segments are gone"
         problems.append(DecodeError(what, path=str(directory / EPOCHS_FILE)))
     yield from map(_finding, problems)
     meter = _Meter(progress, sum(_size(checkpoint.path) for checkpoint in checkpoints))
-    yield from _verify_checkpoints(checkpoints, None, 0, meter)
-
-
-def _verify_checkpoints(
-    checkpoints: tuple[CheckpointFile, ...], epochs: Epochs, log_start: int, meter: "_Meter"
-) -> Iterator[Finding]:
     for checkpoint in checkpoints:
-        yield from map(_finding, verify_checkpoint(checkpoint, epochs, log_start))
+        yield from map(_finding, verify_checkpoint(checkpoint, None, 0))
         meter.add(_size(checkpoint.path))
 
 

@@ -16,7 +16,9 @@ from metalog.filelog.names import CheckpointFile
 from nodes.client.connection import Connection
 from nodes.client.login import connect
 from nodes.config.node_config import ClientSecurity, HostPort
+from nodes.observer.fetch_messages import EpochEnd
 from nodes.observer.fetcher import Fetcher
+from nodes.observer.following import QuorumFollowing
 from nodes.observer.options import ObserverOptions
 from nodes.observer.past_reads import read_past
 from nodes.observer.servers import Servers
@@ -44,6 +46,8 @@ class QuorumLog:
     client_id: str = "aclog-observer"
     cluster_id: str | None = None
     """Where it is known, another cluster is refused."""
+    after: EpochEnd | None = None
+    """The end of what is known of this log already: it begins there, and a leader must have what lies below it."""
     options: ObserverOptions = field(factory=ObserverOptions)
     _shared: SharedLog = field(init=False)
     _fetcher: Fetcher = field(init=False)
@@ -90,7 +94,7 @@ class QuorumLog:
         return self._shared.failure or self._shared.trouble
 
     def start_offset(self) -> int:
-        """The first offset that can be read: 0, or where the newest known snapshot ends."""
+        """The first offset that can be read: 0, or `after`, or where the newest known snapshot ends."""
         return self._shared.start_offset
 
     def high_watermark(self) -> int:
@@ -182,6 +186,7 @@ class QuorumLog:
             shared=self._shared,
             options=self.options,
             cluster_id=self.cluster_id,
+            following=self._begin(),
         )
         self._side = SideConnection(self._fetcher)
         self._snapshots = SnapshotDownload(self._side)
@@ -195,6 +200,12 @@ class QuorumLog:
             self._shared.fail(LogError(f"{self.name}: following broke off: {type(error).__name__}: {error}"))
         finally:
             await self._side.close()
+
+    def _begin(self) -> QuorumFollowing:
+        if self.after is None:
+            return QuorumFollowing()
+        self._shared.start_at(self.after.end_offset)
+        return QuorumFollowing(committed_end=self.after.end_offset, committed_epoch=self.after.epoch)
 
     def _connect(self) -> "partial[Coroutine[Any, Any, Connection]]":
         seconds = self.options.answer_seconds

@@ -63,6 +63,12 @@ class SharedLog:
                 self.high_watermark = max(self.high_watermark, high_watermark, snapshot.end_offset)
             self._changed.notify_all()
 
+    def start_at(self, offset: int) -> None:
+        """Begin at an offset, before anything is added: what lies below it is known elsewhere."""
+        with self._changed:
+            self.start_offset = self._read_to = offset
+            self._window.restart(offset)
+
     def report(self, trouble: MetadataError, *, lasting: bool) -> None:
         """Say why nothing comes at the moment."""
         with self._changed:
