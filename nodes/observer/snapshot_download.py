@@ -8,6 +8,8 @@ from attrs import define, field
 
 from metalog.errors import CheckpointError, DecodeError, LogError, MetadataError
 from metalog.filelog.names import CheckpointFile
+from nodes.client.connection import Connection
+from nodes.config.node_config import HostPort
 from nodes.observer.fetch_messages import EpochEnd
 from nodes.observer.side_connection import SideConnection
 from nodes.observer.snapshot_file import SnapshotFile
@@ -32,6 +34,8 @@ class SnapshotDownload:
     directory: Path | None = field(default=None, init=False)
     """Where snapshots are put, once there is one: nobody else may read it, as there are credentials in it."""
     _file: SnapshotFile | None = field(default=None, init=False)
+    _given_by: tuple[HostPort, int] | None = field(default=None, init=False)
+    """The leader, and its epoch: every node writes its own snapshot of an offset, with its records in its own order."""
     _newest: CheckpointFile | None = field(default=None, init=False)
 
     async def newest(self) -> CheckpointFile | None:
@@ -71,8 +75,9 @@ class SnapshotDownload:
         return self._newest is not None and self._newest.end_offset == wanted.end_offset and self._newest.path.exists()
 
     async def _fetch(self, wanted: EpochEnd) -> None:
-        if self._file is None or self._file.snapshot != wanted:
-            self._file = SnapshotFile.begin(wanted, self._directory())
+        giver = self._giver(await self.side.connected())
+        if self._file is None or self._file.snapshot != wanted or self._given_by != giver:
+            self._file, self._given_by = SnapshotFile.begin(wanted, self._directory()), giver
         while not self._file.whole:
             await self._fetch_chunk(self._file)
         finished, self._file = self._file, None
@@ -90,6 +95,8 @@ class SnapshotDownload:
 
     async def _fetch_chunk(self, file: SnapshotFile) -> None:
         connection, fetcher = await self.side.connected(), self.side.fetcher
+        if self._giver(connection) != self._given_by:
+            raise LogError(f"{connection.address}: leads by now: its snapshot {file.path.name} is to be begun anew")
         request = snapshot_request(
             file.snapshot,
             file.position,
@@ -103,6 +110,9 @@ class SnapshotDownload:
             where = f"{connection.address}: snapshot {file.path.name}"
             raise _RefusedSnapshotError(f"{where}: answered with error {chunk.error}")
         file.append(chunk)
+
+    def _giver(self, connection: Connection) -> tuple[HostPort, int]:
+        return connection.address, self.side.fetcher.following.leader_epoch
 
     async def _ask_which(self, deadline: float) -> None:
         """Have the leader say which snapshot there is now."""

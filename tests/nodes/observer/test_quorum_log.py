@@ -359,6 +359,25 @@ def test_a_download_that_is_cut_goes_on(quorum, leader, tmp_path):
         assert len(set(asked)) == -(-len(data) // 500)
 
 
+def test_a_download_is_begun_anew_with_another_leader(quorum, leader, tmp_path):
+    """Its snapshot of the same offset is another file."""
+    _, snapshot, data = checkpoint_of_small(tmp_path)
+    quorum.forget_below(snapshot, data)
+    quorum.commit()
+    with FakeLeader(quorum, node_id=2) as second, observer(leader, second, fetch_bytes=500) as log:
+        asked = []
+
+        def moves(chunk):
+            if chunk.position == 1000:
+                quorum.elect(2)
+            return chunk
+
+        leader.faults.tamper_chunk = moves
+        second.faults.tamper_chunk = lambda chunk: asked.append(chunk.position) or chunk
+        assert log.latest_snapshot().path.read_bytes() == data
+        assert asked[0] == 0
+
+
 def test_a_snapshot_that_vanishes_is_asked_for_anew(quorum, leader, tmp_path):
     _, snapshot, data = checkpoint_of_small(tmp_path)
     older = EpochEnd(epoch=1, end_offset=snapshot.end_offset - 10)
