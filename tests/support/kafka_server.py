@@ -1,6 +1,8 @@
 """A real Kafka, started on a data directory and stopped again, and Kafka's own Admin client to ask it."""
 
 import json
+import os
+import secrets
 import shutil
 import signal
 import socket
@@ -9,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fcntl import LOCK_EX, lockf
+from fcntl import LOCK_EX, LOCK_NB, flock, lockf
 from pathlib import Path
 from typing import Self
 
@@ -17,6 +19,7 @@ from tests.support.jvm import KAFKA_VERSION, ROOT, java_command
 
 LOG4J = ROOT / "tests" / "jvm" / "log4j2.properties"
 START_SECONDS = 120
+FIRST_PORT, EPHEMERAL_PORT = 10_240, 32_768
 ADMIN = {
     "security.protocol": "SASL_PLAINTEXT",
     "sasl.mechanism": "PLAIN",
@@ -33,18 +36,36 @@ class KafkaError(Exception):
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A TCP port that nobody listens on now, and that no other test of this machine is given while this process lives.
+
+    Not one of those that the system gives to outgoing connections: it would hand it out before a server takes it.
+    """
+    while True:
+        port = FIRST_PORT + secrets.randbelow(EPHEMERAL_PORT - FIRST_PORT)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        lock = os.open(_lock_file(port), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            flock(lock, LOCK_EX | LOCK_NB)  # held until the process ends
+        except OSError:
+            os.close(lock)
+        else:
+            return port
 
 
 @contextmanager
 def port_lock(port: int) -> Iterator[None]:
     """Hold a port that is named by a log and so cannot be chosen: one test of this machine at a time."""
-    with (Path(tempfile.gettempdir()) / f"aclog-test-port-{port}.lock").open("w") as lock:
+    with _lock_file(port).open("w") as lock:
         lockf(lock, LOCK_EX)
         yield
+
+
+def _lock_file(port: int) -> Path:
+    return Path(tempfile.gettempdir()) / f"aclog-test-port-{port}.lock"
 
 
 def with_properties(text: str, **changes: str) -> str:

@@ -14,6 +14,7 @@ from tests.support.server_properties import Ports, password, server_properties
 from tests.support.wire_client import ClosedError, WireClient
 
 SESSION_SECONDS = 1.5
+PATIENCE_SECONDS = 60.0
 METADATA = 3
 
 
@@ -36,11 +37,11 @@ def metric(node: AclogNode, name: str, label: str = "") -> float:
 @pytest.mark.timeout(120)
 def test_a_java_client_logs_in_again_on_its_connection(node: AclogNode) -> None:
     with AdminClient(node.ports.broker) as client:
-        end = time.monotonic() + 4 * SESSION_SECONDS
-        while time.monotonic() < end:
+        end = time.monotonic() + PATIENCE_SECONDS
+        while metric(node, "aclog_authentications_total") < 4:
+            assert time.monotonic() < end
             assert client.acls() == []
             time.sleep(0.05)
-    assert metric(node, "aclog_authentications_total") >= 4
     assert metric(node, "aclog_authentication_failures_total") == 0
     assert metric(node, "aclog_connections_closed_total", 'reason="expired"') == 0
 
