@@ -1,9 +1,7 @@
 """`aclog mirror`: a quorum's log, carried over into a directory until somebody says stop."""
 
-import asyncio
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,11 +9,8 @@ from types import FrameType
 
 from aclog.notices import note
 from aclog.progress import progress
-from metalog.errors import LogError, MetadataError
 from metalog.filelog.mirror_log import MirrorLog, open_mirror
 from metalog.filelog.mirror_properties import LogEnd
-from nodes.client.cluster_id import cluster_id_of
-from nodes.client.errors import UnreachableError
 from nodes.config.node_config import ClientSecurity, HostPort
 from nodes.observer.errors import CommittedRecordsLostError, OtherClusterError
 from nodes.observer.fetch_messages import EpochEnd
@@ -26,7 +21,6 @@ from nodes.observer.quorum_log import QuorumLog
 _OPTIONS = ObserverOptions(read_seconds=5.0)
 """A read is not waited for longer, so that a stop is soon heard."""
 _ONCE_PATIENCE_SECONDS = 30.0
-_PAUSE_SECONDS = 0.5
 
 
 def mirror_quorum(controllers: tuple[HostPort, ...], security: ClientSecurity, directory: Path, *, once: bool) -> None:
@@ -43,12 +37,6 @@ def mirror_quorum(controllers: tuple[HostPort, ...], security: ClientSecurity, d
     with _stopped_by_signals() as stop, open_mirror(directory) as mirror:
         for text in mirror.notes:
             note(text)
-        patience = _ONCE_PATIENCE_SECONDS if once else None
-        if mirror.cluster_id is None:
-            cluster_id = _ask_cluster_id(controllers, security, stop, patience)
-            if cluster_id is None:
-                return
-            mirror.bind(cluster_id)
         began = mirror.end
         log = QuorumLog(
             servers=controllers,
@@ -59,7 +47,14 @@ def mirror_quorum(controllers: tuple[HostPort, ...], security: ClientSecurity, d
             after=None if began is None else EpochEnd(epoch=began.epoch, end_offset=began.end_offset),
         )
         with log, progress(f"mirroring into {directory.name}") as advance:
-            mirroring = Mirroring(quorum=log, mirror=mirror, stop=stop, notify=note, advance=advance, patience=patience)
+            mirroring = Mirroring(
+                quorum=log,
+                mirror=mirror,
+                stop=stop,
+                notify=note,
+                advance=advance,
+                patience=_ONCE_PATIENCE_SECONDS if once else None,
+            )
             with _telling_what_to_do(mirror):
                 mirroring.run(once=once)
         note(_summary(mirroring, began))
@@ -87,32 +82,6 @@ def _summary(mirroring: Mirroring, began: LogEnd | None) -> str:
     since = "" if began is None else f" since offset {began.end_offset}"
     what = f"{mirroring.batches} batches, {mirroring.size} bytes{since}"
     return f"{mirror.name}: {what}; ends at offset {mirror.end.end_offset}, epoch {mirror.end.epoch}"
-
-
-def _ask_cluster_id(
-    controllers: tuple[HostPort, ...], security: ClientSecurity, stop: threading.Event, patience: float | None
-) -> str | None:
-    """Which cluster this is; None if it is to stop first. Who cannot be reached is asked again, with `patience`.
-
-    Raises:
-        MetadataError: a controller refuses, or none answers.
-
-    """
-    told, end = "", time.monotonic() + (patience or 0)
-    while not stop.is_set():
-        try:
-            return asyncio.run(cluster_id_of(controllers, security))
-        except UnreachableError as error:
-            if patience is not None and time.monotonic() >= end:
-                raise
-            if told != str(error):
-                note(f"{error}; trying again")
-            told = str(error)
-            stop.wait(_PAUSE_SECONDS)
-        except MetadataError as error:
-            what = "a new mirror has to learn the cluster's id, which needs ALTER on the cluster"
-            raise LogError(f"{error}: {what}") from error
-    return None
 
 
 @contextmanager

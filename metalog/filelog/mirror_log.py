@@ -23,6 +23,7 @@ from metalog.filelog.mirror_start import add_checkpoint, archive_name, enter_sta
 from metalog.filelog.mirror_writer import MirrorWriter
 from metalog.filelog.names import CheckpointFile
 from metalog.filelog.opening import SEGMENT_BYTES
+from metalog.filelog.reader import open_reader
 
 _LOG_START = LogEnd(end_offset=0, epoch=0)
 
@@ -106,6 +107,19 @@ class MirrorLog:
         start = self._properties.start
         enter_start(self.directory, start)
         self._writer = MirrorWriter.open(self.directory, start, segment_bytes=self._segment_bytes, fsync=self._fsync)
+
+    def last_batch(self) -> bytes:
+        """The last batch that is mirrored; nothing where the log holds none.
+
+        Raises:
+            LogError: it cannot be read; DecodeError: it is damaged.
+
+        """
+        if self.end is None:
+            return b""
+        with open_reader(self.directory) as reader:
+            offset = self.end.end_offset - 1
+            return b"" if offset < reader.start_offset() else reader.read(offset, 1)
 
     def append(self, batches: bytes) -> int:
         """Append whole committed batches that follow the end, durably; returns how many (MirrorWriter.append)."""

@@ -8,10 +8,10 @@ from typing import TypeAlias, TypeVar
 from attrs import define, field
 
 from metalog.batches import end_offset
-from metalog.errors import ConfigError, MetadataError
+from metalog.errors import ConfigError, LogError, MetadataError
 from metalog.filelog.mirror_log import MirrorLog
 from nodes.client.errors import LoginError
-from nodes.observer.errors import FollowingEndedError, QuorumRefusedError
+from nodes.observer.errors import CommittedRecordsLostError, FollowingEndedError, QuorumRefusedError
 from nodes.observer.quorum_log import QuorumLog
 
 _T = TypeVar("_T")
@@ -46,6 +46,8 @@ class Mirroring:
     size: int = field(default=0, init=False)
     """Of these batches, in bytes."""
     _known: bool = field(default=False, init=False)
+    _compared: bool = field(default=False, init=False)
+    """Whether the leader is known to have what is mirrored."""
     _trouble: MetadataError | None = field(default=None, init=False)
     _suspect: MetadataError | None = field(default=None, init=False)
     _last_good: float = field(factory=time.monotonic, init=False)
@@ -75,6 +77,8 @@ class Mirroring:
         """Take over what comes next, if it comes in time."""
         if not self._known:
             self._wait_known()
+        elif not self._compared:
+            self._compare()
         elif self.mirror.end is None or self._reached() < self.quorum.start_offset():
             self._begin()
         elif _readable(lambda: self.quorum.wait(self._reached(), _WAIT_SECONDS)):
@@ -84,10 +88,31 @@ class Mirroring:
 
     def _wait_known(self) -> None:
         if _readable(lambda: self.quorum.wait(-1, _WAIT_SECONDS)):
+            self._bind()
             self._known = True
             self._recovered()
         else:
             self._look_for_trouble()
+
+    def _bind(self) -> None:
+        found = self.quorum.known_cluster_id
+        if found is None:
+            raise LogError(f"{self.quorum.name}: tells no cluster id: a new mirror needs ALTER on the cluster, once")
+        self.mirror.bind(found)
+
+    def _compare(self) -> None:
+        """Look whether the leader has the last batch that is mirrored, byte for byte, as far as its log reaches back.
+
+        Epochs do not tell of a quorum that was restored from a backup, and came to the same epochs another time.
+        """
+        ours = self.mirror.last_batch()
+        theirs = _readable(lambda: self.quorum.look_back(self._reached() - 1)) if ours else None
+        if theirs is not None and theirs != ours:
+            raise CommittedRecordsLostError(
+                f"{self.quorum.name}: the leader of epoch {self.quorum.leader_epoch} has another batch than was "
+                f"committed before offset {self._reached()}; expected nothing committed to be lost"
+            )
+        self._compared = True
 
     def _append(self, batches: bytes) -> None:
         self.batches += self.mirror.append(batches)
@@ -127,6 +152,7 @@ class Mirroring:
         before, self._trouble = self._trouble, trouble
         if before is None or str(before) != str(trouble):
             self.notify(f"{trouble}; trying again")
+        self._compared = False
         self.stop.wait(_WAIT_SECONDS)
 
     def _recovered(self) -> None:

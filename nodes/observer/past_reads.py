@@ -30,6 +30,28 @@ async def read_past(side: SideConnection, offset: int, max_bytes: int) -> bytes:
                 await side.retry(LogError(f"{shared.name}: offset {offset}: a snapshot is offered for it"), deadline)
 
 
+async def look_back(side: SideConnection, offset: int) -> bytes | None:
+    """The batch that holds an offset, as the leader has it; None where its log does not reach back to it.
+
+    Raises:
+        LogError: there is no leader for as long as a read may wait.
+        DecodeError: it is damaged.
+
+    """
+    async with side.turn:
+        deadline = side.deadline
+        while True:
+            try:
+                answer = await side.fetch(offset, 1)
+                if answer.snapshot is not None or answer.diverging is not None:
+                    return None
+                run = BatchRun.of(answer.records)
+                run.check_follows(offset, 0)
+                return run.read(offset, 1)[0]
+            except MetadataError as error:
+                await side.retry(error, deadline)
+
+
 def _committed(name: str, records: bytes, offset: int, mark: int, max_bytes: int) -> bytes:
     """What a leader gave, below a mark that was known before it was asked.
 

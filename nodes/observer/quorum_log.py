@@ -20,7 +20,7 @@ from nodes.observer.fetch_messages import EpochEnd
 from nodes.observer.fetcher import Fetcher
 from nodes.observer.following import QuorumFollowing
 from nodes.observer.options import ObserverOptions
-from nodes.observer.past_reads import read_past
+from nodes.observer.past_reads import look_back, read_past
 from nodes.observer.servers import Servers
 from nodes.observer.shared_log import SharedLog
 from nodes.observer.side_connection import SideConnection
@@ -89,6 +89,11 @@ class QuorumLog:
         return self._fetcher.following.leader_epoch
 
     @property
+    def known_cluster_id(self) -> str | None:
+        """Of the cluster that is followed: as given, or as a controller has told; None where none has."""
+        return self._fetcher.cluster_id
+
+    @property
     def trouble(self) -> MetadataError | None:
         """Why nothing comes, while nothing does."""
         return self._shared.failure or self._shared.trouble
@@ -115,6 +120,13 @@ class QuorumLog:
         """
         found = self._shared.read(offset, max_bytes)
         return self._wait_for(read_past(self._side, offset, max_bytes)) if found is None else found
+
+    def look_back(self, offset: int) -> bytes | None:
+        """The batch that holds `offset`, below the mark, as the leader has it now; None where its log begins later.
+
+        Raises as `read`.
+        """
+        return self._wait_for(look_back(self._side, offset))
 
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset`; tell whether it is.
