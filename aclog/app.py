@@ -19,6 +19,7 @@ from aclog.commands import (
     snapshot,
     spark,
     status,
+    sync,
     tokens,
 )
 
@@ -84,6 +85,7 @@ _MODULES = (
     serve,
     formatting,
     status,
+    sync,
     tokens,
     mirror,
     spark,

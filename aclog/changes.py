@@ -45,7 +45,7 @@ def export_history(source: StateSource, as_of: Moment | None, export_format: Exp
         raise ConfigError(f"{source.name}: a history is in a log only: give --log DIR")
     changes = takewhile(lambda change: _is_within(change, as_of), history(source.directory))
     with progress("exporting") as advance:
-        write_export(counted([], map(_row, changes), advance, None), HISTORY, export_format, out)
+        write_export(counted([], map(change_row, changes), advance, None), HISTORY, export_format, out)
 
 
 def _is_within(change: Change, as_of: Moment | None) -> bool:
@@ -54,7 +54,8 @@ def _is_within(change: Change, as_of: Moment | None) -> bool:
     return change.end_offset <= as_of if isinstance(as_of, int) else change.timestamp <= milliseconds(as_of)
 
 
-def _row(change: Change) -> Row:
+def change_row(change: Change) -> Row:
+    """A change in the shape of avro/history.avsc."""
     return {
         "offset": change.offset,
         "endOffset": change.end_offset,

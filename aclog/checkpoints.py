@@ -3,13 +3,13 @@
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from attrs import evolve
 
 from aclog.cidr_warning import CidrWatch
 from aclog.notices import note, one_line
+from aclog.times import utc_text
 from aclog.verifying import summary
 from authorizer.acls_image import AclsImage
 from metalog.errors import CheckpointError, LogError, MetadataError
@@ -100,7 +100,7 @@ def describe_checkpoints(directory: Path) -> Iterator[str]:
         except CheckpointError as error:
             yield one_line(f"{checkpoint.path.name}  damaged: {error}")
             continue
-        yield f"{checkpoint.path.name}  {_time(image.timestamp)}  {summary(image)}"
+        yield f"{checkpoint.path.name}  {utc_text(image.timestamp)}  {summary(image)}"
 
 
 def _read(path: Path) -> Image:
@@ -109,11 +109,3 @@ def _read(path: Path) -> Image:
     for warning in newer.warnings():
         note(f"{path}: {warning}")
     return image
-
-
-def _time(timestamp: int) -> str:
-    """UTC to the millisecond; the number itself where it is no time of the calendar."""
-    try:
-        return datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    except (OverflowError, ValueError, OSError):
-        return f"{timestamp} ms"

@@ -1,8 +1,9 @@
-"""What a cluster's admin API tells of its rules and credentials; a refusal says what is missing."""
+"""What a cluster's admin API tells of it, its rules and its credentials; a refusal says what is missing."""
 
 from authorizer.acl import AclBindingFilter, StandardAcl
 from credentials.scram import UserCredentials
 from nodes.client.acl_requests import describe_acls
+from nodes.client.cluster_id import broker_cluster_id
 from nodes.client.connection import Connection
 from nodes.client.scram_requests import describe_scram
 from nodes.request import RequestError
@@ -15,6 +16,14 @@ _HINTS = {
     CLUSTER_AUTHORIZATION_FAILED: "whoever --command-config logs in needs DESCRIBE on the cluster",
     SECURITY_DISABLED: "without authorizer.class.name a cluster has no rules to tell",
 }
+
+
+async def describe_cluster_id(connection: Connection) -> str:
+    """The id of the broker's cluster. Raises as nodes.client.cluster_id.broker_cluster_id."""
+    try:
+        return await broker_cluster_id(connection)
+    except RequestError as error:
+        raise _explained(connection, "DescribeCluster", error) from None
 
 
 async def describe_rules(connection: Connection) -> list[StandardAcl]:

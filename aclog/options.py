@@ -284,3 +284,10 @@ class ExportFormat(StrEnum):
 
     AVRO = "avro"
     JSONL = "jsonl"
+
+
+class SyncFormat(StrEnum):
+    """How changes are told as they are recorded."""
+
+    TABLE = "table"
+    JSONL = "jsonl"

@@ -8,6 +8,7 @@ from attrs import define, field
 
 from aclog.acl_json import read_acls
 from aclog.lines import STDIN, display_name
+from aclog.sync_properties import read_sync_properties, refuse_before_first_poll
 from aclog.voters import notes_of
 from authorizer.acls_image import AclsImage
 from metalog.errors import ConfigError, LogError, ReplayError
@@ -56,8 +57,12 @@ class LogSource:
 
     @property
     def writable_log(self) -> str | None:
-        """The directory, unless it belongs to a Kafka, whose own tools change it, or holds no segments."""
-        ours = list_segments(self.directory) and kafka_log_dir(self.directory) is None
+        """The directory, unless it is of a Kafka, or tells of one, which its own tools change; or has no segments."""
+        ours = (
+            list_segments(self.directory)
+            and kafka_log_dir(self.directory) is None
+            and read_sync_properties(self.directory) is None
+        )
         return self.name if ours else None
 
     def image(self) -> Image:
@@ -75,7 +80,13 @@ class LogSource:
         return self._newest.applier.image
 
     def image_at(self, moment: Moment) -> Image:
-        """The state at a moment. Raises as snapshots.recovery.recover."""
+        """The state at a moment.
+
+        Raises:
+            MetadataError: as snapshots.recovery.recover; or a time before `aclog sync` knew anything of its cluster.
+
+        """
+        refuse_before_first_poll(self.directory, moment)
         return self._recover(moment).image
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from attrs import define
 
 from aclog.notices import note
+from aclog.sync_properties import refuse_other_writers
 from metalog.codec import encode_record
 from metalog.control import ControlRecord
 from metalog.errors import LogError
@@ -73,20 +74,27 @@ def batched(values: Sequence[bytes]) -> Iterator[list[bytes]]:
 
 @contextmanager
 def open_writer(
-    directory: Path, *, create: bool = False, force: bool = False, timestamp: int | None = None
+    directory: Path,
+    *,
+    create: bool = False,
+    force: bool = False,
+    timestamp: int | None = None,
+    for_sync: bool = False,
 ) -> Iterator[LogWriter]:
     """Open a log for writing, with its newest state; a transaction that a writer left open is aborted.
 
-    A new log begins at `timestamp`, ms since 1970; now by default.
+    A new log begins at `timestamp`, ms since 1970; now by default. `for_sync`: it may be a record of `aclog sync`.
 
     Raises:
         LockedError: somebody else writes to it, or a Kafka runs on it.
-        LogError: it is no log, or belongs to a Kafka and `force` is not given.
+        LogError: it is no log, or belongs to a Kafka and `force` is not given, or to `aclog sync`.
         DecodeError: it is damaged.
 
     """
     if not create and not directory.is_dir():
         raise LogError(f"{directory}: no such directory")
+    if not for_sync:
+        refuse_other_writers(directory)
     with open_log(directory, create=create, force=force, timestamp=timestamp) as log:
         found = recover_log(log, list_checkpoints(directory), newer=NewerKafka(strict=True))
         for text in (*log.notes, *found.notes):
