@@ -20,7 +20,7 @@ from typing import TypeAlias
 from attrs import define, field
 
 from metalog.acknowledgement import Acknowledgement
-from metalog.errors import LogError
+from metalog.errors import FencedError, LogError
 from metalog.finished_batch import check_base_offset
 from metalog.log import Appended
 
@@ -51,11 +51,17 @@ class GroupCommit:
     _name: str
     _end_offset: int
     _commit: Commit
+    _on_failure: Callable[[LogError], None] | None = None
+    """Called once, in the commit thread, before those who wait hear of it."""
     _waiting: list[_Waiting] = field(init=False, factory=list)
     _waiting_bytes: int = field(init=False, default=0)
     _guard: threading.Lock = field(init=False, factory=threading.Lock)
     _work: threading.Condition = field(init=False)
+    _in_commit: list[_Waiting] = field(init=False, factory=list)
     _refusal: str = field(init=False, default="")
+    _refused_as: type[LogError] = field(init=False, default=LogError)
+    _failed: bool = field(init=False, default=False)
+    _abandoned: bool = field(init=False, default=False)
     _wanted: int = field(init=False, default=1)
     _last_size: int = field(init=False, default=1)
     _last_seconds: float = field(init=False, default=0.0)
@@ -72,6 +78,11 @@ class GroupCommit:
     def end_offset(self) -> int:
         """The offset that the next batch gets."""
         return self._end_offset
+
+    @property
+    def failure(self) -> LogError | None:
+        """Why nothing can be committed any more; None while all is well, and after a close."""
+        return self._refused_as(self._refusal) if self._failed else None
 
     def submit(
         self, batch: bytes, count: int, leader_epoch: int, *, base_offset: int | None = None
@@ -104,36 +115,38 @@ class GroupCommit:
 
     def _check(self, size: int) -> None:
         if self._refusal:
-            raise LogError(self._refusal)
+            raise self._refused_as(self._refusal)
         if self._waiting_bytes + size > MAX_WAITING_BYTES:
             raise LogError(f"{self._name}: {self._waiting_bytes} bytes wait to be written: wait for earlier appends")
 
     def _run(self) -> None:
-        while group := self._next_group():
-            self._last_size = len(group)
+        while self._next_group():
+            self._last_size = len(self._in_commit)
             try:
-                while group:
-                    group = group[self._commit_some(group) :]
+                while self._in_commit:
+                    self._commit_some(self._in_commit)
             except Exception as error:  # noqa: BLE001 - whatever it was, nobody may wait for ever
-                self._fail(group, error)
+                self._fail(error)
                 return
 
-    def _commit_some(self, group: list[_Waiting]) -> int:
+    def _commit_some(self, group: list[_Waiting]) -> None:
         begin = time.monotonic()
         count = self._commit([one.data for one in group], [one.appended.last_offset + 1 for one in group])
         self._last_seconds = time.monotonic() - begin
-        for one in group[:count]:
+        with self._guard:
+            done, self._in_commit = self._in_commit[:count], self._in_commit[count:]
+        for one in done:
             with suppress(SystemExit):  # of a callback, which must not end this thread
                 one.future.set_result(one.appended)
-        return count
 
-    def _next_group(self) -> list[_Waiting]:
+    def _next_group(self) -> bool:
+        """Take what waits, once there is something; tells whether there is."""
         with self._guard:
             while not self._waiting and not self._closing:
                 self._work.wait()
             self._gather()
-            group, self._waiting, self._waiting_bytes = self._waiting, [], 0
-            return group
+            self._in_commit, self._waiting, self._waiting_bytes = self._waiting, [], 0
+            return bool(self._in_commit)
 
     def _gather(self) -> None:
         came = 0
@@ -143,15 +156,44 @@ class GroupCommit:
             self._work.wait(self._last_seconds)
         self._wanted = 1
 
-    def _fail(self, group: list[_Waiting], error: Exception) -> None:
+    def _fail(self, error: Exception) -> None:
+        kind = FencedError if isinstance(error, FencedError) else LogError
         with self._guard:
-            self._refusal = f"{error}; the log takes no more appends until it is opened again"
-            group = group + self._waiting
-            self._waiting = []
+            if self._abandoned:
+                return
+            group = self._refuse(kind, f"{error}; the log takes no more appends until it is opened again")
+        try:
+            if self._on_failure is not None:
+                self._on_failure(kind(self._refusal))
+        finally:
+            self._tell(group)
+
+    def abandon(self, why: str) -> None:
+        """Refuse at once what waits, what is being committed, and all that comes; what became of a commit is open.
+
+        Nothing where it has failed before, or is abandoned.
+        """
+        with self._guard:
+            if self._failed or self._abandoned:
+                return
+            self._abandoned = self._closing = True
+            group = self._refuse(LogError, why)
+            self._work.notify()
+        self._tell(group)
+
+    def _refuse(self, kind: type[LogError], why: str) -> list[_Waiting]:
+        """Take no more from now on; who is to be told. For the holder of the guard."""
+        group = self._in_commit + self._waiting
+        self._in_commit, self._waiting, self._waiting_bytes = [], [], 0
+        self._failed, self._refused_as, self._refusal = True, kind, why
+        if group:
             self._end_offset = group[0].appended.base_offset
+        return group
+
+    def _tell(self, group: list[_Waiting]) -> None:
         for one in group:
             with suppress(SystemExit):
-                one.future.set_exception(LogError(self._refusal))
+                one.future.set_exception(self._refused_as(self._refusal))
 
     def close(self) -> None:
         """Commit what waits, then stop; a second close is nothing.

@@ -3,56 +3,141 @@
 One message a record: key null, value the record's value, timestamp the batch's. The headers are big-endian integers of
 fixed width: `offset` (int64, our own dense offset), `batch` (int64, the batch's base offset), `count` (int32, its
 records) and `epoch` (int32, the controller's). Kafka's own offsets have holes where markers and aborted messages stand.
+
+Two more headers stand where they are needed: `control`, the key of a control record (int16 version, int16 type), which
+tells a control batch; and `time` (int64), the batch's timestamp where it is 0 or less, which clients cannot send.
 """
 
 import struct
 from collections.abc import Sequence
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
+from metalog.batches import BatchHeader, build_batch, build_control_batch, read_records, read_values
 from metalog.errors import DecodeError, EncodeError, ReplayError
 
 _INT64, _INT32 = struct.Struct(">q"), struct.Struct(">i")
 _HEADERS = (("offset", _INT64), ("batch", _INT64), ("count", _INT32), ("epoch", _INT32))
+_CONTROL, _TIME = "control", "time"
+_CONTROL_KEY_BYTES = 4
+
+Headers = list[tuple[str, bytes]]
+"""What a message carries beside its value."""
 
 
 @frozen(kw_only=True)
 class Placement:
-    """Where a record stands: its dense offset, its batch's base offset and number of records, the leader epoch."""
+    """Where a record stands: its dense offset, its batch's base offset and number of records, the leader epoch.
+
+    `control` is the key of a control record, None for one of data; `time` the batch's timestamp (ms since 1970) where
+    the message's own is not, None where it is.
+    """
 
     offset: int
     base_offset: int
     count: int
     epoch: int
+    control: bytes | None = None
+    time: int | None = None
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the batch's last record."""
+        return self.base_offset + self.count
+
+
+@frozen(kw_only=True)
+class BatchMessage:
+    """A record as a message carries it; `timestamp` 0 leaves it to the client, and `place.time` says the true one."""
+
+    place: Placement
+    value: bytes
+    timestamp: int
 
 
 @frozen(kw_only=True)
 class MessageBatch:
-    """A whole batch as messages held it; `timestamp` is ms since 1970."""
+    """A whole batch as messages held it; `timestamp` is ms since 1970, `keys` those of control records, if they are."""
 
     base_offset: int
     epoch: int
     timestamp: int
     values: tuple[bytes, ...]
+    keys: tuple[bytes, ...] = ()
 
     @property
     def end_offset(self) -> int:
         """The offset after the last record."""
         return self.base_offset + len(self.values)
 
+    def encode(self) -> bytes:
+        """The batch in the log's own bytes, as Kafka's controller and ours build it."""
+        where = {"base_offset": self.base_offset, "leader_epoch": self.epoch, "timestamp": self.timestamp}
+        if self.keys:
+            return build_control_batch(tuple(zip(self.keys, self.values, strict=True)), **where)
+        return build_batch(self.values, **where)
 
-def encode_headers(place: Placement) -> list[tuple[str, bytes]]:
+    def messages(self) -> list[BatchMessage]:
+        """One for each record, in their order."""
+        sent = max(0, self.timestamp)
+        place = Placement(
+            offset=self.base_offset,
+            base_offset=self.base_offset,
+            count=len(self.values),
+            epoch=self.epoch,
+            time=None if sent else self.timestamp,
+        )
+        keys = self.keys or (None,) * len(self.values)
+        return [
+            BatchMessage(place=evolve(place, offset=self.base_offset + delta, control=key), value=value, timestamp=sent)
+            for delta, (key, value) in enumerate(zip(keys, self.values, strict=True))
+        ]
+
+
+def read_batch(buffer: bytes, position: int, header: BatchHeader) -> MessageBatch:
+    """What messages say of the whole batch at `position`, whose CRC has been checked.
+
+    `encode` may give other bytes: what a metadata log's writers leave at its default is not kept.
+
+    Raises:
+        DecodeError: as batches.read_records.
+
+    """
+    keys: tuple[bytes, ...] = ()
+    if header.is_control:
+        records = tuple(read_records(buffer, position, header))
+        keys = tuple(record.key or b"" for record in records)
+        values = tuple(record.value for record in records)
+    else:
+        values = tuple(value for _, value in read_values(buffer, position, header))
+    return MessageBatch(
+        base_offset=header.base_offset,
+        epoch=header.leader_epoch,
+        timestamp=header.max_timestamp,
+        values=values,
+        keys=keys,
+    )
+
+
+def encode_headers(place: Placement) -> Headers:
     """The headers of a message.
 
     Raises:
-        EncodeError: a number out of its header's range.
+        EncodeError: a number out of its header's range, or a control record's key that is none.
 
     """
     numbers = (place.offset, place.base_offset, place.count, place.epoch)
     try:
-        return [(name, layout.pack(number)) for (name, layout), number in zip(_HEADERS, numbers, strict=True)]
+        headers = [(name, layout.pack(number)) for (name, layout), number in zip(_HEADERS, numbers, strict=True)]
+        if place.time is not None:
+            headers.append((_TIME, _INT64.pack(place.time)))
     except struct.error as e:
         raise EncodeError(f"{place}: {e}") from None
+    if place.control is not None:
+        if len(place.control) != _CONTROL_KEY_BYTES:
+            raise EncodeError(f"{place}: a control record's key of {len(place.control)} bytes: expected 4")
+        headers.append((_CONTROL, place.control))
+    return headers
 
 
 def decode_headers(headers: Sequence[tuple[str, bytes | None]] | None) -> Placement:
@@ -62,16 +147,35 @@ def decode_headers(headers: Sequence[tuple[str, bytes | None]] | None) -> Placem
         DecodeError: one is missing, there twice or of another width, or together they make no sense.
 
     """
-    numbers = []
-    for name, layout in _HEADERS:
-        values = [value for key, value in headers or () if key == name]
-        if len(values) != 1 or values[0] is None or len(values[0]) != layout.size:
-            raise DecodeError(f"header {name!r}: expected once, of {layout.size} bytes")
-        numbers.append(layout.unpack(values[0])[0])
-    offset, base, count, epoch = numbers
+    given = headers or ()
+    offset, base, count, epoch = (
+        layout.unpack(_the_one(given, name, layout.size) or _missing(name, layout.size))[0] for name, layout in _HEADERS
+    )
     if not (0 <= base <= offset < base + count < 1 << 63 and epoch >= 0):
         raise DecodeError(f"headers offset {offset}, batch {base}, count {count}, epoch {epoch}: no record's place")
-    return Placement(offset=offset, base_offset=base, count=count, epoch=epoch)
+    time = _the_one(given, _TIME, _INT64.size)
+    return Placement(
+        offset=offset,
+        base_offset=base,
+        count=count,
+        epoch=epoch,
+        control=_the_one(given, _CONTROL, _CONTROL_KEY_BYTES),
+        time=None if time is None else _INT64.unpack(time)[0],
+    )
+
+
+def _the_one(headers: Sequence[tuple[str, bytes | None]], name: str, size: int) -> bytes | None:
+    """The value of a header, None where there is none of the name."""
+    values = [value for key, value in headers if key == name]
+    if not values:
+        return None
+    if len(values) != 1 or values[0] is None or len(values[0]) != size:
+        _missing(name, size)
+    return values[0]
+
+
+def _missing(name: str, size: int) -> bytes:
+    raise DecodeError(f"header {name!r}: expected once, of {size} bytes")
 
 
 @define
@@ -86,6 +190,7 @@ class Assembler:
     _first: Placement | None = field(init=False, default=None)
     _timestamp: int = field(init=False, default=-1)
     _values: list[bytes] = field(init=False, factory=list)
+    _keys: list[bytes] = field(init=False, factory=list)
     _epoch: int = field(init=False, default=0)
 
     def add(self, place: Placement, value: bytes | None, timestamp: int) -> MessageBatch | None:
@@ -98,18 +203,26 @@ class Assembler:
         """
         if self._first is None and self.end_offset is None and place.offset != place.base_offset:
             return None
+        timestamp = timestamp if place.time is None else place.time
         self._check(place, timestamp)
         if not value:
             raise DecodeError("a message without a value", offset=place.offset)
         if self._first is None:
             self._first, self._timestamp, self._epoch = place, timestamp, place.epoch
         self._values.append(value)
-        if len(self._values) < place.count:
-            return None
+        if place.control is not None:
+            self._keys.append(place.control)
+        return self._whole(self._first) if len(self._values) == place.count else None
+
+    def _whole(self, first: Placement) -> MessageBatch:
         batch = MessageBatch(
-            base_offset=place.base_offset, epoch=place.epoch, timestamp=timestamp, values=tuple(self._values)
+            base_offset=first.base_offset,
+            epoch=first.epoch,
+            timestamp=self._timestamp,
+            values=tuple(self._values),
+            keys=tuple(self._keys),
         )
-        self._first, self._values, self.end_offset = None, [], batch.end_offset
+        self._first, self._values, self._keys, self.end_offset = None, [], [], batch.end_offset
         return batch
 
     def _check(self, place: Placement, timestamp: int) -> None:
@@ -121,10 +234,10 @@ class Assembler:
             if place.offset != place.base_offset or place.epoch < self._epoch:
                 what = f"a batch of base {place.base_offset}, epoch {place.epoch}, after epoch {self._epoch}"
                 raise ReplayError(what, offset=place.offset)
-        elif (place.base_offset, place.count, place.epoch, timestamp) != (
-            first.base_offset,
-            first.count,
-            first.epoch,
-            self._timestamp,
-        ):
+        elif _batch_of(place, timestamp) != _batch_of(first, self._timestamp):
             raise ReplayError("a message that says otherwise of its batch than the first one", offset=place.offset)
+
+
+def _batch_of(place: Placement, timestamp: int) -> tuple[object, ...]:
+    """What all messages of a batch say alike."""
+    return place.base_offset, place.count, place.epoch, place.control is None, timestamp

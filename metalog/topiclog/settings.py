@@ -28,6 +28,10 @@ _CHOSEN = frozenset(
 """What these properties are is no user's choice: what is promised rests on them."""
 
 
+def _own(properties: Mapping[str, str]) -> Mapping[str, str]:
+    return dict(properties)
+
+
 def _check_properties(_: object, __: object, properties: Mapping[str, str]) -> None:
     if not properties.get(BOOTSTRAP_SERVERS):
         raise ConfigError(f"{BOOTSTRAP_SERVERS}: not set: expected HOST:PORT[,HOST:PORT...] of a Kafka's brokers")
@@ -45,7 +49,7 @@ class TopicSettings:
     """
 
     topic: str
-    properties: Mapping[str, str] = field(repr=False, converter=dict, validator=_check_properties)
+    properties: Mapping[str, str] = field(repr=False, converter=_own, validator=_check_properties)
     replication_factor: int = 3
     """Of a topic that is created, and the least of one that is found."""
     transactional_id: str = Factory(lambda self: self.topic, takes_self=True)

@@ -1,16 +1,28 @@
 """A topic log, open for writing (metalog.log.Log). Made by `open_topic_log`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
 
-from attrs import define
+from attrs import define, field
 
-from metalog.control import ControlRecord
-from metalog.errors import LogError
+from metalog.batch_run import BatchRun
+from metalog.batches import BatchHeader, build_batch, read_header
+from metalog.control import ControlRecord, control_batch
+from metalog.errors import DecodeError, LogError
+from metalog.finished_batch import read_finished
+from metalog.group_commit import GroupCommit
 from metalog.log import Appended
+from metalog.topic_message import read_batch
+from metalog.topiclog.committed import Committed
+from metalog.topiclog.past_reads import PastReads
 from metalog.topiclog.settings import TopicSettings
+from metalog.topiclog.transactions import Transactions
+
+_TRANSACTION_BYTES = 16 << 20
+_TRANSACTION_RECORDS = 20_000
+"""What one transaction holds at most, unless its first batch alone is larger."""
 
 
 @define(eq=False)
@@ -23,6 +35,14 @@ class TopicLog:
 
     settings: TopicSettings
     leader_epoch: int
+    _committed: Committed
+    _past: PastReads
+    _transactions: Transactions
+    _on_failure: Callable[[LogError], None] | None = None
+    _committer: GroupCommit = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._committer = GroupCommit(self.name, self.high_watermark(), self._commit, self._on_failure)
 
     @property
     def name(self) -> str:
@@ -35,46 +55,57 @@ class TopicLog:
 
         A close is no failure.
         """
-        raise NotImplementedError
+        return self._committer.failure
 
     def start_offset(self) -> int:
         """The offset of the first batch that is there whole."""
-        raise NotImplementedError
+        return self._committed.start_offset
 
     def high_watermark(self) -> int:
         """The end of what this writer found committed, and has committed since. Known from the start."""
-        raise NotImplementedError
+        return self._committed.high_watermark
 
     def end_offset(self) -> int:
         """The offset that the next record gets."""
-        raise NotImplementedError
+        return self._committer.end_offset
 
     def append(self, values: Sequence[bytes], *, timestamp: int) -> Future[Appended]:
         """Append record values as one atomic batch (metalog.log.Log.append)."""
-        raise NotImplementedError
+        batch = build_batch(values, base_offset=0, leader_epoch=self.leader_epoch, timestamp=timestamp)
+        return self._committer.submit(batch, len(values), self.leader_epoch)
 
     def append_batch(self, batch: bytes) -> Future[Appended]:
-        """Append a batch as it is (metalog.log.Log.append_batch)."""
-        raise NotImplementedError
+        """Append a batch as it is (metalog.log.Log.append_batch).
+
+        Raises:
+            LogError: as there; or it holds what messages cannot carry, so that readers would see another batch.
+
+        """
+        header = read_finished(self.name, batch, self.leader_epoch)
+        self._check_carried(batch, header)
+        return self._committer.submit(batch, header.record_count, self.leader_epoch, base_offset=header.base_offset)
 
     def append_control(self, *records: ControlRecord, timestamp: int) -> Future[Appended]:
         """Append control records as one atomic control batch; raises what `append` raises."""
-        raise NotImplementedError
+        batch = control_batch(*records, base_offset=0, leader_epoch=self.leader_epoch, timestamp=timestamp)
+        return self._committer.submit(batch, len(records), self.leader_epoch)
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
         """Whole committed batches from the one that holds `offset` (metalog.log.LogReader.read)."""
-        raise NotImplementedError
+        found = self._committed.read(offset, max_bytes)
+        return self._past.read(offset, self.high_watermark(), max_bytes) if found is None else found
 
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset` (metalog.log.LogReader.wait)."""
-        raise NotImplementedError
+        return self._committed.wait(offset, timeout)
 
     def abandon(self, why: str) -> None:
         """Give up at once, without waiting for any broker: all who wait get a LogError that says why.
 
         For a writer who hears that it is deposed. What it had sent may be committed still, or not.
         """
-        raise NotImplementedError
+        self._transactions.abandon()
+        self._committer.abandon(f"{self.name}: {why}")
 
     def close(self) -> None:
         """Commit what waits, then let go; a second close is nothing.
@@ -83,7 +114,10 @@ class TopicLog:
             LogError: called by a future's callback, in the thread that has to do the committing.
 
         """
-        raise NotImplementedError
+        self._committer.close()
+        if self._committed.close():
+            self._transactions.close()
+            self._past.close()
 
     def __enter__(self) -> Self:
         return self
@@ -92,3 +126,29 @@ class TopicLog:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def _check_carried(self, batch: bytes, header: BatchHeader) -> None:
+        try:
+            carried = read_batch(batch, 0, header).encode()
+        except DecodeError as error:
+            raise LogError(f"{self.name}: not a batch that can be appended: {error}") from None
+        if carried != batch:
+            what = "a batch that messages cannot carry as it is: expected one as metalog.batches.build_batch makes it"
+            raise LogError(f"{self.name}: {what}; nothing is appended")
+
+    def _commit(self, batches: Sequence[bytes], _: Sequence[int]) -> int:
+        """Commit as many of `batches` as go into one transaction; in the commit thread."""
+        count = _fitting(batches)
+        self._transactions.commit(batches[:count])
+        self._committed.add(BatchRun.of(b"".join(batches[:count])))
+        return count
+
+
+def _fitting(batches: Sequence[bytes]) -> int:
+    size = records = 0
+    for number, batch in enumerate(batches):
+        size += len(batch)
+        records += read_header(batch).record_count
+        if number and (size > _TRANSACTION_BYTES or records > _TRANSACTION_RECORDS):
+            return number
+    return len(batches)

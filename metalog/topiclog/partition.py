@@ -1,0 +1,216 @@
+"""The one partition of a topic, read_committed, through a consumer of its own."""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attrs import define, field
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from metalog.errors import DecodeError, LogError
+from metalog.topic_message import decode_headers
+from metalog.topiclog.clients import ClientErrors, new_consumer
+from metalog.topiclog.kafka_errors import error_in, kafka_error, retriable
+from metalog.topiclog.positions import StoredMessage
+from metalog.topiclog.settings import TopicSettings
+
+_TOGETHER = 5000
+_SLICE = 1.0
+"""Seconds after which a call that waits for a broker is broken off, to hear what the client has to say meanwhile."""
+ANSWER_SECONDS = 30.0
+"""How long a broker may take."""
+
+_FIXED = {
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "enable.partition.eof": "true",
+    "auto.offset.reset": "error",
+    "isolation.level": "read_committed",
+}
+
+
+class RemovedError(LogError):
+    """Messages that a reader needs are not in the topic any more."""
+
+
+@define(eq=False)
+class Partition:
+    """Partition 0 of `topic`; `name` is the log's, for errors. For one thread at a time. Made by `open_partition`."""
+
+    topic: str
+    name: str
+    _consumer: Consumer = field(repr=False)
+    errors: ClientErrors = field(repr=False)
+    ended: bool = field(default=False, init=False)
+    """Whether there was nothing more below the last stable offset when `take` looked last."""
+
+    def bounds(self, timeout: float = ANSWER_SECONDS) -> tuple[int, int]:
+        """Kafka's offsets of the first message that is there, and the last stable offset.
+
+        Raises:
+            LogError: no broker answers in that time, or one refuses.
+
+        """
+        place, deadline = TopicPartition(self.topic, 0), time.monotonic() + timeout
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                start, end = self._consumer.get_watermark_offsets(place, timeout=min(_SLICE, max(left, 0.05)))
+            except KafkaException as error:
+                self._check(error, left)
+            else:
+                return start, end
+
+    def check_partitions(self, timeout: float = ANSWER_SECONDS) -> None:
+        """Check that the topic is there, and has one partition.
+
+        Raises:
+            LogError: it is not, or has not; or no broker answers in that time, or one refuses.
+
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                found = self._consumer.list_topics(self.topic, timeout=min(_SLICE, max(left, 0.05)))
+                break
+            except KafkaException as error:
+                self._check(error, left)
+        topic = found.topics[self.topic]
+        if topic.error is not None:
+            raise kafka_error(topic.error, self.name)
+        if len(topic.partitions) != 1:
+            raise LogError(f"{self.name}: it has {len(topic.partitions)} partitions: a log has one")
+
+    def _check(self, error: KafkaException, left: float) -> None:
+        """Return if a call may be made again; else raise what went wrong."""
+        self._consumer.poll(0)  # what the client tells by the way comes only now
+        if self.errors.refused and self.errors.latest is not None:
+            raise self.errors.latest
+        said = error_in(error)
+        transport = said is not None and said.code() in {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
+        if left <= 0 or not (transport or retriable(error)):
+            raise self.errors.latest if transport and self.errors.latest else kafka_error(error, self.name)
+
+    def seek(self, position: int) -> None:
+        """Go on at Kafka's offset `position`."""
+        self._consumer.assign([TopicPartition(self.topic, 0, position)])
+        self.ended = False
+
+    def rest(self) -> None:
+        """Fetch nothing until the next seek."""
+        self._consumer.unassign()
+
+    def take(self, timeout: float) -> list[StoredMessage]:
+        """The messages that come next, as soon as there is one, none after `timeout` seconds.
+
+        Raises:
+            LogError: a broker refuses; RemovedError where messages are no longer there.
+            DecodeError: a message that is no record's.
+
+        """
+        try:
+            first = self._consumer.poll(timeout)
+            if first is None:
+                return []
+            return self._records([first, *self._consumer.consume(_TOGETHER, timeout=0)])
+        except KafkaException as error:
+            raise kafka_error(error, self.name) from error
+
+    def _records(self, messages: list[Message]) -> list[StoredMessage]:
+        found = []
+        for message in messages:
+            error = message.error()
+            if error is None:
+                found.append(self._stored(message))
+                self.ended = False
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self.ended = True
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                raise RemovedError(f"{self.name}: messages that come next are not in the topic: {error.str()}")
+            else:
+                raise kafka_error(error, self.name)
+        return found
+
+    def _stored(self, message: Message) -> StoredMessage:
+        position = message.offset() or 0
+        try:
+            place = decode_headers(_headers(message))
+        except DecodeError as error:
+            raise error.at(path=f"{self.name}, Kafka's offset {position}") from None
+        return StoredMessage(position=position, place=place, value=message.value(), timestamp=message.timestamp()[1])
+
+    def first_from(self, position: int, end: int) -> StoredMessage | None:
+        """The first committed message at `position` or after it, and before `end` (positions.Messages).
+
+        Raises:
+            LogError, DecodeError: as `take`; or nothing comes for as long as a broker may take.
+
+        """
+        for message in self._from(position):
+            return message if message.position < end else None
+        return None
+
+    def last_in(self, position: int, end: int) -> StoredMessage | None:
+        """The last committed message at `position` or after it, and before `end`. Raises as `first_from`."""
+        last = None
+        for message in self._from(position):
+            if message.position >= end:
+                break
+            last = message
+        return last
+
+    def _from(self, position: int) -> Iterator[StoredMessage]:
+        """The committed messages from a position on, up to the last stable offset."""
+        self.seek(position)
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while not self.ended:
+            for message in self.take(_SLICE):
+                deadline = time.monotonic() + ANSWER_SECONDS
+                yield message
+            if time.monotonic() > deadline:
+                what = f"no answer within {ANSWER_SECONDS:.0f} s, at Kafka's offset {position}"
+                raise self.errors.latest or LogError(f"{self.name}: {what}")
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._consumer.close()
+
+
+def open_partition(
+    topic: str,
+    name: str,
+    properties: Mapping[str, Any],
+    *,
+    fetch_wait_ms: int = 50,
+    timeout: float = ANSWER_SECONDS,
+) -> Partition:
+    """Connect to a topic of one partition; `properties` are librdkafka's, a group.id among them.
+
+    The end is known once a fetch comes back empty, which takes `fetch_wait_ms`.
+
+    Raises:
+        LogError: as Partition.check_partitions.
+        ConfigError: properties that the client refuses.
+
+    """
+    errors = ClientErrors(name)
+    consumer = new_consumer(name, {"fetch.wait.max.ms": fetch_wait_ms, **properties, **_FIXED}, errors)
+    partition = Partition(topic, name, consumer, errors)
+    try:
+        partition.check_partitions(timeout)
+    except BaseException:
+        consumer.close()
+        raise
+    return partition
+
+
+def connect_reader(settings: TopicSettings, *, fetch_wait_ms: int = 50, timeout: float = ANSWER_SECONDS) -> Partition:
+    """Connect to a log's topic. Raises as open_partition."""
+    properties = {**settings.properties, "group.id": settings.group_id}
+    return open_partition(settings.topic, settings.name, properties, fetch_wait_ms=fetch_wait_ms, timeout=timeout)
+
+
+def _headers(message: Message) -> list[tuple[str, bytes | None]]:
+    headers: Any = message.headers() or ()  # declared wider than what comes: a list of pairs
+    return [(name, value.encode() if isinstance(value, str) else value) for name, value in headers]
