@@ -1,6 +1,7 @@
 """DescribeCluster, of brokers and controllers alike (kafka.server.AuthHelper.computeDescribeClusterResponse)."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from kio.schema.errors import ErrorCode
 
@@ -23,31 +24,35 @@ def describe_cluster(
     *,
     endpoint_type: int,
     cluster_id: str,
-    node_id: int,
-    advertised: Mapping[str, HostPort],
+    controller_id: int,
+    nodes: Mapping[int, HostPort],
     rack: str | None = None,
 ) -> bytes:
-    """A DescribeClusterResponse with one node, this one, which serves endpoints of `endpoint_type`.
+    """A DescribeClusterResponse with these nodes, which serve endpoints of `endpoint_type`.
 
-    `advertised` is its address by the listener's name. A question for nodes of the other kind is refused.
+    `nodes` are their addresses by id, `rack` is that of all of them; `controller_id` is -1 where it is not known. A
+    question for nodes of the other kind is refused.
     """
     body, version = request.body, request.header.api_version
     wanted = getattr(body, "endpoint_type", BROKER_ENDPOINTS)
     if wanted != endpoint_type:
         return _mismatched(version, wanted, endpoint_type)
-    at = advertised[request.session.listener_name]
-    about = {"broker_id": node_id, "host": at.host, "port": at.port, "rack": rack}
-    node = build(DESCRIBE_CLUSTER, version, "response", "DescribeClusterBroker", **about)
     asked = body.include_cluster_authorized_operations
     return answer(
         DESCRIBE_CLUSTER,
         version,
         endpoint_type=endpoint_type,
         cluster_id=cluster_id,
-        controller_id=node_id,
-        brokers=(node,),
+        controller_id=controller_id,
+        brokers=tuple(
+            _node(version, broker_id=each, host=at.host, port=at.port, rack=rack) for each, at in nodes.items()
+        ),
         cluster_authorized_operations=auth.cluster_operations(request) if asked else NOT_ASKED,
     )
+
+
+def _node(version: int, **about: Any) -> Any:
+    return build(DESCRIBE_CLUSTER, version, "response", "DescribeClusterBroker", **about)
 
 
 def _mismatched(version: int, wanted: int, served: int) -> bytes:

@@ -41,8 +41,8 @@ Handler: TypeAlias = Callable[[Request], Awaitable[bytes]]
 """Answers a request with the encoded body of its response, without a header (nodes.wire.messages.encode_response).
 
 It may raise RequestError, AuthorizerNotReadyError and AclRequestError for the request as a whole: whoever called it
-answers with nodes.wire.error_answers. After a MalformedRequestError the connection is closed without an answer. Any
-other error is answered with UNKNOWN_SERVER_ERROR and logged.
+answers with nodes.wire.error_answers. After a MalformedRequestError or an OutcomeUnknownError the connection is closed
+without an answer. Any other error is answered with UNKNOWN_SERVER_ERROR and logged.
 """
 
 
@@ -53,6 +53,14 @@ class RequestError(MetadataError):
         """`message` is the text in the answer, where the answer has room for one."""
         self.code, self.message = code, message
         super().__init__(message or f"error {code}")
+
+
+class OutcomeUnknownError(MetadataError):
+    """A request that may have been carried out, or be carried out yet: nobody here knows, and no error code says so.
+
+    The client's connection is closed without an answer, as if the node had died; it then does what it does whenever a
+    server dies, which is for it to decide (Kafka's Admin asks again, unless `retries` says otherwise).
+    """
 
 
 class MalformedRequestError(MetadataError):

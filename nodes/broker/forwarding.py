@@ -2,7 +2,7 @@
 
 A request that certainly has not reached the controller is sent again until its time is up, and so is one that the
 controller answered with AUTHORIZER_NOT_READY or NOT_CONTROLLER: it did nothing then. One whose answer was lost is not:
-it may have been carried out, and whoever sent it is told REQUEST_TIMED_OUT, to look first and to decide.
+it may have been carried out, and whoever sent it has to decide, as if this broker had died: its connection is closed.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from nodes.client.connection import Connection
 from nodes.client.errors import LoginError, UnreachableError
 from nodes.client.login import connect
 from nodes.config.node_config import ClientSecurity, HostPort
-from nodes.request import Handler, Request, RequestError
+from nodes.request import Handler, OutcomeUnknownError, Request, RequestError
 from nodes.wire.apis import ENVELOPE
 from nodes.wire.envelope import (
     AUTHORIZER_NOT_READY,
@@ -33,6 +33,8 @@ FORWARD_SECONDS = 60.0
 """How long a broker tries: Kafka's controller channel manager gives up after as much."""
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
+_LOOK_S = 1.0
+"""How often it is seen whether a controller that has not answered is still the active one."""
 
 CONNECTIONS = 16
 """At most so many to the controller: it answers one request of a connection at a time, each when it is committed."""
@@ -85,7 +87,13 @@ class EnvelopeForwarder:
     _places: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(CONNECTIONS), init=False)
 
     async def forward(self, request: Request) -> bytes:
-        """See Forwarder; raises RequestError with REQUEST_TIMED_OUT where no controller answers in time."""
+        """See Forwarder.
+
+        Raises:
+            RequestError: REQUEST_TIMED_OUT, where there was no controller in time: nothing was done.
+            OutcomeUnknownError: a controller has got it, and its answer was lost.
+
+        """
         pause, last = _FIRST_PAUSE_S, "no controller is known"
         try:
             async with asyncio.timeout(self.seconds):
@@ -135,10 +143,21 @@ class EnvelopeForwarder:
         )
         try:
             body = encode_envelope_request(envelope)
-            payload, position = await connection.send(ENVELOPE, version, body, self.seconds)
+            payload, position = await self._unless_deposed(connection, version, body)
             return decode_envelope_response(payload, position)
         except (UnreachableError, DecodeError) as error:
-            raise RequestError(REQUEST_TIMED_OUT, f"Sent to the controller, whose answer was lost: {error}") from None
+            raise OutcomeUnknownError(f"sent to the controller, whose answer was lost: {error}") from None
+
+    async def _unless_deposed(self, connection: Connection, version: int, body: bytes) -> tuple[bytes, int]:
+        """The answer, unless another controller is known to be active first: this one may be silent for ever."""
+        sending = asyncio.ensure_future(connection.send(ENVELOPE, version, body, self.seconds))
+        try:
+            while not (await asyncio.wait((sending,), timeout=_LOOK_S))[0]:
+                if (leader := self.leader()) not in (None, connection.address):
+                    raise UnreachableError(f"{connection.address}: silent, and {leader} is the active controller now")
+            return sending.result()
+        finally:
+            sending.cancel()
 
     async def _connected(self) -> Connection:
         """A connection to the controller that nobody uses."""

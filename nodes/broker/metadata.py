@@ -57,8 +57,8 @@ class MetadataApis:
             self.auth,
             endpoint_type=BROKER_ENDPOINTS,
             cluster_id=self.cluster.cluster_id,
-            node_id=self.cluster.node_id,
-            advertised=self.cluster.advertised,
+            controller_id=self.cluster.node_id,
+            nodes={self.cluster.node_id: self.cluster.advertised[request.session.listener_name]},
             rack=self.cluster.rack,
         )
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from attrs import define, field
 
 from metalog.errors import MetadataError
-from metalog.filelog import FileLog
 from metalog.filelog.names import PARTIAL_SUFFIX, CheckpointFile, list_checkpoints, list_segments, parse_checkpoint_name
 from nodes.config.node_config import CheckpointPolicy
 from snapshots.checkpoint_retention import remove_old_checkpoints
@@ -34,12 +33,14 @@ class Checkpointer:
     `committed_bytes` counts what has been committed since the start, as Kafka does; `image` is what readers see.
     """
 
-    log: FileLog
+    directory: Path
     policy: CheckpointPolicy
     image: Callable[[], Image]
     committed_bytes: Callable[[], int]
     changed: Callable[[tuple[CheckpointFile, ...]], None]
     """Told what checkpoints there are, whenever that has changed."""
+    trim: Callable[[int], object] = lambda _: None
+    """Lets go of the log below an offset, where that is this node's to do. Runs in a thread."""
     clock: Callable[[], float] = time.time
     _writing: asyncio.Lock = field(factory=asyncio.Lock, init=False)
     _due: asyncio.Event = field(factory=asyncio.Event, init=False)
@@ -50,7 +51,7 @@ class Checkpointer:
 
     def __attrs_post_init__(self) -> None:
         self._bytes_at_last = self.committed_bytes()
-        newest = list_checkpoints(self.log.directory)[-1:]
+        newest = list_checkpoints(self.directory)[-1:]
         self._offset_at_last = newest[0].end_offset if newest else 0
 
     def consider(self, _high_watermark: int = -1) -> None:
@@ -104,19 +105,19 @@ class Checkpointer:
         if image.end_offset <= self._offset_at_last:
             return False
         self._bytes_at_last = written  # what is committed from here on counts for the next one
-        await asyncio.to_thread(write_checkpoint, image, self.log.directory)
+        await asyncio.to_thread(write_checkpoint, image, self.directory)
         self._offset_at_last = image.end_offset
-        self.changed(list_checkpoints(self.log.directory))
+        self.changed(list_checkpoints(self.directory))
         _log.info("wrote the checkpoint of offset %d, epoch %d", image.end_offset, image.epoch)
         try:
-            await asyncio.to_thread(clean, self.log, self.policy, now=self.clock())
+            await asyncio.to_thread(clean, self.directory, self.policy, self.trim, now=self.clock())
         finally:
-            self.changed(list_checkpoints(self.log.directory))
+            self.changed(list_checkpoints(self.directory))
         return True
 
 
-def clean(log: FileLog, policy: CheckpointPolicy, *, now: float) -> None:
-    """Remove the oldest checkpoints while there is too much or they are too old, and the segments below the rest.
+def clean(directory: Path, policy: CheckpointPolicy, trim: Callable[[int], object], *, now: float) -> None:
+    """Remove the oldest checkpoints while there is too much or they are too old, and `trim` the log below the rest.
 
     The newest always stays. `now` is in seconds since 1970.
 
@@ -124,8 +125,8 @@ def clean(log: FileLog, policy: CheckpointPolicy, *, now: float) -> None:
         LogError: the disk refuses.
 
     """
-    checkpoints = list_checkpoints(log.directory)
-    paths = [*(each.path for each in checkpoints), *(each.path for each in list_segments(log.directory))]
+    checkpoints = list_checkpoints(directory)
+    paths = [*(each.path for each in checkpoints), *(each.path for each in list_segments(directory))]
     sizes = {path: _size(path) for path in paths}
     total, gone = sum(sizes.values()), 0
     for oldest, after in pairwise(checkpoints):
@@ -134,12 +135,12 @@ def clean(log: FileLog, policy: CheckpointPolicy, *, now: float) -> None:
         if not (too_much or too_old):
             break
         gone += 1
-        total -= sizes[oldest.path] + _segments_between(log.directory, sizes, oldest, after)
+        total -= sizes[oldest.path] + _segments_between(directory, sizes, oldest, after)
     if gone:
-        remove_old_checkpoints(log.directory, keep=len(checkpoints) - gone)
-    kept = list_checkpoints(log.directory)
+        remove_old_checkpoints(directory, keep=len(checkpoints) - gone)
+    kept = list_checkpoints(directory)
     if kept and kept[0].end_offset:
-        log.delete_segments_below(kept[0].end_offset)
+        trim(kept[0].end_offset)
 
 
 def _segments_between(directory: Path, sizes: dict[Path, int], oldest: CheckpointFile, after: CheckpointFile) -> int:

@@ -1,4 +1,4 @@
-"""A controller's life: it opens its log, replays it, serves, and stops (kafka.server.ControllerServer)."""
+"""A controller alone, with its log in files: it opens and replays it, serves, stops (kafka.server.ControllerServer)."""
 
 import asyncio
 import logging
@@ -17,15 +17,15 @@ from metalog.filelog import FileLog
 from metalog.filelog.epochs import read_epochs
 from metalog.filelog.names import CheckpointFile, list_checkpoints
 from nodes.config.node_config import HostPort, NodeConfig
+from nodes.controller.activation import complete_activation
+from nodes.controller.active import Active, activate
 from nodes.controller.checkpointing import Checkpointer
 from nodes.controller.fetching import Fetching
 from nodes.controller.open_checkpoints import OpenCheckpoints
-from nodes.controller.quorum import Quorum
-from nodes.controller.quorum_controller import QuorumController
+from nodes.controller.quorum import LeaderAndEpoch, Quorum
 from nodes.controller.serving import Serving
 from nodes.controller.snapshots import SnapshotFetching
-from nodes.controller.starting import activate, check_only_voter, open_controller_log, replay
-from nodes.controller.token_writer import TokenWriter
+from nodes.controller.starting import check_only_voter, open_controller_log, replay
 from nodes.watching.metrics import Metrics
 from snapshots.checkpoint_reader import BOOTSTRAP_NAME
 from snapshots.merger import Merger
@@ -63,7 +63,7 @@ class ControllerServer:
     _files: OpenCheckpoints | None = field(default=None, init=False)
     _checkpointer: Checkpointer | None = field(default=None, init=False)
     _checkpointing: "asyncio.Task[None] | None" = field(default=None, init=False)
-    _sweeping: "asyncio.Task[None] | None" = field(default=None, init=False)
+    _active: Active | None = field(default=None, init=False)
     _merger: Merger = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -75,7 +75,7 @@ class ControllerServer:
     @property
     def ready(self) -> bool:
         """Whether all of the log is replayed and changes are accepted."""
-        return self.serving is not None and self.serving.controller is not None
+        return self._active is not None
 
     async def start(self) -> None:
         """Open the log, serve it, replay it, and accept changes.
@@ -105,11 +105,12 @@ class ControllerServer:
             raise
 
     def _serve(self, log: FileLog) -> Serving:
+        leader = LeaderAndEpoch(leader_id=self.config.node_id, epoch=log.leader_epoch)
         quorum = Quorum(
             cluster_id=self.cluster_id,
-            leader_id=self.config.node_id,
+            node_id=self.config.node_id,
             directory_id=self.directory_id,
-            leader_epoch=log.leader_epoch,
+            leader=lambda: leader,
             epochs=read_epochs(log.directory) or (),
             advertised=self.advertised,
             listener_names=self.config.controller_listener_names,
@@ -118,6 +119,7 @@ class ControllerServer:
         self._files = OpenCheckpoints(directory=log.directory)
         return Serving(
             log=log,
+            replayed=lambda: self.ready,
             quorum=quorum,
             fetching=Fetching(log=log, quorum=quorum),
             snapshots=SnapshotFetching(quorum=quorum, files=self._files),
@@ -126,36 +128,33 @@ class ControllerServer:
     def _bring_up(self, log: FileLog) -> tuple[str, ...]:
         notes = replay(log, self.publisher)
         check_only_voter(log, self.publisher.latest, self.config.node_id)
-        activate(log, self.publisher, Path(self.config.metadata_log_dir) / BOOTSTRAP_NAME, _now)
+        complete_activation(log, self.publisher, Path(self.config.metadata_log_dir) / BOOTSTRAP_NAME, _now)
         self.publisher.learn(log.high_watermark())
         return notes
 
     def _activate(self, log: FileLog, serving: Serving) -> None:
-        """From here on requests are decided."""
-        serving.controller = controller = QuorumController(
-            log=log,
-            publisher=self.publisher,
-            loop=asyncio.get_running_loop(),
-            on_failure=self._fail,
-            cidr=isinstance(self.authorizer, StandardAuthorizer) and self.authorizer.cidr,
+        self._active = activate(
+            serving,
+            log,
+            self.publisher,
+            self.config,
+            authorizer=self.authorizer,
             metrics=self.metrics,
+            on_failure=self._fail,
         )
+        controller = self._active.controller
         self._checkpointer = Checkpointer(
-            log=log,
+            directory=log.directory,
             policy=self.config.checkpoints,
             image=lambda: self.publisher.current,
             committed_bytes=lambda: controller.committed_bytes,
             changed=self._checkpoints_changed,
+            trim=log.delete_segments_below,
         )
-        controller.watch(serving.fetching.wake)
         controller.watch(self._checkpointer.consider)
         self._checkpointing = asyncio.create_task(self._checkpointer.run(), name="checkpoints")
-        serving.tokens = TokenWriter(settings=self.config.tokens, controller=controller)
-        self._sweeping = asyncio.create_task(serving.tokens.run(), name="expired tokens")
         if isinstance(self.authorizer, StandardAuthorizer):
-            self.authorizer.set_acl_mutator(controller)
             self.authorizer.complete_initial_load()
-        serving.fetching.wake()
 
     async def checkpoint(self) -> bool:
         """Write a checkpoint now, unless there is one of this offset; tells whether it did. Raises as Checkpointer."""
@@ -166,13 +165,12 @@ class ControllerServer:
         if self._checkpointing is not None and self._checkpointer is not None:
             task, self._checkpointing = self._checkpointing, None
             await self._checkpointer.stop(task)
-        if self._sweeping is not None:
-            self._sweeping.cancel()
         serving, self.serving = self.serving, None
         if serving is not None:
             serving.fetching.close()
-            if serving.controller is not None:
-                await serving.controller.close()
+        if self._active is not None:
+            active, self._active = self._active, None
+            await active.stop()
         if self._log is not None:
             log, self._log = self._log, None
             await asyncio.to_thread(log.close)

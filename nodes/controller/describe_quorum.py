@@ -8,12 +8,16 @@ from nodes.controller.quorum import METADATA_TOPIC, Quorum, ReplicaState
 from nodes.request import Request
 from nodes.wire.apis import DESCRIBE_QUORUM
 from nodes.wire.building import answer, build
-from nodes.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from nodes.wire.error_codes import NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION
 
 
 @frozen(kw_only=True)
 class QuorumDescription:
-    """What a leader can tell of its quorum at `now`, in ms since 1970."""
+    """What a controller can tell of its quorum at `now`, in ms since 1970.
+
+    One that does not lead refuses, and says who does, as far as it knows. Where several controllers share a log in a
+    topic, all of them are voters, as any may lead; how far the others have replayed is not known, and told as -1.
+    """
 
     quorum: Quorum
     high_watermark: int
@@ -32,11 +36,22 @@ class QuorumDescription:
                 DESCRIBE_QUORUM, version, topics=tuple(_unknown(version, each) for each in request.body.topics)
             )
         topic = _part(version, "TopicData", topic_name=METADATA_TOPIC, partitions=(self._partition(version),))
-        return answer(DESCRIBE_QUORUM, version, topics=(topic,), nodes=(self._node(version),) if version >= 2 else ())
+        return answer(DESCRIBE_QUORUM, version, topics=(topic,), nodes=self._nodes(version) if version >= 2 else ())
 
     def _partition(self, version: int) -> Any:
+        known = self.quorum.leader()
+        if not self.quorum.leads:
+            return _part(
+                version,
+                "PartitionData",
+                partition_index=0,
+                error_code=NOT_LEADER_OR_FOLLOWER,
+                error_message="This node does not lead the metadata log.",
+                leader_id=known.leader_id,
+                leader_epoch=known.epoch,
+            )
         leader = ReplicaState(
-            replica_id=self.quorum.leader_id,
+            replica_id=self.quorum.node_id,
             directory_id=self.quorum.directory_id,
             log_end_offset=self.end_offset,
             last_fetch_timestamp=self.now,
@@ -46,21 +61,44 @@ class QuorumDescription:
             version,
             "PartitionData",
             partition_index=0,
-            leader_id=self.quorum.leader_id,
-            leader_epoch=self.quorum.leader_epoch,
+            leader_id=known.leader_id,
+            leader_epoch=known.epoch,
             high_watermark=self.high_watermark,
-            current_voters=(_replica(version, leader),),
+            current_voters=(_replica(version, leader), *(_replica(version, each) for each in self._others())),
             observers=tuple(_replica(version, each) for each in self.quorum.observers(self.now)),
         )
 
-    def _node(self, version: int) -> Any:
-        """This node, by its controller listeners, whichever listener the request came by."""
-        listeners = tuple(
-            _part(version, "Listener", name=name, host=at.host, port=at.port)
-            for name, at in self.quorum.advertised.items()
-            if name in self.quorum.listener_names
+    def _others(self) -> list[ReplicaState]:
+        return [
+            ReplicaState(
+                replica_id=voter_id,
+                directory_id=None,
+                log_end_offset=-1,
+                last_fetch_timestamp=-1,
+                last_caught_up_timestamp=-1,
+            )
+            for voter_id in sorted(self.quorum.voters)
+            if voter_id != self.quorum.node_id
+        ]
+
+    def _nodes(self, version: int) -> tuple[Any, ...]:
+        """This node, by its controller listeners, whichever listener the request came by; others as they are known."""
+        quorum = self.quorum
+        own = {name: at for name, at in quorum.advertised.items() if name in quorum.listener_names}
+        nodes = {quorum.node_id: own} if quorum.leads else {}
+        first = quorum.listener_names[0]
+        nodes |= {voter: {first: at} for voter, at in quorum.voters.items() if quorum.leads and voter not in nodes}
+        return tuple(
+            _part(
+                version,
+                "Node",
+                node_id=node_id,
+                listeners=tuple(
+                    _part(version, "Listener", name=name, host=at.host, port=at.port) for name, at in listeners.items()
+                ),
+            )
+            for node_id, listeners in sorted(nodes.items())
         )
-        return _part(version, "Node", node_id=self.quorum.leader_id, listeners=listeners)
 
 
 def _unknown(version: int, topic: Any) -> Any:

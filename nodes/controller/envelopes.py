@@ -14,13 +14,14 @@ from authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from authorizer.hosts import host_address
 from metalog.errors import DecodeError, MetadataError
 from nodes.beside import beside
-from nodes.request import Handler, MalformedRequestError, Request, RequestError
+from nodes.request import Handler, MalformedRequestError, OutcomeUnknownError, Request, RequestError
 from nodes.session import Session
 from nodes.wire.apis import ApiVersion
 from nodes.wire.envelope import AUTHORIZER_NOT_READY, EnvelopeRequest, EnvelopeResponse, encode_envelope_response
 from nodes.wire.error_answers import error_answer
 from nodes.wire.error_codes import (
     INVALID_REQUEST,
+    NOT_CONTROLLER,
     PRINCIPAL_DESERIALIZATION_FAILURE,
     UNKNOWN_SERVER_ERROR,
     UNSUPPORTED_VERSION,
@@ -50,7 +51,8 @@ class Envelopes:
 
         An error of the request inside stands inside the answer. The envelope itself fails (RequestError) with 42 for
         an address or an API that cannot be, 97 for a principal that cannot be read, 35 for a request that cannot, and
-        with AUTHORIZER_NOT_READY, which is -1 in version 0.
+        with AUTHORIZER_NOT_READY, which is -1 in version 0. A request inside that finds no active controller here fails
+        as the envelope (41): its sender is to look for another (RequestChannel.Request.buildResponseSend).
         """
         try:
             inner = await self._opened(request)
@@ -88,7 +90,11 @@ class Envelopes:
         header = inner.header
         try:
             body = await self.handlers[header.api_key](inner)
+        except OutcomeUnknownError:
+            raise
         except (RequestError, AclRequestError) as error:
+            if error.code == NOT_CONTROLLER:
+                raise RequestError(NOT_CONTROLLER, error.message) from None
             body = await _error(inner, error.code, error.message)
         except AuthorizerNotReadyError:
             raise

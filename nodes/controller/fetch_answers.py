@@ -29,7 +29,7 @@ class FetchAnswer:
 
 def encode_answer(request: Request, found: FetchAnswer, quorum: Quorum, log: LogReader) -> bytes:
     """The body of the answer; every one says who leads, and since version 17 where."""
-    version = request.header.api_version
+    version, leader = request.header.api_version, quorum.leader()
     partition = _part(
         version,
         "PartitionData",
@@ -40,7 +40,7 @@ def encode_answer(request: Request, found: FetchAnswer, quorum: Quorum, log: Log
         log_start_offset=log.start_offset(),
         aborted_transactions=None,
         records=found.records,
-        current_leader=_part(version, "LeaderIdAndEpoch", leader_id=quorum.leader_id, leader_epoch=quorum.leader_epoch),
+        current_leader=_part(version, "LeaderIdAndEpoch", leader_id=leader.leader_id, leader_epoch=leader.epoch),
         **_elsewhere(version, found),
     )
     topic = _part(version, "FetchableTopicResponse", topic_id=METADATA_TOPIC_ID, partitions=(partition,))
@@ -59,8 +59,10 @@ def _elsewhere(version: int, found: FetchAnswer) -> dict[str, Any]:
 
 
 def _nodes(version: int, quorum: Quorum, listener_name: str) -> tuple[Any, ...]:
-    at = quorum.advertised[listener_name]
-    return (_part(version, "NodeEndpoint", node_id=quorum.leader_id, host=at.host, port=at.port, rack=None),)
+    leader_id, at = quorum.leader().leader_id, quorum.leader_address(listener_name)
+    if at is None:
+        return ()
+    return (_part(version, "NodeEndpoint", node_id=leader_id, host=at.host, port=at.port, rack=None),)
 
 
 def _part(version: int, structure: str, /, **values: Any) -> Any:

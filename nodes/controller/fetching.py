@@ -70,7 +70,7 @@ class Fetching:
         answer = self._refusal(wanted) or await self._read(wanted)
         if answer.is_empty and wanted.max_wait > 0 and not self._closed:
             await self._wait_for_more(wanted)
-            answer = await self._read(wanted)
+            answer = self._refusal(wanted) or await self._read(wanted)
         self._observe(wanted)
         return encode_answer(request, answer, self.quorum, self.log)
 
@@ -109,12 +109,12 @@ class Fetching:
         """What is wrong with a request, whatever stands in the log."""
         if wanted.offset < 0 or wanted.last_fetched_epoch < 0 or wanted.max_wait < 0:
             return FetchAnswer(error_code=INVALID_REQUEST)
-        error = self.quorum.epoch_error(wanted.partition.current_leader_epoch)
+        error = self.quorum.leader_error(wanted.partition.current_leader_epoch)
         if error:
             return FetchAnswer(error_code=error)
-        if wanted.last_fetched_epoch > self.quorum.leader_epoch:
+        if wanted.last_fetched_epoch > wanted.partition.current_leader_epoch:
             return FetchAnswer(error_code=INVALID_REQUEST)
-        if wanted.replica_id == self.quorum.leader_id:
+        if wanted.replica_id == self.quorum.node_id:
             return FetchAnswer(error_code=UNKNOWN_SERVER_ERROR)
         return None
 
@@ -163,6 +163,6 @@ class Fetching:
             self._waiting.discard(waiter)
 
     def _observe(self, wanted: _Wanted) -> None:
-        if wanted.replica_id >= 0 and wanted.replica_id != self.quorum.leader_id and not self._refusal(wanted):
+        if wanted.replica_id >= 0 and wanted.replica_id != self.quorum.node_id and not self._refusal(wanted):
             now, end = int(self.clock() * 1000), self.log.high_watermark()
             self.quorum.observe(wanted.replica_id, wanted.directory_id, wanted.offset, end_offset=end, now=now)

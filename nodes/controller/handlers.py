@@ -56,7 +56,7 @@ class ControllerApis:
             ),
             apis.DESCRIBE_QUORUM: self._for(AclOperation.DESCRIBE, _describe_quorum),
             apis.DESCRIBE_CLUSTER: self._for(AclOperation.ALTER, self._describe_cluster),
-            apis.DESCRIBE_ACLS: self._when_active(acls.describe_acls),
+            apis.DESCRIBE_ACLS: self._when_replayed(acls.describe_acls),
             apis.CREATE_ACLS: self._when_active(acls.create_acls),
             apis.DELETE_ACLS: self._when_active(acls.delete_acls),
             apis.ALTER_USER_SCRAM_CREDENTIALS: self._when_active(self._alter_scram),
@@ -86,13 +86,22 @@ class ControllerApis:
 
         return self._authorized(operation, handler)
 
-    def _when_active(self, handler: Handler) -> Handler:
-        """What needs the newest image; the handler asks the authorizer itself."""
+    def _when_replayed(self, handler: Handler) -> Handler:
+        """What any controller answers from its image; the handler asks the authorizer itself."""
 
         async def gated(request: Request) -> bytes:
-            """The handler, once there is an image to decide on."""
-            if self._serving().controller is None:
-                raise AuthorizerNotReadyError("the controller has not replayed its log yet")
+            """The handler, once there is an image."""
+            self._serving().check_replayed()
+            return await handler(request)
+
+        return gated
+
+    def _when_active(self, handler: Handler) -> Handler:
+        """What is decided on the newest state; the handler asks the authorizer itself."""
+
+        async def gated(request: Request) -> bytes:
+            """The handler, at the active controller."""
+            self._serving().active()
             return await handler(request)
 
         return gated
@@ -104,9 +113,7 @@ class ControllerApis:
         return serving
 
     async def _alter_scram(self, request: Request) -> bytes:
-        controller = self._serving().controller
-        assert controller is not None  # noqa: S101 - see _when_active
-        return await ScramApis(self.auth, controller).alter(request)
+        return await ScramApis(self.auth, self._serving().active()).alter(request)
 
     def _tokens(self) -> TokenApis:
         writer = self._serving().tokens
@@ -120,12 +127,13 @@ class ControllerApis:
             self.auth,
             endpoint_type=CONTROLLER_ENDPOINTS,
             cluster_id=quorum.cluster_id,
-            node_id=quorum.leader_id,
-            advertised=quorum.advertised,
+            controller_id=quorum.leader().leader_id,
+            nodes=quorum.addresses(request.session.listener_name),
         )
 
 
 async def _describe_quorum(serving: Serving, request: Request) -> bytes:
     log, now = serving.log, time.time_ns() // 1_000_000
-    mark, end = log.high_watermark(), log.end_offset()
+    mark = log.high_watermark()
+    end = mark if serving.controller is None else serving.controller.log.end_offset()
     return QuorumDescription(quorum=serving.quorum, high_watermark=mark, end_offset=end, now=now).encoded(request)

@@ -1,7 +1,7 @@
-"""A quorum of one voter, as its leader tells of it: ids, epochs, checkpoints, and who follows (LeaderState)."""
+"""A quorum as a controller of it tells of it: ids, who leads, epochs, checkpoints, and who follows (LeaderState)."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 from attrs import define, field, frozen
@@ -9,7 +9,12 @@ from attrs import define, field, frozen
 from metalog.filelog.names import CheckpointFile
 from metalog.log import EpochStart
 from nodes.config.node_config import HostPort
-from nodes.wire.error_codes import FENCED_LEADER_EPOCH, INVALID_REQUEST, UNKNOWN_LEADER_EPOCH
+from nodes.wire.error_codes import (
+    FENCED_LEADER_EPOCH,
+    INVALID_REQUEST,
+    NOT_LEADER_OR_FOLLOWER,
+    UNKNOWN_LEADER_EPOCH,
+)
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = UUID(int=1)
@@ -40,15 +45,26 @@ class ReplicaState:
     last_caught_up_timestamp: int
 
 
+@frozen(kw_only=True)
+class LeaderAndEpoch:
+    """Who leads and since which epoch, as far as is known; -1 stands for nobody (org.apache.kafka.raft)."""
+
+    leader_id: int = -1
+    epoch: int = 0
+
+
 @define(eq=False, kw_only=True)
 class Quorum:
     """Owned by a controller, used on its event loop."""
 
     cluster_id: str
-    leader_id: int
+    node_id: int
     directory_id: UUID | None
-    leader_epoch: int
-    epochs: Sequence[EpochStart]
+    leader: Callable[[], LeaderAndEpoch]
+    """Asked for every answer: where several controllers share a log, it changes."""
+    voters: Mapping[int, HostPort] = field(factory=dict)
+    """Where other controllers, of which one may lead, are reached, by their ids; this one may be among them."""
+    epochs: Sequence[EpochStart] = ()
     advertised: Mapping[str, HostPort]
     """Where clients of each listener reach this node, by the listener's name; filled in when the ports are known."""
     listener_names: tuple[str, ...]
@@ -56,6 +72,21 @@ class Quorum:
     checkpoints: tuple[CheckpointFile, ...] = ()
     """The finished ones, by offset; replaced as a whole when one is written or removed."""
     _observers: dict[tuple[int, UUID | None], ReplicaState] = field(factory=dict, init=False)
+
+    @property
+    def leads(self) -> bool:
+        """Whether this node leads."""
+        return self.leader().leader_id == self.node_id
+
+    def leader_address(self, listener_name: str) -> HostPort | None:
+        """Where clients of a listener reach the leader; None where nobody leads, or it is not known where."""
+        leader_id = self.leader().leader_id
+        return self.advertised[listener_name] if leader_id == self.node_id else self.voters.get(leader_id)
+
+    def addresses(self, listener_name: str) -> dict[int, HostPort]:
+        """Where clients of a listener reach the controllers, by id in order."""
+        found = {**self.voters, self.node_id: self.advertised[listener_name]}
+        return {node_id: found[node_id] for node_id in sorted(found)}
 
     @property
     def newest_checkpoint(self) -> OffsetAndEpoch | None:
@@ -74,13 +105,17 @@ class Quorum:
         end = self.epochs[later].start_offset if later < len(self.epochs) else high_watermark
         return OffsetAndEpoch(offset=end, epoch=self.epochs[later - 1].epoch if later else epoch)
 
-    def epoch_error(self, current_leader_epoch: int) -> int:
-        """The error code for a client that knows of this epoch, 0 for the right one."""
+    def leader_error(self, current_leader_epoch: int) -> int:
+        """The error code for who takes this node for the leader of an epoch, 0 for who is right.
+
+        Mirrors KafkaRaftClient.validateLeaderOnlyRequest: a wrong epoch is told before a wrong node.
+        """
+        leader = self.leader()
         if current_leader_epoch < 0:
             return INVALID_REQUEST
-        if current_leader_epoch == self.leader_epoch:
-            return 0
-        return FENCED_LEADER_EPOCH if current_leader_epoch < self.leader_epoch else UNKNOWN_LEADER_EPOCH
+        if current_leader_epoch != leader.epoch:
+            return FENCED_LEADER_EPOCH if current_leader_epoch < leader.epoch else UNKNOWN_LEADER_EPOCH
+        return 0 if leader.leader_id == self.node_id else NOT_LEADER_OR_FOLLOWER
 
     def observe(self, replica_id: int, directory_id: UUID | None, offset: int, *, end_offset: int, now: int) -> None:
         """A follower that wants to be seen has fetched from `offset` at `now`, when the log ended at `end_offset`."""

@@ -1,4 +1,4 @@
-"""The active controller of a one-voter quorum (org.apache.kafka.controller.QuorumController).
+"""The active controller (org.apache.kafka.controller.QuorumController).
 
 Every request is decided on the newest state, appended or committed, becomes one atomic batch, and is answered when
 that batch and all before it are committed; one that changes nothing is answered when all before it is committed, so
@@ -6,6 +6,10 @@ that nothing uncommitted is ever confirmed. Readers see an image only once the h
 
 A commit that fails ends it: whoever waits gets the error, later requests are refused, and what was not committed is
 never shown. What became of it is found out at the next start.
+
+Where others may take the log over (`contested`), one that slept may decide on a state that is long past. What it
+appends then is never committed. An answer without a record waits for a commit that was begun after it was decided: a
+NoOpRecord's, where nothing else is appended (docs/decisions/0010-failover.md).
 """
 
 import asyncio
@@ -28,11 +32,12 @@ from metalog.codec import encode_record
 from metalog.errors import LogError, MetadataError
 from metalog.group_commit import MAX_BATCH_BYTES
 from metalog.log import Appended, Log
+from metalog.records import NoOpRecord
 from nodes.controller.random_ids import RandomIds
 from nodes.controller.results import ControllerResult, Operation, committed
-from nodes.request import RequestError
+from nodes.request import OutcomeUnknownError, RequestError
 from nodes.watching.metrics import Metrics
-from nodes.wire.error_codes import RECORD_LIST_TOO_LARGE
+from nodes.wire.error_codes import NOT_CONTROLLER, RECORD_LIST_TOO_LARGE
 from snapshots.image import Image
 from snapshots.publisher import Publisher
 
@@ -68,6 +73,9 @@ class _Event:
     many: bool
     batch: bytes = b""
     """What to append, staged already; empty if nothing is."""
+    appended: bool = False
+    confirmed: bool = False
+    """Nothing about it rests on this node's still being active."""
     record_count: int = 0
     response: Any = None
     begun: float = 0.0
@@ -86,7 +94,9 @@ class QuorumController(AclMutator):
     publisher: Publisher
     loop: asyncio.AbstractEventLoop
     on_failure: Callable[[MetadataError], None] = lambda _: None
-    """Told once, when a commit has failed: the node must stop."""
+    """Told once, when a commit has failed, or an image could not be shown: nothing is written any more."""
+    contested: bool = False
+    """Whether another node may take the log over, so that this one is no longer active and does not know it."""
     cidr: bool = False
     """Whether a rule's host may be a CIDR range (KIP-1276)."""
     clock: Callable[[], int] = _now
@@ -104,7 +114,11 @@ class QuorumController(AclMutator):
     _uncommitted_bytes: int = field(default=0, init=False)
     _undecided: deque[_Event] = field(factory=deque, init=False)
     """Those behind one that is being decided in another thread, or behind too many uncommitted bytes."""
-    _deciding: _Event | None = field(default=None, init=False)
+    _unconfirmed: list[_Event] = field(factory=list, init=False)
+    """Decided without a record, until a batch is appended whose commit confirms that this node was still active."""
+    _confirming: bool = field(default=False, init=False)
+    """Whether a NoOpRecord is under way: one at a time, for all that wait by then."""
+    _deciding: "asyncio.Future[Exception | None] | None" = field(default=None, init=False)
     _closed: bool = field(default=False, init=False)
     _staging: bool = field(default=False, init=False)
     _staging_seconds: float = field(default=0.0, init=False)
@@ -155,7 +169,8 @@ class QuorumController(AclMutator):
         event = _Event(operation, Future(), many, begun=perf_counter())
         event.future.set_running_or_notify_cancel()  # what is written cannot be called off
         if self.failure is not None or self._closed:
-            event.future.set_exception(self.failure or LogError(f"{self.log.name}: the controller has stopped"))
+            stopped = LogError(f"{self.log.name}: the controller has stopped")
+            event.future.set_exception(self._told(event, self.failure or stopped))
         else:
             self._undecided.append(event)
             self._go_on()
@@ -167,10 +182,20 @@ class QuorumController(AclMutator):
 
     async def close(self) -> None:
         """Take no more requests, and wait until those that were taken are answered; a second close is nothing."""
-        last = self.write(lambda _: ControllerResult(records=(), response=None))
-        self._closed = True
-        with suppress(MetadataError):
-            await committed(last)
+        last = _Event(lambda _: ControllerResult(records=(), response=None), Future(), many=False, confirmed=True)
+        if self.failure is None and not self._closed:
+            self._closed = True
+            self._undecided.append(last)
+            self._go_on()
+            with suppress(MetadataError):
+                await committed(last.future)
+
+    async def depose(self, why: MetadataError) -> None:
+        """Stop at once: nothing is answered with success any more. Returns when no thread decides any longer."""
+        self._fail(why)
+        while self._deciding is not None:
+            await asyncio.wait((self._deciding,))
+            await asyncio.sleep(0)  # the callback that looks at what was decided comes in this turn or the next
 
     def _go_on(self) -> None:
         """Decide what can be decided now."""
@@ -193,8 +218,8 @@ class QuorumController(AclMutator):
             else:
                 self._go_on()
 
-        self._deciding = event
-        self.loop.run_in_executor(None, self._decide, event).add_done_callback(done)
+        self._deciding = self.loop.run_in_executor(None, self._decide, event)
+        self._deciding.add_done_callback(done)
 
     def _decide(self, event: _Event) -> Exception | None:
         """Decide, and stage what will be appended: what cannot be replayed must never get into the log."""
@@ -232,23 +257,59 @@ class QuorumController(AclMutator):
                 self._append(event)
             except Exception as e:  # noqa: BLE001 - the image is ahead of the log now, whatever it was
                 self._fail(e)
-        error = self.failure or error
-        if error is not None:
+        if self.failure is not None:
+            event.future.set_exception(self._told(event, self.failure))
+        elif error is not None:
             event.future.set_exception(error)
+        elif self.contested and not (event.appended or event.confirmed):
+            self._confirm(event)
         elif self._end <= self._committed:
             event.future.set_result(event.response)
         else:
-            event.end_offset = self._end
-            self._uncommitted.append(event)
-            self._uncommitted_bytes += len(event.batch)
+            self._answer_later(event)
+
+    def _answer_later(self, event: _Event) -> None:
+        """Have it answered when all that is appended by now is committed."""
+        event.end_offset = self._end
+        self._uncommitted.append(event)
+        self._uncommitted_bytes += len(event.batch)
 
     def _append(self, event: _Event) -> None:
         if not event.batch:
             return
         begun = perf_counter()
         appending = self.log.append_batch(event.batch)
+        event.appended = True
         self._end += event.record_count
         appending.add_done_callback(lambda appended: self._appended(appended, begun))
+        unconfirmed, self._unconfirmed = self._unconfirmed, []
+        for each in unconfirmed:
+            self._answer_later(each)
+
+    def _confirm(self, event: _Event) -> None:
+        """Have it answered when a batch is committed that is appended from now on; see to it that there is one."""
+        self._unconfirmed.append(event)
+        if not self._confirming:
+            self._confirming = True
+            self.loop.call_soon(self._append_nothing)
+
+    def _append_nothing(self) -> None:
+        """Append a NoOpRecord, unless what was to be confirmed waits for another batch by now."""
+        if not self._unconfirmed or self.failure is not None:
+            self._confirming = False
+            return
+        event = _Event(lambda _: ControllerResult(records=(NoOpRecord(),), response=None), Future(), many=False)
+        event.future.add_done_callback(self._nothing_appended)
+        self._undecided.append(event)
+        self._go_on()
+
+    def _nothing_appended(self, future: "Future[None]") -> None:
+        """It is committed: the next one, for who has come meanwhile."""
+        error = future.exception()
+        if error is None:
+            self.loop.call_soon(self._append_nothing)
+        elif self.failure is None:
+            self._fail(error)
 
     def _appended(self, future: "Future[Appended]", begun: float) -> None:
         """In the log's own thread: pass on, once for each group, that the high-water mark has moved."""
@@ -301,8 +362,17 @@ class QuorumController(AclMutator):
         if self.failure is not None:
             return
         self.failure = error if isinstance(error, MetadataError) else LogError(f"{self.log.name}: {error!r}")
-        for event in (*self._uncommitted, *self._undecided):
-            event.future.set_exception(self.failure)
+        for event in (*self._uncommitted, *self._unconfirmed, *self._undecided):
+            event.future.set_exception(self._told(event, self.failure))
         self._uncommitted.clear()
+        self._unconfirmed.clear()
         self._undecided.clear()
         self.on_failure(self.failure)
+
+    def _told(self, event: _Event, failure: MetadataError) -> MetadataError:
+        """What whoever waits is told of a failure: where another node may be active, whether to ask that one."""
+        if not self.contested:
+            return failure
+        if event.appended:
+            return OutcomeUnknownError(f"appended, and not known to be committed: {failure}")
+        return RequestError(NOT_CONTROLLER, "This node is not the active controller any more.")

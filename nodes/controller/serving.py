@@ -1,22 +1,55 @@
 """What a controller serves from, once its log is open."""
 
+from collections.abc import Callable
+
 from attrs import define
 
-from metalog.log import Log
+from authorizer.errors import AuthorizerNotReadyError
+from metalog.log import LogReader
 from nodes.controller.fetching import Fetching
 from nodes.controller.quorum import Quorum
 from nodes.controller.quorum_controller import QuorumController
 from nodes.controller.snapshots import SnapshotFetching
 from nodes.controller.token_writer import TokenWriter
+from nodes.request import RequestError
+from nodes.wire.error_codes import NOT_CONTROLLER
 
 
 @define(eq=False, kw_only=True)
 class Serving:
-    """An open log and those who serve it. `controller` and `tokens` are None until all of the log is replayed."""
+    """An open log and those who serve it. `controller` and `tokens` are None until changes are accepted.
 
-    log: Log
+    That is when all of the log is replayed, and, where several controllers share it, while this one is active.
+    """
+
+    log: LogReader
+    replayed: Callable[[], bool]
+    """Whether the image holds all that was committed when this node started."""
     quorum: Quorum
     fetching: Fetching
     snapshots: SnapshotFetching
     controller: QuorumController | None = None
     tokens: TokenWriter | None = None
+
+    def active(self) -> QuorumController:
+        """Who decides on changes.
+
+        Raises:
+            AuthorizerNotReadyError: the log is not replayed yet.
+            RequestError: NOT_CONTROLLER: another node may be active, this one is not.
+
+        """
+        self.check_replayed()
+        if self.controller is None:
+            raise RequestError(NOT_CONTROLLER, "This node is not the active controller.")
+        return self.controller
+
+    def check_replayed(self) -> None:
+        """Stop before there is an image to answer from.
+
+        Raises:
+            AuthorizerNotReadyError: the log is not replayed yet.
+
+        """
+        if not self.replayed():
+            raise AuthorizerNotReadyError("the controller has not replayed its log yet")

@@ -59,7 +59,7 @@ class SnapshotFetching:
         """Error code, size of the whole, and the bytes from the position on."""
         if topic != METADATA_TOPIC or wanted.partition != 0:
             return UNKNOWN_TOPIC_OR_PARTITION, 0, b""
-        error = self.quorum.epoch_error(wanted.current_leader_epoch)
+        error = self.quorum.leader_error(wanted.current_leader_epoch)
         if error:
             return error, 0, b""
         id = wanted.snapshot_id  # noqa: A001  # Kafka's name
@@ -83,24 +83,22 @@ class SnapshotFetching:
             raise LogError(f"cannot read a checkpoint at byte {position}: {error.strerror}") from error
 
     def _encoded(self, request: Request, topic: str, wanted: Any, error: int, size: int, data: bytes) -> bytes:
-        version, quorum, id = request.header.api_version, self.quorum, wanted.snapshot_id  # noqa: A001
+        version, leader, id = request.header.api_version, self.quorum.leader(), wanted.snapshot_id  # noqa: A001
         partition = _part(
             version,
             "PartitionSnapshot",
             index=wanted.partition,
             error_code=error,
             snapshot_id=_part(version, "SnapshotId", end_offset=id.end_offset, epoch=id.epoch),
-            current_leader=_part(
-                version, "LeaderIdAndEpoch", leader_id=quorum.leader_id, leader_epoch=quorum.leader_epoch
-            ),
+            current_leader=_part(version, "LeaderIdAndEpoch", leader_id=leader.leader_id, leader_epoch=leader.epoch),
             size=size,
             position=wanted.position,
             unaligned_records=data,
         )
         topics = (_part(version, "TopicSnapshot", name=topic, partitions=(partition,)),)
-        at, nodes = quorum.advertised[request.session.listener_name], []
-        if version >= 1:
-            nodes.append(_part(version, "NodeEndpoint", node_id=quorum.leader_id, host=at.host, port=at.port))
+        at, nodes = self.quorum.leader_address(request.session.listener_name), []
+        if version >= 1 and at is not None:
+            nodes.append(_part(version, "NodeEndpoint", node_id=leader.leader_id, host=at.host, port=at.port))
         return answer(FETCH_SNAPSHOT, version, throttle_time=timedelta(0), topics=topics, node_endpoints=tuple(nodes))
 
 

@@ -12,7 +12,7 @@ from prometheus_client import Counter
 from authorizer.principals import KafkaPrincipal
 from metalog.errors import DecodeError
 from nodes.config.node_config import Listener
-from nodes.request import MalformedRequestError
+from nodes.request import MalformedRequestError, OutcomeUnknownError
 from nodes.security.errors import AuthenticationError
 from nodes.security.login_credentials import Credentials
 from nodes.server.admission import Admission
@@ -57,6 +57,9 @@ class Connection:
         except (DecodeError, MalformedRequestError) as error:
             reason = "malformed"
             _log.info("connection closed: %s", error, extra=self._where())
+        except OutcomeUnknownError as error:
+            reason = "unanswered"
+            _log.warning("connection closed without an answer: %s", error, extra=self._where())
         except AuthenticationError as error:
             reason = "authentication"
             self.admission.metrics.authentication_failures.labels(self.listener.name, "TLS").inc()

@@ -12,7 +12,7 @@ from authorizer.api_keys import api_name
 from authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from metalog.errors import DecodeError, MetadataError
 from nodes.beside import beside
-from nodes.request import Handler, MalformedRequestError, Request, RequestError
+from nodes.request import Handler, MalformedRequestError, OutcomeUnknownError, Request, RequestError
 from nodes.session import Session
 from nodes.watching.metrics import Metrics
 from nodes.wire.apis import ENVELOPE, SASL_AUTHENTICATE, SASL_HANDSHAKE, ApiVersion, Features, api_versions_response
@@ -70,6 +70,7 @@ class Dispatcher:
 
         Raises:
             DecodeError, MalformedRequestError: not a request that is served here: the connection must be closed.
+            OutcomeUnknownError: nobody knows what has become of it: the connection must be closed.
 
         """
         start = time.perf_counter()
@@ -119,7 +120,7 @@ class Dispatcher:
             return await self._error(request, error.code, error.message)
         except AuthorizerNotReadyError as error:
             return await self._error(request, UNKNOWN_SERVER_ERROR, f"{NOT_READY}: {error}")
-        except MalformedRequestError:
+        except (MalformedRequestError, OutcomeUnknownError):
             raise
         except MetadataError as error:
             _log.error("%s failed: %s", api_name(key), error, extra=_who(session))

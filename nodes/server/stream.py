@@ -9,9 +9,18 @@ from nodes.server.admission import UNCHARGED_BYTES, Admission
 from nodes.wire.frames import MIN_REQUEST, frame_length
 
 Reason: TypeAlias = Literal[
-    "client", "authentication", "idle", "slow_writer", "slow_reader", "malformed", "error", "expired", "stopped"
+    "client",
+    "authentication",
+    "idle",
+    "slow_writer",
+    "slow_reader",
+    "malformed",
+    "unanswered",
+    "error",
+    "expired",
+    "stopped",
 ]
-"""Why a connection ended; `client`: its other end closed it."""
+"""Why a connection ended; `client`: its other end closed it; `unanswered`: nobody knows what became of its request."""
 
 _READ_BYTES = 64 << 10
 _AHEAD_BYTES = 16 << 10

@@ -7,7 +7,7 @@ import pytest
 
 from nodes.broker.forwarding import CONNECTIONS, EnvelopeForwarder
 from nodes.config.node_config import ClientSecurity, HostPort
-from nodes.request import RequestError
+from nodes.request import OutcomeUnknownError, RequestError
 from nodes.wire.apis import CREATE_ACLS, ENVELOPE, ApiVersion, Features, api_versions_response
 from nodes.wire.building import build
 from nodes.wire.envelope import (
@@ -131,9 +131,8 @@ def test_until_its_time_is_up():
 
 def test_a_request_whose_answer_was_lost_is_not_sent_again():
     controller = Controller(CUT)
-    with pytest.raises(RequestError, match="answer was lost") as refused:
+    with pytest.raises(OutcomeUnknownError, match="answer was lost"):
         forwarded(controller)
-    assert refused.value.code == 7
     assert len(controller.envelopes) == 1
 
 
@@ -155,7 +154,7 @@ def test_after_a_cut_the_next_request_goes_to_a_new_connection():
         controller = Controller(CUT)
         made = forwarder(controller)
         async with controller.listening():
-            with pytest.raises(RequestError):
+            with pytest.raises(OutcomeUnknownError):
                 await made.forward(asked())
             assert await made.forward(asked()) == b"the answer"
             await made.close()

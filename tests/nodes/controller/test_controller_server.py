@@ -114,7 +114,7 @@ class TestStart:
         assert not any(isinstance(record, BeginTransactionRecord) for record in found)
 
     async def test_a_bootstrap_of_more_than_a_batch(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("nodes.controller.starting._RECORDS_IN_BATCH", 3)
+        monkeypatch.setattr("nodes.controller.activation._RECORDS_IN_BATCH", 3)
         async with running(formatted(tmp_path)) as server:
             assert len(server.publisher.current.features) == 6
             assert len(server.publisher.current.scram) == 2

@@ -12,7 +12,7 @@ from metalog.filelog.names import CheckpointFile
 from metalog.log import EpochStart
 from nodes.config.node_config import HostPort
 from nodes.controller.fetching import Fetching
-from nodes.controller.quorum import METADATA_TOPIC_ID, Quorum
+from nodes.controller.quorum import METADATA_TOPIC_ID, LeaderAndEpoch, Quorum
 from nodes.request import RequestError
 from nodes.wire.apis import FETCH
 from nodes.wire.building import build
@@ -29,9 +29,9 @@ def checkpoint(end_offset, epoch):
 def quorum(epochs=((3, 0), (5, 4)), **options):
     return Quorum(
         cluster_id="a-cluster",
-        leader_id=1,
+        node_id=1,
         directory_id=UUID(int=9),
-        leader_epoch=5,
+        leader=lambda: LeaderAndEpoch(leader_id=1, epoch=5),
         epochs=[EpochStart(epoch=epoch, start_offset=start) for epoch, start in epochs],
         listener_names=("CONTROLLER",),
         advertised={"CONTROLLER": HostPort(host="c1", port=9093)},

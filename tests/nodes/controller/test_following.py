@@ -38,7 +38,7 @@ class Follower:
 
         wanted = part(
             "FetchPartition",
-            current_leader_epoch=self.server.serving.quorum.leader_epoch,
+            current_leader_epoch=self.server.serving.quorum.leader().epoch,
             fetch_offset=self.applier.next_offset,
             last_fetched_epoch=self.last_epoch,
             high_watermark=self.mark,
@@ -72,7 +72,7 @@ class Follower:
         while len(data) < size:
             wanted = part(
                 "PartitionSnapshot",
-                current_leader_epoch=self.server.serving.quorum.leader_epoch,
+                current_leader_epoch=self.server.serving.quorum.leader().epoch,
                 snapshot_id=part("SnapshotId", end_offset=id.end_offset, epoch=id.epoch),
                 position=len(data),
             )
