@@ -9,7 +9,13 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicDescription
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own names, which it does not declare as such
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+    TopicDescription,
+)
 
 from metalog.errors import ConfigError, LogError
 from metalog.topiclog.clients import ClientErrors, new_admin

@@ -101,8 +101,8 @@ class Partition:
         """Fetch nothing until the next seek."""
         self._consumer.unassign()
 
-    def take(self, timeout: float) -> list[StoredMessage]:
-        """The messages that come next, as soon as there is one, none after `timeout` seconds.
+    def take(self, timeout: float, most: int = _TOGETHER) -> list[StoredMessage]:
+        """The messages that come next, as soon as there is one, none after `timeout` seconds, and at most so many.
 
         Raises:
             LogError: a broker refuses; RemovedError where messages are no longer there.
@@ -113,7 +113,8 @@ class Partition:
             first = self._consumer.poll(timeout)
             if first is None:
                 return []
-            return self._records([first, *self._consumer.consume(_TOGETHER, timeout=0)])
+            others = self._consumer.consume(most - 1, timeout=0) if most > 1 else []
+            return self._records([first, *others])
         except KafkaException as error:
             raise kafka_error(error, self.name) from error
 
@@ -147,7 +148,7 @@ class Partition:
             LogError, DecodeError: as `take`; or nothing comes for as long as a broker may take.
 
         """
-        for message in self._from(position):
+        for message in self._from(position, most=1):
             return message if message.position < end else None
         return None
 
@@ -160,12 +161,12 @@ class Partition:
             last = message
         return last
 
-    def _from(self, position: int) -> Iterator[StoredMessage]:
+    def _from(self, position: int, most: int = _TOGETHER) -> Iterator[StoredMessage]:
         """The committed messages from a position on, up to the last stable offset."""
         self.seek(position)
         deadline = time.monotonic() + ANSWER_SECONDS
         while not self.ended:
-            for message in self.take(_SLICE):
+            for message in self.take(_SLICE, most):
                 deadline = time.monotonic() + ANSWER_SECONDS
                 yield message
             if time.monotonic() > deadline:

@@ -3,16 +3,22 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from attrs import define, field
 
 from metalog.errors import DecodeError, LogError
 from metalog.topiclog.batch_stream import BatchStream, TakenBatch
-from metalog.topiclog.partition import ANSWER_SECONDS, Partition
-from metalog.topiclog.survey import Survey, find_base, survey
+from metalog.topiclog.leaders import Leader
+from metalog.topiclog.partition import ANSWER_SECONDS, Partition, connect_reader
+from metalog.topiclog.positions import StoredMessage
+from metalog.topiclog.settings import TopicSettings
+from metalog.topiclog.survey import Survey, find_base, find_leader, survey
 
 _SLICE_SECONDS = 1.0
+_FETCH_WAIT_MS = 10
+"""A search asks for much that is not there, and begins while a fetch is still kept by the broker."""
 _REMEMBERED = 64
 """Places where readers stopped, so that each goes on without a search."""
 
@@ -21,9 +27,9 @@ _REMEMBERED = 64
 class PastReads:
     """Safe for many threads, one at a time. Connects with the first read, and anew after an error."""
 
-    _connect: Callable[[], Partition]
-    _partition: Partition | None = None
-    _known: Survey | None = None
+    settings: TopicSettings
+    _partition: Partition | None = field(default=None, init=False)
+    _known: Survey | None = field(default=None, init=False)
     _stream: BatchStream | None = field(default=None, init=False)
     _ahead: deque[TakenBatch] = field(factory=deque, init=False)
     """What the stream gave already."""
@@ -33,6 +39,31 @@ class PastReads:
     """Kafka's offsets of batches that somebody may want next, by base offset."""
     _turn: threading.Lock = field(factory=threading.Lock, init=False)
 
+    def connect(self, timeout: float) -> None:
+        """Connect now. Raises as open_partition."""
+        with self._turn:
+            self._connected(timeout)
+
+    def survey(self, timeout: float = ANSWER_SECONDS) -> Survey:
+        """What is committed now. Raises as survey.survey; a DecodeError names the log."""
+        with self._turn, self._afresh():
+            self._known = survey(self._connected(), timeout)
+            return self._known
+
+    def last_batch(self) -> tuple[StoredMessage | None, Leader | None]:
+        """Of what was surveyed: the first message of the last batch, and who wrote the newest epoch, if anybody did.
+
+        Raises:
+            LogError, DecodeError: as find_base and find_leader.
+
+        """
+        with self._turn, self._afresh():
+            known = self._known
+            if known is None or known.last is None:
+                return None, None
+            partition = self._connected()
+            return find_base(partition, known.last.place.offset, known), find_leader(partition, known)
+
     def read(self, offset: int, mark: int, max_bytes: int) -> bytes:
         """Batches from the one that holds `offset` on, up to the offset `mark`, at most `max_bytes`, but one at least.
 
@@ -41,12 +72,25 @@ class PastReads:
             DecodeError: a message that is no record's, a ReplayError where one is missing.
 
         """
-        with self._turn:
-            try:
-                return self._read(offset, mark, max_bytes)
-            except (LogError, DecodeError):
-                self._disconnect()
-                raise
+        with self._turn, self._afresh():
+            return self._read(offset, mark, max_bytes)
+
+    @contextmanager
+    def _afresh(self) -> Iterator[None]:
+        """After an error, whatever comes next begins with a new connection."""
+        try:
+            yield
+        except DecodeError as error:
+            self._disconnect()
+            raise error.at(path=self.settings.name) from None
+        except LogError:
+            self._disconnect()
+            raise
+
+    def _connected(self, timeout: float = ANSWER_SECONDS) -> Partition:
+        if self._partition is None:
+            self._partition = connect_reader(self.settings, fetch_wait_ms=_FETCH_WAIT_MS, timeout=timeout)
+        return self._partition
 
     def _read(self, offset: int, mark: int, max_bytes: int) -> bytes:
         if self._stream is None or offset != self._next:
@@ -73,16 +117,15 @@ class PastReads:
         return found
 
     def _begin(self, offset: int) -> BatchStream:
-        if self._partition is None:
-            self._partition = self._connect()
+        partition = self._connected()
         self._ahead.clear()
         position, base = self._left_at.get(offset), offset
         if position is None:
             if self._known is None or offset >= self._known.end_offset:
-                self._known = survey(self._partition)
-            found = find_base(self._partition, offset, self._known)
+                self._known = survey(partition)
+            found = find_base(partition, offset, self._known)
             position, base = found.position, found.place.base_offset
-        return BatchStream(self._partition, position, base)
+        return BatchStream(partition, position, base)
 
     def _remember(self, batch: TakenBatch) -> None:
         self._left_at[batch.end_offset] = batch.after

@@ -2,7 +2,6 @@
 
 import threading
 from contextlib import closing
-from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -17,7 +16,6 @@ from metalog.topiclog.leaders import Leader
 from metalog.topiclog.partition import Partition, RemovedError, connect_reader
 from metalog.topiclog.past_reads import PastReads
 from metalog.topiclog.settings import TopicSettings
-from metalog.topiclog.survey import find_base, find_leader, survey
 
 _WAKE_SECONDS = 0.1
 """How often a quiet reader sees whether it is closed."""
@@ -25,7 +23,7 @@ _AGAIN_SECONDS = 0.5
 """How long to rest before a topic that cannot be read is tried again."""
 _ASK_SECONDS = 0.5
 """How long a broker may take to show that it is back."""
-_FETCH_WAIT_MS = 250
+_QUIET_MS = 500
 """How long a broker keeps a quiet reader's fetch: what is committed comes at once all the same."""
 
 
@@ -47,7 +45,7 @@ class TopicReader:
 
     def __attrs_post_init__(self) -> None:
         self._committed = Committed(name=self.name, window_bytes=self.window_bytes)
-        self._past = PastReads(partial(connect_reader, self.settings))
+        self._past = PastReads(self.settings)
         self._thread = threading.Thread(target=self._run, name=f"reader of {self.name}", daemon=True)
         self._thread.start()
 
@@ -135,7 +133,7 @@ class TopicReader:
 
     def _follow(self) -> None:
         """Connect, find out where to go on, and take in what comes until the log is closed."""
-        with closing(connect_reader(self.settings, fetch_wait_ms=_FETCH_WAIT_MS)) as partition:
+        with closing(connect_reader(self.settings, fetch_wait_ms=_QUIET_MS)) as partition:
             stream = self._begin(partition)
             partition.errors.forget()
             self._committed.at_ease()
@@ -150,7 +148,7 @@ class TopicReader:
                 self._listen(partition, came=bool(came))
 
     def _begin(self, partition: Partition) -> BatchStream:
-        position, offset = self._survey(partition) if self._place is None else self._place
+        position, offset = self._survey() if self._place is None else self._place
         start, end = partition.bounds()
         if not start <= position <= end:
             what = f"Kafka's offset {position} comes next, but the topic holds {start} to {end}"
@@ -158,18 +156,15 @@ class TopicReader:
         self._place = position, offset
         return BatchStream(partition, position, offset)
 
-    def _survey(self, partition: Partition) -> tuple[int, int]:
+    def _survey(self) -> tuple[int, int]:
         """Find the marks, and tell where the last batch begins: Kafka's offset and ours."""
-        found = survey(partition)
-        if found.last is None:
-            self._committed.begin(0, 0, 0)
-            return found.start, 0
-        base = find_base(partition, found.last.place.offset, found)
-        self._committed.begin(found.start_offset, found.end_offset, base.place.offset)
-        leader = find_leader(partition, found)
+        found = self._past.survey()
+        base, leader = self._past.last_batch()
+        position, offset = (found.start, 0) if base is None else (base.position, base.place.offset)
+        self._committed.begin(found.start_offset, found.end_offset, offset)
         if leader is not None:
             self._committed.led_by(leader)
-        return base.position, base.place.offset
+        return position, offset
 
     def _listen(self, partition: Partition, *, came: bool) -> None:
         """Pass on what the client tells of its connections, until it is seen that they are well."""
