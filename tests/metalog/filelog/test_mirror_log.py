@@ -1,0 +1,459 @@
+"""A mirror's directory: what may be in it, what is appended, what is refused, and where it begins anew."""
+
+import errno
+import os
+import random
+import shutil
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metalog.batches import build_batch, end_offset, iter_batches, read_header
+from metalog.errors import DecodeError, LockedError, LogError, MetadataError, ReplayError
+from metalog.filelog import appender as appender_module
+from metalog.filelog import mirror_start, open_log, open_reader, verify
+from metalog.filelog.epochs import read_epochs
+from metalog.filelog.mirror_log import open_mirror
+from metalog.filelog.mirror_properties import (
+    MIRROR_FILE,
+    LogEnd,
+    MirrorProperties,
+    decode_mirror_properties,
+    encode_mirror_properties,
+)
+from metalog.filelog.names import CheckpointFile, list_checkpoints
+from metalog.filelog.quorum_state import read_quorum_state
+from metalog.log import EpochStart
+from snapshots.applier import Applier
+from snapshots.checkpoint_writer import write_checkpoint
+from snapshots.recovery import recover
+from tests.support.log_files import KAFKA_LOGS, read_directory, segment_paths, small_log, value
+from tests.support.random_log import RandomLog
+
+
+def batches_of(seed, count=40, epoch_every=7):
+    """A log of `count` batches, in pieces; a new epoch begins now and then."""
+    log = RandomLog(random.Random(seed), transactions=False)
+    found = []
+    for number in range(count):
+        if number % epoch_every:
+            found.append(log.batch())
+        else:
+            log.epoch += 1
+            found.append(log.control())
+    return found
+
+
+def begun(directory, batches=(), **options):
+    mirror = open_mirror(directory, **options)
+    mirror.bind("one")
+    if mirror.end is None:
+        mirror.begin(None)
+    for data in batches:
+        mirror.append(data)
+    return mirror
+
+
+def content(directory):
+    return b"".join(path.read_bytes() for path in segment_paths(directory))
+
+
+def epoch_starts(batches):
+    """Where each epoch begins."""
+    headers = [read_header(batch) for batch in batches]
+    firsts = headers[:1] + [after for before, after in pairwise(headers) if after.leader_epoch != before.leader_epoch]
+    return tuple(EpochStart(epoch=header.leader_epoch, start_offset=header.base_offset) for header in firsts)
+
+
+def snapshot_of(batches, directory):
+    """A checkpoint of all of these batches."""
+    directory.mkdir(exist_ok=True)
+    path = write_checkpoint(Applier().apply(b"".join(batches)), directory)
+    (found,) = (each for each in list_checkpoints(directory) if each.path == path)
+    return found
+
+
+def assert_whole(directory):
+    assert list(map(str, verify(directory))) == []
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 1 << 30), data=st.data())
+def test_any_log_in_any_pieces_comes_out_as_it_went_in(tmp_path_factory, seed, data):
+    """With epochs that begin anywhere, small segments, and a mirror that is closed and opened anew between pieces."""
+    directory = tmp_path_factory.mktemp("mirror") / "log"
+    batches = batches_of(seed, count=25, epoch_every=data.draw(st.sampled_from([2, 7, 100])))
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(batches) - 1), max_size=8)))
+    pieces = [b"".join(batches[start:end]) for start, end in pairwise([0, *cuts, len(batches)])]
+    mirror = begun(directory, segment_bytes=data.draw(st.sampled_from([1, 700, 1 << 20])), fsync=lambda fd: None)
+    count = 0
+    for piece in pieces:
+        if data.draw(st.booleans()):
+            mirror.close()
+            mirror = open_mirror(directory, segment_bytes=700, fsync=lambda fd: None)
+        count += mirror.append(piece)
+    assert mirror.end == LogEnd(end_offset=end_offset(piece), epoch=read_header(batches[-1]).leader_epoch)
+    assert mirror.last_batch() == batches[-1]
+    mirror.close()
+    assert count == len(batches)
+    assert content(directory) == b"".join(batches)
+    assert read_epochs(directory) == epoch_starts(batches)
+    with open_reader(directory) as reader:
+        assert (reader.start_offset(), reader.high_watermark(), reader.notes) == (0, mirror_end(batches), ())
+    assert_whole(directory)
+    assert recover(directory).image.end_offset == Applier().apply(b"".join(batches)).end_offset
+    shutil.rmtree(directory)
+
+
+def mirror_end(batches):
+    return read_header(batches[-1]).end_offset
+
+
+def test_a_kafkas_log_is_mirrored_byte_for_byte(tmp_path):
+    source = KAFKA_LOGS[1]
+    data = content(source)
+    directory = tmp_path / "mirror"
+    start = read_header(data).base_offset
+    checkpoint = next((each for each in list_checkpoints(source) if each.end_offset == start), None)
+    with open_mirror(directory) as mirror:
+        mirror.bind("kafka")
+        mirror.begin(checkpoint if start else None)
+        for position, header in iter_batches(data):
+            mirror.append(data[position : position + header.size])
+    assert content(directory) == data
+    assert_whole(directory)
+
+
+def test_readers_follow_it_live(tmp_path):
+    batches = batches_of(1)
+    with begun(tmp_path / "log", batches[:1]) as mirror, open_reader(mirror.directory) as reader:
+        for batch in batches[1:]:
+            mirror.append(batch)
+            base = read_header(batch).base_offset
+            assert reader.wait(base, 0)
+            assert reader.read(base) == batch
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        (lambda a, b: b, ReplayError, "expected the one that holds"),
+        (lambda a, b: a[:-1], DecodeError, "cut inside a batch"),
+        (lambda a, b: a + b[:-1], DecodeError, "damaged batch, or one that is cut"),
+        (lambda a, b: a[:-1] + bytes([a[-1] ^ 1]), DecodeError, "CRC"),
+        (lambda a, b: a + a, ReplayError, "expected the one that holds"),
+        (lambda a, b: build_batch([b"x"], base_offset=5, leader_epoch=1, timestamp=0), ReplayError, "epoch"),
+        (lambda a, b: build_batch([b"x"] * 3, base_offset=4, leader_epoch=2, timestamp=0), ReplayError, "where the"),
+        (lambda a, b: b"", DecodeError, "cut"),
+    ],
+)
+def test_what_does_not_follow_is_refused_and_the_mirror_goes_on(tmp_path, change, error, said):
+    first = build_batch([value("x")] * 5, base_offset=0, leader_epoch=2, timestamp=0)
+    a = build_batch([value("a")], base_offset=5, leader_epoch=2, timestamp=0)
+    b = build_batch([value("b")], base_offset=6, leader_epoch=3, timestamp=0)
+    with begun(tmp_path / "log", [first]) as mirror:
+        with pytest.raises(error, match=said):
+            mirror.append(change(a, b))
+        assert content(mirror.directory) == first
+        assert mirror.append(a + b) == 2
+    assert content(mirror.directory) == first + a + b
+    assert_whole(mirror.directory)
+
+
+def test_nobody_else_appends(tmp_path):
+    directory = tmp_path / "log"
+    begun(directory, batches_of(1)).close()
+    for create in (False, True):
+        with pytest.raises(LogError, match=r"a mirror of cluster one: only `aclog mirror` appends to it"):
+            open_log(directory, create=create, force=True)
+    with open_mirror(directory), pytest.raises(LockedError, match=r"aclog\.lock"):
+        open_mirror(directory)
+
+
+def test_a_copy_without_its_properties_is_a_log_of_ones_own(tmp_path):
+    """It begins an epoch of its own, so that nobody takes what is appended for the quorum's."""
+    batches = batches_of(1)
+    begun(tmp_path / "log", batches).close()
+    own = shutil.copytree(tmp_path / "log", tmp_path / "own")
+    (own / MIRROR_FILE).unlink()
+    with open_log(own, node_id=7) as log:
+        assert log.leader_epoch == read_header(batches[-1]).leader_epoch + 1
+        log.append([value("own")], timestamp=0).result(60)
+    assert read_directory(own)[-1][1] == [value("own")]
+    assert read_quorum_state(own).leader_id == 7
+    assert content(own).startswith(b"".join(batches))
+    with open_log(own) as log:
+        assert log.leader_epoch == read_header(batches[-1]).leader_epoch + 1
+    assert_whole(own)
+
+
+def test_a_directory_that_holds_something_else_is_left_alone(tmp_path):
+    ours = small_log(tmp_path / "ours")
+    kafka = shutil.copytree(KAFKA_LOGS[0], tmp_path / "kafka")
+    (tmp_path / "file").touch()
+    some = tmp_path / "some"
+    some.mkdir()
+    (some / "notes.txt").touch()
+    for directory in (ours, kafka, some):
+        before = sorted(directory.iterdir())
+        with pytest.raises(LogError, match=r"no mirror \(.* is in it, but no mirror.properties\): expected a mirror"):
+            open_mirror(directory)
+        assert sorted(directory.iterdir()) == before
+    with pytest.raises(LogError, match="cannot create: File exists"):
+        open_mirror(tmp_path / "file")
+    (some / "notes.txt").rename(some / "meta.properties")
+    with pytest.raises(LogError):
+        open_mirror(some)
+    empty = some / "empty"
+    with pytest.raises(LogError, match="belongs to a Kafka"):
+        open_mirror(empty)
+
+
+def test_one_cluster_for_good(tmp_path):
+    with open_mirror(tmp_path / "log") as mirror:
+        assert (mirror.cluster_id, mirror.end, mirror.last_batch(), mirror.notes) == (None, None, b"", ())
+        with pytest.raises(LogError, match="not bound to a cluster"):
+            mirror.begin(None)
+        mirror.bind("one")
+        with pytest.raises(LogError, match="a mirror of cluster one, not of two"):
+            mirror.bind("two")
+        with pytest.raises(LogError, match="not begun"):
+            mirror.append(batches_of(1)[0])
+    with open_mirror(tmp_path / "log") as mirror:
+        assert (mirror.cluster_id, mirror.end) == ("one", None)
+        with pytest.raises(LogError, match="not of two"):
+            mirror.bind("two")
+
+
+def test_a_torn_tail_is_cut_and_said(tmp_path):
+    batches = batches_of(1)
+    begun(tmp_path / "log", batches).close()
+    (path,) = segment_paths(tmp_path / "log")
+    path.write_bytes(path.read_bytes() + batches[0][:50])
+    with open_mirror(tmp_path / "log") as mirror:
+        assert "a torn tail of 50 bytes was cut" in mirror.notes[0]
+        assert mirror.end.end_offset == mirror_end(batches)
+    assert content(tmp_path / "log") == b"".join(batches)
+
+
+def test_damage_is_not_written_on(tmp_path):
+    begun(tmp_path / "log", batches_of(1)).close()
+    (path,) = segment_paths(tmp_path / "log")
+    data = bytearray(path.read_bytes())
+    data[-3] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(DecodeError, match="CRC"):
+        open_mirror(tmp_path / "log")
+    with pytest.raises(DecodeError, match="CRC"):  # the lock was let go
+        open_mirror(tmp_path / "log")
+
+
+def test_segments_that_are_gone_are_not_begun_anew(tmp_path):
+    begun(tmp_path / "log", batches_of(1)).close()
+    for path in segment_paths(tmp_path / "log"):
+        path.unlink()
+    with pytest.raises(LogError, match="its segments are gone"):
+        open_mirror(tmp_path / "log")
+
+
+class TestAfterASnapshot:
+    @pytest.fixture
+    def parts(self):
+        batches = batches_of(3, 60)
+        return batches[:20], batches[20:35], batches[35:]
+
+    def test_a_new_mirror(self, tmp_path, parts):
+        old, lost, new = parts
+        snapshot = snapshot_of(old + lost, tmp_path / "given")
+        with open_mirror(tmp_path / "log") as mirror:
+            mirror.bind("one")
+            assert mirror.begin(snapshot) is None
+            assert mirror.end == LogEnd(end_offset=snapshot.end_offset, epoch=snapshot.epoch)
+            assert mirror.last_batch() == b""
+            assert_whole(mirror.directory)
+            mirror.append(b"".join(new))
+        (copy,) = list_checkpoints(tmp_path / "log")
+        assert copy.path.read_bytes() == snapshot.path.read_bytes()
+        assert content(tmp_path / "log") == b"".join(new)
+        assert_whole(tmp_path / "log")
+        image = recover(tmp_path / "log").image
+        assert image.acls.digest() == Applier().apply(b"".join(old + lost + new)).acls.digest()
+
+    def test_the_old_log_stays_in_an_archive(self, tmp_path, parts):
+        old, lost, new = parts
+        directory = tmp_path / "log"
+        snapshot = snapshot_of(old + lost, tmp_path / "given")
+        with begun(directory, old, segment_bytes=800) as mirror:
+            earlier = write_checkpoint(Applier().apply(b"".join(old[:10])), directory)
+            before = len(segment_paths(directory))
+            assert before > 3
+            archive = mirror.begin(snapshot)
+            assert archive == directory / f"archive-{mirror_end(old):020d}"
+            mirror.append(b"".join(new))
+        assert (content(archive), content(directory)) == (b"".join(old), b"".join(new))
+        assert (archive / earlier.name).exists()
+        assert not earlier.exists()
+        assert len(segment_paths(archive)) == before
+        assert read_epochs(archive) == epoch_starts(old)
+        for whole in (archive, directory):
+            assert_whole(whole)
+            with pytest.raises(LogError, match="a mirror of cluster one"):
+                open_log(whole)
+        assert recover(archive).image.end_offset == mirror_end(old)
+        assert recover(directory, as_of=snapshot.end_offset).source.startswith(str(directory))
+        with open_mirror(directory) as mirror:
+            assert mirror.end.end_offset == mirror_end(new)
+
+    def test_one_gap_after_another(self, tmp_path, parts):
+        old, lost, new = parts
+        directory = tmp_path / "log"
+        with begun(directory, old) as mirror:
+            first = mirror.begin(snapshot_of(old + lost[:5], tmp_path / "given"))
+            second = mirror.begin(snapshot_of(old + lost, tmp_path / "given"))
+            mirror.append(new[0])
+        assert (content(first), content(second), content(directory)) == (b"".join(old), b"", new[0])
+        for whole in (first, second, directory):
+            assert_whole(whole)
+        assert recover(second).image.end_offset == mirror_end(lost[:5])
+
+    def test_only_what_is_ahead(self, tmp_path, parts):
+        old, lost, _ = parts
+        with begun(tmp_path / "log", old) as mirror:
+            for count in (10, 20):
+                with pytest.raises(LogError, match="expected a snapshot of more than that"):
+                    mirror.begin(snapshot_of(old[:count], tmp_path / "given"))
+            mirror.append(lost[0])
+        assert content(tmp_path / "log") == b"".join(old) + lost[0]
+
+    def test_an_archive_of_that_name_is_never_overwritten(self, tmp_path, parts):
+        old, lost, _ = parts
+        directory = tmp_path / "log"
+        taken = directory / f"archive-{mirror_end(old):020d}"
+        with begun(directory, old) as mirror:
+            taken.mkdir()
+            with pytest.raises(LogError, match="there is such an archive already"):
+                mirror.begin(snapshot_of(old + lost, tmp_path / "given"))
+        assert content(directory) == b"".join(old)
+        with pytest.raises(LogError, match="there is such an archive already"):
+            open_mirror(directory)
+        taken.rmdir()
+        with open_mirror(directory) as mirror:
+            assert mirror.end.end_offset == mirror_end(lost)
+        assert content(taken) == b"".join(old)
+
+    def test_a_snapshot_that_cannot_be_written_leaves_everything(self, tmp_path, parts, monkeypatch):
+        old, lost, _ = parts
+        directory = tmp_path / "log"
+        snapshot = snapshot_of(old + lost, tmp_path / "given")
+
+        def full(*_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with begun(directory, old) as mirror:
+            monkeypatch.setattr(mirror_start.shutil, "copyfileobj", full)
+            with pytest.raises(LogError, match="the disk is full"):
+                mirror.begin(snapshot)
+            monkeypatch.undo()
+            mirror.append(lost[0])
+        assert not list(directory.glob("*.part"))
+        assert content(directory) == b"".join(old) + lost[0]
+        with open_mirror(directory) as mirror, pytest.raises(LogError, match="cannot write"):
+            mirror.begin(CheckpointFile(end_offset=10**6, epoch=9, path=tmp_path / "nothing"))
+        assert_whole(directory)
+
+
+class TestAFullDisk:
+    """What cannot be written is not there, and the mirror goes on when it is opened anew."""
+
+    @pytest.mark.parametrize(
+        "error", [OSError(errno.ENOSPC, "No space left"), OSError(errno.EIO, "Input/output error")]
+    )
+    def test_fsync_fails(self, tmp_path, error):
+        batches, failing = batches_of(1), []
+
+        def fsync(fd):
+            if failing:
+                raise failing[0]
+            os.fsync(fd)
+
+        with begun(tmp_path / "log", batches[:10], fsync=fsync) as mirror:
+            failing.append(error)
+            with pytest.raises(LogError, match=r"the disk is full|Input/output error"):
+                mirror.append(b"".join(batches[10:]))
+            failing.clear()
+            with pytest.raises(LogError, match="takes no more until it is opened again"):
+                mirror.append(b"".join(batches[10:]))
+            assert content(mirror.directory) == b"".join(batches[:10])
+        self.goes_on(tmp_path / "log", batches, 10)
+
+    def test_the_write_stops_halfway(self, tmp_path, monkeypatch):
+        batches = batches_of(1)
+
+        def half(fd, data):
+            os.write(fd, data[: len(data) // 2])
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with begun(tmp_path / "log", batches[:10]) as mirror:
+            monkeypatch.setattr(appender_module, "write_all", half)
+            with pytest.raises(LogError, match="the disk is full"):
+                mirror.append(b"".join(batches[10:]))
+        monkeypatch.undo()
+        self.goes_on(tmp_path / "log", batches, 10)
+
+    def test_a_new_segment_cannot_be_made(self, tmp_path, monkeypatch):
+        batches = batches_of(1, 20, 100)
+
+        def refuse(file):
+            raise LogError(f"{file.path}: cannot create: the disk is full")
+
+        with begun(tmp_path / "log", segment_bytes=600) as mirror:
+            monkeypatch.setattr(appender_module, "create_segment", refuse)
+            with pytest.raises(LogError, match="the disk is full"):
+                mirror.append(b"".join(batches))
+            assert 0 < mirror.end.end_offset < mirror_end(batches)
+            count = sum(read_header(batch).end_offset <= mirror.end.end_offset for batch in batches)
+        monkeypatch.undo()
+        self.goes_on(tmp_path / "log", batches, count)
+
+    def goes_on(self, directory, batches, count):
+        assert_whole(directory)
+        with open_mirror(directory) as mirror:
+            assert mirror.end.end_offset == mirror_end(batches[:count])
+            mirror.append(b"".join(batches[count:]))
+        assert content(directory) == b"".join(batches)
+        assert_whole(directory)
+
+
+class TestProperties:
+    FULL = MirrorProperties(cluster_id="größe = 1", start=LogEnd(end_offset=2**63 - 1, epoch=2**31 - 1))
+
+    @pytest.mark.parametrize("properties", [FULL, MirrorProperties(cluster_id="x")])
+    def test_they_come_back(self, properties):
+        assert decode_mirror_properties(encode_mirror_properties(properties)) == properties
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("version=2\ncluster.id=x", "version 2 is not known: expected 1"),
+            ("cluster.id=x", "version None"),
+            ("version=1", "cluster.id is missing"),
+            ("version=1\ncluster.id=", "cluster.id is missing"),
+            ("version=1\ncluster.id=x\nstart.offset=5", "start.epoch=: expected a whole number"),
+            ("version=1\ncluster.id=x\nstart.offset=-1\nstart.epoch=0", "start.offset=-1: expected"),
+            ("version=1\ncluster.id=x\nstart.offset=9223372036854775808\nstart.epoch=0", "start.offset=9"),
+            ("version=1\ncluster.id=x\nstart.offset=1\nstart.epoch=\u0664", "start.epoch=\u0664"),
+            ("version=1\\uzzzz", "not a properties file"),
+        ],
+    )
+    def test_what_they_cannot_be(self, tmp_path, text, said):
+        with pytest.raises(DecodeError, match=said):
+            decode_mirror_properties(text.encode("unicode_escape").replace(b"\\n", b"\n").replace(b"\\\\", b"\\"))
+
+    def test_a_damaged_file_lets_nobody_write(self, tmp_path):
+        begun(tmp_path / "log", batches_of(1)).close()
+        (tmp_path / "log" / MIRROR_FILE).write_bytes(b"version=3\n")
+        for opened in (open_log, open_mirror):
+            with pytest.raises(MetadataError, match=r"mirror\.properties: version 3 is not known"):
+                opened(tmp_path / "log")
