@@ -11,8 +11,8 @@ from tests.support.log_backends import READABLE
 
 
 @pytest.fixture(params=READABLE, ids=str)
-def readable(request, tmp_path):
-    with READABLE[request.param](tmp_path) as opened:
+def readable(request, place):
+    with READABLE[request.param](place) as opened:
         yield opened
 
 

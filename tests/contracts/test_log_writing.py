@@ -12,8 +12,8 @@ from tests.support.log_backends import WRITABLE
 
 
 @pytest.fixture(params=WRITABLE, ids=str)
-def log(request, tmp_path):
-    with WRITABLE[request.param](tmp_path) as opened:
+def log(request, place):
+    with WRITABLE[request.param](place) as opened:
         yield opened
 
 

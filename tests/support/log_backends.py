@@ -12,11 +12,22 @@ from attrs import frozen
 from metalog.filelog import open_log, open_reader
 from metalog.log import Appended, Log, LogReader
 from metalog.memorylog import MemoryLog
+from metalog.topiclog import TopicReader, open_topic_log
 from nodes.observer.quorum_log import QuorumLog
 from tests.support.fake_leader import FakeLeader
 from tests.support.fake_quorum import FakeQuorum
+from tests.support.kafka_quorum import KafkaQuorum
+from tests.support.kafka_topics import new_topic
 
 SEGMENT_BYTES = 2048
+
+
+@frozen(kw_only=True)
+class Place:
+    """Where a test may have its log: an empty directory, and a Kafka, which is started when it is asked for."""
+
+    directory: Path
+    kafka: Callable[[], KafkaQuorum]
 
 
 @frozen(kw_only=True)
@@ -28,14 +39,20 @@ class Readable:
 
 
 @contextmanager
-def writable_file(directory: Path) -> Iterator[Log]:
-    with open_log(directory / "log", create=True, segment_bytes=SEGMENT_BYTES) as log:
+def writable_file(place: Place) -> Iterator[Log]:
+    with open_log(place.directory / "log", create=True, segment_bytes=SEGMENT_BYTES) as log:
         yield log
 
 
 @contextmanager
-def writable_memory(directory: Path) -> Iterator[Log]:
+def writable_memory(place: Place) -> Iterator[Log]:
     with closing(MemoryLog()) as log:
+        yield log
+
+
+@contextmanager
+def writable_topic(place: Place) -> Iterator[Log]:
+    with open_topic_log(new_topic(place.kafka()), node_id=1) as log:
         yield log
 
 
@@ -44,55 +61,76 @@ def _feeder(log: Log) -> Callable[..., Appended]:
 
 
 @contextmanager
-def readable_file(directory: Path) -> Iterator[Readable]:
+def readable_file(place: Place) -> Iterator[Readable]:
     """The writer itself as a reader."""
-    with writable_file(directory) as log:
+    with writable_file(place) as log:
         yield Readable(reader=log, feed=_feeder(log))
 
 
 @contextmanager
-def readable_directory(directory: Path) -> Iterator[Readable]:
+def readable_directory(place: Place) -> Iterator[Readable]:
     """A reader as another process would open it."""
     with ExitStack() as stack:
-        log = stack.enter_context(writable_file(directory))
-        reader = stack.enter_context(open_reader(directory / "log"))
+        log = stack.enter_context(writable_file(place))
+        reader = stack.enter_context(open_reader(place.directory / "log"))
         yield Readable(reader=reader, feed=_feeder(log))
 
 
 @contextmanager
-def readable_memory(directory: Path) -> Iterator[Readable]:
-    with writable_memory(directory) as log:
+def readable_memory(place: Place) -> Iterator[Readable]:
+    with writable_memory(place) as log:
         yield Readable(reader=log, feed=_feeder(log))
 
 
 @contextmanager
-def readable_quorum(directory: Path) -> Iterator[Readable]:
+def readable_topic(place: Place) -> Iterator[Readable]:
+    """The writer itself as a reader, which holds what it has written."""
+    with writable_topic(place) as log:
+        yield Readable(reader=log, feed=_feeder(log))
+
+
+@contextmanager
+def readable_topic_elsewhere(place: Place) -> Iterator[Readable]:
+    """A reader as another process would open it; one that holds hardly anything, and so reads from the topic."""
+    settings = new_topic(place.kafka())
+    with open_topic_log(settings, node_id=1) as log, TopicReader(settings, window_bytes=600) as reader:
+        reader.wait_known(60)
+        yield Readable(
+            reader=reader, feed=_fed(lambda values, time: log.append(values, timestamp=time).result(60), reader)
+        )
+
+
+@contextmanager
+def readable_quorum(place: Place) -> Iterator[Readable]:
     """An observer of a quorum of one, which it has to fetch from."""
     quorum = FakeQuorum()
     with FakeLeader(quorum) as leader, QuorumLog(servers=(leader.address,)) as reader:
         reader.wait_known(60)
-        yield Readable(reader=reader, feed=_fed(quorum, reader))
+        yield Readable(reader=reader, feed=_fed(quorum.append, reader))
 
 
-def _fed(quorum: FakeQuorum, reader: LogReader) -> Callable[..., Appended]:
-    """Appends, and waits until the observer has heard that it is committed."""
+def _fed(append: Callable[[Sequence[bytes], int], Appended], reader: LogReader) -> Callable[..., Appended]:
+    """Appends, and waits until a reader elsewhere has heard that it is committed."""
 
     def feed(values: Sequence[bytes], timestamp: int = 0) -> Appended:
-        appended = quorum.append(values, timestamp)
+        appended = append(values, timestamp)
         assert reader.wait(appended.last_offset, 60)
         return appended
 
     return feed
 
 
-WRITABLE: dict[str, Callable[[Path], AbstractContextManager[Log]]] = {
+WRITABLE: dict[str, Callable[[Place], AbstractContextManager[Log]]] = {
     "file": writable_file,
     "memory": writable_memory,
+    "topic": writable_topic,
 }
 
-READABLE: dict[str, Callable[[Path], AbstractContextManager[Readable]]] = {
+READABLE: dict[str, Callable[[Place], AbstractContextManager[Readable]]] = {
     "file": readable_file,
     "directory": readable_directory,
     "memory": readable_memory,
     "quorum": readable_quorum,
+    "topic": readable_topic,
+    "topic elsewhere": readable_topic_elsewhere,
 }

@@ -1,0 +1,11 @@
+from pathlib import Path
+
+import pytest
+
+from tests.support.log_backends import Place
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Where a log of any kind can live; a Kafka is started for a test that needs one."""
+    return Place(directory=tmp_path, kafka=lambda: request.getfixturevalue("topic_kafka"))
