@@ -78,8 +78,10 @@ def with_properties(text: str, **changes: str) -> str:
 class AdminClient:
     """Kafka's Admin client in a JVM of its own, as one of the fixtures' users."""
 
-    def __init__(self, port: int, user: str = "admin") -> None:
-        config = {"bootstrap.servers": f"localhost:{port}"} | {
+    def __init__(self, servers: int | str, user: str = "admin", *, controllers: bool = False) -> None:
+        """`servers` is a broker's port, or a list of HOST:PORT; of `controllers`, where those are to be asked."""
+        places = f"localhost:{servers}" if isinstance(servers, int) else servers
+        config = {"bootstrap.controllers" if controllers else "bootstrap.servers": places} | {
             key: value.replace("{user}", user) for key, value in ADMIN.items()
         }
         command = java_command("aclog.AdminPipe", *(f"{key}={value}" for key, value in config.items()))
@@ -91,9 +93,13 @@ class AdminClient:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.kill()
         self._process.stdin.close()
         self._process.stdout.close()
-        self._process.terminate()
+
+    def kill(self) -> None:
+        """End it, whatever it is doing; a call that waits for its answer fails."""
+        self._process.kill()
         self._process.wait()
 
     def __call__(self, op: str, **arguments: object) -> list | dict:

@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 T = TypeVar("T")
 
 _CHUNK = 1 << 16
+_END_SECONDS = 2.0
 
 
 class TcpProxy:
@@ -61,10 +62,13 @@ class TcpProxy:
 
     async def _stop(self) -> None:
         self._server.close()
+        self.release()
         await self._cut()
         others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
+        if others:  # they end with their connections; asyncio.streams would log one that is cancelled
+            _, late = await asyncio.wait(others, timeout=_END_SECONDS)
+            for task in late:
+                task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
 
     async def _cut(self) -> None:

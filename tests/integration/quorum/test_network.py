@@ -1,0 +1,183 @@
+"""A real Kafka of three nodes, whose network is cut between them and to its observers, and whose log is kept short."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from metalog.errors import MetadataError
+from nodes.client.login import connect
+from nodes.client.status import Status, describe_status
+from nodes.config.node_config import HostPort
+from nodes.observer.errors import OtherClusterError
+from nodes.observer.fetch_messages import EpochEnd
+from nodes.observer.options import ObserverOptions
+from nodes.observer.quorum_log import QuorumLog
+from tests.support.acl_client import AclClient, acl, login
+from tests.support.kafka_quorum import KafkaQuorum, QuorumNode
+from tests.support.kafka_quorum_changes import RuleChanges, make
+from tests.support.kafka_quorum_observer import (
+    QuorumObserver,
+    assert_bytes_are_those_of,
+    assert_same,
+    assert_unseen,
+    file_bytes,
+    until,
+)
+from tests.support.kafka_server import AdminClient
+
+SHORT = {
+    "controller.quorum.fetch.timeout.ms": "4000",
+    "metadata.max.idle.interval.ms": "100",
+    "metadata.log.max.record.bytes.between.snapshots": "10000",
+    "internal.metadata.log.segment.bytes": "20000",
+    "internal.metadata.max.batch.size.in.bytes": "8192",
+}
+NEVER = "never-committed"
+LITTLE = ObserverOptions(fetch_bytes=300)
+
+
+def admin_of(node: QuorumNode) -> AdminClient:
+    """Kafka's own client, which asks the active controller: brokers may be cut off from theirs."""
+    return AdminClient(f"localhost:{node.ports.controller}", controllers=True)
+
+
+def change_rules(kafka: KafkaQuorum, observer: QuorumObserver, changes: RuleChanges, count: int = 10) -> None:
+    """Changes by Kafka's own client; then all is the same."""
+    with admin_of(kafka.leader()) as admin:
+        for _ in range(count):
+            make(admin, changes.next())
+        assert_same(observer, admin, changes)
+
+
+@contextmanager
+def written_alone(leader: QuorumNode) -> Iterator[list[object]]:
+    """Have a leader that is cut off write a rule; what it answered, in the end."""
+    answers: list[object] = []
+
+    async def create() -> None:
+        client = await AclClient.open(leader.ports.controller)
+        async with client.connection:
+            answers.extend(await client.create([acl(NEVER)]))
+
+    def write() -> None:
+        try:
+            asyncio.run(create())
+        except MetadataError as error:
+            answers.append(error)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield answers
+    finally:
+        writer.join(90)
+
+
+def cut_off_the_leader(kafka: KafkaQuorum, changes: RuleChanges) -> None:
+    """It goes on for a while as the leader of a minority, with an observer; the others elect another one, and write.
+
+    Neither its followers nor the new leader reach it until the end; its observers and clients do all the time.
+    """
+    lonely = kafka.leader()
+    seen: set[str] = set()
+    with QuorumObserver([lonely.controller]) as observer:
+        observer.publisher.subscribe(lambda image: seen.update(entry.acl.resource_name for entry in image.acls))
+        until(lambda: observer.rows == changes.rows)
+        kafka.proxies[lonely.node_id].hold()
+        with written_alone(lonely) as answers:
+            until(lambda: NEVER.encode() in observer.held)
+            assert_unseen(observer, NEVER, observer.log.high_watermark())
+            until(lambda: kafka.leader() is not lonely)
+            change_rules(kafka, observer, changes)
+        assert isinstance(answers[0], MetadataError) or answers[0][0] != 0  # it was not acknowledged
+        assert NEVER not in seen
+        assert NEVER.encode() not in bytes(observer.data)
+        kafka.proxies[lonely.node_id].release()
+        until(lambda: NEVER.encode() not in file_bytes(lonely.log_directory, 0, 1 << 62))
+
+
+def pause_the_leader(kafka: KafkaQuorum, observer: QuorumObserver, changes: RuleChanges) -> None:
+    """It holds its connections and says nothing, until it wakes up in a quorum that has another one."""
+    paused = kafka.leader()
+    paused.pause()
+    until(lambda: kafka.leader() is not paused)
+    change_rules(kafka, observer, changes)
+    paused.resume()
+    change_rules(kafka, observer, changes)
+
+
+def fill_until_a_snapshot(kafka: KafkaQuorum, observer: QuorumObserver, changes: RuleChanges) -> None:
+    """Until the leader has a snapshot, and so offers no log from 0 on."""
+
+    def begins_later() -> bool:
+        with QuorumLog(servers=[kafka.leader().controller], security=login("admin")) as log:
+            log.wait_known(60)
+            return log.start_offset() > 0
+
+    while not begins_later():
+        change_rules(kafka, observer, changes)
+
+
+def begin_with_a_snapshot(kafka: KafkaQuorum, changes: RuleChanges) -> None:
+    """By FetchSnapshot, in small pieces. One that is gone is overcome: Kafka answers UNKNOWN_SERVER_ERROR."""
+    with QuorumObserver(kafka.controllers, options=LITTLE) as late:
+        until(lambda: late.rows == changes.rows)
+        assert late.log.start_offset() > 0
+        late.check()
+        late.log._shared.snapshot = EpochEnd(epoch=1, end_offset=7)
+        assert late.log.latest_snapshot().end_offset == late.log.start_offset() > 7
+
+
+def lose_the_leader_during_a_snapshot(kafka: KafkaQuorum, changes: RuleChanges) -> None:
+    """The next leader's is taken from its beginning."""
+    lost = kafka.leader()
+    proxy = kafka.proxies[lost.node_id]
+    proxy.delay = 0.005
+    servers = [HostPort(host="localhost", port=each.port) for each in kafka.proxies.values()]
+    with QuorumObserver(servers, options=LITTLE) as late:
+        until(lambda: late.log._snapshots.directory is not None, every=0.001)
+        proxy.hold()
+        until(lambda: kafka.leader() is not lost)
+        until(lambda: late.rows == changes.rows)
+        late.check()
+        proxy.delay = 0.0
+        proxy.release()
+        change_rules(kafka, late, changes)
+
+
+def status(kafka: KafkaQuorum) -> Status:
+    async def ask() -> Status:
+        async with await connect(kafka.leader().controller, login("admin")) as connection:
+            return await describe_status(connection, login("admin"), controller=True)
+
+    return asyncio.run(ask())
+
+
+def test_cuts_pauses_and_snapshots(tmp_path: Path) -> None:
+    changes = RuleChanges(Random(12), steady=60)
+    with (
+        KafkaQuorum(tmp_path / "kafka", static=True, proxied=True, changes=SHORT) as kafka,
+        QuorumObserver(kafka.controllers) as observer,
+    ):
+        change_rules(kafka, observer, changes)
+        cut_off_the_leader(kafka, changes)
+        until(lambda: observer.rows == changes.rows)
+        pause_the_leader(kafka, observer, changes)
+        fill_until_a_snapshot(kafka, observer, changes)
+        begin_with_a_snapshot(kafka, changes)
+        lose_the_leader_during_a_snapshot(kafka, changes)
+        until(lambda: observer.rows == changes.rows)
+        with (
+            pytest.raises(OtherClusterError, match="INCONSISTENT_CLUSTER_ID"),
+            QuorumLog(servers=kafka.controllers, security=login("admin"), cluster_id="x" * 22) as log,
+        ):
+            log.wait_known(60)
+        told = status(kafka).quorum
+        assert [voter.replica_id for voter in told.voters] == [1, 2, 3]
+        assert told.observers == ()  # whoever only looks on is not seen
+        assert_bytes_are_those_of(kafka.leader(), observer)
