@@ -33,6 +33,12 @@ from tests.support.log_files import KAFKA_LOGS, read_directory, segment_paths, s
 from tests.support.random_log import RandomLog
 
 
+@pytest.fixture(autouse=True)
+def _without_waiting_for_the_disk(monkeypatch):
+    """Nothing here loses its power."""
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
+
+
 def batches_of(seed, count=40, epoch_every=7):
     """A log of `count` batches, in pieces; a new epoch begins now and then."""
     log = RandomLog(random.Random(seed), transactions=False)
@@ -47,7 +53,7 @@ def batches_of(seed, count=40, epoch_every=7):
 
 
 def begun(directory, batches=(), **options):
-    mirror = open_mirror(directory, **options)
+    mirror = open_mirror(directory, **({"fsync": os.fsync} | options))
     mirror.bind("one")
     if mirror.end is None:
         mirror.begin(None)
@@ -87,12 +93,12 @@ def test_any_log_in_any_pieces_comes_out_as_it_went_in(tmp_path_factory, seed, d
     batches = batches_of(seed, count=25, epoch_every=data.draw(st.sampled_from([2, 7, 100])))
     cuts = sorted(data.draw(st.sets(st.integers(1, len(batches) - 1), max_size=8)))
     pieces = [b"".join(batches[start:end]) for start, end in pairwise([0, *cuts, len(batches)])]
-    mirror = begun(directory, segment_bytes=data.draw(st.sampled_from([1, 700, 1 << 20])), fsync=lambda fd: None)
+    mirror = begun(directory, segment_bytes=data.draw(st.sampled_from([1, 700, 1 << 20])))
     count = 0
     for piece in pieces:
         if data.draw(st.booleans()):
             mirror.close()
-            mirror = open_mirror(directory, segment_bytes=700, fsync=lambda fd: None)
+            mirror = open_mirror(directory, segment_bytes=700, fsync=os.fsync)
         count += mirror.append(piece)
     assert mirror.end == LogEnd(end_offset=end_offset(piece), epoch=read_header(batches[-1]).leader_epoch)
     assert mirror.last_batch() == batches[-1]
@@ -117,7 +123,7 @@ def test_a_kafkas_log_is_mirrored_byte_for_byte(tmp_path):
     directory = tmp_path / "mirror"
     start = read_header(data).base_offset
     checkpoint = next((each for each in list_checkpoints(source) if each.end_offset == start), None)
-    with open_mirror(directory) as mirror:
+    with open_mirror(directory, fsync=os.fsync) as mirror:
         mirror.bind("kafka")
         mirror.begin(checkpoint if start else None)
         for position, header in iter_batches(data):
