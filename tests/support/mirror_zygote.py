@@ -2,8 +2,9 @@
 
 Commands on stdin, one a line. `step DIRECTORY GIVEN NUMBER`: bring the mirror in DIRECTORY up with what is in GIVEN
 (see `bring`), but end at once in the midst of the call number NUMBER to the operating system that changes something;
-says `died`, or `done` where there were not as many. `follow DIRECTORY ADDRESS SECONDS`: mirror the quorum at ADDRESS,
-and be killed (SIGKILL) that long after the mirror has been opened; says `died`. Being single-threaded, it may fork.
+says `died`, or `done` where there were not as many. `follow DIRECTORY ADDRESS COUNT/SECONDS`: mirror the quorum at
+ADDRESS, and be killed (SIGKILL) that long after so many stretches have been appended; says `died`. Being
+single-threaded, it may fork.
 """
 
 import os
@@ -80,18 +81,20 @@ def step(directory: Path, given: Path, number: int) -> None:
     bring(directory, given)
 
 
-def follow(directory: Path, address: str, opened: int) -> None:
+def follow(directory: Path, address: str, told: int) -> None:
     """Mirror for ever, without waiting for a busy disk: a kill loses nothing that was written."""
     host, _, port = address.rpartition(":")
     servers = (HostPort(host=host, port=int(port)),)
     os.fsync = lambda fd: time.sleep(0.0003)
     with open_mirror(directory, segment_bytes=20 * SEGMENT_BYTES, fsync=os.fsync) as mirror:
-        os.write(opened, b"!")
+        os.write(told, b"!")
         options = ObserverOptions(first_pause=0.005, max_wait_ms=50, fetch_bytes=20_000)
         end = mirror.end
         after = None if end is None else EpochEnd(epoch=end.epoch, end_offset=end.end_offset)
         with QuorumLog(servers=servers, cluster_id=mirror.cluster_id, options=options, after=after) as quorum:
-            Mirroring(quorum=quorum, mirror=mirror, stop=threading.Event()).run(once=False)
+            Mirroring(
+                quorum=quorum, mirror=mirror, stop=threading.Event(), advance=lambda done, total: os.write(told, b"!")
+            ).run(once=False)
 
 
 def forked(work, *arguments) -> int:
@@ -106,14 +109,15 @@ def forked(work, *arguments) -> int:
     os._exit(0)
 
 
-def killed_after(seconds: float, directory: Path, address: str) -> int:
-    opened, signal_opened = os.pipe()
-    child = forked(follow, directory, address, signal_opened)
-    os.close(signal_opened)
-    os.read(opened, 1)
+def killed_after(count: int, seconds: float, directory: Path, address: str) -> int:
+    told, tells = os.pipe()
+    child = forked(follow, directory, address, tells)
+    os.close(tells)
+    for _ in range(count + 1):
+        os.read(told, 1)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
-    os.close(opened)
+    os.close(told)
     return child
 
 
@@ -123,7 +127,8 @@ def main() -> None:
         if command == "step":
             child = forked(step, Path(directory), Path(given), int(number))
         else:
-            child = killed_after(float(number), Path(directory), given)
+            count, seconds = number.split("/")
+            child = killed_after(int(count), float(seconds), Path(directory), given)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         answers = {0: "done", DIED: "died", -signal.SIGKILL: "died"}
         os.write(1, f"{answers.get(code, f'failed with {code}')}\n".encode())
@@ -146,9 +151,9 @@ class MirrorZygote:
         """Bring a mirror up, and die at a call of this number; False where it was done before that."""
         return self._ask(f"step {directory} {given} {number}") == "died"
 
-    def follow_and_die(self, directory: Path, address: object, seconds: float) -> None:
-        """Mirror until the process is killed."""
-        assert self._ask(f"follow {directory} {address} {seconds}") == "died"
+    def follow_and_die(self, directory: Path, address: object, count: int, seconds: float) -> None:
+        """Mirror until the process is killed, that long after so many stretches have been appended."""
+        assert self._ask(f"follow {directory} {address} {count}/{seconds}") == "died"
 
     def _ask(self, command: str) -> str:
         self._process.stdin.write(command + "\n")
