@@ -1,0 +1,235 @@
+"""A session with ZooKeeper: kazoo's client with our values, our errors, and an end to every wait."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from attrs import define, field
+from kazoo.client import KazooClient, KazooState, TransactionRequest
+from kazoo.exceptions import (
+    BadArgumentsError,
+    BadVersionError,
+    InvalidACLError,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    RolledBackError,
+    RuntimeInconsistency,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.interfaces import IAsyncResult
+from kazoo.protocol.states import ZnodeStat
+from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE
+
+from metalog.errors import ConfigError
+from zkstore.client import ZkSettings
+from zkstore.client_nodes import Children, CreateNode, DeleteNode, Node, Operation, SetNode
+from zkstore.errors import ConflictError, StoreError
+
+_log = logging.getLogger(__name__)
+
+_CONFLICTS = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
+_NOT_THIS_ONE = (RolledBackError, RuntimeInconsistency)
+"""What an operation of a transaction says that fell with another one."""
+
+
+@define(eq=False)
+class ZkClient:
+    """A connected client; any thread may call it, its watches and listeners are called in kazoo's threads.
+
+    Whoever opened it closes it. While the connection is away, calls fail at once or when it breaks; kazoo connects
+    again by itself, with a new session if the old one has expired.
+    """
+
+    settings: ZkSettings
+    _kazoo: KazooClient
+    _timeout: float = field(init=False)
+    """Longer than kazoo needs to find that a server is silent."""
+
+    def __attrs_post_init__(self) -> None:
+        self._timeout = self.settings.session_timeout + self.settings.connection_timeout
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a session and a connection now."""
+        return bool(self._kazoo.connected)
+
+    @property
+    def session(self) -> tuple[int, bytes]:
+        """The session's id and password."""
+        found: tuple[int, bytes] = self._kazoo.client_id
+        return found
+
+    def listen(self, changed: Callable[[bool], None]) -> None:
+        """Call with True on each connection and with False on each loss of one; `changed` must not block."""
+
+        def listener(state: str) -> None:
+            changed(state == KazooState.CONNECTED)
+
+        self._kazoo.add_listener(listener)
+
+    def get(self, path: str) -> Node | None:
+        """A node; None where there is none. Raises StoreError."""
+        return next(node for _, node in self.get_many((path,)))
+
+    def get_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Node | None]]:
+        """Nodes in the order of their paths, several on the way at a time. Raises StoreError."""
+        waiting: deque[tuple[str, IAsyncResult]] = deque()
+        for path in paths:
+            self._check_connected()
+            waiting.append((path, self._kazoo.get_async(path)))
+            if len(waiting) >= self.settings.in_flight:
+                yield self._node(*waiting.popleft())
+        while waiting:
+            yield self._node(*waiting.popleft())
+
+    def _node(self, path: str, result: IAsyncResult) -> tuple[str, Node | None]:
+        try:
+            data, stat = self._wait(result, path)
+        except _MissingError:
+            return path, None
+        return path, Node(data=data, version=stat.version, created_ms=stat.ctime)
+
+    def children(self, path: str, watch: Callable[[], None] | None = None) -> Children | None:
+        """A node's children; None where there is no node.
+
+        `watch` is called once: when a child comes or goes, the node goes, or the connection is lost. Raises StoreError.
+        """
+
+        def watched(_event: object) -> None:
+            if watch is not None:
+                watch()
+
+        self._check_connected()
+        result = self._kazoo.get_children_async(path, watch=None if watch is None else watched, include_data=True)
+        try:
+            names, stat = self._wait(result, path)
+        except _MissingError:
+            return None
+        # A Stat counts children that came and that went; each one that came and is no more did both.
+        return Children(names=names, ever_created=(stat.cversion + stat.numChildren) // 2)
+
+    def ensure(self, path: str) -> None:
+        """Make a node without data, and those above it, where they are missing. Raises StoreError."""
+        self._check_connected()
+        self._wait(self._kazoo.ensure_path_async(path), path)
+
+    def commit(self, operations: Sequence[Operation]) -> list[int]:
+        """Do all of these, or none; the versions that nodes have after it, 0 for what was made or removed.
+
+        Raises:
+            ConflictError: a version, a missing node or one too many; nothing happened.
+            StoreError: anything else; after a lost connection it is not known whether all happened or nothing.
+
+        """
+        self._check_connected()
+        transaction = self._kazoo.transaction()
+        for operation in operations:
+            _add(transaction, operation)
+        results = self._wait(transaction.commit_async(), operations[0].path)
+        failed = [
+            (operation.path, result)
+            for operation, result in zip(operations, results, strict=True)
+            if isinstance(result, Exception)
+        ]
+        for path, error in sorted(failed, key=lambda pair: isinstance(pair[1], _NOT_THIS_ONE)):
+            raise self._error(error, path)
+        return [result.version if isinstance(result, ZnodeStat) else 0 for result in results]
+
+    def close(self) -> None:
+        """End the session; calls that wait fail."""
+        try:
+            self._kazoo.stop()
+            self._kazoo.close()
+        except (KazooException, KazooTimeoutError) as e:  # the server ends the session when it has timed out
+            _log.warning("%s: the session was not ended: %s", self.settings.where, _reason(e))
+
+    def _check_connected(self) -> None:
+        # kazoo would keep the call until there is a connection, and do it then, when nobody waits for it any more
+        if not self._kazoo.connected:
+            raise StoreError(f"{self.settings.where}: the connection is lost")
+
+    def _wait(self, result: IAsyncResult, path: str) -> Any:
+        try:
+            return result.get(timeout=self._timeout)
+        except NoNodeError:
+            raise _MissingError(f"{self.settings.where}: {path} is not there") from None
+        except (KazooException, KazooTimeoutError) as e:
+            raise self._error(e, path) from e
+
+    def _error(self, error: Exception, path: str) -> StoreError:
+        kind = ConflictError if isinstance(error, _CONFLICTS) else StoreError
+        return kind(f"{self.settings.where}: {path}: {_reason(error)}")
+
+
+class _MissingError(ConflictError):
+    """The node is not there."""
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KazooTimeoutError):
+        return "no answer in time"
+    known = {
+        BadArgumentsError: "a path that ZooKeeper does not take",
+        NoAuthError: "not authorized: its ACL is for another login",
+        InvalidACLError: "an ACL for a login, and this client has not logged in",
+    }
+    name = known.get(type(error), type(error).__name__)
+    return f"{name}: {error}" if str(error) and type(error) not in known else name
+
+
+def _add(transaction: TransactionRequest, operation: Operation) -> None:
+    match operation:
+        case CreateNode():
+            transaction.create(operation.path, operation.data, sequence=operation.sequence)
+        case SetNode():
+            transaction.set_data(operation.path, operation.data, operation.version)
+        case DeleteNode():
+            transaction.delete(operation.path, operation.version)
+
+
+def connected_client(settings: ZkSettings) -> ZkClient:
+    """See zkstore.client.open_client."""
+    tls = settings.tls
+    secured = {}
+    if tls is not None:
+        secured = {
+            "use_ssl": True,
+            "keyfile": tls.key_file,
+            "keyfile_password": tls.key_password,
+            "certfile": tls.certificate_file,
+            "ca": tls.authorities_file,
+        }
+    hosts, slash, chroot = settings.connect.partition("/")
+    kazoo = KazooClient(
+        hosts=hosts,
+        timeout=settings.session_timeout,
+        default_acl=[*CREATOR_ALL_ACL, *READ_ACL_UNSAFE] if settings.secure_acls else None,
+        logger=_quiet_logger(),
+        **secured,
+    )
+    try:
+        kazoo.start(timeout=settings.connection_timeout)
+        if chroot:
+            kazoo.ensure_path(f"{slash}{chroot}")
+            kazoo.chroot = f"{slash}{chroot}"
+    except BaseException as e:
+        kazoo.stop()
+        kazoo.close()
+        if isinstance(e, KazooTimeoutError):
+            seconds = f"{settings.connection_timeout:g} s"
+            raise StoreError(f"{settings.where}: no connection within {seconds}: is it running there?") from e
+        if isinstance(e, (KazooException, ValueError, OSError)):
+            raise ConfigError(f"{settings.where}: {_reason(e)}") from e
+        raise
+    return ZkClient(settings=settings, kazoo=kazoo)
+
+
+def _quiet_logger() -> logging.Logger:
+    """Where kazoo logs: its lines are for those who look for a fault in it; what matters of them, we say."""
+    logger = logging.getLogger("zkstore.kazoo")
+    logger.setLevel(logging.CRITICAL if not logger.level else logger.level)
+    return logger
