@@ -35,6 +35,8 @@ class BatchStream:
     offset: int
     _assembler: Assembler = field(init=False)
     _leader: Leader | None = field(default=None, init=False)
+    _behind: DecodeError | None = field(default=None, init=False)
+    """What is wrong after the batches that were given."""
 
     def __attrs_post_init__(self) -> None:
         self._assembler = Assembler(self.offset)
@@ -43,12 +45,26 @@ class BatchStream:
     def take(self, timeout: float) -> list[TakenBatch]:
         """The batches that come next, as soon as one is whole, perhaps none after `timeout` seconds.
 
+        All that come before an error are given first.
+
         Raises:
             LogError: as Partition.take.
             DecodeError: a message that is no record's, with Kafka's offset; a ReplayError where one is missing.
 
         """
-        return [batch for message in self.partition.take(timeout) if (batch := self._add(message)) is not None]
+        if self._behind is not None:
+            raise self._behind
+        found: list[TakenBatch] = []
+        try:
+            for message in self.partition.take(timeout):
+                batch = self._add(message)
+                if batch is not None:
+                    found.append(batch)
+        except DecodeError as error:
+            if not found:
+                raise
+            self._behind = error
+        return found
 
     def _add(self, message: StoredMessage) -> TakenBatch | None:
         after = message.position + 1

@@ -64,8 +64,8 @@ class Election:
 
     @property
     def trouble(self) -> MetadataError | None:
-        """Why this candidate does not stand at the moment; None while it does."""
-        return self._trouble
+        """Why this candidate cannot stand at the moment, as far as it was told; None while it is elected."""
+        return None if self._elected else self._trouble or self._errors.latest
 
     def close(self) -> None:
         """Stand no more: `on_deposed` first, if elected, then leave the group, so that another takes over at once.
@@ -130,6 +130,7 @@ class Election:
         consumer.pause(partitions)
         if partitions and not self._elected and not self._closed.is_set():
             self._elected, self._trouble = True, None
+            self._errors.forget()
             self._call(self.on_elected)
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:

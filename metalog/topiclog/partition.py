@@ -44,6 +44,9 @@ class Partition:
     ended: bool = field(default=False, init=False)
     """Whether there was nothing more below the last stable offset when `take` looked last."""
 
+    _behind: LogError | DecodeError | None = field(default=None, init=False)
+    """What comes after the messages that were given."""
+
     def bounds(self, timeout: float = ANSWER_SECONDS) -> tuple[int, int]:
         """Kafka's offsets of the first message that is there, and the last stable offset.
 
@@ -95,11 +98,7 @@ class Partition:
     def seek(self, position: int) -> None:
         """Go on at Kafka's offset `position`."""
         self._consumer.assign([TopicPartition(self.topic, 0, position)])
-        self.ended = False
-
-    def rest(self) -> None:
-        """Fetch nothing until the next seek."""
-        self._consumer.unassign()
+        self.ended, self._behind = False, None
 
     def take(self, timeout: float, most: int = _TOGETHER) -> list[StoredMessage]:
         """The messages that come next, as soon as there is one, none after `timeout` seconds, and at most so many.
@@ -109,6 +108,8 @@ class Partition:
             DecodeError: a message that is no record's.
 
         """
+        if self._behind is not None:
+            raise self._behind
         try:
             first = self._consumer.poll(timeout)
             if first is None:
@@ -119,19 +120,29 @@ class Partition:
             raise kafka_error(error, self.name) from error
 
     def _records(self, messages: list[Message]) -> list[StoredMessage]:
-        found = []
-        for message in messages:
-            error = message.error()
-            if error is None:
-                found.append(self._stored(message))
-                self.ended = False
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self.ended = True
-            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-                raise RemovedError(f"{self.name}: messages that come next are not in the topic: {error.str()}")
-            else:
-                raise kafka_error(error, self.name)
+        """The records among them; an error is raised by the next call, if records came before it."""
+        found: list[StoredMessage] = []
+        try:
+            for message in messages:
+                if self._is_record(message):
+                    found.append(self._stored(message))  # noqa: PERF401 - what came before an error is kept
+        except (LogError, DecodeError) as error:
+            if not found:
+                raise
+            self._behind = error
         return found
+
+    def _is_record(self, message: Message) -> bool:
+        error = message.error()
+        self.ended = error is not None
+        if error is None:
+            return True
+        if error.code() == KafkaError._PARTITION_EOF:
+            return False
+        self.ended = False
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            raise RemovedError(f"{self.name}: messages that come next are not in the topic: {error.str()}")
+        raise kafka_error(error, self.name)
 
     def _stored(self, message: Message) -> StoredMessage:
         position = message.offset() or 0

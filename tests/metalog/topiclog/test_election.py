@@ -1,0 +1,84 @@
+"""Candidates of a real Kafka's consumer group: one is elected, and another when it goes."""
+
+import queue
+
+import pytest
+
+from metalog.errors import LogError
+from metalog.topiclog import Election, TopicSettings
+from tests.support.kafka_server import free_port
+from tests.support.kafka_topics import new_topic
+
+SECONDS = 60
+
+
+@pytest.fixture
+def settings(topic_kafka):
+    return new_topic(topic_kafka)
+
+
+class Candidate:
+    """Notes what it is told."""
+
+    def __init__(self, settings: TopicSettings) -> None:
+        self.told: queue.Queue[str] = queue.Queue()
+        self.election = Election(settings, lambda: self.told.put("elected"), lambda: self.told.put("deposed"))
+
+    def hears(self) -> str:
+        return self.told.get(timeout=SECONDS)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.election.close()
+
+
+def test_the_only_one_is_elected_and_deposed_by_its_own_close(settings):
+    with Candidate(settings) as only:
+        assert only.hears() == "elected"
+        assert only.election.elected
+        only.election.close()
+        assert only.told.get_nowait() == "deposed"
+        assert not only.election.elected
+    assert only.told.empty()
+
+
+def test_a_newcomer_deposes_nobody_and_follows_when_the_first_one_goes(settings):
+    with Candidate(settings) as first:
+        assert first.hears() == "elected"
+        with Candidate(settings) as second, Candidate(settings) as third:
+            first.election.close()
+            assert first.hears() == "deposed"
+            while not (second.election.elected or third.election.elected):
+                second.election._closed.wait(0.01)
+            follower, other = (second, third) if second.election.elected else (third, second)
+            assert follower.hears() == "elected"
+            assert other.told.empty()
+            follower.election.close()
+            assert follower.hears() == "deposed"
+            assert other.hears() == "elected"
+    assert first.told.empty()
+
+
+def test_a_callback_that_fails_does_not_end_the_candidate(settings, caplog):
+    told = queue.Queue()
+
+    def fail():
+        told.put("elected")
+        raise ValueError("a mistake")
+
+    with Election(settings, fail, lambda: told.put("deposed")):
+        assert told.get(timeout=SECONDS) == "elected"
+    assert told.get(timeout=SECONDS) == "deposed"
+    assert "a callback of the election failed" in caplog.text
+
+
+def test_nobody_answers(capfd):
+    settings = TopicSettings(topic="log", properties={"bootstrap.servers": f"localhost:{free_port()}"})
+    with Candidate(settings) as candidate:
+        while candidate.election.trouble is None:
+            candidate.election._closed.wait(0.01)
+        assert isinstance(candidate.election.trouble, LogError)
+    assert candidate.told.empty()
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,50 @@
+"""What the settings of a topic log accept, and what they never show."""
+
+import subprocess
+import sys
+
+import pytest
+
+from metalog.errors import ConfigError
+from metalog.topiclog import TopicSettings
+
+SERVERS = {"bootstrap.servers": "a:1,b:2"}
+
+
+def test_names_follow_the_topic():
+    settings = TopicSettings(topic="t", properties=SERVERS)
+    assert (settings.transactional_id, settings.group_id, settings.name) == ("t", "t", "kafka://a:1,b:2/t")
+
+
+def test_secrets_are_not_shown():
+    settings = TopicSettings(topic="t", properties=SERVERS | {"sasl.password": "swordfish", "ssl.key.pem": "trout"})
+    assert "swordfish" not in repr(settings)
+    assert "trout" not in repr(settings)
+
+
+@pytest.mark.parametrize("properties", [{}, {"bootstrap.servers": ""}])
+def test_without_servers_it_is_refused(properties):
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers: not set"):
+        TopicSettings(topic="t", properties=properties)
+
+
+@pytest.mark.parametrize("name", ["transactional.id", "isolation.level", "enable.auto.commit", "group.id", "acks"])
+def test_what_promises_rest_on_is_not_to_be_chosen(name):
+    with pytest.raises(ConfigError, match=f"{name}: chosen by the log itself"):
+        TopicSettings(topic="t", properties=SERVERS | {name: "x"})
+
+
+def test_without_the_client_library_it_is_told_what_to_install():
+    script = """
+import sys
+sys.modules["confluent_kafka"] = None
+from metalog.topiclog import FencedError, Leader, TopicSettings
+try:
+    from metalog.topiclog import TopicReader
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=True)
+    assert done.stdout.strip() == (
+        "ConfigError a topic log needs confluent-kafka, which is not installed: pip install 'aclog[kafka]'"
+    )
