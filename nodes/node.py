@@ -23,6 +23,8 @@ from nodes.config.meta_properties import MetaProperties
 from nodes.config.node_config import HostPort, NodeConfig
 from nodes.controller.controller_server import ControllerServer
 from nodes.controller.handlers import ControllerApis
+from nodes.controller.kafka_topic import KafkaTopic
+from nodes.controller.topic_controller import TopicController
 from nodes.listening import Listening
 from nodes.published_credentials import PublishedCredentials
 from nodes.request import Handler
@@ -56,7 +58,9 @@ class Node:
     serving: asyncio.Event = field(factory=asyncio.Event, init=False)
     advertised: dict[str, HostPort] = field(factory=dict, init=False)
     _authorizer: Authorizer | None = field(init=False)
-    _controller: ControllerServer | None = field(default=None, init=False)
+    _controller: ControllerServer | TopicController | None = field(default=None, init=False)
+    _topic_controller: TopicController | None = field(default=None, init=False)
+    """The same, where it shares its log with others: another one may be active."""
     _follower: MetadataFollower | None = field(default=None, init=False)
     _failure: "asyncio.Future[None]" = field(init=False)
 
@@ -126,7 +130,9 @@ class Node:
         auth, controller, forwarder = AuthHelper(counted), None, None
         if self.config.is_controller:
             handlers = self._make_controller(stack, auth)
-            controller, forwarder = self._dispatcher(handlers, CONTROLLER_APIS), LocalForwarder(handlers)
+            controller = self._dispatcher(handlers, CONTROLLER_APIS)
+            if self._topic_controller is None:
+                forwarder = LocalForwarder(handlers)
         broker = self._make_broker(stack, auth, forwarder) if self.config.is_broker else None
         return Listening(
             config=self.config,
@@ -138,25 +144,31 @@ class Node:
         )
 
     def _make_controller(self, stack: AsyncExitStack, auth: AuthHelper) -> Mapping[int, Handler]:
-        self._controller = server = ControllerServer(
-            config=self.config,
-            cluster_id=self.meta.cluster_id,
-            directory_id=self.meta.directory_id,
-            authorizer=self._authorizer,
-            advertised=self.advertised,
-            on_failure=self._fail,
-            metrics=self.metrics,
-            publisher=self.publisher,
-        )
+        about: dict[str, Any] = {
+            "config": self.config,
+            "cluster_id": self.meta.cluster_id,
+            "directory_id": self.meta.directory_id,
+            "authorizer": self._authorizer,
+            "advertised": self.advertised,
+            "on_failure": self._fail,
+            "metrics": self.metrics,
+            "publisher": self.publisher,
+        }
+        topic, node_id = self.config.topic, self.config.node_id
+        if topic is None:
+            server: ControllerServer | TopicController = ControllerServer(**about)
+        else:
+            shared = KafkaTopic(settings=topic, node_id=node_id, voters=self.config.voter_ids)
+            server = self._topic_controller = TopicController(**about, shared=shared)
+        self._controller = server
         stack.push_async_callback(server.stop)
         return ControllerApis(auth=auth, serving=lambda: server.serving).handlers()
 
     def _make_broker(self, stack: AsyncExitStack, auth: AuthHelper, forwarder: Forwarder | None) -> Dispatcher:
         if forwarder is None:
-            self._follower = follower = self._make_follower()
-            stack.push_async_callback(follower.stop)
+            leader = self._topic_controller or self._follow(stack)
             security, name = self.config.controller_client, str(self.config.node_id)
-            forwarder = EnvelopeForwarder(leader=lambda: follower.leader, security=security, client_id=name)
+            forwarder = EnvelopeForwarder(leader=lambda: leader.leader, security=security, client_id=name)
             stack.push_async_callback(forwarder.close)
         cluster = ClusterView(cluster_id=self.meta.cluster_id, node_id=self.config.node_id, advertised=self.advertised)
         apis = BrokerApis(
@@ -164,15 +176,17 @@ class Node:
         )
         return self._dispatcher(apis.handlers(), BROKER_APIS)
 
-    def _make_follower(self) -> MetadataFollower:
+    def _follow(self, stack: AsyncExitStack) -> MetadataFollower:
         authorizer = self._authorizer
         if isinstance(authorizer, StandardAuthorizer):
             self.publisher.subscribe(lambda image: authorizer.load(image.acls))
         Merger(publisher=self.publisher)
         cluster_id = self.meta.cluster_id
-        return MetadataFollower(
+        self._follower = follower = MetadataFollower(
             config=self.config, publisher=self.publisher, cluster_id=cluster_id, on_failure=self._fail
         )
+        stack.push_async_callback(follower.stop)
+        return follower
 
     def _dispatcher(self, handlers: Mapping[int, Handler], apis: Iterable[ApiVersion]) -> Dispatcher:
         return Dispatcher(handlers=handlers, apis=apis, metrics=self.metrics, features=self._features)
@@ -201,6 +215,7 @@ class Node:
         metrics, publisher = self.metrics, self.publisher
         metrics.acls.set_function(lambda: len(publisher.current.acls))
         metrics.ready.set_function(self.serving.is_set)
+        metrics.active.set_function(lambda: self._controller is not None and self._controller.active)
         metrics.applied_offset.set_function(lambda: publisher.current.end_offset - 1)
         metrics.committed_offset.set_function(lambda: self._high_watermark() - 1)
         metrics.lag_records.set_function(lambda: max(self._high_watermark() - publisher.current.end_offset, 0))

@@ -77,6 +77,11 @@ class ControllerServer:
         """Whether all of the log is replayed and changes are accepted."""
         return self._active is not None
 
+    @property
+    def active(self) -> bool:
+        """Whether this is the active controller: once it is ready."""
+        return self.ready
+
     async def start(self) -> None:
         """Open the log, serve it, replay it, and accept changes.
 

@@ -192,7 +192,7 @@ class QuorumController(AclMutator):
 
     async def depose(self, why: MetadataError) -> None:
         """Stop at once: nothing is answered with success any more. Returns when no thread decides any longer."""
-        self._fail(why)
+        self._end_with(why)
         while self._deciding is not None:
             await asyncio.wait((self._deciding,))
             await asyncio.sleep(0)  # the callback that looks at what was decided comes in this turn or the next
@@ -358,16 +358,21 @@ class QuorumController(AclMutator):
             watcher(mark)
 
     def _fail(self, error: BaseException) -> None:
-        """Stop: answer what is committed, and everybody else with the error."""
+        """Stop: answer what is committed, and everybody else with the error; and tell whoever owns this."""
+        if self._end_with(error) and self.failure is not None:
+            self.on_failure(self.failure)
+
+    def _end_with(self, error: BaseException) -> bool:
+        """Answer everybody who waits with the error, and whoever comes later; tells whether it was the first one."""
         if self.failure is not None:
-            return
+            return False
         self.failure = error if isinstance(error, MetadataError) else LogError(f"{self.log.name}: {error!r}")
         for event in (*self._uncommitted, *self._unconfirmed, *self._undecided):
             event.future.set_exception(self._told(event, self.failure))
         self._uncommitted.clear()
         self._unconfirmed.clear()
         self._undecided.clear()
-        self.on_failure(self.failure)
+        return True
 
     def _told(self, event: _Event, failure: MetadataError) -> MetadataError:
         """What whoever waits is told of a failure: where another node may be active, whether to ask that one."""

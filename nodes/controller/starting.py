@@ -4,6 +4,8 @@ from pathlib import Path
 
 from metalog.errors import ConfigError
 from metalog.filelog import FileLog, open_log
+from metalog.filelog.files import DIRECTORY_MODE, log_error
+from metalog.filelog.locks import WriterLock
 from metalog.filelog.names import list_checkpoints, list_segments
 from metalog.filelog.quorum_state import QUORUM_STATE_FILE, QuorumState, read_quorum_state, write_quorum_state
 from nodes.config.node_config import NodeConfig
@@ -94,3 +96,27 @@ def replay(log: FileLog, publisher: Publisher) -> tuple[str, ...]:
     publisher.replace(found.image)
     catch_up(log, publisher)
     return (*log.notes, *found.notes)
+
+
+def lock_checkpoints(directory: Path) -> WriterLock:
+    """The directory of a controller whose log lives elsewhere, locked: its checkpoints are there, and no log.
+
+    Raises:
+        LockedError: somebody else writes there, or a Kafka runs on it.
+        ConfigError: there is a log in it.
+        LogError: the disk refuses.
+
+    """
+    try:
+        directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    except OSError as error:
+        raise log_error(error, directory, "cannot create") from error
+    lock = WriterLock.acquire(directory, force=True)
+    if list_segments(directory):
+        lock.close()
+        raise ConfigError(
+            f"{directory}: a log in files, but metadata.log.kind is topic: expected none; `aclog log copy` takes it to "
+            "the topic, then move it away"
+        )
+    remove_partial_checkpoints(directory)
+    return lock

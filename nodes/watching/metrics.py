@@ -59,6 +59,7 @@ class Metrics:
 
     acls: Gauge = _gauge("aclog_acls", "ACLs in the authorizer (KIP-801: AclCount).")
     ready: Gauge = _gauge("aclog_ready", "1 once the log is replayed to the high-water mark first learned (KIP-801).")
+    active: Gauge = _gauge("aclog_active_controller", "1 while this is the active controller (ActiveControllerCount).")
     applied_offset: Gauge = _gauge(
         "aclog_last_applied_record_offset", "Offset of the last record that readers see (LastAppliedRecordOffset)."
     )
