@@ -11,11 +11,12 @@ ANY_VERSION = -1
 
 @frozen(kw_only=True)
 class Node:
-    """A node's bytes, how often they were written after its creation, and when it was created (ms)."""
+    """A node's bytes, how often they were written after its creation, when it was created (ms), and what is below."""
 
     data: bytes
     version: int
     created_ms: int
+    child_count: int = 0
 
 
 @frozen(kw_only=True)

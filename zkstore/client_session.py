@@ -21,7 +21,7 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.interfaces import IAsyncResult
-from kazoo.protocol.states import ZnodeStat
+from kazoo.protocol.states import Callback, ZnodeStat
 from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE
 
 from metalog.errors import ConfigError
@@ -75,12 +75,19 @@ class ZkClient:
         """A node; None where there is none. Raises StoreError."""
         return next(node for _, node in self.get_many((path,)))
 
-    def get_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Node | None]]:
-        """Nodes in the order of their paths, several on the way at a time. Raises StoreError."""
+    def get_many(
+        self, paths: Iterable[str], watch: Callable[[str], None] | None = None
+    ) -> Iterator[tuple[str, Node | None]]:
+        """Nodes in the order of their paths, several on the way at a time.
+
+        `watch` is called once with the path of each node that is there: when it is written or goes, or the connection
+        is lost. Raises StoreError.
+        """
         waiting: deque[tuple[str, IAsyncResult]] = deque()
         for path in paths:
             self._check_connected()
-            waiting.append((path, self._kazoo.get_async(path)))
+            watched = None if watch is None else _watcher(watch, path)
+            waiting.append((path, self._kazoo.get_async(path, watch=watched)))
             if len(waiting) >= self.settings.in_flight:
                 yield self._node(*waiting.popleft())
         while waiting:
@@ -91,7 +98,7 @@ class ZkClient:
             data, stat = self._wait(result, path)
         except _MissingError:
             return path, None
-        return path, Node(data=data, version=stat.version, created_ms=stat.ctime)
+        return path, Node(data=data, version=stat.version, created_ms=stat.ctime, child_count=stat.numChildren)
 
     def children(self, path: str, watch: Callable[[], None] | None = None) -> Children | None:
         """A node's children; None where there is no node.
@@ -111,6 +118,19 @@ class ZkClient:
             return None
         # A Stat counts children that came and that went; each one that came and is no more did both.
         return Children(names=names, ever_created=(stat.cversion + stat.numChildren) // 2)
+
+    def sync(self) -> None:
+        """Wait until the server is as new as the leader was at the call, and every watch of that time has been called.
+
+        Watches are called in the order of the server's answers, in one thread of kazoo's. Raises StoreError.
+        """
+        self._check_connected()
+        self._wait(self._kazoo.sync_async("/"), "/")
+        handler = self._kazoo.handler
+        called = handler.event_object()
+        handler.dispatch_callback(Callback("fence", called.set, ()))
+        if not called.wait(self._timeout):
+            raise StoreError(f"{self.settings.where}: watches are not called in time")
 
     def ensure(self, path: str) -> None:
         """Make a node without data, and those above it, where they are missing. Raises StoreError."""
@@ -163,6 +183,10 @@ class ZkClient:
     def _error(self, error: Exception, path: str) -> StoreError:
         kind = ConflictError if isinstance(error, _CONFLICTS) else StoreError
         return kind(f"{self.settings.where}: {path}: {_reason(error)}")
+
+
+def _watcher(watch: Callable[[str], None], path: str) -> Callable[[object], None]:
+    return lambda _event: watch(path)
 
 
 class _MissingError(ConflictError):
