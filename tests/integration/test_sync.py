@@ -1,0 +1,154 @@
+"""The admin API as a source, and `aclog sync`, of a real Kafka 4.3.1 and of aclog: what Kafka's own Admin describes."""
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import aclog as library
+from metalog.filelog import verify
+from tests.support.aclog_node import AclogNode
+from tests.support.command import aclog
+from tests.support.described import acl_rows, scram_rows
+from tests.support.kafka_server import AdminClient
+from tests.support.real_node import RealNode
+from tests.support.server_properties import CLUSTER_ID, PLAIN, Ports, password
+
+NODES = {"aclog": AclogNode, "kafka": RealNode}
+POINTS, CHANGES = 12, 6
+"""Quiesced points, and changes of rules before each at most."""
+SECONDS = 60.0
+ODD_NAMES = ("\0", "nul\0inside", "\ufffd", "x" * 32_767, "€" * 10_922, "😀", "a\nb", "*", "**", "\u2028", " ")
+LOGIN = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={} required {};\n"
+
+Row = dict[str, str]
+
+
+def row(name: str, principal: str = "User:alice", **changes: str) -> Row:
+    found = {"resourceType": "TOPIC", "resourceName": name, "patternType": "LITERAL", "principal": principal}
+    return found | {"host": "*", "operation": "READ", "permissionType": "ALLOW"} | changes
+
+
+def ordered(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda each: tuple(each.values()))
+
+
+def flags(home: Path, ports: Ports, user: str = "admin") -> list[str]:
+    """The flags that name the node, and log in there."""
+    config = home / f"{user}.properties"
+    config.write_text(LOGIN.format(PLAIN, f'username="{user}" password="{password(user)}"'), encoding="utf-8")
+    return ["--bootstrap-server", f"localhost:{ports.broker}", "--command-config", str(config)]
+
+
+def until(holds: Callable[[], bool], told: Callable[[], object]) -> None:
+    """Wait until it holds; what is told where it does not come true."""
+    deadline = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, told()
+        time.sleep(0.02)
+
+
+@contextmanager
+def syncing(place: list[str], directory: Path) -> Iterator[None]:
+    """`aclog sync` as a process, until SIGTERM, which is a clean end of it; it prints into files beside the log."""
+    command = [sys.executable, "-m", "aclog", "sync", *place, "--to", str(directory), "--interval", "0.05"]
+    with (
+        directory.with_suffix(".out").open("w") as out,
+        directory.with_suffix(".err").open("w") as err,
+        subprocess.Popen([*command, "--format", "jsonl"], stdout=out, stderr=err) as process,
+    ):
+        try:
+            yield
+        finally:
+            process.terminate()
+        assert process.wait(SECONDS) == 0, directory.with_suffix(".err").read_text()
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("kind", NODES)
+def test_described_listed_and_recorded(kind: str, tmp_path: Path) -> None:
+    ports = Ports.free()
+    with NODES[kind](tmp_path / "node", ports).format(), AdminClient(ports.broker) as client:
+        client("createAcls", acls=[row(name) for name in ODD_NAMES])
+        client("alterScram", users=[{"user": "sue", "mechanism": "SCRAM-SHA-512", "iterations": 8192, "password": "p"}])
+        until(lambda: len(client.acls()) == len(ODD_NAMES) and len(client.scram()) == 2, client.acls)
+        assert_told_as_described(flags(tmp_path, ports), client)
+        assert_refused_without_describe(flags(tmp_path, ports, "bob"))
+        directory = tmp_path / "history"
+        states = recorded(flags(tmp_path, ports), directory, client)
+    assert_history_is_what_was_described(directory, states)
+
+
+def assert_told_as_described(place: list[str], client: AdminClient) -> None:
+    listed = aclog("acls", "list", *place, "--format", "jsonl").ok()
+    rows = [json.loads(line) for line in listed.out.split("\n") if line]
+    assert {each.pop("id") for each in rows} == {None}
+    assert ordered(rows) == client.acls()
+    assert listed.err == ""
+    with library.open_log(bootstrap_server=place[1], command_config=place[3]) as log:
+        image = log.image().state
+    assert acl_rows(image) == client.acls()
+    assert scram_rows(image) == client.scram()
+
+
+def assert_refused_without_describe(place: list[str]) -> None:
+    for said in (aclog("acls", "list", *place), aclog("sync", *place, "--to", "nowhere", "--once")):
+        assert said.code == 2
+        assert "needs DESCRIBE permission. (whoever --command-config logs in" in said.complaint
+
+
+def recorded(place: list[str], directory: Path, client: AdminClient) -> list[tuple[int, list[Row]]]:
+    """Change rules while they are recorded; what was described at each quiesced point, and the log's end there."""
+    dice, states = random.Random(3), []
+    with syncing(place, directory):
+        rules = client.acls()
+        for point in range(POINTS):
+            rules = changed(client, rules, dice, point)
+            until(lambda: client.acls() == rules, client.acls)  # noqa: B023 - looked at before it changes again
+            until(lambda: state(directory)[1] == rules, lambda: state(directory))  # noqa: B023
+            states.append(state(directory))
+    assert "warning" not in directory.with_suffix(".err").read_text()
+    exported = aclog("export", "--log", directory, "--history", "--format", "jsonl").ok().out
+    assert directory.with_suffix(".out").read_text() == exported
+    return states
+
+
+def changed(client: AdminClient, rules: list[Row], dice: random.Random, point: int) -> list[Row]:
+    """Some rules added, some removed, some of them one after the other; the rules that stand then."""
+    new = [
+        row(dice.choice(("shared", f"topic-{point}-{number}")), f"User:{point}-{number}", operation="WRITE")
+        for number in range(dice.randint(0, CHANGES))
+    ]
+    gone = dice.sample(rules, dice.randint(1, min(CHANGES, len(rules))))
+    if new:
+        client("createAcls", acls=new)
+    client("deleteAcls", acls=gone)
+    return ordered([each for each in rules + new if each not in gone])
+
+
+def state(directory: Path) -> tuple[int, list[Row]]:
+    """The end offset and the rules of the log's newest state; none before the first poll."""
+    if not directory.exists():
+        return 0, []
+    with library.open_log(directory) as log:
+        image = log.image().state
+    return image.end_offset, acl_rows(image)
+
+
+def assert_history_is_what_was_described(directory: Path, states: list[tuple[int, list[Row]]]) -> None:
+    assert list(verify(directory)) == []
+    assert CLUSTER_ID in (directory / "sync.properties").read_text()
+    standing: dict[str, str] = {}
+    with library.open_log(directory) as log:
+        for end_offset, rows in states:
+            image = log.image(as_of=end_offset).state
+            assert acl_rows(image) == rows
+            ids = {str(rule.acl): str(rule.id) for rule in image.acls}
+            assert all(standing[rule] == ids[rule] for rule in standing.keys() & ids.keys()), "ids are kept"
+            standing = ids
