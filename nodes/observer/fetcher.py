@@ -85,13 +85,15 @@ class Fetcher:
 
     async def run(self) -> None:
         """Follow until committed records are lost, all servers are of another cluster, or the task is cancelled."""
+        hopped = False
         while True:
-            address = self.servers.next()
+            address, named = self.servers.next(), None
             try:
                 async with await self.connect(address) as connection:
                     await self._learn_cluster(connection)
                     moved = await self._follow(connection)
-                self.servers.name_leader(moved.leader)
+                named = moved.leader
+                self.servers.name_leader(named)
                 pause = self._tell(address, LogError(f"{address}: {moved.why}"))
             except CommittedRecordsLostError as error:
                 self.shared.fail(CommittedRecordsLostError(f"{address}: {error}"))
@@ -101,7 +103,9 @@ class Fetcher:
             if (final := self.refusals.final) is not None:
                 self.shared.fail(final)
                 return
-            await asyncio.sleep(max(pause, self._pause()))
+            hopped = named is not None and not hopped  # nor is there a pause on the way from one to who it names
+            if not hopped:
+                await asyncio.sleep(max(pause, self._pause()))
 
     async def _learn_cluster(self, connection: Connection) -> None:
         """Where nobody has said which cluster it is, it is that of the first server: no other is followed after it.
@@ -109,7 +113,9 @@ class Fetcher:
         Without this, a server of another cluster whose epochs happen to fit would go on with the log.
         """
         if self.cluster_id is None:
-            with suppress(RequestError, ConfigError):  # not a controller, or too old a one: Fetch has better words
+            with suppress(
+                RequestError, ConfigError
+            ):  # no controller, too old a one, or no right to ask: Fetch will tell
                 self.cluster_id = (await describe_cluster(connection, CONTROLLERS)).cluster_id
 
     def _placed(self, address: HostPort, error: MetadataError) -> MetadataError:
@@ -142,6 +148,7 @@ class Fetcher:
 
     async def _follow(self, connection: Connection) -> Elsewhere:
         """Fetch until another server is to be asked."""
+        again = 0
         while True:
             full = await self._wait_for_room()
             max_bytes = 1 if full else self.options.fetch_bytes
@@ -150,13 +157,15 @@ class Fetcher:
             match self.following.take(answer, keep=not full):
                 case Progress(committed=committed):
                     self._followed(connection)
+                    again = 0
                     self.shared.add(committed, self.following.high_watermark)
                 case SnapshotNeeded(snapshot=snapshot):
                     self._followed(connection)
                     self.following.loaded(snapshot)
                     self.shared.begin_at(snapshot, self.following.high_watermark)
                 case Again():
-                    await asyncio.sleep(self._pause())
+                    again += 1
+                    await asyncio.sleep(self._pause() if again > _QUICK_TURNS else 0)
                 case Elsewhere() as moved:
                     return moved
 

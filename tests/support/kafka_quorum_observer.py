@@ -17,7 +17,6 @@ from snapshots.image import Image
 from snapshots.publisher import Publisher
 from tests.support.acl_client import login
 from tests.support.described import acl_rows
-from tests.support.kafka_quorum import QuorumNode
 from tests.support.kafka_quorum_changes import RuleChanges
 from tests.support.kafka_server import AdminClient
 
@@ -57,8 +56,7 @@ class QuorumObserver:
         self.publisher = Publisher()
         self.notes: list[str] = []
         self.follower = Follower(log=self.log, publisher=self.publisher, notify=self.notes.append)
-        self.data = bytearray()
-        """All that `read` gave, in order, from where the log began at first."""
+        self._data = bytearray()
         self.watched: Watched | None = None
         self._stopping = threading.Event()
         self._failure: Exception | None = None
@@ -83,6 +81,11 @@ class QuorumObserver:
         return self.publisher.current
 
     @property
+    def read(self) -> bytes:
+        """All that `read` of the log gave, in order, from where the log began at first."""
+        return bytes(self._data)
+
+    @property
     def rows(self) -> list[dict[str, str]]:
         """The rules that are shown now, as Kafka's Admin client describes them."""
         return acl_rows(self.image)
@@ -96,14 +99,6 @@ class QuorumObserver:
     def held_batches(self) -> int:
         """How many batches that is."""
         return len(list(iter_batches(self.held)))
-
-    @property
-    def end(self) -> int:
-        """The offset after the last record that was read."""
-        last = 0
-        for _, header in iter_batches(bytes(self.data)):
-            last = header.end_offset
-        return last
 
     def watch(self, rule: StandardAcl, *, present: bool) -> Watched:
         """Look out for a rule from now on, and for no other."""
@@ -137,7 +132,7 @@ class QuorumObserver:
         except LogError:
             self._stopping.wait(0.01)
             return offset
-        self.data += data
+        self._data += data
         return max((header.end_offset for _, header in iter_batches(data)), default=offset)
 
 
@@ -149,23 +144,29 @@ def until(what, seconds: float = PATIENCE, *, every: float = 0.01) -> None:
         time.sleep(every)
 
 
-def file_bytes(log_directory: Path, start: int, end: int) -> bytes:
-    """The bytes of a node's segment files, raw, from the batch that begins at `start` to the one that ends at `end`."""
-    data = b"".join(path.read_bytes() for path in sorted(log_directory.glob("*.log")))
-    first = last = 0
-    for position, header in iter_batches(data):
-        if header.end_offset > end:
-            break
-        last = position + header.size
-        if header.end_offset <= start:
-            first = last
-    return data[first:last]
+def segment_bytes(log_directory: Path) -> bytes:
+    """All that stands in a node's segment files, committed or not."""
+    return b"".join(path.read_bytes() for path in sorted(log_directory.glob("*.log")))
 
 
-def end_of(node: QuorumNode) -> int:
-    """The offset after the last whole batch in a node's log, committed or not."""
-    data = b"".join(path.read_bytes() for path in sorted(node.log_directory.glob("*.log")))
+def start_of(data: bytes) -> int:
+    """The offset of the first record in whole batches."""
+    return next(header.base_offset for _, header in iter_batches(data))
+
+
+def end_of(data: bytes) -> int:
+    """The offset after the last record in whole batches; 0 if there are none."""
     return max((header.end_offset for _, header in iter_batches(data)), default=0)
+
+
+def between(data: bytes, start: int, end: int) -> bytes:
+    """The bytes of the batches that begin at or above `start` and end at or below `end`."""
+    found = [
+        data[position : position + header.size]
+        for position, header in iter_batches(data)
+        if header.base_offset >= start and header.end_offset <= end
+    ]
+    return b"".join(found)
 
 
 def assert_same(observer: QuorumObserver, admin: AdminClient, changes: RuleChanges) -> None:
@@ -175,11 +176,19 @@ def assert_same(observer: QuorumObserver, admin: AdminClient, changes: RuleChang
     observer.check()
 
 
-def assert_bytes_are_those_of(node: QuorumNode, observer: QuorumObserver) -> None:
-    """All that was read stands in the node's segments, byte for byte."""
-    data = bytes(observer.data)
-    first = next(header.base_offset for _, header in iter_batches(data))
-    assert data == file_bytes(node.log_directory, first, observer.end)
+def assert_same_bytes(read: bytes, log_directory: Path) -> int:
+    """What was read stands in a directory's segments, byte for byte, from where they begin; that offset.
+
+    Waits until they reach as far.
+    """
+    end = end_of(read)
+    until(lambda: end_of(segment_bytes(log_directory)) >= end)
+    stored = segment_bytes(log_directory)
+    start = max(start_of(read), start_of(stored))
+    expected = between(read, start, end)
+    assert expected
+    assert between(stored, start, end) == expected
+    return start
 
 
 def assert_unseen(observer: QuorumObserver, text: str, mark: int) -> None:

@@ -22,10 +22,10 @@ from tests.support.kafka_quorum import KafkaQuorum, QuorumNode
 from tests.support.kafka_quorum_changes import RuleChanges, make
 from tests.support.kafka_quorum_observer import (
     QuorumObserver,
-    assert_bytes_are_those_of,
     assert_same,
+    assert_same_bytes,
     assert_unseen,
-    file_bytes,
+    segment_bytes,
     until,
 )
 from tests.support.kafka_server import AdminClient
@@ -96,9 +96,9 @@ def cut_off_the_leader(kafka: KafkaQuorum, changes: RuleChanges) -> None:
             change_rules(kafka, observer, changes)
         assert isinstance(answers[0], MetadataError) or answers[0][0] != 0  # it was not acknowledged
         assert NEVER not in seen
-        assert NEVER.encode() not in bytes(observer.data)
+        assert NEVER.encode() not in observer.read
         kafka.proxies[lonely.node_id].release()
-        until(lambda: NEVER.encode() not in file_bytes(lonely.log_directory, 0, 1 << 62))
+        until(lambda: NEVER.encode() not in segment_bytes(lonely.log_directory))
 
 
 def pause_the_leader(kafka: KafkaQuorum, observer: QuorumObserver, changes: RuleChanges) -> None:
@@ -180,4 +180,4 @@ def test_cuts_pauses_and_snapshots(tmp_path: Path) -> None:
         told = status(kafka).quorum
         assert [voter.replica_id for voter in told.voters] == [1, 2, 3]
         assert told.observers == ()  # whoever only looks on is not seen
-        assert_bytes_are_those_of(kafka.leader(), observer)
+        assert_same_bytes(observer.read, kafka.leader().log_directory)

@@ -229,6 +229,17 @@ def test_the_leader_moves_from_node_to_node(quorum, leader):
             assert read_all(log) == quorum.committed
 
 
+def test_who_is_named_is_asked_at_once_after_a_long_search_too(quorum, leader):
+    with FakeLeader(quorum, node_id=2) as second, observer(leader, first_pause=600, longest_pause=600) as log:
+        leader.endpoints = {2: second.address}
+        quorum.append([b"perhaps"], commit=False)
+        until(lambda: log._fetcher.following.pending_bytes)
+        log._fetcher._turns = 20
+        quorum.elect(2, keep=0)
+        assert log.wait(quorum.high_watermark - 1, 30)
+        assert read_all(log) == quorum.committed
+
+
 def test_a_dead_leader_that_is_still_named_is_left_for_the_list(quorum, leader):
     leader.endpoints = {9: HostPort(host="127.0.0.1", port=free_port())}
     with observer(leader) as log:
