@@ -1,17 +1,14 @@
 """`aclog serve`: a node in this process, from its configuration to its end."""
 
 import asyncio
-import contextlib
 import gc
 import logging
-import signal
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
 
 import typer
 
 from aclog.audit_log import AuditLog
+from aclog.stopping import pause, stop_on_signals, unless
 from metalog.errors import ConfigError, MetadataError
 from nodes.client.cluster_id import cluster_id_of
 from nodes.config.formatting import ensure_formatted
@@ -52,19 +49,10 @@ def run_node(path: Path, *, strict: bool, json: bool, level: str, audit_level: s
 
 
 async def _run(config: NodeConfig) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop, loop, stop, number)
+    stop = stop_on_signals()
     meta = await _formatted(config, stop)
     if meta is not None:
         await Node(config=config, meta=meta, audit=AuditLog()).run(stop)
-
-
-def _stop(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, number: signal.Signals) -> None:
-    """Stop in good order; a second signal ends the process as if nobody handled it."""
-    stop.set()
-    loop.remove_signal_handler(number)
 
 
 async def _formatted(config: NodeConfig, stop: asyncio.Event) -> MetaProperties | None:
@@ -74,26 +62,14 @@ async def _formatted(config: NodeConfig, stop: asyncio.Event) -> MetaProperties 
     told = ""
     while not stop.is_set():
         try:
-            cluster_id = await _unless(stop, cluster_id_of(config.controller_quorum, config.controller_client))
+            cluster_id = await unless(stop, cluster_id_of(config.controller_quorum, config.controller_client))
         except ConfigError:
             raise
         except MetadataError as error:
             if told != str(error):
                 _log.warning("no controller tells the cluster's id: %s; trying again", error)
             told = str(error)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), _PAUSE_S)
+            await pause(stop, _PAUSE_S)
         else:
             return None if cluster_id is None else ensure_formatted(config, cluster_id=cluster_id)
     return None
-
-
-async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, str]) -> str | None:
-    """What `work` gives; None if the node is told to stop first: a controller that is silent is not waited for."""
-    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
-        return working.result() if working.done() else None
-    finally:
-        working.cancel()
-        stopping.cancel()
