@@ -1,5 +1,6 @@
 """Several controllers on one shared log in memory, on one event loop."""
 
+import asyncio
 import shutil
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -38,8 +39,7 @@ def candidate(topic: SharedTopic, directory: Path, node_id: int, **options) -> T
 
 
 async def until(condition, seconds=30.0):
-    import asyncio
-
+    """Wait for what must come true."""
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.001)
@@ -48,16 +48,19 @@ async def until(condition, seconds=30.0):
 @asynccontextmanager
 async def three(root: Path, topic: SharedTopic, **options):
     """Three controllers by id, the first one active."""
-    import asyncio
-
     nodes = {node: candidate(topic, root / f"c{node}", node, **options) for node in VOTERS}
     starting = [asyncio.create_task(node.start()) for node in nodes.values()]
     try:
-        await until(lambda: set(topic.candidates) == set(nodes) or any(task.done() for task in starting))
-        topic.elect(1)
+        await until(lambda: set(topic.candidates) == set(nodes) or any(map(_failed, starting)))
+        if set(topic.candidates) == set(nodes):
+            topic.elect(1)
         await asyncio.gather(*starting)
         await until(lambda: nodes[1].active)
         yield nodes
     finally:
         for node in nodes.values():
             await node.stop()
+
+
+def _failed(task: "asyncio.Task[None]") -> bool:
+    return task.done() and task.exception() is not None
