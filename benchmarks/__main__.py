@@ -11,7 +11,18 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import authorizing, batching, committing, deciding, log_reading, replaying, serving, tokens, updating
+from benchmarks import (
+    authorizing,
+    batching,
+    committing,
+    deciding,
+    log_reading,
+    replaying,
+    serving,
+    tokens,
+    topic_committing,
+    updating,
+)
 from benchmarks.report import Row, keep, show
 from benchmarks.rival import Rival
 from pipeline.session import open_session
@@ -49,6 +60,12 @@ def serve(*, quick: bool) -> Iterator[Row]:
     yield from serving.run(scratch, 1 if quick else 5, 40 if quick else 400)
 
 
+def topic(*, quick: bool) -> Iterator[Row]:
+    scratch = ROOT / "build" / "bench"
+    scratch.mkdir(parents=True, exist_ok=True)
+    yield from topic_committing.run(scratch, 1 if quick else 10)
+
+
 def token(*, quick: bool) -> Iterator[Row]:
     scratch = ROOT / "build" / "bench"
     scratch.mkdir(parents=True, exist_ok=True)
@@ -76,6 +93,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "update": ("One update made visible", update),
     "batch": ("Many requests at once", batch),
     "serve": ("Nodes, beside a real Kafka", serve),
+    "topic": ("Controllers on a topic of a real Kafka, beside its own controller", topic),
     "tokens": ("Delegation tokens, beside a real Kafka", token),
     "spark": ("Batch authorization on Spark, beside the least that it can cost", spark),
     "spark-log": ("Reading a log as a table of Spark, beside the same source giving batches made before", spark_log),

@@ -67,7 +67,10 @@ async def _connect(port: int) -> Connection:
 
 
 @frozen
-class _Rate:
+class Rate:
+    """Of acknowledged changes: how many, how many a second, and what the slowest hundredth took."""
+
+    count: int
     a_second: float
     p99_ms: float
 
@@ -90,7 +93,7 @@ def _bodies(prefix: str) -> Iterator[bytes]:
         yield first.replace(b"########", b"%08d" % number)
 
 
-async def _creations(port: int, clients: int, seconds: float, prefix: str) -> _Rate:
+async def creations(port: int, clients: int, seconds: float, prefix: str) -> Rate:
     """Acknowledged CreateAcls of one new rule each, by clients that each wait for their answer."""
     connections = [await _connect(port) for _ in range(clients)]
     end, took = time.monotonic() + seconds, []
@@ -108,7 +111,7 @@ async def _creations(port: int, clients: int, seconds: float, prefix: str) -> _R
     elapsed = time.monotonic() - begun
     for each in connections:
         await each.close()
-    return _Rate(len(took) / elapsed, percentile(took, 0.99))
+    return Rate(len(took), len(took) / elapsed, percentile(took, 0.99))
 
 
 async def _visible(controller: int, broker: int, rounds: int, prefix: str) -> list[float]:
@@ -131,16 +134,16 @@ async def _visible(controller: int, broker: int, rounds: int, prefix: str) -> li
     return found
 
 
-def _rates(kind: type[Node], scratch: Path, seconds: float) -> dict[int, tuple[_Rate, _Rate]]:
+def _rates(kind: type[Node], scratch: Path, seconds: float) -> dict[int, tuple[Rate, Rate]]:
     """By number of clients: through the broker, and at the controller."""
     ports = Ports.free()
     node = kind(scratch / kind.kind, ports).format().start()
     try:
-        asyncio.run(_creations(ports.broker, 4, seconds, "warm"))
+        asyncio.run(creations(ports.broker, 4, seconds, "warm"))
         return {
             clients: (
-                asyncio.run(_creations(ports.broker, clients, seconds, f"b{clients}")),
-                asyncio.run(_creations(ports.controller, clients, seconds, f"c{clients}")),
+                asyncio.run(creations(ports.broker, clients, seconds, f"b{clients}")),
+                asyncio.run(creations(ports.controller, clients, seconds, f"c{clients}")),
             )
             for clients in CLIENTS
         }

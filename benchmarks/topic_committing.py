@@ -1,0 +1,66 @@
+"""A controller whose log is a topic of a real Kafka, beside that Kafka's own controller: changes a second.
+
+One Kafka 4.3.1, controller and broker in one process, holds the topic. The same client asks our controller and Kafka's
+in turn for rules, one new rule a request, and each client waits for its answer. Where the log is a topic, each
+acknowledged rule is in a transaction that Kafka has committed; those that wait together go in one.
+"""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from benchmarks.report import Row
+from benchmarks.serving import CLIENTS, Rate, creations
+from metalog.topiclog import TopicSettings
+from metalog.topiclog.partition import connect_reader
+from tests.support.kafka_topics import client_properties
+from tests.support.real_node import RealNode
+from tests.support.server_properties import Ports
+from tests.support.topic_cluster import CONTROLLERS, TopicCluster
+
+TOPIC = "__aclog_metadata"
+
+
+def _end(kafka: Ports) -> int:
+    """Kafka's offset at the end of the topic: records and, for each transaction, a marker."""
+    settings = TopicSettings(topic=TOPIC, properties=client_properties(f"localhost:{kafka.broker}"))
+    partition = connect_reader(settings)
+    try:
+        return partition.bounds()[1]
+    finally:
+        partition.close()
+
+
+def _rates(ours: Ports, kafka: Ports, seconds: float) -> Iterator[tuple[int, Rate, Rate, float]]:
+    """By number of clients: our rate, Kafka's, and how many changes one transaction of ours held."""
+    for ports in (ours, kafka):
+        asyncio.run(creations(ports.controller, 4, seconds, "warm"))
+    for clients in CLIENTS:
+        before = _end(kafka)
+        mine = asyncio.run(creations(ours.controller, clients, seconds, f"t{clients}"))
+        offsets = _end(kafka) - before
+        theirs = asyncio.run(creations(kafka.controller, clients, seconds, f"t{clients}"))
+        yield clients, mine, theirs, mine.count / max(offsets - mine.count, 1)
+
+
+def run(scratch: Path, seconds: float) -> Iterator[Row]:
+    """Rows of acknowledged creations a second by number of clients, and of what a transaction holds."""
+    directory, kafka = Path(tempfile.mkdtemp(dir=scratch)), Ports.free()
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(RealNode(directory / "kafka", kafka).format())
+            servers = dict.fromkeys(CONTROLLERS, f"localhost:{kafka.broker}")
+            cluster = stack.enter_context(TopicCluster(directory / "aclog", None, servers, brokers=0))
+            active = cluster.controllers[CONTROLLERS[0]]
+            active.spawn()
+            cluster.wait_active([CONTROLLERS[0]])
+            for clients, mine, theirs, held in _rates(active.ports, kafka, seconds):
+                what = f"CreateAcls acknowledged a second, log on a topic, {clients} clients"
+                yield Row(what=what, ours=mine.a_second, theirs=theirs.a_second, unit="/s", more_is_better=True)
+                yield Row(what=f"{what}: p99", ours=mine.p99_ms, theirs=theirs.p99_ms, unit="ms")
+                yield Row(what=f"changes in one transaction, {clients} clients", ours=held, unit="changes")
+    finally:
+        shutil.rmtree(directory)
