@@ -1,5 +1,6 @@
 """Become the one writer of a topic log."""
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -39,7 +40,7 @@ def open_topic_log(
     """
     deadline = time.monotonic() + timeout
     with ExitStack() as stack:
-        past = PastReads(settings)
+        past = PastReads(settings, threading.Event())
         stack.callback(past.close)
         past.connect(timeout)
         transactions = begin_transactions(settings, max(deadline - time.monotonic(), 1.0))

@@ -1,5 +1,6 @@
 """The one partition of a topic, read_committed, through a consumer of its own."""
 
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,7 +16,7 @@ from metalog.topiclog.positions import StoredMessage
 from metalog.topiclog.settings import TopicSettings
 
 _TOGETHER = 5000
-_SLICE = 1.0
+_SLICE = 0.5
 """Seconds after which a call that waits for a broker is broken off, to hear what the client has to say meanwhile."""
 ANSWER_SECONDS = 30.0
 """How long a broker may take."""
@@ -41,6 +42,8 @@ class Partition:
     name: str
     _consumer: Consumer = field(repr=False)
     errors: ClientErrors = field(repr=False)
+    _closing: threading.Event = field(repr=False)
+    """Whoever waits for a broker gives up when it is set."""
     ended: bool = field(default=False, init=False)
     """Whether there was nothing more below the last stable offset when `take` looked last."""
 
@@ -87,6 +90,7 @@ class Partition:
 
     def _check(self, error: KafkaException, left: float) -> None:
         """Return if a call may be made again; else raise what went wrong."""
+        self._check_open()
         self._consumer.poll(0)  # what the client tells by the way comes only now
         if self.errors.refused and self.errors.latest is not None:
             raise self.errors.latest
@@ -94,6 +98,10 @@ class Partition:
         transport = said is not None and said.code() in {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
         if left <= 0 or not (transport or retriable(error)):
             raise self.errors.latest if transport and self.errors.latest else kafka_error(error, self.name)
+
+    def _check_open(self) -> None:
+        if self._closing.is_set():
+            raise LogError(f"{self.name}: closed")
 
     def seek(self, position: int) -> None:
         """Go on at Kafka's offset `position`."""
@@ -180,6 +188,7 @@ class Partition:
             for message in self.take(_SLICE, most):
                 deadline = time.monotonic() + ANSWER_SECONDS
                 yield message
+            self._check_open()
             if time.monotonic() > deadline:
                 what = f"no answer within {ANSWER_SECONDS:.0f} s, at Kafka's offset {position}"
                 raise self.errors.latest or LogError(f"{self.name}: {what}")
@@ -196,10 +205,12 @@ def open_partition(
     *,
     fetch_wait_ms: int = 50,
     timeout: float = ANSWER_SECONDS,
+    closing: threading.Event | None = None,
 ) -> Partition:
     """Connect to a topic of one partition; `properties` are librdkafka's, a group.id among them.
 
-    The end is known once a fetch comes back empty, which takes `fetch_wait_ms`.
+    The end is known once a fetch comes back empty, which takes `fetch_wait_ms`. Once `closing` is set, nobody waits
+    for a broker any more.
 
     Raises:
         LogError: as Partition.check_partitions.
@@ -208,7 +219,7 @@ def open_partition(
     """
     errors = ClientErrors(name)
     consumer = new_consumer(name, {"fetch.wait.max.ms": fetch_wait_ms, **properties, **_FIXED}, errors)
-    partition = Partition(topic, name, consumer, errors)
+    partition = Partition(topic, name, consumer, errors, closing or threading.Event())
     try:
         partition.check_partitions(timeout)
     except BaseException:
@@ -217,10 +228,14 @@ def open_partition(
     return partition
 
 
-def connect_reader(settings: TopicSettings, *, fetch_wait_ms: int = 50, timeout: float = ANSWER_SECONDS) -> Partition:
+def connect_reader(
+    settings: TopicSettings, closing: threading.Event, *, fetch_wait_ms: int, timeout: float = ANSWER_SECONDS
+) -> Partition:
     """Connect to a log's topic. Raises as open_partition."""
     properties = {**settings.properties, "group.id": settings.group_id}
-    return open_partition(settings.topic, settings.name, properties, fetch_wait_ms=fetch_wait_ms, timeout=timeout)
+    return open_partition(
+        settings.topic, settings.name, properties, fetch_wait_ms=fetch_wait_ms, timeout=timeout, closing=closing
+    )
 
 
 def _headers(message: Message) -> list[tuple[str, bytes | None]]:

@@ -16,7 +16,7 @@ from metalog.topiclog.positions import StoredMessage
 from metalog.topiclog.settings import TopicSettings
 from metalog.topiclog.survey import Survey, find_base, find_leader, survey
 
-_SLICE_SECONDS = 1.0
+_SLICE_SECONDS = 0.5
 _FETCH_WAIT_MS = 10
 """A search asks for much that is not there, and begins while a fetch is still kept by the broker."""
 _REMEMBERED = 64
@@ -28,6 +28,8 @@ class PastReads:
     """Safe for many threads, one at a time. Connects with the first read, and anew after an error."""
 
     settings: TopicSettings
+    closing: threading.Event
+    """Set before `close`, it ends a read that waits."""
     _partition: Partition | None = field(default=None, init=False)
     _known: Survey | None = field(default=None, init=False)
     _stream: BatchStream | None = field(default=None, init=False)
@@ -89,7 +91,7 @@ class PastReads:
 
     def _connected(self, timeout: float = ANSWER_SECONDS) -> Partition:
         if self._partition is None:
-            self._partition = connect_reader(self.settings, fetch_wait_ms=_FETCH_WAIT_MS, timeout=timeout)
+            self._partition = connect_reader(self.settings, self.closing, fetch_wait_ms=_FETCH_WAIT_MS, timeout=timeout)
         return self._partition
 
     def _read(self, offset: int, mark: int, max_bytes: int) -> bytes:
@@ -97,9 +99,11 @@ class PastReads:
             self._stream = self._begin(offset)
         deadline = time.monotonic() + ANSWER_SECONDS
         while not (found := self._held(mark, max_bytes)):
+            if self.closing.is_set():
+                raise LogError(f"{self.settings.name}: closed")
             if time.monotonic() > deadline:
                 what = f"offset {offset}: nothing came for {ANSWER_SECONDS:.0f} s"
-                raise LogError(f"{self._stream.partition.name}: {what}")
+                raise LogError(f"{self.settings.name}: {what}")
             self._ahead.extend(self._stream.take(_SLICE_SECONDS))
         self._next = found[-1].end_offset
         self._remember(found[-1])
@@ -133,7 +137,8 @@ class PastReads:
             del self._left_at[next(iter(self._left_at))]
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Let go of the connection; a second close is nothing."""
+        self.closing.set()
         with self._turn:
             self._disconnect()
 

@@ -37,6 +37,7 @@ class TopicReader:
     settings: TopicSettings
     window_bytes: int = field(default=32 << 20, kw_only=True)
     """How much of what came last is held in memory."""
+    _closing: threading.Event = field(factory=threading.Event, init=False)
     _committed: Committed = field(init=False)
     _past: PastReads = field(init=False)
     _place: tuple[int, int] | None = field(default=None, init=False)
@@ -45,7 +46,7 @@ class TopicReader:
 
     def __attrs_post_init__(self) -> None:
         self._committed = Committed(name=self.name, window_bytes=self.window_bytes)
-        self._past = PastReads(self.settings)
+        self._past = PastReads(self.settings, self._closing)
         self._thread = threading.Thread(target=self._run, name=f"reader of {self.name}", daemon=True)
         self._thread.start()
 
@@ -104,6 +105,7 @@ class TopicReader:
 
     def close(self) -> None:
         """Let go of the connections and the thread; a second close is nothing."""
+        self._closing.set()
         if self._committed.close():
             self._thread.join()
             self._past.close()
@@ -133,7 +135,7 @@ class TopicReader:
 
     def _follow(self) -> None:
         """Connect, find out where to go on, and take in what comes until the log is closed."""
-        with closing(connect_reader(self.settings, fetch_wait_ms=_QUIET_MS)) as partition:
+        with closing(connect_reader(self.settings, self._closing, fetch_wait_ms=_QUIET_MS)) as partition:
             stream = self._begin(partition)
             partition.errors.forget()
             self._committed.at_ease()

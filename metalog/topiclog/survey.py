@@ -5,7 +5,7 @@ from attrs import frozen
 from metalog.control import LeaderChange, decode_control
 from metalog.errors import LogError, ReplayError
 from metalog.topiclog.leaders import Leader
-from metalog.topiclog.partition import ANSWER_SECONDS, Partition
+from metalog.topiclog.partition import ANSWER_SECONDS, Partition, RemovedError
 from metalog.topiclog.positions import StoredMessage, find_first, find_last, find_offset
 
 
@@ -41,7 +41,7 @@ def survey(partition: Partition, timeout: float = ANSWER_SECONDS) -> Survey:
     """What is committed now.
 
     Raises:
-        LogError: no broker answers within `timeout` seconds; or messages were removed, and none is left.
+        LogError: no broker answers within `timeout` seconds; a RemovedError where all messages were removed.
         ReplayError: the last message does not end a batch.
         DecodeError: a message that is no record's.
 
@@ -51,7 +51,9 @@ def survey(partition: Partition, timeout: float = ANSWER_SECONDS) -> Survey:
     last = None if first is None else find_last(partition, first.position, end)
     if first is None or last is None:
         if start:
-            raise LogError(f"{partition.name}: all messages below Kafka's offset {start} were removed, none is left")
+            raise RemovedError(
+                f"{partition.name}: all messages below Kafka's offset {start} were removed, none is left"
+            )
         return Survey(start=start, end=end, first=None, last=None)
     if last.place.offset != last.place.end_offset - 1:
         raise ReplayError("the last message is not the last one of its batch", offset=last.place.offset)

@@ -140,7 +140,9 @@ def test_it_may_be_there_before_its_topic(topic_kafka):
             assert reader.trouble is None
 
 
-def test_a_topic_of_the_same_name_is_another_log(settings):
+def test_a_topic_that_is_gone_is_no_log(settings):
+    """The client gives a topic that nobody knows some time to become known."""
+    settings = evolve(settings, properties={**settings.properties, "topic.metadata.propagation.max.ms": "500"})
     with open_topic_log(settings, node_id=1) as log:
         log.append([b"x"], timestamp=1).result(SECONDS)
     with whole(settings) as reader:
