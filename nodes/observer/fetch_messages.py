@@ -96,10 +96,10 @@ def parse_fetch_response(response: Any) -> FetchAnswer:
     """What a FetchResponse of version 17 or 18 says.
 
     Raises:
-        DecodeError: it is not about the metadata partition alone.
+        DecodeError: it is not about the metadata partition alone, or names a port that is none.
 
     """
-    endpoints = {node.node_id: HostPort(host=node.host, port=node.port) for node in response.node_endpoints}
+    endpoints = dict(map(_endpoint, response.node_endpoints))
     if response.error_code:
         return FetchAnswer(error=int(response.error_code), endpoints=endpoints)
     partitions = [partition for topic in response.responses for partition in topic.partitions]
@@ -118,6 +118,12 @@ def parse_fetch_response(response: Any) -> FetchAnswer:
         snapshot=_epoch_end(found.snapshot_id),
         records=bytes(found.records or b""),
     )
+
+
+def _endpoint(node: Any) -> tuple[int, HostPort]:
+    if not 0 < node.port < 1 << 16:
+        raise DecodeError(f"node {node.node_id} at port {node.port}: expected 1 to 65535")
+    return node.node_id, HostPort(host=node.host, port=node.port)
 
 
 def _epoch_end(found: Any) -> EpochEnd | None:

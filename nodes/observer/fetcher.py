@@ -113,9 +113,8 @@ class Fetcher:
         Without this, a server of another cluster whose epochs happen to fit would go on with the log.
         """
         if self.cluster_id is None:
-            with suppress(
-                RequestError, ConfigError
-            ):  # no controller, too old a one, or no right to ask: Fetch will tell
+            # Where it is no controller, too old a one, or there is no right to ask, Fetch has better words.
+            with suppress(RequestError, ConfigError):
                 self.cluster_id = (await describe_cluster(connection, CONTROLLERS)).cluster_id
 
     def _placed(self, address: HostPort, error: MetadataError) -> MetadataError:

@@ -249,6 +249,16 @@ def test_a_dead_leader_that_is_still_named_is_left_for_the_list(quorum, leader):
         assert log.wait(quorum.high_watermark - 1, 30)
 
 
+@pytest.mark.parametrize("port", [-1, 0, 1 << 16])
+def test_a_leader_at_a_port_that_is_none(quorum, leader, port):
+    leader.endpoints = {9: HostPort(host="127.0.0.1", port=port)}
+    with observer(leader, known=False) as log:
+        with pytest.raises(DecodeError, match=f"{leader.address}: node 9 at port {port}: expected 1 to 65535"):
+            log.wait_known(30)
+        leader.endpoints = {}
+        until(lambda: log.high_watermark() >= 0)
+
+
 def test_a_server_that_is_not_there_is_passed_over(quorum, leader):
     dead = HostPort(host="127.0.0.1", port=free_port())
     with QuorumLog(servers=(dead, leader.address), options=QUICK) as log:
