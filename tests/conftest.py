@@ -8,6 +8,8 @@ from hypothesis import settings
 
 from tests.support.kafka_quorum import KafkaQuorum
 
+pytest_plugins = ["tests.support.kafka_quorum_reports"]
+
 settings.register_profile("aclog", deadline=None, print_blob=True)
 settings.load_profile("aclog")
 

@@ -10,7 +10,7 @@
 Clients log in by PLAIN as `admin` with `admin-secret` (tests.support.server_properties.USERS): `bootstrap` names all
 brokers, `controllers` all controllers. Ports stay a node's own while the quorum is open. Every process is ended by its
 id when it closes. Where the block ends with an error, the nodes' output and data are copied to build/kafka-logs, and
-the error's note tells where; a fixture that lives longer than a test has `keep_logs` called (kafka_quorum_reports).
+the error's note tells where; where a test fails that has one as a fixture, its report does (kafka_quorum_reports).
 """
 
 import json

@@ -1,4 +1,4 @@
-"""For a conftest.py: `from tests.support.kafka_quorum_reports import pytest_runtest_makereport  # noqa: F401`."""
+"""A pytest plugin: a test that fails tells where the logs of its Kafka are, also of one that outlives the test."""
 
 from collections.abc import Iterator
 
