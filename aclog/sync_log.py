@@ -21,6 +21,7 @@ from metalog.filelog.files import fsync_directory, log_error
 from metalog.records import BeginTransactionRecord, EndTransactionRecord
 from metalog.uuids import random_uuid
 from snapshots.history import Change, ChangeKind
+from snapshots.image import Image
 
 _TRANSACTION = "aclog sync"
 
@@ -50,6 +51,7 @@ class SyncLog:
         with ExitStack() as stack:
             writer = stack.enter_context(open_writer(directory, for_sync=True))
             standing = {rule.acl: rule.id for rule in writer.image.acls if rule.id is not None}
+            writer.image = Image.EMPTY  # nobody keeps it up from here on, and of many rules it is large
             return cls(directory, properties.cluster_id, standing, writer, stack.pop_all())
 
     def end_offset(self) -> int:

@@ -60,3 +60,12 @@ def test_equal_whatever_the_order():
 
 def test_the_names_that_sasl_uses():
     assert [mechanism.mechanism_name for mechanism in ScramMechanism] == ["SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+
+def test_credentials_without_keys_are_described_and_have_no_records():
+    keyless = (UserCredentials(user="zoe", credential_infos=(CredentialInfo(mechanism=2, iterations=8192),)),)
+    image = ScramImage(keyless=keyless)
+    assert tuple(image.describe()) == keyless
+    assert (list(image.records()), image.get("zoe", 2), len(image)) == ([], None, 1)
+    assert image.apply(()).keyless == keyless
+    assert "zoe" not in repr(image)

@@ -222,3 +222,10 @@ def test_late_times_are_exact():
     late = datetime(2286, 11, 20, 17, 46, 39, 998000, tzinfo=UTC)
     message = build(40, 2, "response", expiry_timestamp=late)
     assert m.decode_response(40, 2, m.encode_response(message), 0) == message
+
+
+def test_a_response_that_must_be_whole():
+    body = bytes(2 + 8 + 4) + b"\0"
+    assert m.decode_response(39, 2, b"xx" + body, 2, whole=True) == m.decode_response(39, 2, body + b"\0", 0)
+    with pytest.raises(DecodeError, match="byte 15: 1 bytes after the message"):
+        m.decode_response(39, 2, body + b"\0", 0, whole=True)
