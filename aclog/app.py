@@ -13,6 +13,7 @@ from aclog.commands import (
     formatting,
     importing,
     log,
+    migrate,
     mirror,
     serve,
     shell,
@@ -88,6 +89,7 @@ _MODULES = (
     sync,
     tokens,
     mirror,
+    migrate,
     spark,
 )
 for _module in _MODULES:
