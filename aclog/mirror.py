@@ -19,7 +19,7 @@ from nodes.observer.options import ObserverOptions
 from nodes.observer.quorum_log import QuorumLog
 
 _OPTIONS = ObserverOptions(read_seconds=5.0)
-"""A read is not waited for longer, so that a stop is soon heard."""
+"""A read is not waited for longer, so that a trouble is soon told."""
 _ONCE_PATIENCE_SECONDS = 30.0
 
 
@@ -46,7 +46,7 @@ def mirror_quorum(controllers: tuple[HostPort, ...], security: ClientSecurity, d
             options=_OPTIONS,
             after=None if began is None else EpochEnd(epoch=began.epoch, end_offset=began.end_offset),
         )
-        with log, progress(f"mirroring into {directory.name}") as advance:
+        with log, _closed_by(stop, log), progress(f"mirroring into {directory.name}") as advance:
             mirroring = Mirroring(
                 quorum=log,
                 mirror=mirror,
@@ -82,6 +82,23 @@ def _summary(mirroring: Mirroring, began: LogEnd | None) -> str:
     since = "" if began is None else f" since offset {began.end_offset}"
     what = f"{mirroring.batches} batches, {mirroring.size} bytes{since}"
     return f"{mirror.name}: {what}; ends at offset {mirror.end.end_offset}, epoch {mirror.end.epoch}"
+
+
+@contextmanager
+def _closed_by(stop: threading.Event, log: QuorumLog) -> Iterator[None]:
+    """Close a log as soon as it is time to stop, whatever is waited for: the download of a snapshot may take long."""
+
+    def close() -> None:
+        stop.wait()
+        log.close()
+
+    closer = threading.Thread(target=close, name="mirror-closer", daemon=True)
+    closer.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        closer.join()
 
 
 @contextmanager

@@ -14,13 +14,15 @@ import os
 import shutil
 from pathlib import Path
 
+from attrs import evolve
+
 from metalog.errors import LogError
 from metalog.filelog.appender import create_segment
 from metalog.filelog.creation import PARTITION, PARTITION_FILE
 from metalog.filelog.epochs import EPOCHS_FILE, write_epochs
 from metalog.filelog.files import DIRECTORY_MODE, FILE_MODE, fsync_directory, log_error, replace_durably
 from metalog.filelog.mark import Mark, MarkFile, create_mark_file, publish_durably
-from metalog.filelog.mirror_properties import MIRROR_FILE, LogEnd
+from metalog.filelog.mirror_properties import LogEnd, read_mirror_properties, write_mirror_properties
 from metalog.filelog.names import (
     PARTIAL_SUFFIX,
     CheckpointFile,
@@ -101,7 +103,7 @@ def _set_aside(directory: Path, old: list[SegmentFile], mark: Mark, start: LogEn
     partial = archive.with_name(archive.name + PARTIAL_SUFFIX)
     partial.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     if not (partial / EPOCHS_FILE).exists():
-        _copy_small(directory, partial, mark)
+        _copy_small(directory, partial, old[0].base_offset if old else mark.offset, mark)
     for file in old:
         file.path.replace(partial / file.path.name)
     for checkpoint in list_checkpoints(directory):
@@ -112,11 +114,16 @@ def _set_aside(directory: Path, old: list[SegmentFile], mark: Mark, start: LogEn
     fsync_directory(directory)
 
 
-def _copy_small(directory: Path, archive: Path, mark: Mark) -> None:
+def _copy_small(directory: Path, archive: Path, base_offset: int, mark: Mark) -> None:
     """The files beside the segments; leader-epoch-checkpoint last, which tells that all are there."""
     create_mark_file(archive, mark).close()
-    for name in (MIRROR_FILE, PARTITION_FILE, EPOCHS_FILE):
-        replace_durably(archive / name, (directory / name).read_bytes())
+    replace_durably(archive / PARTITION_FILE, PARTITION)
+    properties = read_mirror_properties(directory)
+    if properties is not None:
+        began = (found.epoch for found in list_checkpoints(directory) if found.end_offset == base_offset)
+        start = LogEnd(end_offset=base_offset, epoch=next(began, 0))
+        write_mirror_properties(archive, evolve(properties, start=start))
+    replace_durably(archive / EPOCHS_FILE, (directory / EPOCHS_FILE).read_bytes())
 
 
 def _create(directory: Path, start: LogEnd, mark: Mark | None) -> None:

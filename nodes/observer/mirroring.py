@@ -31,8 +31,8 @@ _WAIT_SECONDS = 0.5
 class Mirroring:
     """Runs in the thread that calls `run`. Troubles of the network are overcome; those of the mirror end it.
 
-    The two logs belong to whoever made them. `patience` is for how many seconds nothing may come before a trouble is
-    raised; None is for ever.
+    The two logs belong to whoever made them; to close the quorum's makes a stop quick. `patience` is for how many
+    seconds nothing may come before a trouble is raised; None is for ever.
     """
 
     quorum: QuorumLog
@@ -66,7 +66,8 @@ class Mirroring:
             try:
                 self._step()
             except _UnreadableError as unreadable:
-                self._overcome(unreadable.cause)
+                if not self.stop.is_set():  # whoever stops it may have closed the log
+                    self._overcome(unreadable.cause)
             if once and limit is None and self._known:
                 limit = self.quorum.high_watermark()
 

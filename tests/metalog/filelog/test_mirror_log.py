@@ -311,6 +311,10 @@ class TestAfterASnapshot:
         assert recover(directory, as_of=snapshot.end_offset).source.startswith(str(directory))
         with open_mirror(directory) as mirror:
             assert mirror.end.end_offset == mirror_end(new)
+        with open_mirror(archive) as mirror:  # it could go on where it ends, if somebody had what comes next
+            assert mirror.end.end_offset == mirror_end(old)
+            mirror.append(lost[0])
+        assert_whole(archive)
 
     def test_one_gap_after_another(self, tmp_path, parts):
         old, lost, new = parts
