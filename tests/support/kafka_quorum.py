@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Self
 
 from nodes.config.node_config import HostPort
-from tests.support.kafka_quorum_config import Voter, format_all, kept_ports, properties_of
+from tests.support.kafka_quorum_config import Voter, format_all, properties_of
 from tests.support.kafka_quorum_logs import keep
-from tests.support.kafka_server import KafkaError, KafkaServer
+from tests.support.kafka_server import KafkaError, KafkaServer, free_port
 from tests.support.server_properties import Ports
 from tests.support.tcp_proxy import TcpProxy
 
@@ -188,8 +188,7 @@ class KafkaQuorum:
             node.server.wait_until_started()
 
     def _make_nodes(self) -> None:
-        ports = self._stack.enter_context(kept_ports(2 * self._count))
-        voters = [self._voter(number, ports) for number in range(self._count)]
+        voters = [self._voter(node_id) for node_id in range(1, self._count + 1)]
         self.nodes = tuple(
             QuorumNode(
                 self.home / f"node-{voter.node_id}",
@@ -199,13 +198,13 @@ class KafkaQuorum:
             for voter in voters
         )
 
-    def _voter(self, number: int, ports: Sequence[int]) -> Voter:
-        broker, controller = ports[2 * number : 2 * number + 2]
-        reached = controller
+    def _voter(self, node_id: int) -> Voter:
+        ports = Ports(broker=free_port(), controller=free_port(), http=0)
+        reached = ports.controller
         if self._proxied:
-            proxy = self.proxies[number + 1] = self._stack.enter_context(TcpProxy(controller))
+            proxy = self.proxies[node_id] = self._stack.enter_context(TcpProxy(ports.controller))
             reached = proxy.port
-        return Voter.new(number + 1, Ports(broker=broker, controller=controller, http=0), reached)
+        return Voter.new(node_id, ports, reached)
 
     def _close(self, error: BaseException | None) -> None:
         if error is not None and self.nodes:

@@ -2,13 +2,7 @@
 
 import secrets
 import shutil
-import socket
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from fcntl import LOCK_EX, LOCK_NB, lockf
-from pathlib import Path
-from random import Random
-from tempfile import gettempdir
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from attrs import frozen
@@ -16,9 +10,6 @@ from attrs import frozen
 from metalog.uuids import random_uuid, uuid_text
 from tests.support.kafka_server import KafkaServer, with_properties
 from tests.support.server_properties import ADMIN_SCRAM, CLUSTER_ID, Ports, server_properties
-
-_PORTS = range(12_000, 32_000)
-"""Below those that the system gives to connections: a node that is down keeps its own."""
 
 STEADY = {
     "controller.quorum.fetch.timeout.ms": "3000",
@@ -32,33 +23,6 @@ STEADY = {
     "log.cleaner.enable": "false",
 }
 """A leader that is dead is replaced within seconds; a machine that is busy for a second deposes nobody."""
-
-
-@contextmanager
-def kept_ports(count: int) -> Iterator[tuple[int, ...]]:
-    """Ports that nobody listens on, and that no other test of this machine gets while they are held."""
-    found: list[int] = []
-    with ExitStack() as stack:
-        random = Random()
-        while len(found) < count:
-            port = random.choice(_PORTS)
-            lock = stack.enter_context((Path(gettempdir()) / f"aclog-test-port-{port}.lock").open("w"))
-            try:
-                lockf(lock, LOCK_EX | LOCK_NB)
-            except OSError:
-                continue
-            if port not in found and _is_free(port):
-                found.append(port)
-        yield tuple(found)
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 @frozen(kw_only=True)
