@@ -23,6 +23,6 @@ class ObserverOptions:
     """How long a read waits for bytes that are known to be committed."""
     first_pause: float = 0.05
     """Before another server is tried, more each time."""
-    longest_pause: float = 1.0
+    longest_pause: float = 0.5
     refused_pause: float = 5.0
     """After a failed login or a refusal, which somebody has to do something about."""
