@@ -1,7 +1,7 @@
 """The one writer's transactions: each holds whole batches, and is committed, or the writer is dead."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +23,8 @@ COMMIT_SECONDS = 60.0
 
 _SLICE_SECONDS = 0.5
 """How often a writer that waits for brokers sees whether it is abandoned."""
+
+_ABORT_SECONDS = 10.0
 
 _DEFAULTS = {
     "linger.ms": "0",
@@ -54,15 +56,15 @@ class Transactions:
     _deliveries: Deliveries = field(repr=False)
     _abandoned: bool = field(default=False, init=False)
 
-    def commit(self, batches: Sequence[bytes]) -> None:
-        """Write these batches in one transaction, and commit it.
+    def commit(self, batches: Iterable[bytes], seconds: float = COMMIT_SECONDS) -> None:
+        """Write these batches in one transaction, and commit it, within so many seconds.
 
         Raises:
             FencedError: another writer has taken over; nothing of the transaction will ever be seen.
             LogError: it failed, or it is not known what became of it. Nothing may be written after it.
 
         """
-        deadline = time.monotonic() + COMMIT_SECONDS
+        deadline = time.monotonic() + seconds
         try:
             self._producer.begin_transaction()
             for batch in batches:
@@ -113,8 +115,7 @@ class Transactions:
         if self._deliveries.failed is not None:
             raise self._told(kafka_error(self._deliveries.failed, name))
         if time.monotonic() > deadline:
-            seconds = f"within {COMMIT_SECONDS:.0f} s"
-            raise self._errors.latest or LogError(f"{name}: no broker took a transaction to its end {seconds}")
+            raise self._errors.latest or LogError(f"{name}: no broker took a transaction to its end in time")
 
     def _told(self, error: LogError) -> LogError:
         """The error; or that the writer is fenced, where that is why a message could not be delivered."""
@@ -129,6 +130,12 @@ class Transactions:
             found = kafka_error(error, self.settings.name)
             return found if isinstance(found, FencedError) else None
         return None
+
+    def abort(self) -> None:
+        """Take back what is written of a transaction, as far as that can be: else readers wait until it times out."""
+        with suppress(*RAISED):
+            self._producer.purge()
+            self._producer.abort_transaction(_ABORT_SECONDS)
 
     def abandon(self) -> None:
         """Have a thread that is inside of `commit` give up soon."""
