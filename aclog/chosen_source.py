@@ -57,6 +57,8 @@ class LiveFlags:
     bootstrap_controller: str | None = None
     bootstrap_server: str | None = None
     command_config: Path | None = None
+    authorizer_properties: tuple[str, ...] = ()
+    """Those of the older authorizer, whose rules are in ZooKeeper; `acls list` has them."""
 
 
 NOT_LIVE = LiveFlags()
@@ -77,7 +79,9 @@ def choose_source(
         ConfigError: none, or more than one; an address that is none, or a bad properties file.
 
     """
-    given = (log, snapshot, acls, live.bootstrap_controller, live.bootstrap_server)
+    given = (
+        log, snapshot, acls, live.bootstrap_controller, live.bootstrap_server, live.authorizer_properties or None
+    )  # fmt: skip
     if sum(each is not None for each in given) != 1:
         raise ConfigError(
             "exactly one state source must be given: --log DIR, --snapshot FILE, --acls FILE, "
@@ -93,6 +97,10 @@ def choose_source(
 
 
 def _live_source(live: LiveFlags, notify: Notify) -> StateSource:
+    if live.authorizer_properties:
+        from aclog.zookeeper_rules import ZooKeeperSource, store_properties
+
+        return ZooKeeperSource(store_properties(live.authorizer_properties), notify)
     from aclog.admin_source import AdminSource  # what speaks to servers takes long to import
     from aclog.endpoints import client_security, parse_servers
     from aclog.live_sources import QuorumSource

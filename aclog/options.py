@@ -59,6 +59,16 @@ ChangeConfig: TypeAlias = Annotated[
         rich_help_panel=_PLACE,
     ),
 ]
+ChangedStore: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--authorizer-properties",
+        metavar="KEY=VALUE",
+        help="The ZooKeeper of a Kafka up to 3.9: [cyan]zookeeper.connect=HOST:PORT[/], and other properties of its "
+        "authorizer, each with a flag of its own.",
+        rich_help_panel=_PLACE,
+    ),
+]
 SnapshotFile: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -115,6 +125,17 @@ CommandConfig: TypeAlias = Annotated[
     ),
 ]
 
+AuthorizerProperties: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--authorizer-properties",
+        metavar="KEY=VALUE",
+        help="The rules in the ZooKeeper of a Kafka up to 3.9: [cyan]zookeeper.connect=HOST:PORT[/], and other "
+        "properties of its authorizer, each with a flag of its own.",
+        rich_help_panel=_SOURCE,
+    ),
+]
+
 Topics: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--topic", metavar="NAME", help="A topic; [cyan]'*'[/] is all.", rich_help_panel=_RESOURCE),
@@ -160,6 +181,7 @@ Operations: TypeAlias = Annotated[
     list[AclOperation] | None,
     typer.Option(
         "--operation",
+        "--action",
         parser=named(OPERATIONS),
         autocompletion=completions(OPERATIONS),
         metavar="NAME",
@@ -171,6 +193,7 @@ AllowPrincipals: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-principal",
+        "--grantprincipal",
         metavar="TYPE:NAME",
         help="Who is allowed; [cyan]'User:*'[/] is everybody.",
         rich_help_panel=_RULE,
@@ -179,13 +202,18 @@ AllowPrincipals: TypeAlias = Annotated[
 DenyPrincipals: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
-        "--deny-principal", metavar="TYPE:NAME", help="Who is denied. A DENY beats every ALLOW.", rich_help_panel=_RULE
+        "--deny-principal",
+        "--revokeprincipal",
+        metavar="TYPE:NAME",
+        help="Who is denied. A DENY beats every ALLOW.",
+        rich_help_panel=_RULE,
     ),
 ]
 AllowHosts: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-host",
+        "--granthost",
         metavar="ADDRESS",
         help="From where the allowed may come. [dim]Default: *[/]",
         rich_help_panel=_RULE,
@@ -195,6 +223,7 @@ DenyHosts: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--deny-host",
+        "--revokehost",
         metavar="ADDRESS",
         help="From where the denied may not come. [dim]Default: *[/]",
         rich_help_panel=_RULE,

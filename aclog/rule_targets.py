@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from attrs import define, field, frozen
 
 from aclog.writing import LogWriter, open_writer
+from aclog.zookeeper_rules import ZooKeeperTarget, open_store
 from authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl
 from authorizer.control import create_acls, delete_acls
 from authorizer.interface import AclCreateResult, AclDeleteResult
@@ -44,11 +45,13 @@ class RuleTarget(Protocol):
 
 @frozen(kw_only=True)
 class TargetFlags:
-    """The flags that name a target; exactly one of the first three is to be given."""
+    """The flags that name a target; exactly one of the first four is to be given."""
 
     log: Path | None = None
     servers: tuple[HostPort, ...] = ()
     controllers: tuple[HostPort, ...] = ()
+    store: Mapping[str, str] = field(factory=dict)
+    """Properties of the older authorizer, whose rules are in ZooKeeper."""
     security: ClientSecurity = field(factory=ClientSecurity)
 
 
@@ -61,14 +64,18 @@ def open_target(flags: TargetFlags, *, force: bool) -> Iterator[RuleTarget]:
         LockedError, LogError, DecodeError: the log cannot be written, or is damaged; or no server can be reached.
 
     """
-    if sum(map(bool, (flags.log, flags.servers, flags.controllers))) != 1:
+    if sum(map(bool, (flags.log, flags.servers, flags.controllers, flags.store))) != 1:
         raise ConfigError(
-            "exactly one place must be given: --log DIR, --bootstrap-server HOST:PORT "
-            "or --bootstrap-controller HOST:PORT"
+            "exactly one place must be given: --log DIR, --bootstrap-server HOST:PORT, "
+            "--bootstrap-controller HOST:PORT or --authorizer-properties zookeeper.connect=HOST:PORT"
         )
     if flags.log is not None:
         with open_writer(flags.log, force=force) as writer:
             yield _LogTarget(writer)
+        return
+    if flags.store:
+        with open_store(flags.store) as store:
+            yield ZooKeeperTarget(store)
         return
     with asyncio.Runner() as runner:
         connection = runner.run(connect_to_first(flags.servers or flags.controllers, flags.security))

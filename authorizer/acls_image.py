@@ -246,6 +246,16 @@ class AclsImage:
         """How many changes stand beside the base: what `merged` would fold in."""
         return self.state.overlay.changes
 
+    def allows_some(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
+        """Whether a rule allows the operation on a resource that no other rule takes away; without a probe first.
+
+        Raises:
+            InvalidRequestError: as `by_resource_type`.
+
+        """
+        check_kinds(operation, resource_type)
+        return by_type.some_resource_allowed(self.state, self.subject(principal, host), operation, resource_type)
+
     def records(self) -> Iterator[bytes]:
         """Every rule as the value of an AccessControlEntryRecord, as it was read, in no order."""
         return encoded_records(self.state)

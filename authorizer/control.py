@@ -61,7 +61,7 @@ def create_acls(image: AclsImage, acls: Sequence[StandardAcl], new_id: NewId, *,
     With `cidr`, a host that means a range must be one.
     """
     if any(_holds_filter_value(acl) for acl in acls):
-        return _refused(acls, AclRequestError(UNKNOWN_SERVER_ERROR))
+        return AclCreation(records=(), results=_created(creation_errors(acls)))
     refused_first = [_broker_check(acl) for acl in acls]
     results = [error or _controller_check(acl, cidr=cidr) for acl, error in zip(acls, refused_first, strict=True)]
     new = dict.fromkeys(
@@ -73,8 +73,11 @@ def create_acls(image: AclsImage, acls: Sequence[StandardAcl], new_id: NewId, *,
     return AclCreation(records=_records(image, new, new_id), results=_created(results))
 
 
-def _refused(acls: Sequence[StandardAcl], error: AclRequestError) -> AclCreation:
-    return AclCreation(records=(), results=_created(error for _ in acls))
+def creation_errors(acls: Sequence[StandardAcl]) -> list[AclRequestError | None]:
+    """What is wrong with each rule of a request, whatever rules there are; one of ANY or MATCH spoils them all."""
+    if any(_holds_filter_value(acl) for acl in acls):
+        return [AclRequestError(UNKNOWN_SERVER_ERROR) for _ in acls]
+    return [_broker_check(acl) or _controller_check(acl, cidr=False) for acl in acls]
 
 
 def _created(errors: Iterable[AclRequestError | None]) -> tuple[AclCreateResult, ...]:
@@ -144,7 +147,7 @@ def delete_acls(image: AclsImage, filters: Sequence[AclBindingFilter]) -> AclDel
     removed: dict[UUID, RemoveAccessControlEntryRecord] = {}
     results = []
     for wanted in filters:
-        error = _filter_check(wanted)
+        error = filter_error(wanted)
         deleted = []
         for rule in image.matching(wanted) if error is None else ():
             # As in Kafka, at the limit even a rule that is on the list already is one too many.
@@ -162,7 +165,8 @@ def _too_many(filters: Sequence[AclBindingFilter]) -> AclDeletion:
     return AclDeletion(records=(), results=tuple(AclDeleteResult(error=error) for _ in filters))
 
 
-def _filter_check(wanted: AclBindingFilter) -> AclRequestError | None:
+def filter_error(wanted: AclBindingFilter) -> AclRequestError | None:
+    """What is wrong with a filter of a request; None for a good one."""
     pattern = code_name(ResourceType, wanted.resource_type), code_name(PatternType, wanted.pattern_type)
     if "UNKNOWN" in pattern:
         return _invalid("Unknown patternFilter.")

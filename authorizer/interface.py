@@ -119,3 +119,6 @@ class Authorizer(ABC):
     def acl_count(self) -> int:
         """The number of rules (KIP-801), or -1 where an authorizer does not tell."""
         return -1
+
+    def close(self) -> None:  # noqa: B027  # most hold nothing
+        """Let go of what it holds, connections and threads; nothing is asked afterwards."""

@@ -10,9 +10,13 @@ AUTHORIZER_CLASS_NAME_CONFIG = "authorizer.class.name"
 
 KAFKAS_STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
+KAFKAS_ACL_AUTHORIZERS = ("kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer")
+"""The authorizer on ZooKeeper, of Kafka 2.4 to 3.9 and of those before."""
+_ACL_AUTHORIZER = "zkstore.acl_authorizer.AclAuthorizer"
+
 
 def load_authorizer_class(name: str) -> type[Authorizer]:
-    """The class of that name: Kafka's StandardAuthorizer is ours, others are `package.module.Class` in Python.
+    """The class of that name: Kafka's own are ours, others are `package.module.Class` in Python.
 
     `package.module:Class` is the same. The caller makes an instance and calls its `configure`.
 
@@ -23,6 +27,8 @@ def load_authorizer_class(name: str) -> type[Authorizer]:
     name = name.strip()
     if name == KAFKAS_STANDARD_AUTHORIZER:
         return StandardAuthorizer
+    if name in KAFKAS_ACL_AUTHORIZERS:
+        name = _ACL_AUTHORIZER  # imported here only: it is above this package, and needs kazoo
     module_name, _, class_name = name.replace(":", ".", 1).rpartition(".")
     if not module_name or not class_name:
         raise _cannot(name, "expected package.module.Class, or Kafka's StandardAuthorizer")

@@ -1,16 +1,20 @@
 """What a resource's node holds: its rules as JSON, version 1 (kafka.security.authorizer.AclEntry). Pure."""
 
 import json
+import re
 from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any
 
 from attrs import frozen
 
-from authorizer.acl import AclOperation, AclPermissionType, ResourcePattern, StandardAcl
+from authorizer.acl import AclOperation, AclPermissionType, ResourcePattern, StandardAcl, code_name
+from authorizer.principals import no_colon
 from metalog.errors import DecodeError
 
 VERSION = 1
+
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 @frozen(kw_only=True, order=True)
@@ -52,8 +56,11 @@ def _names(kind: type[IntEnum]) -> dict[int, str]:
 
 
 _OPERATIONS, _PERMISSIONS = _names(AclOperation), _names(AclPermissionType)
-OPERATION_CODES = {name: code for code, name in _OPERATIONS.items()}
-PERMISSION_CODES = {name: code for code, name in _PERMISSIONS.items()}
+del _OPERATIONS[AclOperation.TWO_PHASE_COMMIT]  # of Kafka 4.0: 3.9 takes its name for UNKNOWN, and never matches it
+
+OPERATION_CODES = {name.lower(): code for code, name in _OPERATIONS.items()}
+PERMISSION_CODES = {name.lower(): code for code, name in _PERMISSIONS.items()}
+"""In lower case: Kafka reads READ and read as it reads Read (SecurityUtils)."""
 
 
 def encode_acls(entries: Iterable[AclEntry]) -> bytes:
@@ -70,8 +77,26 @@ def encode_acls(entries: Iterable[AclEntry]) -> bytes:
     return json.dumps({"acls": acls, "version": VERSION}, ensure_ascii=False, separators=(",", ":")).encode()
 
 
+def entry_problem(entry: AclEntry) -> str | None:
+    """Why a node cannot hold a rule; None where it can."""
+    if entry.permission_type not in _PERMISSIONS:
+        return f"Invalid permissionType {code_name(AclPermissionType, entry.permission_type)}: expected ALLOW or DENY"
+    if entry.operation not in _OPERATIONS:
+        operation = code_name(AclOperation, entry.operation)
+        return f"Invalid operation {operation}: expected one that Kafka 3.9 knows: {', '.join(_OPERATIONS.values())}"
+    if ":" not in entry.principal:
+        return no_colon(entry.principal)
+    for text in (entry.principal, entry.host):
+        if _SURROGATE.search(text):
+            return f"{text!r}: expected no half of a character (a surrogate alone)"
+    return None
+
+
 def decode_acls(data: bytes, *, path: str) -> frozenset[AclEntry]:
     """The rules in a node; none where it is empty. Keys beyond those of version 1 are passed over, as Kafka does.
+
+    An operation or a permission is read in any case, as Kafka does; one that Kafka does not know is refused, where
+    Kafka keeps a rule that never matches: a DENY would be lost without a word.
 
     Raises:
         DecodeError: no JSON, another version, an entry that is not whole, or a name of an operation or a permission
@@ -120,20 +145,24 @@ def _entry(entry: object, number: int, path: str) -> AclEntry:
         if not isinstance(value, str):
             raise DecodeError(f"acls[{number}].{key} is {_shown(value)}: expected a string", path=path)
         texts[key] = value
-    if ":" not in texts["principal"]:
-        raise DecodeError(f"acls[{number}].principal {texts['principal']!r}: expected Type:name", path=path)
-    return AclEntry(
+    entry = AclEntry(
         principal=texts["principal"],
-        permission_type=_code(PERMISSION_CODES, texts["permissionType"], f"acls[{number}].permissionType", path),
+        permission_type=_code(_PERMISSIONS, PERMISSION_CODES, texts["permissionType"], number, path),
         host=texts["host"],
-        operation=_code(OPERATION_CODES, texts["operation"], f"acls[{number}].operation", path),
+        operation=_code(_OPERATIONS, OPERATION_CODES, texts["operation"], number, path),
     )
+    problem = entry_problem(entry)
+    if problem is not None:
+        raise DecodeError(f"acls[{number}]: {problem}", path=path)
+    return entry
 
 
-def _code(codes: dict[str, int], name: str, where: str, path: str) -> int:
-    if name not in codes:
-        raise DecodeError(f"{where} {name!r}: expected one of {', '.join(codes)}", path=path)
-    return codes[name]
+def _code(names: dict[int, str], codes: dict[str, int], name: str, number: int, path: str) -> int:
+    code = codes.get(name.lower())
+    if code is None:
+        key = "operation" if names is _OPERATIONS else "permissionType"
+        raise DecodeError(f"acls[{number}].{key} {name!r}: expected one of {', '.join(names.values())}", path=path)
+    return code
 
 
 def _shown(value: object) -> str:

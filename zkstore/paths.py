@@ -134,6 +134,11 @@ def legacy_paths(pattern: ResourcePattern) -> tuple[str, ...]:
     return tuple(f"{root}/{directory}/{pattern.name}" for directory in LEGACY_GROUP_DIRECTORIES)
 
 
+def paths_of(pattern: ResourcePattern) -> tuple[str, ...]:
+    """Every node that may hold rules of a resource; its own first. Raises EncodeError as `resource_path`."""
+    return (resource_path(pattern), *legacy_paths(pattern))
+
+
 def sequence_of(name: str) -> int | None:
     """The number of a change event; None for a node that is none."""
     digits = name.removeprefix(CHANGE_PREFIX)

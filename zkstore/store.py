@@ -1,10 +1,9 @@
 """The rules in ZooKeeper: reading nodes, and changing one so that nothing of another writer is lost."""
 
-import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import Factory, define, frozen
 
@@ -13,7 +12,6 @@ from metalog.errors import DecodeError
 from zkstore.acl_json import AclEntry, decode_acls, encode_acls
 from zkstore.change_events import encode_event
 from zkstore.client_nodes import CreateNode, DeleteNode, Node, Operation, SetNode
-from zkstore.client_session import ZkClient
 from zkstore.errors import ConflictError, StoreError
 from zkstore.paths import (
     CHANGE_PREFIX,
@@ -27,7 +25,9 @@ from zkstore.paths import (
     type_of_directory,
 )
 
-_log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from zkstore.client_session import ZkClient
+
 
 NO_VERSION = -2
 """The version of a node that is not there (ZkVersion.UnknownVersion)."""
@@ -52,17 +52,22 @@ class ResourceRules:
 
 @frozen(kw_only=True)
 class StoreContents:
-    """All rules, by their nodes' paths, and what could not be read: nodes, and directories of no known type."""
+    """All rules, by their nodes' paths, and what they are not all of.
+
+    `unreadable` are nodes that say nothing clear; `unknown` are directories of no type that Kafka knows, into which
+    neither it nor we look.
+    """
 
     resources: Mapping[str, ResourceRules]
     unreadable: tuple[DecodeError, ...] = ()
+    unknown: tuple[DecodeError, ...] = ()
 
 
 @define(eq=False, kw_only=True)
 class ZkStore:
     """Rules in ZooKeeper through a connected client, which whoever opened it closes. Any thread may call it."""
 
-    client: ZkClient
+    client: "ZkClient"
     _random: random.Random = Factory(random.Random)
 
     def create_paths(self) -> None:
@@ -74,24 +79,32 @@ class ZkStore:
 
     def load(self) -> StoreContents:
         """Every rule; not one moment of the store, but no older than the call. Raises StoreError."""
+        unknown: list[DecodeError] = []
         unreadable: list[DecodeError] = []
         resources = {}
-        for path, node in self.client.get_many(self._resource_paths(unreadable)):
-            if node is None:
-                continue
-            try:
-                resources[path] = _rules(path, node)
-            except DecodeError as e:
-                unreadable.append(e)
-        return StoreContents(resources=resources, unreadable=tuple(unreadable))
+        for rules in self.read_many(self._resource_paths(unknown)):
+            if isinstance(rules, DecodeError):
+                unreadable.append(rules)
+            elif rules.version != NO_VERSION:
+                resources[rules.path] = rules
+        return StoreContents(resources=resources, unreadable=tuple(unreadable), unknown=tuple(unknown))
 
-    def _resource_paths(self, unreadable: list[DecodeError]) -> Iterator[str]:
+    def read_many(self, paths: Iterable[str]) -> Iterator["ResourceRules | DecodeError"]:
+        """What these nodes hold, in their order, or why that is not clear. Raises StoreError."""
+        for path, node in self.client.get_many(paths):
+            try:
+                yield _absent(path) if node is None else _rules(path, node)
+            except DecodeError as e:
+                yield e
+
+    def _resource_paths(self, unknown: list[DecodeError]) -> Iterator[str]:
         for tree in TREES:
             directories = self.client.children(tree.root)
             for directory in sorted(directories.names) if directories is not None else ():
                 path = f"{tree.root}/{directory}"
                 if type_of_directory(directory) is None:
-                    unreadable.append(DecodeError("a resource type that Kafka does not know", path=path))
+                    what = "no resource type that Kafka knows: its rules count for nothing"
+                    unknown.append(DecodeError(what, path=path))
                     continue
                 children = self.client.children(path)
                 yield from (f"{path}/{name}" for name in (children.names if children is not None else ()))

@@ -10,11 +10,13 @@ from aclog.options import (
     AllowHosts,
     AllowPrincipals,
     AsOf,
+    AuthorizerProperties,
     BootstrapController,
     BootstrapServer,
     ChangeConfig,
     ChangedController,
     ChangedServer,
+    ChangedStore,
     Cluster,
     CommandConfig,
     Consumer,
@@ -49,6 +51,7 @@ def list_(
     bootstrap_controller: BootstrapController = None,
     bootstrap_server: BootstrapServer = None,
     command_config: CommandConfig = None,
+    authorizer_properties: AuthorizerProperties = None,
     as_of: AsOf = None,
     topic: Topics = None,
     group: Groups = None,
@@ -80,6 +83,7 @@ def list_(
 
       aclog acls list --log DIR --topic pay.eu --resource-pattern-type match
       aclog acls list --snapshot FILE --principal User:bob --format jsonl
+      aclog acls list --authorizer-properties zookeeper.connect=HOST:2181
     """
     from aclog.chosen_source import LiveFlags, choose_source
     from aclog.listing import print_rules
@@ -87,7 +91,7 @@ def list_(
     resources = _resources(
         topic, group, cluster, transactional_id, delegation_token, user_principal, resource_pattern_type
     )
-    live = LiveFlags(bootstrap_controller, bootstrap_server, command_config)
+    live = LiveFlags(bootstrap_controller, bootstrap_server, command_config, tuple(authorizer_properties or ()))
     print_rules(
         choose_source(log, snapshot, acls, as_of, live=live).image().acls,
         resources,
@@ -102,6 +106,7 @@ def add(
     bootstrap_server: ChangedServer = None,
     bootstrap_controller: ChangedController = None,
     command_config: ChangeConfig = None,
+    authorizer_properties: ChangedStore = None,
     topic: Topics = None,
     group: Groups = None,
     cluster: Cluster = False,
@@ -121,7 +126,7 @@ def add(
         bool, typer.Option("--force", metavar="", help="Write, even though the log belongs to a Kafka.")
     ] = False,
 ) -> None:
-    """Add rules to a log or a running cluster; those that exist already stay as they are.
+    """Add rules to a log, a running cluster or a ZooKeeper; those that exist already stay as they are.
 
     A log that belongs to a Kafka (a meta.properties lies beside it) is written
     with --force only, and only while no Kafka runs on it.
@@ -141,7 +146,7 @@ def add(
     entries = _entries(
         operation, allow_principal, deny_principal, allow_host, deny_host, producer, consumer, idempotent
     )
-    target = target_flags(log, bootstrap_server, bootstrap_controller, command_config)
+    target = target_flags(log, bootstrap_server, bootstrap_controller, command_config, authorizer_properties or ())
     add_rules(target, resources, entries, force=force)
 
 
@@ -151,6 +156,7 @@ def remove(
     bootstrap_server: ChangedServer = None,
     bootstrap_controller: ChangedController = None,
     command_config: ChangeConfig = None,
+    authorizer_properties: ChangedStore = None,
     topic: Topics = None,
     group: Groups = None,
     cluster: Cluster = False,
@@ -189,7 +195,7 @@ def remove(
     entries = _entries(
         operation, allow_principal, deny_principal, allow_host, deny_host, producer, consumer, idempotent
     )
-    target = target_flags(log, bootstrap_server, bootstrap_controller, command_config)
+    target = target_flags(log, bootstrap_server, bootstrap_controller, command_config, authorizer_properties or ())
     remove_rules(target, resources, entries, force=force)
 
 

@@ -2,7 +2,12 @@
 
 from collections.abc import Iterator
 
-from authorizer.loader import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_STANDARD_AUTHORIZER, load_authorizer_class
+from authorizer.loader import (
+    AUTHORIZER_CLASS_NAME_CONFIG,
+    KAFKAS_ACL_AUTHORIZERS,
+    KAFKAS_STANDARD_AUTHORIZER,
+    load_authorizer_class,
+)
 from metalog.errors import ConfigError
 from nodes.config.java_properties import Properties
 
@@ -59,7 +64,7 @@ def authorizer_class_name(properties: Properties) -> str | None:
     name = properties.text_or_none(AUTHORIZER_CLASS_NAME_CONFIG)
     if name is None:
         return None
-    if name != KAFKAS_STANDARD_AUTHORIZER and name.startswith(_KAFKAS):
+    if name not in (KAFKAS_STANDARD_AUTHORIZER, *KAFKAS_ACL_AUTHORIZERS) and name.startswith(_KAFKAS):
         raise properties.error(
             AUTHORIZER_CLASS_NAME_CONFIG,
             f"{name!r} has no counterpart here: expected {KAFKAS_STANDARD_AUTHORIZER} or a Python class",

@@ -6,9 +6,10 @@ from types import ModuleType
 import pytest
 
 from authorizer.interface import Authorizer
-from authorizer.loader import KAFKAS_STANDARD_AUTHORIZER, load_authorizer_class
+from authorizer.loader import KAFKAS_ACL_AUTHORIZERS, KAFKAS_STANDARD_AUTHORIZER, load_authorizer_class
 from authorizer.standard import StandardAuthorizer
 from metalog.errors import ConfigError
+from zkstore.acl_authorizer import AclAuthorizer
 
 
 class Mine(StandardAuthorizer):
@@ -31,6 +32,11 @@ def plugin(monkeypatch):
 )
 def test_kafkas_authorizer_is_ours(name):
     assert load_authorizer_class(name) is StandardAuthorizer
+
+
+@pytest.mark.parametrize("name", [*KAFKAS_ACL_AUTHORIZERS, "zkstore.acl_authorizer.AclAuthorizer"])
+def test_kafkas_authorizer_on_zookeeper_is_ours(name):
+    assert load_authorizer_class(name) is AclAuthorizer
 
 
 @pytest.mark.parametrize("name", ["a_plugin.Mine", "a_plugin:Mine"])

@@ -19,9 +19,15 @@ from attrs import frozen
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "jvm"
-SOURCES = (ROOT / "tests" / "jvm" / "java", ROOT / "benchmarks" / "java")
 KAFKA_VERSION = "4.3.1"
 """The Kafka whose bytes and decisions aclog has."""
+KAFKA_39 = "3.9.1"
+"""The last Kafka with ZooKeeper; its jars bring ZooKeeper 3.8.4."""
+SOURCES = {
+    KAFKA_VERSION: ("tests/jvm/java/*.java", "benchmarks/java/*.java"),
+    KAFKA_39: ("tests/jvm/java-3.9/*.java", "tests/jvm/java/Request.java"),
+}
+"""Our own sources, by the Kafka that they are compiled against; no others have any."""
 
 
 class JvmMissingError(Exception):
@@ -80,12 +86,13 @@ def _copy_dependencies(version: str, directory: Path) -> None:
         raise JvmMissingError(f"Maven could not get the jars of Kafka {version}:\n{done.stdout}{done.stderr}")
 
 
-def class_directory() -> Path:
-    """The directory of our own compiled Java classes, compiled again when a source is newer."""
-    directory, stamp = BUILD / "classes", BUILD / "classes" / ".compiled"
-    sources = sorted(path for root in SOURCES for path in root.glob("*.java"))
-    jars = jar_directory()
-    with exclusively("classes"):
+def class_directory(version: str = KAFKA_VERSION) -> Path:
+    """The directory of our own classes, compiled against a Kafka that has any; again when a source is newer."""
+    name = "classes" if version == KAFKA_VERSION else f"classes-{version}"
+    directory, stamp = BUILD / name, BUILD / name / ".compiled"
+    sources = sorted(path for pattern in SOURCES[version] for path in ROOT.glob(pattern))
+    jars = jar_directory(version)
+    with exclusively(name):
         if not stamp.exists() or stamp.stat().st_mtime < max(path.stat().st_mtime for path in sources):
             _compile(sources, jars, directory)
             stamp.touch()
@@ -100,9 +107,9 @@ def _compile(sources: Sequence[Path], jars: Path, directory: Path) -> None:
 
 
 def class_path(version: str = KAFKA_VERSION) -> str:
-    """What `java -cp` takes: our classes (Kafka 4.3.1 only) and the jars."""
+    """What `java -cp` takes: our classes, where there are some for this Kafka, and the jars."""
     jars = f"{jar_directory(version)}/*"
-    return f"{class_directory()}{os.pathsep}{jars}" if version == KAFKA_VERSION else jars
+    return f"{class_directory(version)}{os.pathsep}{jars}" if version in SOURCES else jars
 
 
 def java_command(
@@ -132,7 +139,8 @@ def main() -> None:
     """Gather and compile."""
     for version in sys.argv[1:] or [KAFKA_VERSION]:
         jar_directory(version)
-    class_directory()
+    for version in SOURCES:
+        class_directory(version)
 
 
 if __name__ == "__main__":

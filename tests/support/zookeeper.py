@@ -12,11 +12,8 @@ from typing import Self
 
 from kazoo.client import KazooClient
 
-from tests.support.jvm import java_command
+from tests.support.jvm import KAFKA_39, java_command
 from tests.support.kafka_server import free_port
-
-KAFKA_39 = "3.9.1"
-"""The last Kafka with ZooKeeper; its jars bring ZooKeeper 3.8.4."""
 
 START_SECONDS = 60
 _TICK_MS = 500

@@ -177,7 +177,7 @@ def test_contradictions_name_both_keys(base: dict[str, str], changes: dict[str, 
         ("security.providers", "com.example.Provider"),
         ("config.providers", "file"),
         ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.OtherAuthorizer"),
-        ("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer"),
+        ("authorizer.class.name", "kafka.security.authorizer.OtherAuthorizer"),
         ("authorizer.class.name", "com.example.Authorizer"),
         ("authorizer.class.name", "pathlib.Path"),
         ("max.connections.per.ip", "0"),
@@ -203,8 +203,16 @@ def test_what_changes_nothing_is_accepted(key: str, value: str) -> None:
     assert parsed(COMBINED, {key: value}).notes == ()
 
 
-def test_kafkas_authorizer_is_ours() -> None:
-    name = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+@pytest.mark.parametrize(
+    "name",
+    [
+        "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "kafka.security.authorizer.AclAuthorizer",
+        "kafka.security.auth.SimpleAclAuthorizer",
+        "zkstore.acl_authorizer.AclAuthorizer",
+    ],
+)
+def test_kafkas_authorizers_are_ours(name: str) -> None:
     assert parsed(COMBINED, {"authorizer.class.name": name}).authorizer_class_name == name
     assert parsed(COMBINED).authorizer_class_name is None
     assert parsed(COMBINED, {"authorizer.class.name": ""}).authorizer_class_name is None
