@@ -48,7 +48,8 @@ class Mirroring:
     _known: bool = field(default=False, init=False)
     _compared: bool = field(default=False, init=False)
     """Whether the leader is known to have what is mirrored."""
-    _trouble: MetadataError | None = field(default=None, init=False)
+    _told: set[str] = field(factory=set, init=False)
+    """The troubles since it was last at ease."""
     _suspect: MetadataError | None = field(default=None, init=False)
     _last_good: float = field(factory=time.monotonic, init=False)
 
@@ -150,8 +151,8 @@ class Mirroring:
         lasting = time.monotonic() - self._last_good
         if refused or (self.patience is not None and lasting >= self.patience):
             raise trouble.with_traceback(None)
-        before, self._trouble = self._trouble, trouble
-        if before is None or str(before) != str(trouble):
+        if str(trouble) not in self._told:
+            self._told.add(str(trouble))
             self.notify(f"{trouble}; trying again")
         self._compared = False
         self.stop.wait(_WAIT_SECONDS)
@@ -159,8 +160,8 @@ class Mirroring:
     def _recovered(self) -> None:
         self._last_good = time.monotonic()
         self._suspect = None
-        if self._trouble is not None:
-            self._trouble = None
+        if self._told:
+            self._told.clear()
             self.notify(f"{self.quorum.name}: followed again, from offset {max(self._reached(), 0)}")
 
 

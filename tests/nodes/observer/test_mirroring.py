@@ -265,8 +265,31 @@ def test_a_cut_is_told_once_and_overcome(tmp_path, quorum, leader):
         running.wait_for(quorum.high_watermark)
         running.stop()
         assert running.failure == []
-    assert len(running.told.texts) == 2
+    assert len(set(running.told.texts)) == len(running.told.texts)
     assert content(tmp_path / "log") == quorum.committed
+
+
+def test_two_that_are_gone_are_told_of_once_each(tmp_path, quorum):
+    with FakeLeader(quorum, node_id=1) as one, FakeLeader(quorum, node_id=2) as two:
+        pass
+    with mirrored(tmp_path / "log", one, two, once=False) as running:
+        for node in (one, two):
+            running.told.wait(str(node.port))
+        with FakeLeader(quorum, port=one.port):
+            running.told.wait("followed again")
+    assert len(set(running.told.texts)) == len(running.told.texts)
+
+
+def test_a_stop_waits_for_no_snapshot(tmp_path, quorum, leader):
+    fill(quorum, 5)
+    forget(quorum, tmp_path / "given")
+    leader.faults.tamper_chunk = lambda chunk: evolve(chunk, error=-1)
+    with mirrored(tmp_path / "log", leader, once=False, read_seconds=3600.0) as running:
+        until(lambda: leader.requests.get(59))
+        running.mirroring.stop.set()
+        running.mirroring.quorum.close()
+        running.join()
+    assert (running.failure, running.told.texts) == ([], [])
 
 
 def test_nobody_there_at_first(tmp_path, quorum):
