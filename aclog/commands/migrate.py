@@ -18,7 +18,7 @@ def migrate(
         typer.Option(
             "--zookeeper",
             metavar="HOST:PORT",
-            help="Migrate out of this ZooKeeper: HOST:PORT[,HOST:PORT]*[/chroot], as zookeeper.connect has it.",
+            help="Migrate out of this ZooKeeper; several servers and a chroot as zookeeper.connect has them.",
             rich_help_panel=_FROM,
         ),
     ] = None,
@@ -115,7 +115,7 @@ def migrate(
 
       aclog migrate --zookeeper HOST:2181/kafka --log DIR --dry-run
       aclog migrate --zookeeper HOST:2181/kafka --log DIR --follow
-      aclog migrate --zookeeper HOST:2181 --bootstrap-checkpoint DATA/bootstrap.checkpoint
+      aclog migrate --zookeeper HOST:2181 --bootstrap-checkpoint FILE
       aclog migrate --log DIR --to-zookeeper HOST:2181/kafka
     """
     from aclog.migrate_flags import MigrateFlags, run

@@ -71,7 +71,7 @@ def compare(
     store: AccessState, target: AccessState, *, store_decides: Decide, target_decides: Decide, requests: int = REQUESTS
 ) -> Comparison:
     """Compare contents, and decisions on requests that the rules of both suggest; the same ones every time."""
-    asked = list(suggested_requests(sorted(store.acls | target.acls, key=listing_key), requests))
+    asked = dict.fromkeys(suggested_requests(sorted(store.acls | target.acls, key=listing_key), requests))
     disagreements = []
     for request in asked:
         store_allows = store_decides(request)
@@ -81,7 +81,7 @@ def compare(
 
 
 def suggested_requests(acls: Sequence[StandardAcl], count: int, seed: int = 0) -> Iterator[Request]:
-    """Requests near the rules: by whom and on what they are about, crossed with those of other rules."""
+    """Requests near the rules: by whom and on what they are about, crossed with those of other rules; some twice."""
     if not acls:
         return
     chance = random.Random(seed)  # noqa: S311  # the same every time, and no secret

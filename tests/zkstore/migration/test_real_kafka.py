@@ -1,0 +1,213 @@
+"""A real ZooKeeper, a real Kafka 3.9 on it, and the real Kafka 4.3.1 that what is there is carried over to."""
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+from attrs import evolve
+
+from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from credentials.scram import ScramMechanism
+from credentials.scram_control import credential_record
+from credentials.scram_keys import salted_password
+from credentials.tokens import token_hmac
+from metalog.records import DelegationTokenRecord
+from nodes.client.errors import LoginError
+from nodes.client.login import connect
+from nodes.config.node_config import ClientSecurity, HostPort, SecurityProtocol
+from snapshots.recovery import recover
+from tests.support.command import aclog
+from tests.support.kafka_server import AdminClient
+from tests.support.real_node import RealNode
+from tests.support.server_properties import CLUSTER_ID, Ports, server_properties
+from tests.support.zookeeper import ZooKeeperServer
+from tests.support.zookeeper_kafka import SECRET, ZooKeeperKafka
+from zkstore.client import ZkSettings, open_client
+from zkstore.client_session import ZkClient
+from zkstore.migration.access_state import AccessState
+from zkstore.migration.watching import StoreWatch
+from zkstore.scram_store import ScramStore
+from zkstore.token_store import TokenStore
+
+ACL = {
+    "resourceType": "TOPIC", "resourceName": "orders", "patternType": "LITERAL", "principal": "User:ann", "host": "*",
+    "operation": "READ", "permissionType": "ALLOW",
+}  # fmt: skip
+ACLS = [
+    ACL,
+    {**ACL, "permissionType": "DENY", "host": "10.0.0.1", "operation": "ALTER_CONFIGS"},
+    {**ACL, "resourceName": "*", "principal": "User:*"},
+    {**ACL, "resourceName": "ord", "patternType": "PREFIXED", "operation": "ALL", "principal": "User:CN=ü, O=ñ"},
+    {**ACL, "resourceType": "GROUP", "resourceName": "g 1 % + ~", "operation": "DESCRIBE"},
+    {**ACL, "resourceType": "CLUSTER", "resourceName": "kafka-cluster", "operation": "IDEMPOTENT_WRITE"},
+    {**ACL, "resourceType": "TRANSACTIONAL_ID", "resourceName": "tx", "patternType": "PREFIXED", "operation": "WRITE"},
+    {**ACL, "resourceType": "DELEGATION_TOKEN", "resourceName": "some-token", "operation": "DESCRIBE"},
+    {**ACL, "resourceType": "USER", "resourceName": "User:bob", "operation": "CREATE_TOKENS"},
+]
+USERS = ("sam", "a b", "a/b", "p%q+r*s~t", "ünï", "🔑", "<default>")
+PATIENCE = 30
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where the old Kafka keeps its things: a chroot of a real ZooKeeper."""
+    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield f"{server.connect}/kafka"
+
+
+@pytest.fixture(scope="module")
+def old(store, tmp_path_factory) -> Iterator[int]:
+    """The port of a Kafka 3.9 with rules, users and tokens, written by Kafka's own Admin."""
+    with ZooKeeperKafka(tmp_path_factory.mktemp("old"), store) as kafka, AdminClient(kafka.port) as admin:
+        admin("createAcls", acls=ACLS)
+        for user in USERS:
+            admin("alterScram", users=[scram(user, "SCRAM-SHA-256")])
+        admin("alterScram", users=[scram("sam", "SCRAM-SHA-512")])
+        admin("createToken", owner="User:ann b", renewers=["User:bob", "User:c%d"])
+        admin("createToken")
+        yield kafka.port
+
+
+def scram(user: str, mechanism: str) -> dict[str, object]:
+    """An alteration, as AdminPipe takes it."""
+    return {"user": user, "mechanism": mechanism, "iterations": 4096, "password": "secret"}
+
+
+@pytest.fixture
+def client(store, old) -> Iterator[ZkClient]:
+    """A client of ours on the old Kafka's store."""
+    client = open_client(ZkSettings(connect=store))
+    yield client
+    client.close()
+
+
+def read(client: ZkClient) -> AccessState:
+    """All that stands in the store; nothing may be left out."""
+    watch = StoreWatch(client)
+    watch.catch_up(PATIENCE)
+    assert not watch.state().left_out
+    return watch.state().state
+
+
+def described(port: int) -> tuple[list, list, list]:
+    """What a Kafka tells of its rules, users and tokens, HMACs included."""
+    with AdminClient(port) as admin:
+        return admin.acls(), admin.scram(), admin.tokens()
+
+
+def logs_in(port: int, user: str, password: str, *, token: bool = False) -> bool:
+    """Whether the server takes a SCRAM login."""
+    security = ClientSecurity(
+        security_protocol=SecurityProtocol.SASL_PLAINTEXT,
+        sasl_mechanism="SCRAM-SHA-256",
+        username=user,
+        password=password,
+        token_auth=token,
+    )
+
+    async def attempt() -> None:
+        await (await connect(HostPort(host="localhost", port=port), security)).close()
+
+    try:
+        asyncio.run(attempt())
+    except LoginError:
+        return False
+    return True
+
+
+def eventually(found) -> object:
+    """What is found at last, within a deadline."""
+    deadline = time.monotonic() + PATIENCE
+    while not (value := found()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return value
+
+
+def test_what_a_kafka_wrote_is_read(old, client):
+    state = read(client)
+    acls, users, tokens = described(old)
+    rules = {
+        (ResourceType(a.resource_type).name, a.resource_name, PatternType(a.pattern_type).name, a.principal, a.host,
+         AclOperation(a.operation).name, AclPermissionType(a.permission_type).name)
+        for a in state.acls
+    }  # fmt: skip
+    assert rules >= {tuple(row.values()) for row in acls} >= {tuple(row.values()) for row in ACLS}
+    assert {(user["user"], info["mechanism"]) for user in users for info in user["credentialInfos"]} == {
+        (name, ScramMechanism(mechanism).mechanism_name) for name, mechanism in state.credentials
+    }
+    assert [
+        {
+            "tokenId": token.token_id, "owner": token.owner, "requester": token.requester,
+            "issueTimestamp": token.issue_timestamp, "expiryTimestamp": token.expiration_timestamp,
+            "maxTimestamp": token.max_timestamp, "hmac": token_hmac(SECRET, token.token_id),
+            "renewers": list(token.renewers),
+        }
+        for _, token in sorted(state.tokens.items())
+    ] == tokens  # fmt: skip
+
+
+def test_what_we_write_a_kafka_reads_and_logs_in_by(old, client):
+    record = credential_record(
+        "our own%/user",
+        ScramMechanism.SCRAM_SHA_256,
+        salt=b"salt",
+        salted_password=salted_password(ScramMechanism.SCRAM_SHA_256, "hush", b"salt", 4096),
+        iterations=4096,
+    )
+    now = time.time_ns() // 1_000_000
+    token = DelegationTokenRecord(
+        owner="User:own er", requester="User:ann", renewers=("User:a:b", "User:ü"), token_id="a-token-of-ours",
+        issue_timestamp=now, max_timestamp=now + 10**9, expiration_timestamp=now + 10**8,
+    )  # fmt: skip
+    ScramStore(client).put(record.name, [record])
+    TokenStore(client).put(token)
+    TokenStore(client).put(evolve(token, expiration_timestamp=now + 10**7))
+    with AdminClient(old) as admin:
+        eventually(lambda: any(user["user"] == record.name for user in admin.scram()))
+        [seen] = eventually(lambda: [
+            row for row in admin.tokens()
+            if row["tokenId"] == token.token_id and row["expiryTimestamp"] == now + 10**7
+        ])  # fmt: skip
+        assert (seen["owner"], seen["requester"], seen["renewers"]) == ("User:own er", "User:ann", list(token.renewers))
+        eventually(lambda: logs_in(old, record.name, "hush"))
+        eventually(lambda: logs_in(old, token.token_id, token_hmac(SECRET, token.token_id), token=True))
+        TokenStore(client).remove(token.token_id)
+        ScramStore(client).put(record.name, [])
+        eventually(lambda: not any(user["user"] == record.name for user in admin.scram()))
+        eventually(lambda: not any(row["tokenId"] == token.token_id for row in admin.tokens()))
+    assert client.get("/config/users/our%20own%25%2Fuser") is None
+
+
+def test_a_new_kafka_starts_on_the_checkpoint_with_all_of_it(old, store, client, tmp_path):
+    ports = Ports.free()
+    properties = server_properties(ports, delegation_token_secret_key=SECRET)
+    node = RealNode(tmp_path / "new", ports, properties)
+    node._server.format(CLUSTER_ID, "--standalone")
+    checkpoint = tmp_path / "new" / "data" / "bootstrap.checkpoint"
+    aclog("migrate", "--zookeeper", store, "--bootstrap-checkpoint", checkpoint, "--dry-run").ok()
+    done = aclog("migrate", "--zookeeper", store, "--bootstrap-checkpoint", checkpoint).ok()
+    assert re.fullmatch(r"compared: contents the same; \d+ decisions, 0 differ, and .*", done.lines[-1])
+    before = described(old)
+    with node:
+        assert described(ports.broker) == before
+        assert logs_in(ports.broker, "a/b", "secret")
+        assert logs_in(ports.broker, before[2][0]["tokenId"], before[2][0]["hmac"], token=True)
+        assert not logs_in(ports.broker, "a/b", "secre")
+    log = recover(node.log_directory).image
+    assert len(log.acls) == len(before[0])
+
+
+def test_a_log_takes_all_of_it_and_gives_it_back(old, store, client, tmp_path):
+    log = tmp_path / "log"
+    before = read(client)
+    assert aclog("migrate", "--zookeeper", store, "--log", log).ok().lines[-1].startswith("compared: contents the same")
+    back = f"{store.partition('/')[0]}/back"
+    aclog("migrate", "--log", log, "--to-zookeeper", back).ok()
+    again = open_client(ZkSettings(connect=back))
+    try:
+        assert read(again) == before
+    finally:
+        again.close()
