@@ -98,7 +98,7 @@ class MirrorLog:
         write_mirror_properties(self.directory, properties)
         self._properties = properties
         self.enter()
-        return None if before is None else self.directory / archive_name(before.end_offset)
+        return self.directory / archive_name(before.end_offset) if before and before.end_offset else None
 
     def enter(self) -> None:
         """Open the log, if it has begun. Raises as `open_mirror`."""

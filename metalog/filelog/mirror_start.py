@@ -95,6 +95,10 @@ def _read_mark(directory: Path) -> Mark | None:
 
 def _set_aside(directory: Path, old: list[SegmentFile], mark: Mark, start: LogEnd) -> None:
     """Move the old log into its archive, the oldest segment first: what is left is a log that a checkpoint covers."""
+    if not mark.offset:  # nothing was mirrored
+        for file in old:
+            file.path.unlink()
+        return
     archive = directory / archive_name(mark.offset)
     if archive.exists():
         if old:

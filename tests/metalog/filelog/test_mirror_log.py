@@ -328,6 +328,16 @@ class TestAfterASnapshot:
             assert_whole(whole)
         assert recover(second).image.end_offset == mirror_end(lost[:5])
 
+    def test_an_empty_log_is_not_kept(self, tmp_path, parts):
+        old, lost, new = parts
+        with begun(tmp_path / "log") as mirror:
+            assert mirror.end == LogEnd(end_offset=0, epoch=0)
+            assert mirror.begin(snapshot_of(old + lost, tmp_path / "given")) is None
+            mirror.append(new[0])
+        assert not list((tmp_path / "log").glob("archive-*"))
+        assert content(tmp_path / "log") == new[0]
+        assert_whole(tmp_path / "log")
+
     def test_only_what_is_ahead(self, tmp_path, parts):
         old, lost, _ = parts
         with begun(tmp_path / "log", old) as mirror:
