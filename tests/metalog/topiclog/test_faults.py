@@ -1,0 +1,172 @@
+"""Processes and brokers that are killed and paused while a topic log is written: nothing acknowledged is ever lost."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from metalog.errors import LogError
+from metalog.topiclog import Election, FencedError, open_topic_log
+from tests.support.jvm import ROOT
+from tests.support.kafka_quorum import KafkaQuorum
+from tests.support.kafka_topics import new_topic, records, values, whole
+
+SECONDS = 60
+
+
+class Writer:
+    """A process that writes (tests.support.topic_writer), and what it has said."""
+
+    def __init__(self, settings, node_id: int) -> None:
+        command = [sys.executable, "-m", "tests.support.topic_writer", settings.topic, str(node_id)]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+        )
+        self.process.stdin.write(json.dumps(dict(settings.properties)))
+        self.process.stdin.close()
+        self.epoch = int(self.process.stdout.readline().removeprefix("open "))
+        self.acknowledged: dict[int, bytes] = {}
+        self.failures: list[str] = []
+
+    def hear(self, acknowledgements: int | None = None) -> None:
+        """Read on until so many more records are acknowledged, or to the end of what it says."""
+        while acknowledgements != 0 and (line := self.process.stdout.readline()):
+            what, *rest = line.split()
+            if what == "ack":
+                offset, value = int(rest[0]), rest[1].encode()
+                assert offset not in self.acknowledged
+                self.acknowledged[offset] = value
+                acknowledgements = None if acknowledgements is None else acknowledgements - 1
+            else:
+                self.failures.append(rest[0])
+
+
+@contextmanager
+def writing(settings, node_id: int) -> Iterator[Writer]:
+    writer = Writer(settings, node_id)
+    try:
+        yield writer
+    finally:
+        writer.process.kill()
+        writer.process.stdout.close()
+        writer.process.wait()
+
+
+def check(reader, *writers: Writer) -> None:
+    """All that was acknowledged stands where it was said to, in its writer's epoch, and no value stands there twice."""
+    found = {offset: (epoch, value) for offset, epoch, value in records(reader)}
+    for writer in writers:
+        assert writer.acknowledged
+        for offset, value in writer.acknowledged.items():
+            assert found[offset] == (writer.epoch, value)
+    data = [value for _, value in found.values() if value is not None]
+    assert len(data) == len(set(data))
+    epochs = [epoch for epoch, _ in found.values()]
+    assert epochs == sorted(epochs)
+
+
+def test_of_a_writer_that_is_killed_all_that_was_acknowledged_stays(topic_kafka):
+    settings, writers = new_topic(topic_kafka), []
+    for node_id in (1, 2, 3):
+        with writing(settings, node_id) as writer:
+            writer.hear(100)
+            writer.process.kill()
+            writer.hear()
+            writers.append(writer)
+    with open_topic_log(settings, node_id=4) as log, whole(settings) as reader:
+        assert [writer.epoch for writer in writers] == [1, 2, 3]
+        assert log.leader_epoch == 4
+        check(log, *writers)
+        check(reader, *writers)
+
+
+def test_a_writer_that_was_paused_is_fenced_when_it_wakes_and_what_it_tried_never_shows_up(topic_kafka):
+    settings = new_topic(topic_kafka)
+    with writing(settings, 1) as paused, whole(settings) as reader:
+        paused.hear(100)
+        paused.process.send_signal(signal.SIGSTOP)
+        with open_topic_log(settings, node_id=2) as log:
+            log.append([b"after"], timestamp=1).result(SECONDS)
+            end = log.high_watermark()
+            paused.process.send_signal(signal.SIGCONT)
+            paused.hear()
+            assert set(paused.failures) == {"FencedError"}
+            assert paused.process.wait(SECONDS) == 0
+            log.append([b"last"], timestamp=1).result(SECONDS)
+            assert reader.wait(end, SECONDS)
+            check(log, paused)
+            check(reader, paused)
+            assert values(log)[-2:] == [b"after", b"last"]
+
+
+def test_two_who_take_it_from_each_other_again_and_again(topic_kafka):
+    settings = new_topic(topic_kafka)
+    kept, refused = [], 0
+    logs = [open_topic_log(settings, node_id=0)]
+    for number in range(1, 9):
+        logs.append(open_topic_log(settings, node_id=number))
+        late = logs[-2].append([b"late-%d" % number], timestamp=1)
+        logs[-1].append([b"kept-%d" % number], timestamp=1).result(SECONDS)
+        refused += isinstance(late.exception(SECONDS), FencedError)
+        kept.append(b"kept-%d" % number)
+    with whole(settings) as reader:
+        assert values(reader) == kept
+    assert refused == 8
+    for log in logs:
+        log.close()
+
+
+@pytest.fixture
+def own_kafka(tmp_path):
+    """A Kafka that may be killed."""
+    with KafkaQuorum(tmp_path / "kafka", nodes=1) as kafka:
+        yield kafka
+
+
+def test_a_broker_that_is_killed_and_comes_back_is_overcome(own_kafka):
+    """Writer, reader and candidate go on by themselves; nothing acknowledged is lost, nothing stands there twice."""
+    settings, broker = new_topic(own_kafka), own_kafka.nodes[0]
+    told: list[str] = []
+    with (
+        Election(settings, lambda: told.append("elected"), lambda: told.append("deposed")) as election,
+        open_topic_log(settings, node_id=1) as log,
+        whole(settings) as reader,
+    ):
+        acknowledged, failures, enough = {}, [], threading.Semaphore(0)
+
+        def append(name: int) -> None:
+            number = 0
+            while len(acknowledged) < 600 and not failures:
+                value = b"%d-%d" % (name, number)
+                try:
+                    acknowledged[log.append([value], timestamp=1).result().base_offset] = value
+                except LogError as error:
+                    failures.append(error)
+                number += 1
+                enough.release()
+
+        threads = [threading.Thread(target=append, args=(name,)) for name in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(100):
+            assert enough.acquire(timeout=SECONDS)
+        broker.kill()
+        broker.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert reader.wait(max(acknowledged), SECONDS)
+        found = {offset: value for offset, _, value in records(reader) if value is not None}
+        assert acknowledged.items() <= found.items()
+        assert len(set(found.values())) == len(found)
+        while not election.elected:
+            election._closed.wait(0.05)
+        assert told[-1] == "elected"
+    with open_topic_log(settings, node_id=2) as log:
+        assert log.leader_epoch == 2
+        assert values(log) == [found[offset] for offset in sorted(found)]
