@@ -12,6 +12,8 @@ from tests.support.node_zygote import NodeZygote
 from tests.support.server_properties import ADMIN_SCRAM, CLUSTER_ID, PLAIN, USERS, Ports, password, with_properties
 
 CONTROLLERS = (1, 2, 3)
+COMBINED = 3
+"""The controller that is a broker too."""
 _ACTIVE = "aclog_active_controller"
 
 
@@ -45,8 +47,9 @@ class TopicCluster:
                 each,
                 {
                     "process.roles": "controller",
-                    "node.id": str(node_id),
                     "listeners": f"CONTROLLER://{HOST}:{each.controller}",
+                    **(_of_broker(each) if node_id == COMBINED else {}),
+                    "node.id": str(node_id),
                     "metadata.log.bootstrap.servers": servers[node_id],
                     **log,
                 },
@@ -58,16 +61,9 @@ class TopicCluster:
 
     def _broker(self, root: Path, node_id: int, zygote: NodeZygote | None) -> ClusterNode:
         ports = lasting_ports()
-        about = {
-            "process.roles": "broker",
-            "node.id": str(node_id),
-            "listeners": f"CLIENT://{HOST}:{ports.broker}",
-            "inter.broker.listener.name": "CLIENT",
-            "sasl.enabled.mechanisms": "PLAIN",
-            "sasl.mechanism.inter.broker.protocol": "PLAIN",
-            "listener.name.client.plain.sasl.jaas.config": _jaas(),
-        }
-        return self._node(root / f"broker-{node_id}", ports, about, zygote)
+        about = _of_broker(ports)
+        about |= {"process.roles": "broker", "listeners": about["listeners"].partition(",")[0]}
+        return self._node(root / f"broker-{node_id}", ports, {**about, "node.id": str(node_id)}, zygote)
 
     def _node(self, home: Path, ports: Ports, about: Mapping[str, str], zygote: NodeZygote | None) -> ClusterNode:
         common = {
@@ -152,6 +148,18 @@ def _client() -> dict[str, str]:
         "metadata.log.client.security.protocol": "SASL_PLAINTEXT",
         "metadata.log.client.sasl.mechanism": "PLAIN",
         "metadata.log.client.sasl.jaas.config": login,
+    }
+
+
+def _of_broker(ports: Ports) -> dict[str, str]:
+    """What a controller that is a broker as well has beside."""
+    return {
+        "process.roles": "broker,controller",
+        "listeners": f"CLIENT://{HOST}:{ports.broker},CONTROLLER://{HOST}:{ports.controller}",
+        "inter.broker.listener.name": "CLIENT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.client.plain.sasl.jaas.config": _jaas(),
     }
 
 

@@ -1,0 +1,50 @@
+"""Three controllers of aclog and a broker on one real Kafka, and Kafka's own kafka-acls; for all tests of a module."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.acls_tool import AclsTool
+from tests.support.kafka_quorum import KafkaQuorum
+from tests.support.kafka_tools import ToolPipe
+from tests.support.node_zygote import NodeZygote
+from tests.support.topic_cluster import CONTROLLERS, TopicCluster
+
+SHORT = {"metadata.log.max.record.bytes.between.snapshots": "200000"}
+
+
+@pytest.fixture(scope="module")
+def topic_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaQuorum]:
+    """The Kafka that has the topic."""
+    with KafkaQuorum(tmp_path_factory.mktemp("kafka") / "nodes", nodes=1) as kafka:
+        yield kafka
+
+
+@pytest.fixture(scope="module")
+def running_cluster(topic_kafka: KafkaQuorum, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TopicCluster]:
+    """Started; a test that needs all of its controllers asks for `cluster`."""
+    servers = dict.fromkeys(CONTROLLERS, topic_kafka.bootstrap)
+    with (
+        NodeZygote() as zygote,
+        TopicCluster(tmp_path_factory.mktemp("cluster"), zygote, servers, changes=SHORT) as cluster,
+    ):
+        yield cluster.start()
+
+
+@pytest.fixture
+def cluster(running_cluster: TopicCluster) -> TopicCluster:
+    """All of its controllers run, and one is active, whatever the test before has done."""
+    for node in running_cluster.controllers.values():
+        if not node.running:
+            node.spawn()
+            node.wait_until_ready()
+    running_cluster.wait_active()
+    return running_cluster
+
+
+@pytest.fixture(scope="module")
+def acls_tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AclsTool]:
+    """kafka-acls, as the super user `admin`."""
+    with ToolPipe() as pipe:
+        yield AclsTool.of(pipe, Path(tmp_path_factory.mktemp("tool")))

@@ -1,0 +1,214 @@
+"""The active controller is killed, paused and stopped: changes go on, and nothing that was acknowledged is lost."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+import pytest
+
+from metalog.batches import iter_batches
+from metalog.codec import decode_values
+from metalog.errors import MetadataError
+from metalog.records import AccessControlEntryRecord
+from metalog.topiclog import TopicReader, TopicSettings
+from nodes.client.errors import UnreachableError
+from tests.support.acl_client import AclClient, acl, exactly
+from tests.support.acls_tool import TO_BROKERS, TO_CONTROLLERS, AclsTool
+from tests.support.cluster import HOST
+from tests.support.kafka_quorum import KafkaQuorum
+from tests.support.topic_cluster import COMBINED, CONTROLLERS, TopicCluster, wait_until
+
+NOT_CONTROLLER = 41
+_NUMBERS = count()
+
+
+def fresh(what: str) -> str:
+    """A topic name that no test has used."""
+    return f"{what}-{next(_NUMBERS)}"
+
+
+def brokers(cluster: TopicCluster) -> str:
+    """The broker, and the controller that is one too."""
+    return f"{HOST}:{cluster.brokers[0].ports.broker}"
+
+
+def added(tool: AclsTool, cluster: TopicCluster, *names: str) -> None:
+    """By brokers and by controllers in turn; each time the tool says that all is well."""
+    places = ((TO_BROKERS, brokers(cluster)), (TO_CONTROLLERS, cluster.bootstrap_controllers))
+    for number, name in enumerate(names):
+        printed = tool.add(*places[number % 2], name)
+        assert printed.code == 0, printed
+
+
+async def described(port: int) -> set[str]:
+    async with await AclClient.open(port, timeout=10) as client:
+        return {each.resource_name for each in (await client.describe()).acls}
+
+
+def shown(port: int) -> set[str]:
+    """The names that a node lists; none while it cannot be asked."""
+    try:
+        return asyncio.run(described(port))
+    except MetadataError:
+        return set()
+
+
+def wait_everywhere(cluster: TopicCluster, *names: str) -> None:
+    """All nodes that run show these."""
+    ports = [node.ports.controller for node in cluster.controllers.values() if node.running]
+    for port in (*ports, cluster.brokers[0].ports.broker):
+        wait_until(lambda port=port: set(names) <= shown(port), 30, f"{names} at {port}")
+
+
+def in_the_log(kafka: KafkaQuorum, cluster: TopicCluster) -> list[str]:
+    """The name of every rule that was ever added, in order."""
+    from nodes.config.loading import load_config
+
+    settings = load_config(cluster.controllers[1].home / "server.properties").topic
+    assert isinstance(settings, TopicSettings)
+    found = []
+    with TopicReader(settings) as reader:
+        reader.wait_known(30)
+        offset = 0
+        while offset < reader.high_watermark():
+            data = reader.read(offset)
+            for position, header in iter_batches(data):
+                offset = header.base_offset + header.record_count
+                records = () if header.is_control else decode_values(data, position, header)
+                found += [each.resource_name for each in records if isinstance(each, AccessControlEntryRecord)]
+    return found
+
+
+@contextmanager
+def suspended(cluster: TopicCluster, node_id: int) -> Iterator[None]:
+    """A controller that is paused, and woken again."""
+    cluster.controllers[node_id].suspend()
+    try:
+        yield
+    finally:
+        cluster.controllers[node_id].resume()
+
+
+def others(node_id: int) -> list[int]:
+    return [each for each in CONTROLLERS if each != node_id]
+
+
+@pytest.mark.timeout(180)
+def test_killed(cluster: TopicCluster, topic_kafka: KafkaQuorum, acls_tool: AclsTool) -> None:
+    before, after = [fresh("before") for _ in range(2)], [fresh("after") for _ in range(4)]
+    added(acls_tool, cluster, *before)
+    active = cluster.wait_active()
+    killing = threading.Timer(0.3, cluster.controllers[active].kill)
+    killing.start()
+    added(acls_tool, cluster, *after)
+    killing.join()
+    assert cluster.wait_active(others(active)) != active
+    wait_everywhere(cluster, *before, *after)
+    cluster.controllers[active].spawn()
+    cluster.controllers[active].wait_until_ready()
+    wait_everywhere(cluster, *before, *after)
+    names = in_the_log(topic_kafka, cluster)
+    assert {name: names.count(name) for name in (*before, *after)} == dict.fromkeys((*before, *after), 1)
+
+
+@pytest.mark.timeout(180)
+def test_paused_and_woken(cluster: TopicCluster, topic_kafka: KafkaQuorum, acls_tool: AclsTool) -> None:
+    before, ghost, later = fresh("before"), fresh("ghost"), fresh("later")
+    added(acls_tool, cluster, before)
+    active = cluster.wait_active()
+
+    async def asked_while_it_slept() -> None:
+        """Requests that lie in the sockets of one that sleeps: it takes them as it wakes, and knows of nothing."""
+        port = cluster.controllers[active].ports.controller
+        clients = [await AclClient.open(port, timeout=60) for _ in range(3)]
+        with suspended(cluster, active):
+            asked = (
+                clients[0].create([acl(ghost)]),
+                clients[1].create([acl(before)]),
+                clients[2].delete([exactly(acl(before))]),
+            )
+            waiting = [asyncio.ensure_future(each) for each in asked]
+            await asyncio.to_thread(cluster.wait_active, others(active))
+            assert (await asyncio.to_thread(acls_tool.remove, TO_BROKERS, brokers(cluster), before)).code == 0
+        created, again, deleted = await asyncio.gather(*waiting, return_exceptions=True)
+        for client in clients:
+            await client.close()
+        for each in (created, again):
+            assert isinstance(each, UnreachableError) or each[0][0] == NOT_CONTROLLER, each
+        assert isinstance(deleted, UnreachableError) or deleted[0][0][0] == NOT_CONTROLLER, deleted
+
+    asyncio.run(asked_while_it_slept())
+    added(acls_tool, cluster, later)
+    wait_everywhere(cluster, later)
+    names = in_the_log(topic_kafka, cluster)
+    assert ghost not in names
+    assert names.count(before) == 1
+    for node in (*cluster.controllers.values(), cluster.brokers[0]):
+        port = node.ports.broker if node in cluster.brokers else node.ports.controller
+        assert not {ghost, before} & shown(port)
+    assert cluster.active([active]) is None or cluster.active(others(active)) is None
+
+
+@pytest.mark.timeout(180)
+def test_stopped_in_good_order(cluster: TopicCluster, acls_tool: AclsTool) -> None:
+    active = cluster.wait_active()
+    name = fresh("stopped")
+    stopping = threading.Thread(target=cluster.controllers[active].stop)
+    stopping.start()
+    added(acls_tool, cluster, name)
+    stopping.join()
+    assert cluster.wait_active(others(active), 30)
+    wait_everywhere(cluster, name)
+
+
+@pytest.mark.timeout(180)
+def test_a_node_that_is_a_broker_too_forwards_to_whoever_is_active(cluster: TopicCluster, acls_tool: AclsTool) -> None:
+    port = cluster.controllers[COMBINED].ports.broker
+    if cluster.wait_active() == COMBINED:
+        name = fresh("own")
+        assert acls_tool.add(TO_BROKERS, f"{HOST}:{port}", name).code == 0
+        cluster.controllers[COMBINED].stop()
+        cluster.wait_active(others(COMBINED))
+        cluster.controllers[COMBINED].spawn()
+        cluster.controllers[COMBINED].wait_until_ready()
+        wait_until(lambda: name in shown(port), 30, f"{name} at the broker")
+    name = fresh("forwarded")
+    assert cluster.wait_active() != COMBINED
+    assert acls_tool.add(TO_BROKERS, f"{HOST}:{port}", name).code == 0
+    wait_until(lambda: name in shown(port), 30, f"{name} at the broker")
+
+
+@pytest.mark.timeout(180)
+def test_a_new_controller_begins_with_the_checkpoint_of_the_active_one(
+    cluster: TopicCluster, acls_tool: AclsTool
+) -> None:
+    async def many(port: int) -> None:
+        async with await AclClient.open(port) as client:
+            for part in range(3):
+                outcomes = await client.create([acl(f"many-{part}-{number}") for number in range(4000)])
+                assert {code for code, _ in outcomes} == {0}
+
+    active = cluster.wait_active()
+    asyncio.run(many(cluster.controllers[active].ports.controller))
+    checkpoints = cluster.controllers[active].log_directory
+    wait_until(lambda: any(checkpoints.glob("*.checkpoint")), 30, "a checkpoint")
+    new = cluster.controllers[others(active)[0]]
+    new.stop()
+    for path in new.log_directory.glob("*.checkpoint"):
+        path.unlink()
+    told = len(new.output)
+    new.spawn()
+    new.wait_until_ready()
+    assert "begins with a checkpoint of another controller" in new.output[told:]
+    assert any(new.log_directory.glob("*.checkpoint"))
+    names = {f"many-{part}-{number}" for part in range(3) for number in range(4000)}
+    wait_until(lambda: names <= shown(new.ports.controller), 30, "all rules")
+
+
+def test_a_standby_stops_in_good_order(cluster: TopicCluster) -> None:
+    node = cluster.controllers[others(cluster.wait_active())[0]]
+    assert node.stop() == 0
+    last = node.output.rpartition("stopping")[2]
+    assert not {"critical", "error"} & set(last.replace("[", " ").split())
