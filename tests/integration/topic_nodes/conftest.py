@@ -11,14 +11,10 @@ from tests.support.kafka_tools import ToolPipe
 from tests.support.node_zygote import NodeZygote
 from tests.support.topic_cluster import CONTROLLERS, TopicCluster
 
-SHORT = {"metadata.log.max.record.bytes.between.snapshots": "200000"}
-
-
-@pytest.fixture(scope="module")
-def topic_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaQuorum]:
-    """The Kafka that has the topic."""
-    with KafkaQuorum(tmp_path_factory.mktemp("kafka") / "nodes", nodes=1) as kafka:
-        yield kafka
+CHANGES = {
+    "metadata.log.topic": "topic-nodes",
+    "metadata.log.max.record.bytes.between.snapshots": "200000",
+}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +23,7 @@ def running_cluster(topic_kafka: KafkaQuorum, tmp_path_factory: pytest.TempPathF
     servers = dict.fromkeys(CONTROLLERS, topic_kafka.bootstrap)
     with (
         NodeZygote() as zygote,
-        TopicCluster(tmp_path_factory.mktemp("cluster"), zygote, servers, changes=SHORT) as cluster,
+        TopicCluster(tmp_path_factory.mktemp("cluster"), zygote, servers, changes=CHANGES) as cluster,
     ):
         yield cluster.start()
 
