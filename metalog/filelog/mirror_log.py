@@ -19,7 +19,7 @@ from metalog.filelog.mirror_properties import (
     read_mirror_properties,
     write_mirror_properties,
 )
-from metalog.filelog.mirror_start import add_checkpoint, archive_name, enter_start
+from metalog.filelog.mirror_start import add_checkpoint, archive_name, enter_start, remove_unfinished_checkpoint
 from metalog.filelog.mirror_writer import MirrorWriter
 from metalog.filelog.names import CheckpointFile
 from metalog.filelog.opening import SEGMENT_BYTES
@@ -167,6 +167,7 @@ def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fs
     with ExitStack() as stack:
         _check_is_mirror_or_empty(directory)  # before a lock file is left in what is something else
         lock = stack.enter_context(closing(WriterLock.acquire(directory, force=False)))
+        remove_unfinished_checkpoint(directory)
         mirror = MirrorLog(directory, lock, _check_is_mirror_or_empty(directory), segment_bytes, fsync)
         mirror.enter()
         stack.pop_all()

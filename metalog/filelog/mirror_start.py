@@ -30,6 +30,7 @@ from metalog.filelog.names import (
     checkpoint_name,
     list_checkpoints,
     list_segments,
+    parse_checkpoint_name,
     segment_name,
 )
 
@@ -63,6 +64,21 @@ def add_checkpoint(directory: Path, snapshot: CheckpointFile) -> None:
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise log_error(error, path, "cannot write") from error
+
+
+def remove_unfinished_checkpoint(directory: Path) -> None:
+    """Remove what `add_checkpoint` had not finished when its process died.
+
+    Raises:
+        LogError: the disk refuses.
+
+    """
+    try:
+        for path in directory.glob(f"*{PARTIAL_SUFFIX}"):
+            if parse_checkpoint_name(path.name.removesuffix(PARTIAL_SUFFIX)) is not None:
+                path.unlink()
+    except OSError as error:
+        raise log_error(error, directory, "cannot remove an unfinished checkpoint") from error
 
 
 def enter_start(directory: Path, start: LogEnd) -> None:

@@ -63,7 +63,7 @@ class Mirroring:
 
         """
         limit: int | None = None
-        while not self.stop.is_set() and (limit is None or self._reached() < limit):
+        while not self.stop.is_set() and (limit is None or not self._compared or self._reached() < limit):
             try:
                 self._step()
             except _UnreadableError as unreadable:

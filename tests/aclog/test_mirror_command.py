@@ -173,6 +173,18 @@ def test_nobody_writes_to_a_mirror(node, tmp_path):
     assert content(directory) == before
 
 
+def test_a_checkpoint_in_a_mirror_makes_it_quick_to_read(node, tmp_path):
+    directory = tmp_path / "mirror"
+    add_rules(node, "quick-1")
+    aclog("mirror", *place(node), "--to", directory, "--once").ok()
+    (checkpoint,) = aclog("snapshot", "create", "--log", directory, "--out", directory).ok().out.split()[:1]
+    add_rules(node, "quick-2")
+    aclog("mirror", *place(node), "--to", directory, "--once").ok()
+    assert checkpoint in aclog("log", "dump", directory).ok().out
+    assert aclog("log", "verify", directory).ok().lines[-1] == "all is well"
+    assert "quick-2" in aclog("acls", "list", "--log", directory).ok().out
+
+
 def test_what_cannot_be_mirrored_or_not_there(node, tmp_path):
     other = small_log(tmp_path / "other")
     found = aclog("mirror", *place(node), "--to", other, "--once")

@@ -256,6 +256,17 @@ def test_damage_is_not_written_on(tmp_path):
         open_mirror(tmp_path / "log")
 
 
+def test_what_a_death_left_of_a_checkpoint_goes(tmp_path):
+    """Not what somebody else is writing there: `snapshot create` has names of its own for it."""
+    begun(tmp_path / "log", batches_of(1)).close()
+    ours = tmp_path / "log" / f"{700:020d}-{4:010d}.checkpoint.part"
+    others = tmp_path / "log" / f"{700:020d}-{4:010d}-0123456789abcdef.checkpoint.part"
+    ours.touch()
+    others.touch()
+    open_mirror(tmp_path / "log").close()
+    assert (ours.exists(), others.exists()) == (False, True)
+
+
 def test_segments_that_are_gone_are_not_begun_anew(tmp_path):
     begun(tmp_path / "log", batches_of(1)).close()
     for path in segment_paths(tmp_path / "log"):

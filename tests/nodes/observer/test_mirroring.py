@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from attrs import define, evolve, field
 
+from aclog.sources import LogSource
 from metalog.batches import build_batch, end_offset, read_header
 from metalog.errors import LogError, MetadataError
 from metalog.filelog import open_reader, verify
@@ -362,7 +363,11 @@ class TestSnapshots:
         fill(quorum, 20, start=20)
         forget(quorum, tmp_path / "given")
         fill(quorum, 20, start=40)
+        source = LogSource(tmp_path / "log", print)
+        assert source.image().end_offset == end
         (told,) = mirror_once(tmp_path / "log", leader)
+        assert source.image().acls.digest() == Applier().apply(quorum.whole).acls.digest()
+        source.close()
         archive = tmp_path / "log" / f"archive-{end:020d}"
         assert f"what was mirrored up to {end} is kept in {archive}" in told
         assert (content(archive), content(tmp_path / "log")) == (old, quorum.committed)
@@ -443,15 +448,17 @@ class TestAnotherHistory:
             assert isinstance(running.failure[0], CommittedRecordsLostError)
         assert content(tmp_path / "log") == before
 
-    def test_a_restored_quorum_that_came_to_the_same_epochs(self, tmp_path, quorum, leader):
+    @pytest.mark.parametrize("more", [0, 30])
+    def test_a_restored_quorum_that_came_to_the_same_epochs(self, tmp_path, quorum, leader, more):
         """Neither offsets nor epochs nor the cluster's id tell of it: the last batch does."""
         fill(quorum, 20)
         mirror_once(tmp_path / "log", leader)
         before, end = content(tmp_path / "log"), quorum.high_watermark
         with quorum.lock:
             quorum.batches = quorum.batches[:5]
-        fill(quorum, 30, start=100)
-        assert (quorum.epoch, quorum.high_watermark > end) == (3, True)
+        while quorum.end < end + more:
+            quorum.append([acl(500 + quorum.end)])
+        assert (quorum.epoch, quorum.high_watermark) == (3, end + more)
         with pytest.raises(CommittedRecordsLostError, match=f"another batch than was committed before offset {end}"):
             mirror_once(tmp_path / "log", leader)
         assert content(tmp_path / "log") == before
