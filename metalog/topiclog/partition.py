@@ -21,13 +21,14 @@ _SLICE = 0.5
 ANSWER_SECONDS = 30.0
 """How long a broker may take."""
 
-_FIXED = {
+FIXED = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
     "enable.partition.eof": "true",
     "auto.offset.reset": "error",
     "isolation.level": "read_committed",
 }
+"""What is no user's choice: the rest of a read depends on it."""
 
 
 class RemovedError(LogError):
@@ -218,7 +219,7 @@ def open_partition(
 
     """
     errors = ClientErrors(name)
-    consumer = new_consumer(name, {"fetch.wait.max.ms": fetch_wait_ms, **properties, **_FIXED}, errors)
+    consumer = new_consumer(name, {"fetch.wait.max.ms": fetch_wait_ms, **properties, **FIXED}, errors)
     partition = Partition(topic, name, consumer, errors, closing or threading.Event())
     try:
         partition.check_partitions(timeout)

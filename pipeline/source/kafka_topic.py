@@ -1,32 +1,23 @@
-"""One partition of a real Kafka's topic, read_committed, through confluent-kafka; errors in our words."""
+"""One partition of a real Kafka's topic as a range of Kafka's offsets (metalog.topiclog.partition reads it)."""
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from attrs import define, field, frozen
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from metalog.errors import ConfigError, DecodeError, LogError
-from metalog.topic_message import Assembler, MessageBatch, decode_headers
+from metalog.topic_message import Assembler, MessageBatch
+from metalog.topiclog.partition import FIXED, Partition, open_partition
+from metalog.topiclog.positions import StoredMessage
 
 _TIMEOUT = 60.0
 """Seconds without an answer after which a broker is given up."""
 
-_TOGETHER = 5000
-_PAUSE = 0.05
-"""Seconds after which fewer messages than that are taken too."""
+_PAUSE = 0.5
+"""Seconds without a message after which the time is looked at."""
 
-_DEFAULTS = {"group.id": "aclog", "fetch.wait.max.ms": "50"}
-"""What a user may choose otherwise; the end of a partition is known only once a fetch comes back empty."""
-
-_FIXED = {
-    "enable.auto.commit": "false",
-    "enable.partition.eof": "true",
-    "auto.offset.reset": "error",
-    "isolation.level": "read_committed",
-}
-"""What a user cannot choose otherwise: the rest of a read depends on it."""
+_DEFAULTS = {"group.id": "aclog"}
+"""What a user may choose otherwise."""
 
 
 @frozen(kw_only=True)
@@ -44,7 +35,7 @@ class KafkaTopic:
 
     topic: str
     properties: Mapping[str, str] = field(repr=False)
-    _consumer: Consumer | None = field(init=False, default=None, repr=False)
+    _partition: Partition | None = field(init=False, default=None, repr=False)
 
     def bounds(self) -> tuple[int, int]:
         """Kafka's offsets of the first message that is there, and after the last one that is committed.
@@ -54,12 +45,7 @@ class KafkaTopic:
             ConfigError: properties that the client refuses.
 
         """
-        try:
-            consumer = self._connected()
-            start, end = consumer.get_watermark_offsets(TopicPartition(self.topic, 0), timeout=_TIMEOUT, cached=False)
-        except KafkaException as e:
-            raise kafka_error(e.args[0], self.topic) from e
-        return start, end
+        return self._connected().bounds(_TIMEOUT)
 
     def batches(self, position: int, end: int) -> Iterator[Placed]:
         """The whole batches in Kafka's offsets from `position` up to `end`; a batch that `end` cuts is left out.
@@ -71,79 +57,43 @@ class KafkaTopic:
         """
         assembler, begin = Assembler(), position
         for message in self._messages(position, end):
-            at = message.offset() or 0
+            place = message.place
+            begin = message.position if place.offset == place.base_offset else begin
             try:
-                place = decode_headers(_headers(message))
-                begin = at if place.offset == place.base_offset else begin
-                batch = assembler.add(place, message.value(), message.timestamp()[1])
+                batch = assembler.add(place, message.value, message.timestamp)
             except DecodeError as e:
-                raise e.at(path=f"topic {self.topic}, Kafka's offset {at}") from None
+                raise e.at(path=f"topic {self.topic}, Kafka's offset {message.position}") from None
             if batch is not None:
-                yield Placed(batch=batch, position=begin, after=at + 1)
+                yield Placed(batch=batch, position=begin, after=message.position + 1)
 
     def close(self) -> None:
         """Let go of the connection; a second close is nothing."""
-        if self._consumer is not None:
-            self._consumer.close()
-            self._consumer = None
+        if self._partition is not None:
+            self._partition.close()
+            self._partition = None
 
-    def _connected(self) -> Consumer:
-        if self._consumer is None:
-            consumer = _consumer(self.topic, self.properties)
-            try:
-                self._check_partitions(consumer)
-            except BaseException:
-                consumer.close()
-                raise
-            self._consumer = consumer
-        return self._consumer
+    def _connected(self) -> Partition:
+        if self._partition is None:
+            for name, value in FIXED.items():
+                if self.properties.get(name, value) != value:
+                    raise ConfigError(f"option kafka.{name}: expected {value}")
+            properties = {**_DEFAULTS, **self.properties}
+            self._partition = open_partition(self.topic, f"topic {self.topic}", properties, timeout=_TIMEOUT)
+        return self._partition
 
-    def _check_partitions(self, consumer: Consumer) -> None:
-        found = consumer.list_topics(self.topic, timeout=_TIMEOUT).topics[self.topic]
-        if found.error is not None:
-            raise kafka_error(found.error, self.topic)
-        if len(found.partitions) != 1:
-            raise LogError(f"topic {self.topic}: it has {len(found.partitions)} partitions: a log has one")
-
-    def _messages(self, position: int, end: int) -> Iterator[Message]:
+    def _messages(self, position: int, end: int) -> Iterator[StoredMessage]:
         if position >= end:
             return
-        try:
-            consumer = self._connected()
-            consumer.assign([TopicPartition(self.topic, 0, position)])
-            deadline = time.monotonic() + _TIMEOUT
-            while time.monotonic() < deadline:
-                for message in consumer.consume(_TOGETHER, timeout=_PAUSE):
-                    deadline = time.monotonic() + _TIMEOUT
-                    error, at = message.error(), message.offset() or 0
-                    if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                        raise kafka_error(error, self.topic)
-                    if at >= end:
-                        return
-                    if error is None:
-                        yield message
-                        if at + 1 >= end:
-                            return
-        except KafkaException as e:
-            raise kafka_error(e.args[0], self.topic) from e
-        raise LogError(f"topic {self.topic}: nothing came for {_TIMEOUT:.0f} s, before Kafka's offset {end}")
-
-
-def _consumer(topic: str, properties: Mapping[str, str]) -> Consumer:
-    for name, value in _FIXED.items():
-        if properties.get(name, value) != value:
-            raise ConfigError(f"option kafka.{name}: expected {value}")
-    try:
-        return Consumer({**_DEFAULTS, **properties, **_FIXED})
-    except KafkaException as e:
-        raise ConfigError(f"topic {topic}: options kafka.*: {e.args[0].str()}") from e
-
-
-def _headers(message: Message) -> list[tuple[str, bytes | None]]:
-    headers: Any = message.headers() or ()  # declared wider than what comes: a list of pairs
-    return [(name, value.encode() if isinstance(value, str) else value) for name, value in headers]
-
-
-def kafka_error(error: KafkaError, topic: str) -> LogError:
-    """What a client of Kafka says, as ours."""
-    return LogError(f"topic {topic}: {error.name()}: {error.str()}")
+        partition = self._connected()
+        partition.seek(position)
+        deadline = time.monotonic() + _TIMEOUT
+        while not partition.ended:
+            for message in partition.take(_PAUSE):
+                deadline = time.monotonic() + _TIMEOUT
+                if message.position >= end:
+                    return
+                yield message
+                if message.position + 1 >= end:
+                    return
+            if time.monotonic() > deadline:
+                raise LogError(f"topic {self.topic}: nothing came for {_TIMEOUT:.0f} s, before Kafka's offset {end}")

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 from attrs import define, evolve, field, frozen
 
-from metalog.batches import build_batch
 from metalog.errors import ConfigError, LogError
 from metalog.scan import scan_batches
 from pipeline.source.following import LostRange, StreamOffset
@@ -76,12 +75,8 @@ def _joined(batches: Iterator[Placed]) -> Iterator[tuple[bytes, int]]:
     parts: list[bytes] = []
     size = end = 0
     for placed in batches:
-        batch, end = placed.batch, placed.batch.end_offset
-        parts.append(
-            build_batch(
-                batch.values, base_offset=batch.base_offset, leader_epoch=batch.epoch, timestamp=batch.timestamp
-            )
-        )
+        end = placed.batch.end_offset
+        parts.append(placed.batch.encode())
         size += len(parts[-1])
         if size >= _TOGETHER:
             yield b"".join(parts), end

@@ -4,8 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metalog.batches import read_header
 from metalog.errors import DecodeError, EncodeError, ReplayError
-from metalog.topic_message import Assembler, MessageBatch, Placement, decode_headers, encode_headers
+from metalog.topic_message import (
+    Assembler,
+    MessageBatch,
+    Placement,
+    decode_headers,
+    encode_headers,
+    read_batch,
+)
 
 
 def place(offset: int, base: int, count: int, epoch: int = 1) -> Placement:
@@ -106,3 +114,82 @@ def test_a_batch_has_one_time_and_every_message_a_value():
     for value in (None, b""):
         with pytest.raises(DecodeError, match="without a value"):
             Assembler().add(place(0, 0, 1), value, 5)
+
+
+BATCHES = st.lists(
+    st.tuples(st.integers(1, 4), st.booleans(), st.integers(-2, 1 << 41), st.integers(0, 2)), min_size=1, max_size=6
+)
+"""Records, whether they are control records, the time, by how much the epoch grows."""
+
+
+def batches_of(drawn, offset=0):
+    batches, epoch = [], 1
+    for count, control, time, more in drawn:
+        epoch += more
+        values = tuple(b"%d" % number for number in range(offset, offset + count))
+        keys = (b"\0\0\0\2",) * count if control else ()
+        batches.append(MessageBatch(base_offset=offset, epoch=epoch, timestamp=time, values=values, keys=keys))
+        offset += count
+    return batches
+
+
+def assembled(messages, assembler):
+    """What comes of messages that went through headers and back."""
+    found = []
+    for message in messages:
+        sent = decode_headers(encode_headers(message.place))
+        batch = assembler.add(sent, message.value, message.timestamp or 1_700_000_000_000)
+        found += [batch] if batch else []
+    return found
+
+
+@given(BATCHES, st.integers(0, 9))
+def test_batches_go_through_messages_and_come_back_byte_for_byte(drawn, start):
+    batches = batches_of(drawn, start)
+    messages = [message for batch in batches for message in batch.messages()]
+    assert all(message.timestamp >= 0 for message in messages)
+    assert assembled(messages, Assembler(start)) == batches
+    for batch in batches:
+        data = batch.encode()
+        assert read_batch(data, 0, read_header(data)) == batch
+
+
+@given(BATCHES, st.data())
+def test_a_message_that_is_lost_or_comes_again_is_an_error(drawn, data):
+    messages = [message for batch in batches_of(drawn) for message in batch.messages()]
+    place = data.draw(st.integers(0, len(messages) - 1))
+    with pytest.raises(ReplayError):
+        assembled([*messages[: place + 1], *messages[place:]], Assembler(0))
+    if place < len(messages) - 1:
+        with pytest.raises(ReplayError):
+            assembled([*messages[:place], *messages[place + 1 :]], Assembler(0))
+
+
+@given(BATCHES, st.data())
+def test_of_messages_that_are_cut_only_whole_batches_come(drawn, data):
+    batches = batches_of(drawn)
+    messages = [message for batch in batches for message in batch.messages()]
+    cut = data.draw(st.integers(0, len(messages)))
+    assert assembled(messages[:cut], Assembler(0)) == [batch for batch in batches if batch.end_offset <= cut]
+
+
+def test_a_batch_is_of_control_records_or_has_none():
+    control = Placement(offset=0, base_offset=0, count=2, epoch=1, control=b"\0\0\0\2")
+    assembler = Assembler()
+    assembler.add(control, b"x", 5)
+    with pytest.raises(ReplayError, match="says otherwise"):
+        assembler.add(place(1, 0, 2), b"x", 5)
+
+
+@pytest.mark.parametrize(("name", "value"), [("control", b"\0\0\0"), ("control", None), ("time", b"\0" * 4)])
+def test_headers_that_are_there_at_times_have_their_width_too(name, value):
+    with pytest.raises(DecodeError, match=f"header '{name}'"):
+        decode_headers([*encode_headers(place(0, 0, 1)), (name, value)])
+
+
+def test_headers_of_control_records_and_of_times():
+    one = Placement(offset=0, base_offset=0, count=1, epoch=1, control=b"\0\0\0\2", time=-1)
+    assert encode_headers(one)[4:] == [("time", b"\xff" * 8), ("control", b"\0\0\0\2")]
+    assert decode_headers(encode_headers(one)) == one
+    with pytest.raises(EncodeError):
+        encode_headers(Placement(offset=0, base_offset=0, count=1, epoch=1, control=b"\0"))

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from metalog.errors import ConfigError, DecodeError, LogError
 from metalog.topic_message import Placement, encode_headers
+from metalog.topiclog import TopicSettings, ensure_topic, open_topic_log
 from pipeline.source.options import read_options
 from pipeline.source.partition import read_part
 from pipeline.source.reading import Query
@@ -111,6 +112,17 @@ def test_only_what_is_committed_is_read_and_offsets_are_dense(client, topic):
     assert rows[3]["timestamp"] == source.time_of(1_700_000_000_003)
     writer.commit(1)
     assert texts_of(read(client, topic))[-1] == "open"
+
+
+def test_a_log_that_aclog_wrote_with_its_control_batches(client):
+    settings = TopicSettings(topic=f"log-{uuid.uuid4()}", properties=client, replication_factor=1)
+    ensure_topic(settings)
+    for node_id in (1, 2):
+        with open_topic_log(settings, node_id=node_id) as log:
+            log.append([value("a"), value("b")], timestamp=7).result(TIMEOUT)
+    rows = read(client, settings.topic)
+    assert [(row["offset"], row["leader_epoch"]) for row in rows] == [(0, 1), (1, 1), (2, 1), (3, 2), (4, 2), (5, 2)]
+    assert [row["record_type"] for row in rows if row["offset"] in {0, 3}] == ["LEADER_CHANGE"] * 2
 
 
 def test_a_stream_goes_on_from_its_offsets(client, topic):
