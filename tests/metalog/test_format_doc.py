@@ -11,6 +11,7 @@ from metalog.batches import decode_batch, encode_batch, iter_batches
 from metalog.codec import SCHEMAS, decode_record, encode_record
 from metalog.control import ControlType, decode_control, decode_control_batch, encode_control
 from metalog.json_form import control_json, record_json
+from metalog.topic_message import Placement, encode_headers
 from tests.support.dump_log import DATA
 
 PAGE = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
@@ -70,6 +71,13 @@ def test_the_checkpoint(text, expected):
     assert data == (LOG / "00000000000000000000-0000000000.checkpoint").read_bytes()
     found = [decode_control_batch(data, position, header) for position, header in iter_batches(data)]
     assert [type(record).__name__ for batch in found for record in batch] == json.loads(expected)
+
+
+@pytest.mark.parametrize(("text", "expected"), blocks("headers"))
+def test_headers_of_a_message(text, expected):
+    lines = [line.split(maxsplit=1) for line in text.splitlines()]
+    place = Placement(**json.loads(expected))
+    assert encode_headers(place) == [(name, bytes.fromhex(value)) for name, value in lines]
 
 
 @pytest.mark.parametrize(("text", "_"), blocks("varints"))

@@ -122,7 +122,7 @@ def test_a_log_that_aclog_wrote_with_its_control_batches(client):
             log.append([value("a"), value("b")], timestamp=7).result(TIMEOUT)
     rows = read(client, settings.topic)
     assert [(row["offset"], row["leader_epoch"]) for row in rows] == [(0, 1), (1, 1), (2, 1), (3, 2), (4, 2), (5, 2)]
-    assert [row["record_type"] for row in rows if row["offset"] in {0, 3}] == ["LEADER_CHANGE"] * 2
+    assert [row["record_type"] for row in rows if row["offset"] in {0, 3}] == ["LeaderChange"] * 2
 
 
 def test_a_stream_goes_on_from_its_offsets(client, topic):
