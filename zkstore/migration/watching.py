@@ -142,7 +142,14 @@ class StoreWatch:
     def _read(self, paths: Sequence[str]) -> None:
         for count, (path, node) in enumerate(self._client.get_many(paths, self._changed.put), 1):
             if node is None:
-                self._contents.pop(path, None)
+                self._vanished(path)
             else:
                 self._contents[path] = node_content(path, node.data, has_children=node.child_count > 0)
             self._progress(count)
+
+    def _vanished(self, path: str) -> None:
+        """A node that was listed is gone. It carries no watch, so the next list that has it must find it new again."""
+        self._contents.pop(path, None)
+        parent, _, name = path.rpartition("/")
+        if parent in self._children:
+            self._children[parent] -= {name}
