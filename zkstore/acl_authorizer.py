@@ -45,7 +45,7 @@ _NOBODY = "User:\0*"
 Changed = TypeVar("Changed")
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class AclAuthorizer(Authorizer, AclMutator):
     """Decides by an image of the rules in ZooKeeper, which a thread keeps current; its own changes show at once.
 
@@ -149,6 +149,8 @@ class AclAuthorizer(Authorizer, AclMutator):
             InvalidRequestError: an operation or a type that is ANY or UNKNOWN; a principal without a colon.
 
         """
+        if operation == AclOperation.TWO_PHASE_COMMIT:
+            operation = AclOperation.UNKNOWN  # what it is to Kafka 3.9
         check_kinds(operation, resource_type)
         context, image = self._session(context), self._rules.image
         allowed = context.principal in self._super_users

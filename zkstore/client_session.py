@@ -10,6 +10,8 @@ from kazoo.client import KazooClient, KazooState, TransactionRequest
 from kazoo.exceptions import (
     BadArgumentsError,
     BadVersionError,
+    ConnectionClosedError,
+    ConnectionLoss,
     InvalidACLError,
     KazooException,
     NoAuthError,
@@ -18,6 +20,7 @@ from kazoo.exceptions import (
     NotEmptyError,
     RolledBackError,
     RuntimeInconsistency,
+    SessionExpiredError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.interfaces import IAsyncResult
@@ -27,11 +30,12 @@ from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE
 from metalog.errors import ConfigError
 from zkstore.client import ZkSettings
 from zkstore.client_nodes import Children, CreateNode, DeleteNode, Node, Operation, SetNode
-from zkstore.errors import ConflictError, StoreError
+from zkstore.errors import ConflictError, DisconnectedError, StoreError
 
 _log = logging.getLogger(__name__)
 
 _CONFLICTS = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
+_DISCONNECTED = (ConnectionClosedError, ConnectionLoss, KazooTimeoutError, SessionExpiredError)
 _NOT_THIS_ONE = (RolledBackError, RuntimeInconsistency)
 """What an operation of a transaction says that fell with another one."""
 
@@ -170,7 +174,7 @@ class ZkClient:
     def _check_connected(self) -> None:
         # kazoo would keep the call until there is a connection, and do it then, when nobody waits for it any more
         if not self._kazoo.connected:
-            raise StoreError(f"{self.settings.where}: the connection is lost")
+            raise DisconnectedError(f"{self.settings.where}: the connection is lost")
 
     def _wait(self, result: IAsyncResult, path: str) -> Any:
         try:
@@ -181,6 +185,8 @@ class ZkClient:
             raise self._error(e, path) from e
 
     def _error(self, error: Exception, path: str) -> StoreError:
+        if isinstance(error, _DISCONNECTED):
+            return DisconnectedError(f"{self.settings.where}: {path}: {_reason(error)}")
         kind = ConflictError if isinstance(error, _CONFLICTS) else StoreError
         return kind(f"{self.settings.where}: {path}: {_reason(error)}")
 
@@ -196,6 +202,8 @@ class _MissingError(ConflictError):
 def _reason(error: Exception) -> str:
     if isinstance(error, KazooTimeoutError):
         return "no answer in time"
+    if isinstance(error, _DISCONNECTED):
+        return "the connection is lost"
     known = {
         BadArgumentsError: "a path that ZooKeeper does not take",
         NoAuthError: "not authorized: its ACL is for another login",

@@ -12,5 +12,9 @@ class StoreError(MetadataError):
     retriable = True
 
 
+class DisconnectedError(StoreError):
+    """The connection was away, or was lost on the way: it comes back by itself, or not."""
+
+
 class ConflictError(StoreError):
     """Somebody else changed, made or removed the node: nothing of what was asked for happened."""

@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import Factory, define, frozen
@@ -12,7 +13,7 @@ from metalog.errors import DecodeError
 from zkstore.acl_json import AclEntry, decode_acls, encode_acls
 from zkstore.change_events import encode_event
 from zkstore.client_nodes import CreateNode, DeleteNode, Node, Operation, SetNode
-from zkstore.errors import ConflictError, StoreError
+from zkstore.errors import ConflictError, DisconnectedError, StoreError
 from zkstore.paths import (
     CHANGE_PREFIX,
     RESOURCE_TYPES,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 NO_VERSION = -2
 """The version of a node that is not there (ZkVersion.UnknownVersion)."""
 
-_MAX_ATTEMPTS = 30
+_MOST_CONFLICTS = 30
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.005, 0.15
 """Seconds; Kafka tries 11 times, 100 to 150 ms apart."""
 
@@ -134,7 +135,8 @@ class ZkStore:
         """Change a node's rules, and tell of it in one transaction; what it holds afterwards.
 
         Optimistic: the write names the version that was read, and all begins anew if that is gone, or if the answer
-        was lost. `known` is what was read before, and spares the first reading. Without rules left, the node goes.
+        was lost; for a lost connection it waits as long as a session lasts. `known` is what was read before, and spares
+        the first reading. Without rules left, the node goes.
 
         Raises:
             DecodeError: the node says nothing clear: it is left as it is.
@@ -142,21 +144,22 @@ class ZkStore:
 
         """
         deadline = time.monotonic() + self.client.settings.session_timeout
-        failure: StoreError | None = None
-        for attempt in range(_MAX_ATTEMPTS):
+        conflicts = 0
+        for attempt in count():
             try:
                 # What is known may be out of date: that there is nothing to do is said of what stands there now only.
                 trusted = known is not None and attempt == 0 and change(known.entries) != known.entries
                 before = known if known is not None and trusted else self.read_path(path)
                 return self._write(before, change(before.entries))
             except ConflictError as e:
-                failure = e
-            except StoreError as e:
-                failure = e
+                conflicts += 1
+                if conflicts == _MOST_CONFLICTS:
+                    raise StoreError(f"{path}: not changed in {conflicts} attempts: {e}") from e
+            except DisconnectedError:
                 if time.monotonic() > deadline:
                     raise
             self._back_off(attempt)
-        raise StoreError(f"{path}: not changed in {_MAX_ATTEMPTS} attempts: {failure}") from failure
+        raise AssertionError  # it counts for ever
 
     def _write(self, before: ResourceRules, entries: frozenset[AclEntry]) -> ResourceRules:
         if entries == before.entries:
@@ -181,7 +184,7 @@ class ZkStore:
         self.client.ensure(rules.path.rpartition("/")[0])
 
     def _back_off(self, attempt: int) -> None:
-        longest = min(_FIRST_BACKOFF * 2**attempt, _LONGEST_BACKOFF)
+        longest = min(_FIRST_BACKOFF * 2 ** min(attempt, 10), _LONGEST_BACKOFF)
         time.sleep(longest * (0.5 + self._random.random() / 2))
 
 

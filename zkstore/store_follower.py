@@ -115,9 +115,9 @@ class StoreFollower:
                 self._say_stale(f"{type(e).__name__}: {e}")
 
     def _say_stale(self, why: str) -> None:
-        if self._stale != why and not self._closing:
+        if self._stale is None and not self._closing:
             _log.warning("%s: deciding by the rules as they were last", why)
-            self._stale = why
+        self._stale = why
 
     def _catch_up(self) -> None:
         try:

@@ -1,0 +1,313 @@
+"""Two writers at once, sessions that end, servers that go away, events that nobody saw: nothing is lost."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType, StandardAcl
+from authorizer.interface import Action, AuthorizationResult, RequestContext
+from metalog.errors import ConfigError
+from tests.support.acl_authorizer_39 import RealAclAuthorizer
+from tests.support.kafka_server import free_port
+from tests.support.zookeeper import ZooKeeperServer, expire, zookeeper_client
+from tests.support.zookeeper_differential import (
+    ADMIN,
+    exactly,
+    our_authorizer,
+    ours_create,
+    ours_delete,
+    rules_of,
+    wait_for,
+)
+from zkstore.acl_json import entry_of
+from zkstore.errors import DisconnectedError, StoreError
+from zkstore.paths import PREFIXED_TREE, TREES, resource_path
+
+ORDERS = ResourcePattern(resource_type=ResourceType.TOPIC, name="orders")
+PATH = resource_path(ORDERS)
+
+
+def rule(number, name="orders", pattern_type=PatternType.LITERAL):
+    return StandardAcl(
+        resource_type=ResourceType.TOPIC,
+        resource_name=name,
+        pattern_type=pattern_type,
+        principal=f"User:u{number}",
+        host="*",
+        operation=AclOperation.READ,
+        permission_type=3,
+    )
+
+
+@pytest.fixture
+def own_zookeeper(tmp_path):
+    """A server that the test may stop and kill."""
+    with ZooKeeperServer(tmp_path / "zookeeper") as server:
+        yield server
+
+
+def test_many_writers_on_one_resource_lose_nothing(connect):
+    """Four of ours and the real one add rules to one resource and take every second one away again, all at once."""
+    with RealAclAuthorizer({"zookeeper.connect": connect}) as real, ThreadPoolExecutor(4) as threads:
+
+        def writer(number):
+            with our_authorizer(connect) as mine:
+                for step in range(15):
+                    assert ours_create(mine, [rule(f"{number}-{step}")]) == [None]
+                    if step % 2:
+                        assert ours_delete(mine, [exactly(rule(f"{number}-{step}"))]) == [{rule(f"{number}-{step}")}]
+
+        def real_writer():
+            for step in range(15):
+                created = real.create([rule(f"real-{step}")])
+                while created != [None]:  # it gives up after 11 attempts, and says so
+                    assert "maximum" in created[0]
+                    created = real.create([rule(f"real-{step}")])
+
+        work = [threads.submit(writer, number) for number in range(3)]
+        real_writer()
+        for done in work:
+            done.result()
+        expected = {rule(f"{number}-{step}") for number in range(3) for step in range(0, 15, 2)}
+        expected |= {rule(f"real-{step}") for step in range(15)}
+        with our_authorizer(connect) as reader:
+            assert rules_of(reader) == expected
+        wait_for(lambda: real.acls() == expected, "the real one's view")
+
+
+def test_a_write_that_meets_another_one_is_done_on_what_stands(store):
+    """Between reading and writing another one writes, for each of the first three attempts."""
+    store.create_paths()
+    met = []
+
+    def change(held):
+        if len(met) < 3:
+            met.append(len(held))
+            store.update(PATH, lambda others: others | {entry_of(rule(f"other-{len(met)}"))})
+        return held | {entry_of(rule("mine"))}
+
+    after = store.update(PATH, change)
+    assert met == [0, 1, 2]
+    assert {entry.principal for entry in after.entries} == {"User:umine", *(f"User:uother-{n}" for n in (1, 2, 3))}
+    assert store.read(ORDERS) == after
+
+
+def test_what_is_known_may_be_out_of_date(store):
+    store.create_paths()
+    old = store.update(PATH, lambda held: held | {entry_of(rule(1))})
+    store.update(PATH, lambda held: held | {entry_of(rule(2))})
+    store.update(PATH, lambda held: held - {entry_of(rule(1))})
+    for known in (old, None):
+        after = store.update(PATH, lambda held: held | {entry_of(rule(1))}, known=known)
+        assert {entry.principal for entry in after.entries} == {"User:u1", "User:u2"}
+    gone = store.update(PATH, lambda held: held - {entry_of(rule(1)), entry_of(rule(2))}, known=old)
+    assert gone.entries == frozenset()
+    assert store.client.get(PATH) is None
+    again = store.update(PATH, lambda held: held | {entry_of(rule(3))}, known=old)
+    assert store.read(ORDERS) == again
+
+
+def test_too_many_others_are_said(store):
+    store.create_paths()
+    numbers = iter(range(1000))
+
+    def change(held):
+        store.client.commit([_written(store, rule(f"other-{next(numbers)}"))])
+        return held | {entry_of(rule("mine"))}
+
+    with pytest.raises(StoreError, match=r"orders: not changed in 30 attempts: .*(BadVersion|NodeExists)"):
+        store.update(PATH, change)
+    assert "User:umine" not in {entry.principal for entry in store.read(ORDERS).entries}
+
+
+def _written(store, acl):
+    from zkstore.acl_json import encode_acls
+    from zkstore.client_nodes import CreateNode, SetNode
+
+    there = store.client.get(PATH)
+    data = encode_acls([entry_of(acl)])
+    return SetNode(path=PATH, data=data) if there else CreateNode(path=PATH, data=data)
+
+
+def test_a_session_that_expires_is_no_gap(connect, real):
+    with our_authorizer(connect) as ours:
+        assert real.create([rule(1)]) == [None]
+        wait_for(lambda: rules_of(ours) == {rule(1)}, "the first rule")
+        for number in range(2, 5):
+            old = ours._store.client.session[0]
+            expire(connect.partition("/")[0], ours._store.client.session)
+            assert real.create([rule(number)]) == [None]
+            assert real.create([rule(number, "pay.", PatternType.PREFIXED)]) == [None]
+            wait_for(lambda number=number: len(rules_of(ours)) == 2 * number - 1, "what came meanwhile")
+            wait_for(lambda: ours.stale is None, "a new session")
+            assert ours._store.client.session[0] != old
+            assert ours_create(ours, [rule(number)]) == [None]
+        assert rules_of(ours) == real.acls()
+
+
+def test_a_server_that_restarts_in_the_middle_loses_nothing(own_zookeeper):
+    """Ours and the real one write all the while; the server is stopped, killed, and paused."""
+    connect = own_zookeeper.connect
+    timeouts = {"zookeeper.session.timeout.ms": "8000", "zookeeper.connection.timeout.ms": "8000"}
+    properties = {"zookeeper.connect": connect, **timeouts}
+    with RealAclAuthorizer(properties) as real, our_authorizer(connect, timeouts) as ours:
+        acknowledged, stop, failed = set(), threading.Event(), []
+
+        def write():
+            number = 0
+            while not stop.is_set():
+                number += 1
+                made = rule(number, f"t{number % 5}")
+                (error,) = ours_create(ours, [made])
+                if error is None:
+                    acknowledged.add(made)
+                else:
+                    failed.append(error)
+                    time.sleep(0.05)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for end in (own_zookeeper.stop, own_zookeeper.kill):
+                before = len(acknowledged)
+                wait_for(lambda before=before: len(acknowledged) > before + 20, "writes before")
+                end()
+                wait_for(lambda: ours.stale is not None, "the loss is said")
+                assert "the connection is lost" in ours.stale
+                own_zookeeper.start()
+                wait_for(lambda: ours.stale is None, "the way back")
+            own_zookeeper.pause()
+            own_zookeeper.resume()
+            before = len(acknowledged)
+            wait_for(lambda: len(acknowledged) > before + 20, "writes after")
+        finally:
+            stop.set()
+            writer.join()
+        assert acknowledged <= rules_of(ours)
+        wait_for(lambda: real.acls() == rules_of(ours), "one view")
+        with our_authorizer(connect) as another:
+            assert rules_of(another) == rules_of(ours)
+
+
+def test_the_last_rules_hold_while_the_store_is_away(own_zookeeper, caplog):
+    with our_authorizer(own_zookeeper.connect, {"zookeeper.session.timeout.ms": "2000"}) as ours:
+        assert ours_create(ours, [rule(1)]) == [None]
+        own_zookeeper.stop()
+        wait_for(lambda: ours.stale is not None, "the loss is said")
+        asked = Action(operation=AclOperation.READ, resource_pattern=ORDERS)
+        assert ours.authorize(RequestContext(principal="User:u1", host="10.0.0.1"), [asked]) == [
+            AuthorizationResult.ALLOWED
+        ]
+        assert ours.authorize(RequestContext(principal="User:u2", host="10.0.0.1"), [asked]) == [
+            AuthorizationResult.DENIED
+        ]
+        (error,) = ours_create(ours, [rule(2)])
+        assert "the connection is lost" in error
+        assert rules_of(ours) == {rule(1)}
+        own_zookeeper.start()
+        wait_for(lambda: ours.stale is None, "the way back")
+        assert ours_create(ours, [rule(2)]) == [None]
+    assert "deciding by the rules as they were last" in caplog.text
+
+
+def test_without_a_store_it_does_not_come_up():
+    nobody = f"127.0.0.1:{free_port()}"
+    with pytest.raises(StoreError, match=r"ZooKeeper at 127\.0\.0\.1:\d+: no connection within 0\.5 s"):
+        our_authorizer(nobody, {"zookeeper.connection.timeout.ms": "500"}).__enter__()
+
+
+@pytest.mark.parametrize("purged", [True, False], ids=["events-purged", "events-there"])
+def test_what_happened_while_disconnected_is_caught_up(connect, real, purged):
+    """Also when the events of that time are gone: their numbers tell that there were some."""
+    with our_authorizer(connect) as ours:
+        assert not any(ours_create(ours, [rule(1), rule(2), rule(1, "pay.", PatternType.PREFIXED)]))
+        wait_for(lambda: len(real.acls()) == 3, "the real one")
+        with ours._lock:  # nothing of it is taken in yet, as if it were disconnected
+            assert real.delete([exactly(rule(1))]) == [{rule(1)}]
+            assert real.create([rule(3), rule(3, "pay.", PatternType.PREFIXED)]) == [None, None]
+            if purged:
+                with zookeeper_client(connect) as client:
+                    for tree in TREES:
+                        for name in client.get_children(tree.changes):
+                            client.delete(f"{tree.changes}/{name}")
+            expire(connect.partition("/")[0], ours._store.client.session)
+        wait_for(lambda: rules_of(ours) == real.acls(), "the same view")
+        assert rules_of(ours) == {
+            rule(2), rule(3), rule(1, "pay.", PatternType.PREFIXED), rule(3, "pay.", PatternType.PREFIXED)
+        }  # fmt: skip
+
+
+def test_events_that_are_not_clear_have_everything_read(connect, real, caplog):
+    with our_authorizer(connect) as ours, zookeeper_client(connect) as client:
+        (tree, _) = TREES
+        data = b'{"version":1,"acls":[{"principal":"User:u7","permissionType":"Allow","host":"*","operation":"Read"}]}'
+        client.create(f"{tree.root}/Topic/orders", data)
+        client.create(f"{tree.changes}/acl_changes_", b"\xffgarbage", sequence=True)
+        wait_for(lambda: rules_of(ours) == {rule(7)}, "the rule that was not told of")
+        client.create(f"{PREFIXED_TREE.changes}/acl_changes_", b'{"version":2}', sequence=True)
+        assert real.create([rule(8)]) == [None]
+        wait_for(lambda: rules_of(ours) == {rule(7), rule(8)}, "the next rule")
+        assert ours.stale is None
+    assert "reading all rules anew" in caplog.text
+
+
+def test_events_of_older_kafkas_are_heard(connect):
+    with our_authorizer(connect) as ours, zookeeper_client(connect) as client:
+        (tree, _) = TREES
+        data = b'{"version":1,"acls":[{"principal":"User:u7","permissionType":"Allow","host":"*","operation":"Read"}]}'
+        for number, (kind, event) in enumerate(
+            [("Topic", b"Topic:t"), ("Group", b"Group:t"), ("Group", b"GROUP:u")], 1
+        ):
+            client.create(f"{tree.root}/{kind}/{event.decode().partition(':')[2]}", data)
+            client.create(f"{tree.changes}/acl_changes_", event, sequence=True)
+            wait_for(lambda number=number: len(rules_of(ours)) == number, "the rule")
+
+
+def test_change_events_are_removed_when_they_are_old(connect, store, monkeypatch):
+    store.create_paths()
+    for number in range(5):
+        store.update(PATH, lambda held, number=number: held | {entry_of(rule(number))})
+    monkeypatch.setattr("zkstore.store_follower.CHANGE_EXPIRATION_MS", -1_000_000)
+    monkeypatch.setattr("zkstore.store_follower._PURGE_EVERY_S", 0)
+    with our_authorizer(connect) as ours:
+        store.update(PATH, lambda held: held | {entry_of(rule(5))})
+        wait_for(lambda: not store.client.children("/kafka-acl-changes").names, "the purge")
+        store.update(PATH, lambda held: held | {entry_of(rule(6))})
+        wait_for(lambda: len(rules_of(ours)) == 7, "a rule after the purge")
+
+
+def test_a_delete_whose_answer_was_lost_is_told(connect, ours, monkeypatch):
+    """The first answer is lost after the server has done it: the second attempt finds nothing, and it is no secret."""
+    assert ours_create(ours, [rule(1), rule(2)]) == [None, None]
+    client, lost = ours._store.client, []
+    commit = type(client).commit
+
+    def losing(self, operations):
+        done = commit(self, operations)
+        if not lost:
+            lost.append(done)
+            raise DisconnectedError("the answer is lost")
+        return done
+
+    monkeypatch.setattr(type(client), "commit", losing)
+    assert ours_delete(ours, [exactly(rule(1))]) == [{rule(1)}]
+    assert rules_of(ours) == {rule(2)}
+    lost.clear()
+    assert ours_create(ours, [rule(3)]) == [None]
+    assert rules_of(ours) == {rule(2), rule(3)}
+
+
+def test_changes_are_refused_before_and_after(connect):
+    from zkstore.acl_authorizer import AclAuthorizer
+
+    authorizer = AclAuthorizer()
+    with pytest.raises(ConfigError, match="follows no store"):
+        authorizer.create_acls(ADMIN, [rule(1)])
+    authorizer.configure({"zookeeper.connect": connect})
+    with pytest.raises(ConfigError, match="follows a store already"):
+        authorizer.configure({"zookeeper.connect": connect})
+    authorizer.close()
+    with pytest.raises(ConfigError, match="closed"):
+        authorizer.delete_acls(ADMIN, [AclBindingFilter()])
