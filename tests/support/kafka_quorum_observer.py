@@ -45,14 +45,9 @@ class QuorumObserver:
     """Follows from its making on: images by a Follower, bytes by a reader beside it, which keeps them all."""
 
     def __init__(
-        self, servers: Sequence[HostPort], *, options: ObserverOptions | None = None, cluster_id: str | None = None
+        self, servers: Sequence[HostPort], *, options: ObserverOptions | None = None, user: str = "admin"
     ) -> None:
-        self.log = QuorumLog(
-            servers=tuple(servers),
-            security=login("admin"),
-            options=options or ObserverOptions(),
-            cluster_id=cluster_id,
-        )
+        self.log = QuorumLog(servers=tuple(servers), security=login(user), options=options or ObserverOptions())
         self.publisher = Publisher()
         self.notes: list[str] = []
         self.follower = Follower(log=self.log, publisher=self.publisher, notify=self.notes.append)
@@ -82,7 +77,11 @@ class QuorumObserver:
 
     @property
     def read(self) -> bytes:
-        """All that `read` of the log gave, in order, from where the log began at first."""
+        """What `read` of the log gave, in order, from where the log began when it began last.
+
+        It begins again after a snapshot that a leader offers: to an observer that is behind its log, and also to one
+        whose last epoch is older than the oldest snapshot's (RaftLog.validateOffsetAndEpoch).
+        """
         return bytes(self._data)
 
     @property
@@ -131,7 +130,9 @@ class QuorumObserver:
             data = self.log.read(self.log.start_offset() if offset < 0 else offset, _READ_BYTES)
         except LogError:
             self._stopping.wait(0.01)
-            return offset
+            return -1 if 0 <= offset < self.log.start_offset() else offset
+        if offset < 0:
+            self._data.clear()
         self._data += data
         return max((header.end_offset for _, header in iter_batches(data)), default=offset)
 

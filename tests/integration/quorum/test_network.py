@@ -13,22 +13,24 @@ from metalog.errors import MetadataError
 from nodes.client.login import connect
 from nodes.client.status import Status, describe_status
 from nodes.config.node_config import HostPort
-from nodes.observer.errors import OtherClusterError
+from nodes.observer.errors import OtherClusterError, QuorumRefusedError
 from nodes.observer.fetch_messages import EpochEnd
 from nodes.observer.options import ObserverOptions
 from nodes.observer.quorum_log import QuorumLog
 from tests.support.acl_client import AclClient, acl, login
 from tests.support.kafka_quorum import KafkaQuorum, QuorumNode
-from tests.support.kafka_quorum_changes import RuleChanges, make
+from tests.support.kafka_quorum_changes import RuleChanges, make, rule
 from tests.support.kafka_quorum_observer import (
     QuorumObserver,
     assert_same,
     assert_same_bytes,
     assert_unseen,
+    end_of,
     segment_bytes,
     until,
 )
 from tests.support.kafka_server import AdminClient
+from tests.support.server_properties import CLUSTER_ID
 
 SHORT = {
     "controller.quorum.fetch.timeout.ms": "4000",
@@ -120,7 +122,7 @@ def fill_until_a_snapshot(kafka: KafkaQuorum, observer: QuorumObserver, changes:
             return log.start_offset() > 0
 
     while not begins_later():
-        change_rules(kafka, observer, changes)
+        change_rules(kafka, observer, changes, count=40)
 
 
 def begin_with_a_snapshot(kafka: KafkaQuorum, changes: RuleChanges) -> None:
@@ -150,6 +152,27 @@ def lose_the_leader_during_a_snapshot(kafka: KafkaQuorum, changes: RuleChanges) 
         change_rules(kafka, late, changes)
 
 
+def who_may_follow(kafka: KafkaQuorum) -> None:
+    """Whoever may act for the cluster, and of this cluster only."""
+    with (
+        pytest.raises(OtherClusterError, match="INCONSISTENT_CLUSTER_ID: it is another cluster: expected xxx"),
+        QuorumLog(servers=kafka.controllers, security=login("admin"), cluster_id="x" * 22) as log,
+    ):
+        log.wait_known(60)
+    with (
+        pytest.raises(QuorumRefusedError, match="CLUSTER_AUTHORIZATION_FAILED: expected a user with CLUSTER_ACTION"),
+        QuorumLog(servers=kafka.controllers, security=login("bob")) as log,
+    ):
+        log.wait_known(60)
+    with admin_of(kafka.leader()) as admin:
+        right = rule("kafka-cluster", resourceType="CLUSTER", principal="User:bob", operation="CLUSTER_ACTION")
+        admin("createAcls", acls=[right])
+    for user, known in (("admin", CLUSTER_ID), ("bob", None)):  # to be told the cluster's id one needs ALTER
+        with QuorumObserver(kafka.controllers, user=user) as observer:
+            until(lambda observer=observer: right in observer.rows)
+            assert observer.log.known_cluster_id == known
+
+
 def status(kafka: KafkaQuorum) -> Status:
     async def ask() -> Status:
         async with await connect(kafka.leader().controller, login("admin")) as connection:
@@ -172,12 +195,9 @@ def test_cuts_pauses_and_snapshots(tmp_path: Path) -> None:
         begin_with_a_snapshot(kafka, changes)
         lose_the_leader_during_a_snapshot(kafka, changes)
         until(lambda: observer.rows == changes.rows)
-        with (
-            pytest.raises(OtherClusterError, match="INCONSISTENT_CLUSTER_ID"),
-            QuorumLog(servers=kafka.controllers, security=login("admin"), cluster_id="x" * 22) as log,
-        ):
-            log.wait_known(60)
         told = status(kafka).quorum
         assert [voter.replica_id for voter in told.voters] == [1, 2, 3]
         assert told.observers == ()  # whoever only looks on is not seen
+        until(lambda: end_of(observer.read) >= told.high_watermark)
         assert_same_bytes(observer.read, kafka.leader().log_directory)
+        who_may_follow(kafka)
