@@ -68,6 +68,10 @@ campaigns: venv  ## nodes killed 50 times under load, 200 connections, 100,000 h
 	$(BIN)/python -m tests.scenarios.nodes.load --connections 200 --requests 20000 --slow 10 --half 50 --out benchmarks/results/load.txt
 	$(BIN)/python -m tests.scenarios.wire_fuzz --frames 100000 --seed 1 | tee benchmarks/results/wire-fuzz.txt
 
+.PHONY: campaign-failover
+campaign-failover: venv build/jvm/.ready  ## the active of three controllers killed, paused, cut off 60 times under load; kept under benchmarks/results
+	$(BIN)/python -m tests.scenarios.failover.campaign --rounds 60 --out benchmarks/results/failover.txt
+
 .PHONY: campaign-observer
 campaign-observer: venv build/jvm/.ready  ## 10,000 changes on a real Kafka of three nodes whose leaders die, followed live; kept too
 	$(BIN)/python -m tests.scenarios.quorum.observer --changes 10000 --points 200 --faults 20 --out benchmarks/results/observer.txt
