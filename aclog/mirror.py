@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from types import FrameType
 
 from aclog.notices import note
@@ -34,7 +35,7 @@ def mirror_quorum(controllers: tuple[HostPort, ...], security: ClientSecurity, d
         DecodeError: the mirror is damaged.
 
     """
-    with _stopped_by_signals() as stop, open_mirror(directory) as mirror:
+    with open_mirror(directory) as mirror:
         for text in mirror.notes:
             note(text)
         began = mirror.end
@@ -46,7 +47,7 @@ def mirror_quorum(controllers: tuple[HostPort, ...], security: ClientSecurity, d
             options=_OPTIONS,
             after=None if began is None else EpochEnd(epoch=began.epoch, end_offset=began.end_offset),
         )
-        with log, _closed_by(stop, log), progress(f"mirroring into {directory.name}") as advance:
+        with log, _stopped_by_signals(log) as stop, progress(f"mirroring into {directory.name}") as advance:
             mirroring = Mirroring(
                 quorum=log,
                 mirror=mirror,
@@ -85,32 +86,26 @@ def _summary(mirroring: Mirroring, began: LogEnd | None) -> str:
 
 
 @contextmanager
-def _closed_by(stop: threading.Event, log: QuorumLog) -> Iterator[None]:
-    """Close a log as soon as it is time to stop, whatever is waited for: the download of a snapshot may take long."""
+def _stopped_by_signals(log: QuorumLog) -> Iterator[threading.Event]:
+    """Set by SIGINT or SIGTERM; a second signal ends the process as if nobody handled it.
+
+    The log is closed then, whatever is waited for: the download of a snapshot may take long. A thread does both, and is
+    told by a queue, since a handler that set an event could meet its lock held by the very thread it interrupts.
+    """
+    stop, signals = threading.Event(), SimpleQueue[int]()
+    before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def close() -> None:
-        stop.wait()
+        signals.get()
+        stop.set()
         log.close()
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        signals.put(number)
+        signal.signal(number, before[number])
 
     closer = threading.Thread(target=close, name="mirror-closer", daemon=True)
     closer.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        closer.join()
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[threading.Event]:
-    """Set by SIGINT or SIGTERM; a second signal ends the process as if nobody handled it."""
-    stop = threading.Event()
-    before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def handle(number: int, _frame: FrameType | None) -> None:
-        stop.set()
-        signal.signal(number, before[number])
-
     for number in before:
         signal.signal(number, handle)
     try:
@@ -118,3 +113,5 @@ def _stopped_by_signals() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        signals.put(0)
+        closer.join()
