@@ -15,6 +15,7 @@ from nodes.config.formatting import ensure_formatted
 from nodes.config.loading import load_config
 from nodes.config.meta_properties import MetaProperties, read_meta_properties
 from nodes.config.node_config import NodeConfig
+from nodes.controller.kafka_topic import check_installed
 from nodes.listening import check_certificates
 from nodes.node import Node
 from nodes.watching.logs import configure_logging
@@ -29,13 +30,15 @@ def run_node(path: Path, *, strict: bool, json: bool, level: str, audit_level: s
     """Run the node that the file describes until SIGTERM or an interrupt.
 
     Raises:
-        ConfigError: the file, or a certificate that it names, before anything is started.
+        ConfigError: the file, a certificate that it names, or a package that it needs, before anything is started.
         LogError: its directories cannot be formatted.
         typer.Exit: the node failed; the log says why.
 
     """
     config = load_config(path, strict=strict)
     check_certificates(config)
+    if config.topic is not None:
+        check_installed()
     configure_logging(node_id=config.node_id, json=json, level=level, audit_level=audit_level)
     for note in config.notes:
         _log.warning("%s", note)

@@ -14,6 +14,16 @@ _OPEN_SECONDS = 20.0
 """How long brokers may be silent; then whoever asked looks whether it is still wanted, and asks again."""
 
 
+def check_installed() -> None:
+    """Stop before a node is started that could not reach its log.
+
+    Raises:
+        ConfigError: confluent-kafka is not installed; what to install.
+
+    """
+    topiclog.ensure_topic  # noqa: B018 - importing it is what is tried
+
+
 @frozen(kw_only=True)
 class KafkaTopic:
     """A SharedLog, for the controller `node_id`, one of `voters`. confluent-kafka is imported when it is used."""

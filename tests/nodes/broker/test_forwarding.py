@@ -195,6 +195,30 @@ def test_a_connection_that_went_silent_is_not_used_again():
     asyncio.run(run())
 
 
+def test_one_that_is_silent_is_given_up_when_another_is_active(monkeypatch):
+    monkeypatch.setattr("nodes.broker.forwarding._LOOK_S", 0.01)
+
+    async def run():
+        silent, active = Controller(), Controller()
+        async with silent.listening(), active.listening():
+            made = forwarder(silent, seconds=60)
+            silent.held = asyncio.Event()
+            waiting = asyncio.create_task(made.forward(asked()))
+            while not silent.envelopes:
+                await asyncio.sleep(0.001)
+            address, silent.port = silent.port, 0  # nobody is known to be active: it may answer yet
+            await asyncio.sleep(0.05)
+            assert not waiting.done()
+            silent.port = active.port
+            with pytest.raises(OutcomeUnknownError, match=f"{address}: silent, and .*:{active.port} is the active"):
+                await waiting
+            assert await made.forward(asked()) == b"the answer"
+            assert len(active.envelopes) == 1
+            await made.close()
+
+    asyncio.run(run())
+
+
 def test_one_that_is_slow_keeps_nobody_else_waiting():
     async def run():
         controller = Controller()

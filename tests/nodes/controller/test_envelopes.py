@@ -5,7 +5,7 @@ import pytest
 from authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from authorizer.principals import KafkaPrincipal
 from nodes.controller.envelopes import Envelopes
-from nodes.request import MalformedRequestError, RequestError
+from nodes.request import MalformedRequestError, OutcomeUnknownError, RequestError
 from nodes.wire import apis
 from nodes.wire.building import build
 from nodes.wire.envelope import EnvelopeRequest
@@ -127,3 +127,14 @@ def test_every_api_that_may_be_forwarded_has_a_handler():
     own = {apis.SASL_HANDSHAKE, apis.SASL_AUTHENTICATE, apis.API_VERSIONS}
     assert set(handlers) == {api.api_key for api in apis.CONTROLLER_APIS} - own
     assert set(FORWARDABLE) <= set(handlers)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+async def test_what_finds_no_active_controller_fails_as_the_envelope(version):
+    answered = await sent(failing(RequestError(41, "This node is not the active controller.")), version)
+    assert (answered.error_code, answered.response_data) == (41, None)
+
+
+async def test_an_unknown_outcome_is_nobodys_answer():
+    with pytest.raises(OutcomeUnknownError):
+        await sent(failing(OutcomeUnknownError("in doubt")))

@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from authorizer.errors import AclRequestError, AuthorizerNotReadyError
-from nodes.request import MalformedRequestError, RequestError
+from nodes.request import MalformedRequestError, OutcomeUnknownError, RequestError
 from nodes.wire.apis import CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_CLUSTER, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from nodes.wire.building import build
 from nodes.wire.frames import frame
@@ -139,6 +139,19 @@ def test_a_handler_may_say_that_a_request_is_none():
         assert await client.closed()
 
     run(scenario, handlers={DESCRIBE_ACLS: failing(MalformedRequestError("resource type 0"))})
+
+
+def test_a_request_whose_outcome_nobody_knows_is_not_answered(caplog):
+    async def scenario(served):
+        client = await served.connect()
+        client.request(DESCRIBE_ACLS, 2)
+        assert await client.closed()
+        await served.settled(
+            lambda: served.sample("aclog_connections_closed_total", listener="CLIENT", reason="unanswered") == 1
+        )
+        assert "connection closed without an answer: in doubt" in caplog.text
+
+    run(scenario, handlers={DESCRIBE_ACLS: failing(OutcomeUnknownError("in doubt"))})
 
 
 def test_trailing_bytes_are_not_looked_at():
