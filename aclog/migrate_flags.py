@@ -54,7 +54,7 @@ def _migration(flags: MigrateFlags) -> MigrationOptions:
     if (flags.dry_run or flags.compare) and (flags.follow or quiet is not None):
         raise ConfigError("--dry-run and --compare follow nothing: expected neither --follow nor --until-quiet")
     return MigrationOptions(
-        store=store_settings(flags.zookeeper or "", flags.tls_config),
+        store=store_settings(flags.zookeeper or "", flags.tls_config, is_written=False),
         place=_place(flags),
         dry_run=flags.dry_run,
         compare_only=flags.compare,
@@ -96,7 +96,9 @@ def _way_back(flags: MigrateFlags) -> WayBack:
         found = ", ".join(name for name, given in others.items() if given)
         raise ConfigError(f"--to-zookeeper goes with --log DIR{f', not with {found}' if found else ''}")
     return WayBack(
-        store=store_settings(flags.to_zookeeper or "", flags.tls_config),
+        store=store_settings(
+            flags.to_zookeeper or "", flags.tls_config, is_written=not (flags.dry_run or flags.compare)
+        ),
         log=flags.log,
         dry_run=flags.dry_run,
         compare_only=flags.compare,

@@ -9,6 +9,7 @@ from attrs import evolve
 from aclog.progress import progress
 from authorizer.acl import StandardAclWithId
 from authorizer.acls_image import AclsImage, Verdict
+from authorizer.errors import InvalidRequestError
 from metalog.errors import ConfigError
 from nodes.config.java_properties import read_properties
 from zkstore.client import ZkSettings, open_client, zk_settings
@@ -20,11 +21,11 @@ _IN_FLIGHT = 256
 """Requests on their way at a time, while a store is read whole."""
 
 
-def store_settings(connect: str, tls_config: Path | None) -> ZkSettings:
-    """Where the store is. Raises ConfigError."""
+def store_settings(connect: str, tls_config: Path | None, *, is_written: bool) -> ZkSettings:
+    """Where the store is; only one that is written may be made. Raises ConfigError."""
     properties = {} if tls_config is None else read_properties(tls_config)[0]
     settings = zk_settings({**properties, "zookeeper.connect": connect})
-    return evolve(settings, in_flight=max(settings.in_flight, _IN_FLIGHT))
+    return evolve(settings, in_flight=max(settings.in_flight, _IN_FLIGHT), make_chroot=is_written)
 
 
 @contextmanager
@@ -59,8 +60,11 @@ def rules_decide(acls: AclsImage) -> Decide:
     """The decisions of these rules, for who is no super user."""
 
     def decide(request: Request) -> bool:
-        verdict = acls.verdict(request.principal, request.host, request.operation, request.resource_type, request.name)
-        return verdict is Verdict.ALLOW
+        asked = (request.principal, request.host, request.operation, request.resource_type, request.name)
+        try:
+            return acls.verdict(*asked) is Verdict.ALLOW
+        except InvalidRequestError:  # a principal on which Kafka throws, and so denies
+            return False
 
     return decide
 

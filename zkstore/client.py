@@ -32,8 +32,8 @@ class ZkTls:
 class ZkSettings:
     """Where a store is, and how long to wait for it; times in seconds.
 
-    `connect` is HOST:PORT[,HOST:PORT]*[/chroot]; the chroot is made if it is missing. `secure_acls` has new nodes
-    belong to whoever the client has logged in as (zookeeper.set.acl).
+    `connect` is HOST:PORT[,HOST:PORT]*[/chroot]; a chroot that is missing is made, unless `make_chroot` forbids it.
+    `secure_acls` has new nodes belong to whoever the client has logged in as (zookeeper.set.acl).
     """
 
     connect: str
@@ -41,6 +41,7 @@ class ZkSettings:
     connection_timeout: float = _DEFAULT_SESSION_MS / 1000
     in_flight: int = _DEFAULT_IN_FLIGHT
     secure_acls: bool = False
+    make_chroot: bool = True
     tls: ZkTls | None = None
 
     @property
@@ -121,7 +122,7 @@ def _checked_connect(connect: str) -> str:
             raise ConfigError(f"zookeeper.connect {connect!r}: {host.strip()!r}: expected HOST:PORT")
         if not host.strip():
             raise ConfigError(f"zookeeper.connect {connect!r}: expected HOST:PORT[,HOST:PORT]*[/chroot]")
-    if slash and (chroot.endswith("/") or "//" in chroot):
+    if chroot and (chroot.endswith("/") or "//" in f"{slash}{chroot}"):
         raise ConfigError(f"zookeeper.connect {connect!r}: /{chroot}: expected a path without an empty name")
     return connect
 

@@ -246,8 +246,7 @@ def connected_client(settings: ZkSettings) -> ZkClient:
     try:
         kazoo.start(timeout=settings.connection_timeout)
         if chroot:
-            kazoo.ensure_path(f"{slash}{chroot}")
-            kazoo.chroot = f"{slash}{chroot}"
+            _enter(kazoo, f"{slash}{chroot}", settings)
     except BaseException as e:
         kazoo.stop()
         kazoo.close()
@@ -258,6 +257,15 @@ def connected_client(settings: ZkSettings) -> ZkClient:
             raise ConfigError(f"{settings.where}: {_reason(e)}") from e
         raise
     return ZkClient(settings=settings, kazoo=kazoo)
+
+
+def _enter(kazoo: KazooClient, chroot: str, settings: ZkSettings) -> None:
+    """Have all paths of a client begin below a node."""
+    if settings.make_chroot:
+        kazoo.ensure_path(chroot)
+    elif not kazoo.exists(chroot):
+        raise ConfigError(f"{settings.where}: there is no {chroot}: is the chroot right?")
+    kazoo.chroot = chroot
 
 
 def _quiet_logger() -> logging.Logger:

@@ -21,9 +21,11 @@ from kazoo.client import KazooClient
 
 from snapshots.recovery import recover
 from tests.scenarios.migration.estate import Changes, fill, in_image, in_store
-from tests.scenarios.migration.running import DIED, finish, image_in, start
+from tests.scenarios.migration.running import DIED, Dying, finish, image_in, start
 from tests.support.zookeeper import ZooKeeperServer, zookeeper_client
 
+NEVER = 1 << 40
+"""More calls than any command makes."""
 QUIET = "1"
 """Seconds without a change before it switches."""
 
@@ -54,12 +56,14 @@ def run_again(connect: str, log: Path, wanted: set[tuple]) -> None:
     assert in_image(image_in(log)) == wanted
 
 
-def kill_at_call(connect: str, log: Path, number: int, wanted: set[tuple]) -> str | None:
+def kill_at_call(dying: Dying, connect: str, log: Path, number: int, wanted: set[tuple]) -> str | None:
     """Die at a call, look, and run again; what was seen, None where there are not as many calls."""
-    code, out, err = finish(start("migrate", "--zookeeper", connect, "--log", log, dies_at=number))
-    assert code in {0, DIED}, (code, out, err)
+    command = ("migrate", "--zookeeper", connect, "--log", log)
+    code = dying.run(number, *command)
+    assert code in {0, DIED}, f"exit code {code} at call {number}"
     what = seen(log, wanted)
-    run_again(connect, log, wanted)
+    assert dying.run(NEVER, *command) == 0
+    assert in_image(image_in(log)) == wanted
     shutil.rmtree(log)
     return what if code == DIED else None
 
@@ -91,10 +95,10 @@ def campaign(home: Path, *, kills: int, acls: int, seed: int) -> Iterator[str]:
         for chroot in ("/small", "/large"):
             root.ensure_path(chroot)
         small, large = f"{server.connect}/small", f"{server.connect}/large"
-        with zookeeper_client(small) as client:
+        with zookeeper_client(small) as client, Dying() as dying:
             fill(client, acls=1000, users=20, tokens=20)
             wanted, number = in_store(client), 0
-            while (what := kill_at_call(small, home / "log", number, wanted)) is not None:
+            while (what := kill_at_call(dying, small, home / "log", number, wanted)) is not None:
                 counts[what] += 1
                 yield f"call {number:3d}: {what}"
                 number += 1

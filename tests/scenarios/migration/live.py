@@ -44,9 +44,10 @@ def migrate_live(connect: str, log: Path, *, acls: int, others: int, seconds: fl
     found = in_image(image_in(log))
     assert found == wanted, sorted(found ^ wanted)[:5]
     return (
-        f"{acls} ACLs, {others} SCRAM users, {others} tokens: copied in {copied:.1f} s; {changes.done} changes meanwhile, "
-        f"{changes.done - before} of them after the copy, followed in {followed} steps; switched and compared {took:.1f} s "
-        f"after it was asked for; nothing was visible before; {len(found)} entries equal: {out.strip().splitlines()[-1]}"
+        f"{acls} ACLs, {others} SCRAM users, {others} tokens: copied in {copied:.1f} s; {changes.done} changes "
+        f"meanwhile, {changes.done - before} of them after the copy, followed in {followed} steps; switched and "
+        f"compared {took:.1f} s after it was asked for; nothing was visible before; {len(found)} entries equal: "
+        f"{out.strip().splitlines()[-1]}"
     )
 
 
