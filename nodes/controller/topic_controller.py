@@ -17,30 +17,27 @@ from metalog.errors import LogError, MetadataError
 from metalog.filelog.locks import WriterLock
 from metalog.filelog.names import CheckpointFile
 from nodes.config.node_config import HostPort, NodeConfig
-from nodes.controller.checkpoint_download import WORTH_A_DOWNLOAD, download_checkpoint
 from nodes.controller.checkpointing import Checkpointer
 from nodes.controller.fetching import Fetching
-from nodes.controller.followed_log import FollowedLog, check_checkpoints, checkpoints_in
+from nodes.controller.followed_log import checkpoints_in
+from nodes.controller.joining import have_checkpoint, open_reader
 from nodes.controller.mandate import Mandate
 from nodes.controller.open_checkpoints import OpenCheckpoints
 from nodes.controller.quorum import LeaderAndEpoch, Quorum
 from nodes.controller.serving import Serving
-from nodes.controller.shared_log import Candidacy, SharedLog, SharedReader
+from nodes.controller.shared_log import SharedLog, SharedReader
 from nodes.controller.snapshots import SnapshotFetching
+from nodes.controller.standby import Standby
 from nodes.controller.starting import LOG_DIRECTORY, lock_checkpoints
 from nodes.controller.term import Term
-from nodes.observer.follower import Follower
 from nodes.watching.metrics import Metrics
 from snapshots.merger import Merger
 from snapshots.publisher import Publisher
 
 _LOOK_SECONDS = 0.05
-"""How often a standby sees how far it has come."""
+"""How often a start sees whether the node is ready."""
 _AGAIN_SECONDS = 1.0
-"""How long to rest before what has failed is tried again."""
-_DOWNLOAD_SECONDS = 5.0
-_FOLLOWER_SECONDS = 5.0
-"""How long a follower has to end by itself before its log is closed."""
+"""After that long, one whose term has failed and that is elected still lets another be elected."""
 
 _log = logging.getLogger(__name__)
 
@@ -64,9 +61,7 @@ class TopicController:
     _mandate: Mandate = field(init=False)
     _quorum: Quorum = field(init=False)
     _reader: SharedReader | None = field(default=None, init=False)
-    _first_mark: int = field(default=0, init=False)
-    """What was committed when this node started: it does not stand for election before it has replayed that."""
-    _candidacy: Candidacy | None = field(default=None, init=False)
+    _standby: Standby | None = field(default=None, init=False)
     _term: Term | None = field(default=None, init=False)
     _life: "asyncio.Task[None] | None" = field(default=None, init=False)
     _lock: WriterLock | None = field(default=None, init=False)
@@ -125,11 +120,12 @@ class TopicController:
         self._mandate = Mandate(asyncio.get_running_loop())
         try:
             self._lock = await asyncio.to_thread(lock_checkpoints, self._directory)
-            self._reader = reader = await self._opened()
+            self._reader = reader = await open_reader(self.shared)
             self.serving = self._standing_by(reader)
-            await self._have_checkpoint(reader)
+            await have_checkpoint(self.config, self.cluster_id, self._directory, reader)
             self._write_checkpoints()
-            self._life = asyncio.create_task(self._live(reader), name="controller")
+            self._standby = self._new_standby(reader)
+            self._life = asyncio.create_task(self._live(reader, self._standby), name="controller")
             while not self.ready and not self._life.done():
                 await asyncio.wait((self._life,), timeout=_LOOK_SECONDS)
             if self._life.done():
@@ -153,7 +149,8 @@ class TopicController:
         if self._life is not None:
             life, self._life = self._life, None
             await asyncio.gather(life, return_exceptions=True)
-        await self._resign()
+        if self._standby is not None:
+            await self._standby.resign()
         serving, self.serving = self.serving, None
         if serving is not None:
             serving.fetching.close()
@@ -162,42 +159,6 @@ class TopicController:
         self._files.close()
         if self._lock is not None:
             self._lock.close()
-
-    async def _opened(self) -> SharedReader:
-        """A reader of the log, once its mark is known: brokers that do not answer are waited for."""
-        reader = None
-        try:
-            while True:
-                try:
-                    if reader is None:
-                        await asyncio.to_thread(self.shared.ensure)
-                        reader = await asyncio.to_thread(self.shared.open_reader)
-                    await asyncio.to_thread(reader.wait_known, _AGAIN_SECONDS)
-                except LogError as error:
-                    _log.warning("%s; trying again", error)
-                    await asyncio.sleep(_AGAIN_SECONDS)
-                else:
-                    self._first_mark = reader.high_watermark()
-                    return reader
-        except BaseException:
-            if reader is not None:
-                reader.close()
-            raise
-
-    async def _have_checkpoint(self, reader: SharedReader) -> None:
-        """See to it that there is a checkpoint to begin with, where the log is long; it can do without."""
-        await asyncio.to_thread(check_checkpoints, self._directory, reader)
-        newest = max((each.end_offset for each in checkpoints_in(self._directory)), default=0)
-        if reader.high_watermark() - newest < WORTH_A_DOWNLOAD:
-            return
-        try:
-            found = await asyncio.to_thread(
-                download_checkpoint, self.config, self.cluster_id, self._directory, seconds=_DOWNLOAD_SECONDS
-            )
-        except MetadataError as error:
-            _log.warning("no checkpoint from another controller: %s; the log is read from offset %d", error, newest)
-        else:
-            _log.info("begins with a checkpoint of another controller: %s", found and found.path.name)
 
     def _write_checkpoints(self) -> None:
         self._quorum.checkpoints = checkpoints_in(self._directory)
@@ -217,53 +178,34 @@ class TopicController:
         if self._checkpointer is not None:
             self._checkpointer.consider()
 
-    async def _live(self, reader: SharedReader) -> None:
+    def _new_standby(self, reader: SharedReader) -> Standby:
+        return Standby(
+            shared=self.shared,
+            mandate=self._mandate,
+            publisher=self.publisher,
+            reader=reader,
+            directory=self._directory,
+            on_read=self._have_followed,
+        )
+
+    async def _live(self, reader: SharedReader, standby: Standby) -> None:
         """Stand by and lead in turn, until the node stops, or until neither can be."""
         try:
             while not self._mandate.stopping:
-                await self._stand_by(reader)
+                await standby.run()
                 if self._mandate.given:
-                    await self._lead(reader)
+                    await self._lead(reader, standby)
         except Exception as error:
             failure = error if isinstance(error, MetadataError) else LogError(f"{self.shared.name}: {error!r}")
             _log.critical("the controller stops: %s", failure)
             self.on_failure(failure)
             raise failure from error
 
-    async def _stand_by(self, reader: SharedReader) -> None:
-        """Follow, and stand for election once all that there was is replayed; until this node is to lead."""
-        loop, follower = asyncio.get_running_loop(), None
-        log = FollowedLog(
-            reader=reader,
-            directory=self._directory,
-            on_read=lambda size: loop.call_soon_threadsafe(self._have_followed, size),
-        )
-        try:
-            while not (self._mandate.elected or self._mandate.stopping):
-                if follower is None and reader.high_watermark() > 1:  # more than an epoch that has only begun
-                    follower = Follower(log=log, publisher=self.publisher, notify=_log.warning)
-                    follower.start()
-                if follower is not None and follower.wait_ended(0):
-                    raise follower.failure or LogError(f"{self.shared.name}: following has ended")
-                if self._candidacy is None and self._caught_up(reader, follower):
-                    self._candidacy = await asyncio.to_thread(
-                        self.shared.stand, self._mandate.elect, self._mandate.depose
-                    )
-                await self._mandate.wait(_LOOK_SECONDS)
-        finally:
-            if follower is not None:
-                await asyncio.to_thread(_end, follower, reader)
-
-    def _caught_up(self, reader: SharedReader, follower: Follower | None) -> bool:
-        if follower is None:
-            return reader.high_watermark() <= 1
-        return self.publisher.applier.next_offset >= self._first_mark
-
     def _have_followed(self, size: int) -> None:
         self._committed_bytes += size
         self._consider_checkpoint()
 
-    async def _lead(self, reader: SharedReader) -> None:
+    async def _lead(self, reader: SharedReader, standby: Standby) -> None:
         """One term, from its beginning to its end; the image is what is committed afterwards, and never goes back."""
         self._term = term = Term(
             shared=self.shared,
@@ -287,13 +229,7 @@ class TopicController:
         if not self._mandate.stopping:
             _log.warning("not the active controller any more: %s", term.failure or "another is elected, or none")
         if term.failure is not None and await self._mandate.still_elected(_AGAIN_SECONDS):
-            await self._resign()
-
-    async def _resign(self) -> None:
-        """Stand no more, so that another may be elected."""
-        if self._candidacy is not None:
-            candidacy, self._candidacy = self._candidacy, None
-            await asyncio.to_thread(candidacy.close)
+            await standby.resign()
 
     def _standing_by(self, reader: SharedReader) -> Serving:
         return Serving(
@@ -313,10 +249,3 @@ class TopicController:
             return LeaderAndEpoch()
         leader_id = -1 if found.node_id == self.config.node_id else found.node_id
         return LeaderAndEpoch(leader_id=leader_id, epoch=found.epoch)
-
-
-def _end(follower: Follower, reader: SharedReader) -> None:
-    """Have a follower end; no other thread may touch the image before."""
-    follower.stop(0)
-    while not follower.wait_ended(_FOLLOWER_SECONDS):
-        _log.warning("%s: waiting for a read to end", reader.name)

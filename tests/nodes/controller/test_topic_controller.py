@@ -536,7 +536,7 @@ class TestEnds:
             await node.start()
 
     async def test_brokers_that_do_not_answer_are_waited_for(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("nodes.controller.topic_controller._AGAIN_SECONDS", 0.01)
+        monkeypatch.setattr("nodes.controller.joining._AGAIN_SECONDS", 0.01)
         topic, tries = SharedTopic(), []
         node = candidate(topic, tmp_path, 1)
 
