@@ -10,7 +10,7 @@ WORKERS ?= 2
 
 .PHONY: help
 help:  ## what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-19s %s\n", $$1, $$2}'
 
 $(VENV)/.installed: constraints.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "aclog needs Python 3.11 or later; set PYTHON=...")'
@@ -54,6 +54,10 @@ test: lint build/jvm/.ready  ## lint, then every test, in parallel and in random
 oracle-long: venv build/jvm/.ready  ## 5 million decisions beside the real StandardAuthorizer
 	$(BIN)/python -m tests.oracle.campaign --decisions 5000000 --workers $(WORKERS) --out benchmarks/results/oracle-long.txt
 
+.PHONY: zookeeper-decisions
+zookeeper-decisions: venv build/jvm/.ready  ## 100,000 decisions beside the real AclAuthorizer of Kafka 3.9, on one ZooKeeper
+	$(BIN)/python -m tests.zkstore.decisions_campaign --decisions 100000 --out benchmarks/results/zookeeper-decisions.txt
+
 .PHONY: bench
 bench: venv build/jvm/.ready  ## figures beside the real StandardAuthorizer and Kafka's own log reader, in one run
 	$(BIN)/python -m benchmarks
@@ -75,3 +79,4 @@ campaign-failover: venv build/jvm/.ready  ## the active of three controllers kil
 .PHONY: campaign-observer
 campaign-observer: venv build/jvm/.ready  ## 10,000 changes on a real Kafka of three nodes whose leaders die, followed live; kept too
 	$(BIN)/python -m tests.scenarios.quorum.observer --changes 10000 --points 200 --faults 20 --out benchmarks/results/observer.txt
+	$(BIN)/python -m tests.scenarios.quorum.observer --changes 5000 --points 100 --faults 10 --short-log --out benchmarks/results/observer-short-log.txt
