@@ -15,6 +15,7 @@ from metalog.records import DelegationTokenRecord, UserScramCredentialRecord
 from snapshots.image import Image
 from zkstore.acl_json import AclEntry
 from zkstore.client import ZkSettings, open_client
+from zkstore.migration.access_state import AccessState, state_of_image
 from zkstore.paths import resource_path
 from zkstore.scram_store import ScramStore
 from zkstore.store import ZkStore
@@ -177,29 +178,26 @@ def camel(name: str) -> str:
 
 def in_image(image: Image) -> set[tuple]:
     """All that stands in a log, as the same tuples."""
+    return in_state(state_of_image(image))
+
+
+def in_state(state: AccessState) -> set[tuple]:
+    """All of a state, as the same tuples."""
     acls = {
         (
             "acl", camel(ResourceType(acl.resource_type).name), PatternType(acl.pattern_type).name, acl.resource_name,
             acl.principal, camel(AclPermissionType(acl.permission_type).name), acl.host,
             camel(AclOperation(acl.operation).name),
         )
-        for acl in (rule.acl for rule in image.acls)
+        for acl in state.acls
     }  # fmt: skip
     scram = {
         ("scram", r.name, ScramMechanism(r.mechanism).mechanism_name, r.salt, r.stored_key, r.server_key, r.iterations)
-        for r in image.scram.records()
+        for r in state.credentials.values()
     }
-    tokens = {
-        (
-            "token",
-            t.token_id,
-            t.owner,
-            t.requester,
-            *t.renewers,
-            t.issue_timestamp,
-            t.max_timestamp,
-            t.expiration_timestamp,
-        )
-        for t in image.tokens.records()
-    }
+    tokens = {("token", t.token_id, t.owner, t.requester, *t.renewers, *_times(t)) for t in state.tokens.values()}
     return acls | scram | tokens
+
+
+def _times(token: DelegationTokenRecord) -> tuple[int, int, int]:
+    return token.issue_timestamp, token.max_timestamp, token.expiration_timestamp

@@ -1,0 +1,136 @@
+"""What a node carries, what it does not and why, and many nodes together."""
+
+import json
+
+import pytest
+
+from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from tests.zkstore.recorded import NODES
+from zkstore.migration.node_content import NodeContent, node_content, store_state
+
+ACL = {"principal": "User:ann", "permissionType": "Allow", "host": "*", "operation": "Read"}
+CREDENTIAL = "salt=c2FsdA==,stored_key=c3RvcmVk,server_key=c2VydmVy,iterations=4096"
+TOKEN = {
+    "version": 1, "owner": "User%3Aann", "renewers": [], "issueTimestamp": 1, "maxTimestamp": 3, "expiryTimestamp": 2,
+    "tokenId": "t",
+}  # fmt: skip
+
+
+def rules(*acls, version=1):
+    return json.dumps({"version": version, "acls": list(acls)}).encode()
+
+
+def user(**config):
+    return json.dumps({"version": 1, "config": config}).encode()
+
+
+def reasons(content: NodeContent) -> list[tuple[str, bool]]:
+    return [(str(each), each.unreadable) for each in content.left_out]
+
+
+def test_rules_are_carried_with_their_resource():
+    content = node_content("/kafka-acl-extended/prefixed/TransactionalId/tx-", rules(ACL, {**ACL, "operation": "All"}))
+    assert content.acls == {
+        StandardAcl(
+            resource_type=ResourceType.TRANSACTIONAL_ID, resource_name="tx-", pattern_type=PatternType.PREFIXED,
+            principal="User:ann", host="*", operation=operation, permission_type=AclPermissionType.ALLOW,
+        )
+        for operation in (AclOperation.READ, AclOperation.ALL)
+    }  # fmt: skip
+    assert not content.left_out
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"{", "/kafka-acl/Topic/t: byte 1: expected JSON"),
+        (rules(ACL, version=2), "/kafka-acl/Topic/t: version 2"),
+        (rules({**ACL, "operation": "Fly"}), "/kafka-acl/Topic/t: acls[0].operation 'Fly'"),
+        (rules({**ACL, "host": "h" * 40_000}), "/kafka-acl/Topic/t: "),
+    ],
+)
+def test_rules_that_cannot_be_read_stand_in_the_way(data, said):
+    content = node_content("/kafka-acl/Topic/t", data)
+    [(text, unreadable)] = reasons(content)
+    assert text.startswith(said)
+    assert unreadable
+    assert not content.acls
+
+
+def test_nodes_below_a_resource_are_said_and_stand_in_nobodys_way():
+    content = node_content("/kafka-acl/Group/a", b"", has_children=True)
+    [(text, unreadable)] = reasons(content)
+    assert text.startswith("/kafka-acl/Group/a/*: nodes below it")
+    assert not unreadable
+
+
+def test_a_user_has_credentials_and_quotas():
+    content = node_content("/config/users/a%2Fb", user(**{"SCRAM-SHA-256": CREDENTIAL, "producer_byte_rate": "7"}))
+    assert [(record.name, record.iterations) for record in content.credentials] == [("a/b", 4096)]
+    assert reasons(content) == [
+        ("/config/users/a%2Fb: producer_byte_rate: client quotas are not carried over", False)
+    ]  # fmt: skip
+
+
+def test_of_two_credentials_the_readable_one_is_carried():
+    content = node_content("/config/users/a", user(**{"SCRAM-SHA-256": CREDENTIAL, "SCRAM-SHA-512": "salt=secret"}))
+    assert len(content.credentials) == 1
+    [(text, unreadable)] = reasons(content)
+    assert unreadable
+    assert "SCRAM-SHA-512" in text
+    assert "secret" not in text
+
+
+def test_the_default_has_quotas_only():
+    assert reasons(node_content("/config/users/<default>", user(consumer_byte_rate="1"))) == [
+        ("/config/users/<default>: consumer_byte_rate: client quotas are not carried over", False)
+    ]
+    [(text, unreadable)] = reasons(node_content("/config/users/<default>", user(**{"SCRAM-SHA-256": CREDENTIAL})))
+    assert unreadable
+    assert "everybody's" in text
+
+
+def test_a_name_that_is_no_encoding_stands_in_the_way():
+    [(text, unreadable)] = reasons(node_content("/config/users/%zz", user(**{"SCRAM-SHA-256": CREDENTIAL})))
+    assert unreadable
+    assert text.startswith("/config/users/%zz: ")
+
+
+def test_tokens_are_carried_from_either_place():
+    for place in ("/delegation_token/tokens/t", "/tokenauth/tokens/t"):
+        assert node_content(place, json.dumps(TOKEN).encode()).token.token_id == "t"
+    [(_, unreadable)] = reasons(node_content("/delegation_token/tokens/t", b"{}"))
+    assert unreadable
+
+
+def test_all_nodes_of_a_kafka_make_a_state():
+    contents = {
+        path: node_content(path, data, has_children=path == "/config/users/sam")
+        for path, data in NODES.items()
+        if path.rpartition("/")[0] in {"/config/users", "/delegation_token/tokens"}
+    }
+    found = store_state(contents, ["/kafka-acl/Nonsense"])
+    assert (len(found.state.credentials), len(found.state.tokens), found.unreadable) == (13, 3, ())
+    assert [each.path for each in found.left_out] == [
+        "/config/users/<default>", "/config/users/sam/clients", "/config/users/sam", "/kafka-acl/Nonsense",
+    ]  # fmt: skip
+
+
+def test_of_two_nodes_of_one_user_the_one_with_kafkas_name_holds():
+    kafkas = user(**{"SCRAM-SHA-256": CREDENTIAL})
+    other = user(**{"SCRAM-SHA-256": CREDENTIAL.replace("4096", "5000")})
+    paths = {"/config/users/a+b": other, "/config/users/a%20b": kafkas}
+    found = store_state({path: node_content(path, data) for path, data in paths.items()}, ())
+    assert found.state.credentials["a b", 1].iterations == 4096
+    [left] = found.unreadable
+    assert left.path == "/config/users/a+b"
+
+
+def test_of_two_nodes_of_one_token_the_one_with_its_name_holds():
+    paths = {"/delegation_token/tokens/other": 2, "/tokenauth/tokens/t": 5, "/delegation_token/tokens/t": 9}
+    contents = {
+        path: node_content(path, json.dumps({**TOKEN, "maxTimestamp": end}).encode()) for path, end in paths.items()
+    }
+    found = store_state(contents, ())
+    assert found.state.tokens["t"].max_timestamp == 9
+    assert {left.path for left in found.unreadable} == {"/delegation_token/tokens/other", "/tokenauth/tokens/t"}

@@ -1,0 +1,108 @@
+"""The way back as a plan: never more allowed on the way than at either end, and what a ZooKeeper cannot hold."""
+
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from credentials.scram import ScramMechanism
+from metalog.records import DelegationTokenRecord, UserScramCredentialRecord
+from zkstore.acl_json import entry_of
+from zkstore.migration.access_state import AccessState, difference
+from zkstore.migration.store_plan import storable, store_plan
+
+ACL = StandardAcl(
+    resource_type=ResourceType.TOPIC, resource_name="t", pattern_type=PatternType.LITERAL, principal="User:ann",
+    host="*", operation=AclOperation.READ, permission_type=AclPermissionType.ALLOW,
+)  # fmt: skip
+CREDENTIAL = UserScramCredentialRecord(
+    name="ann", mechanism=ScramMechanism.SCRAM_SHA_256, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096
+)
+TOKEN = DelegationTokenRecord(
+    owner="User:ann", requester="User:ann", renewers=(), issue_timestamp=1, max_timestamp=3, expiration_timestamp=2,
+    token_id="t",
+)  # fmt: skip
+
+acls = st.frozensets(
+    st.builds(
+        lambda name, principal, permission: evolve(
+            ACL, resource_name=name, principal=principal, permission_type=permission
+        ),
+        st.sampled_from("abc"),
+        st.sampled_from(["User:x", "User:y"]),
+        st.sampled_from([AclPermissionType.ALLOW, AclPermissionType.DENY]),
+    )
+)
+
+
+def after(rules, changes):
+    """The rules that a store holds after changes, resource by resource."""
+    found = set(rules)
+    for pattern, change in changes.items():
+        mine = {rule for rule in found if rule.resource_name == pattern.name}
+        entries = change.apply(frozenset(map(entry_of, mine)))
+        found = found - mine | {entry.on(pattern) for entry in entries}
+    return frozenset(found)
+
+
+@given(acls, acls)
+def test_neither_step_allows_more_than_both_ends(before, wanted):
+    plan = store_plan(AccessState(acls=wanted), difference(AccessState(acls=before), AccessState(acls=wanted)))
+    middle = after(before, plan.first)
+    assert after(middle, plan.second) == wanted
+    allows = {rule for rule in middle if rule.permission_type == AclPermissionType.ALLOW}
+    denies = {rule for rule in before | wanted if rule.permission_type == AclPermissionType.DENY}
+    assert allows <= before & wanted
+    assert denies <= middle
+
+
+def test_a_user_who_changes_is_written_with_all_credentials():
+    other = evolve(CREDENTIAL, mechanism=ScramMechanism.SCRAM_SHA_512)
+    before = AccessState(credentials={("ann", 1): CREDENTIAL, ("bob", 1): evolve(CREDENTIAL, name="bob")})
+    wanted = AccessState(credentials={("ann", 1): CREDENTIAL, ("ann", 2): other})
+    plan = store_plan(wanted, difference(before, wanted))
+    assert plan.users == {"ann": (CREDENTIAL, other), "bob": ()}
+
+
+def test_tokens_come_change_and_go():
+    before = AccessState(tokens={"t": TOKEN, "gone": evolve(TOKEN, token_id="gone")})
+    renewed = evolve(TOKEN, expiration_timestamp=3)
+    wanted = AccessState(tokens={"t": renewed, "u": evolve(TOKEN, token_id="u")})
+    plan = store_plan(wanted, difference(before, wanted))
+    assert set(plan.tokens) == set(wanted.tokens.values())
+    assert plan.removed_tokens == ("gone",)
+
+
+def test_what_a_store_cannot_hold_is_told():
+    bad = {
+        evolve(ACL, resource_name="a/b"): "expected no /",
+        evolve(ACL, resource_name=""): "not empty",
+        evolve(ACL, resource_name="🔑"): "expected no U+1F511",
+        evolve(ACL, resource_type=99): "resource type",
+        evolve(ACL, pattern_type=PatternType.MATCH): "pattern type",
+        evolve(ACL, operation=AclOperation.TWO_PHASE_COMMIT): "Kafka 3.9 does not know it",
+        evolve(ACL, permission_type=0): "expected ALLOW or DENY",
+        evolve(ACL, principal="ann"): "no colon",
+    }
+    state = AccessState(
+        acls=frozenset({ACL, *bad}),
+        credentials={
+            ("ann", 1): CREDENTIAL,
+            (".", 1): evolve(CREDENTIAL, name="."),
+            ("x", 9): evolve(CREDENTIAL, mechanism=9),
+        },
+        tokens={"t": TOKEN, "a/b": evolve(TOKEN, token_id="a/b")},
+    )  # fmt: skip
+    kept, left_out = storable(state)
+    assert kept == AccessState(acls=frozenset({ACL}), credentials={("ann", 1): CREDENTIAL}, tokens={"t": TOKEN})
+    assert len(left_out) == len(bad) + 3
+    for acl, reason in bad.items():
+        [told] = [each for each in left_out if each.path == str(acl)]
+        assert reason in told.reason
+
+
+def test_a_resource_with_more_rules_than_a_node_holds_is_told():
+    crowd = frozenset(evolve(ACL, principal=f"User:{number:0100}") for number in range(6000))
+    kept, [left] = storable(AccessState(acls=crowd | {evolve(ACL, resource_name="other")}))
+    assert {acl.resource_name for acl in kept.acls} == {"other"}
+    assert "6000 rules" in left.reason

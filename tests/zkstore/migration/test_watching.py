@@ -1,0 +1,121 @@
+"""A store that is watched: what is known after a catch-up is what stands there, whatever happens meanwhile."""
+
+import random
+import threading
+
+import pytest
+from attrs import define
+
+from tests.scenarios.migration.estate import Changes, fill, in_state, in_store
+from tests.support.zookeeper import expire, zookeeper_client
+from zkstore.client import ZkSettings, open_client
+from zkstore.migration.watching import StoreWatch
+
+PATIENCE = 30
+RULE = b'{"version":1,"acls":[{"principal":"User:a","permissionType":"Allow","host":"*","operation":"Read"}]}'
+
+
+@pytest.fixture
+def client(connect):
+    client = open_client(ZkSettings(connect=connect, in_flight=64))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def plain(connect, client):
+    """A client of kazoo's own, on the same store."""
+    with zookeeper_client(connect) as found:
+        yield found
+
+
+def known(watch):
+    watch.catch_up(PATIENCE)
+    return in_state(watch.state().state)
+
+
+def test_an_empty_store_has_nothing_and_things_that_come_are_seen(client, plain):
+    watch = StoreWatch(client)
+    assert known(watch) == set()
+    assert not watch.has_directories()
+    fill(plain, acls=20, users=3, tokens=3)
+    assert known(watch) == in_store(plain)
+    assert watch.has_directories()
+    assert watch.catch_up(PATIENCE) == 0
+
+
+def test_what_goes_is_gone_nodes_and_directories(client, plain):
+    fill(plain, acls=20, users=3, tokens=3)
+    watch = StoreWatch(client)
+    known(watch)
+    plain.delete("/config/users/user%200")
+    plain.delete("/delegation_token", recursive=True)
+    plain.delete("/kafka-acl", recursive=True)
+    assert known(watch) == in_store(plain)
+    plain.ensure_path("/kafka-acl/Topic")
+    plain.create("/kafka-acl/Topic/back", RULE)
+    assert known(watch) == in_store(plain)
+
+
+def test_directories_that_nobody_knows_are_told_and_forgotten(client, plain):
+    watch = StoreWatch(client)
+    for path in ("/kafka-acl/Nonsense/a", "/kafka-acl-extended/suffixed/Topic/a"):
+        plain.ensure_path(path)
+    known(watch)
+    assert [each.path for each in watch.state().left_out] == ["/kafka-acl-extended/suffixed", "/kafka-acl/Nonsense"]
+    plain.delete("/kafka-acl/Nonsense", recursive=True)
+    known(watch)
+    assert [each.path for each in watch.state().left_out] == ["/kafka-acl-extended/suffixed"]
+
+
+def test_a_session_that_expires_loses_nothing(client, connect, plain):
+    fill(plain, acls=20, users=3, tokens=3)
+    plain.ensure_path("/kafka-acl/Topic")
+    watch = StoreWatch(client)
+    known(watch)
+    for number in range(3):
+        expire(connect, client.session)
+        plain.create(f"/kafka-acl/Topic/after-{number}", RULE)
+        assert known(watch) == in_store(plain)
+
+
+@define
+class Meddler:
+    """Lets somebody else act right before nodes are read, and right after; once each."""
+
+    client: object
+    hooks: list
+
+    def __getattr__(self, name):
+        return getattr(self.client, name)
+
+    def get_many(self, paths, watch=None):
+        self._meddle()
+        yield from self.client.get_many(paths, watch)
+        self._meddle()
+
+    def _meddle(self):
+        if self.hooks:
+            self.hooks.pop(0)()
+
+
+def test_a_node_that_goes_between_its_list_and_its_reading_and_comes_back_is_seen(client, plain):
+    """It is on the list before and after, and yet carries no watch."""
+    path = "/kafka-acl/Topic/t"
+    plain.ensure_path("/kafka-acl/Topic")
+    plain.create(path, RULE)
+    meddler = Meddler(client, [lambda: plain.delete(path), lambda: plain.create(path, RULE)])
+    assert known(StoreWatch(meddler)) == in_store(plain)
+    assert not meddler.hooks
+    assert len(in_store(plain)) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_amid_changes_each_catch_up_ends_and_the_last_is_exact(client, connect, plain, seed):
+    fill(plain, acls=200, users=20, tokens=20)
+    watch, numbers = StoreWatch(client), random.Random(seed)
+    with Changes(connect, seed=seed) as changes:
+        while changes.done < 400:
+            watch.catch_up(PATIENCE)
+            threading.Event().wait(numbers.uniform(0, 0.02))
+    assert known(watch) == in_store(plain)
