@@ -10,7 +10,7 @@ from aclog.sources import Notify
 from authorizer.acl import AclBindingFilter, PatternType, ResourcePattern, StandardAcl, StandardAclWithId
 from authorizer.acls_image import AclsImage
 from authorizer.interface import AclCreateResult, AclDeleteResult
-from metalog.errors import ConfigError, DecodeError
+from metalog.errors import ConfigError
 from shell.moments import moment_text
 from shell.source import Moment
 from snapshots.image import Image
@@ -52,10 +52,7 @@ def open_store(properties: Mapping[str, str]) -> Iterator[ZkStore]:
 def _everything(store: ZkStore) -> StoreContents:
     """All rules. Raises DecodeError: a node that says nothing clear."""
     contents = store.load()
-    if contents.unreadable:
-        others = len(contents.unreadable) - 1
-        first = contents.unreadable[0]
-        raise DecodeError(f"{first.what}{f' (and {others} more nodes)' if others else ''}", path=first.path)
+    contents.check_readable()
     return contents
 
 

@@ -63,6 +63,13 @@ class StoreContents:
     unreadable: tuple[DecodeError, ...] = ()
     unknown: tuple[DecodeError, ...] = ()
 
+    def check_readable(self) -> None:
+        """Raise DecodeError if a node says nothing clear: whether it denies is not known then."""
+        if self.unreadable:
+            first, others = self.unreadable[0], len(self.unreadable) - 1
+            more = f" (and {others} more nodes)" if others else ""
+            raise DecodeError(f"{first.what}{more}", position=first.position, path=first.path)
+
 
 @define(eq=False, kw_only=True)
 class ZkStore:

@@ -64,11 +64,7 @@ class StoreFollower:
         """
         self.store.client.listen(self._connection_changed)
         self.store.create_paths()
-        contents = self._reload()
-        if contents.unreadable:
-            others = len(contents.unreadable) - 1
-            first = contents.unreadable[0]
-            raise DecodeError(f"{first.what}{f' (and {others} more nodes)' if others else ''}", path=first.path)
+        self._reload().check_readable()
         self._stale = None
         self._thread = threading.Thread(target=self._follow, name="zk-acl-changes", daemon=True)
         self._thread.start()

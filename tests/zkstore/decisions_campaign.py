@@ -1,0 +1,78 @@
+"""`make zookeeper-decisions`: 100,000 decisions beside the real AclAuthorizer of Kafka 3.9 on one store, none differing.
+
+    python -m tests.zkstore.decisions_campaign --decisions 100000 --out benchmarks/results/zookeeper-decisions.txt
+
+Each estate is written by both, each reads what the other wrote; a third of it is then taken away by both. The seed is
+printed; the same seed makes the same estates and requests.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+from tests.support.acl_authorizer_39 import RealAclAuthorizer
+from tests.support.jvm import KAFKA_39
+from tests.support.zookeeper import ZooKeeperServer
+from tests.support.zookeeper_differential import compare
+
+REQUESTS = 2000
+"""Requests for each estate."""
+
+
+def run(seed: int, decisions: int) -> Counter[str]:
+    """Estate after estate until enough was decided; an AssertionError shows the differences."""
+    random, seen = Random(seed), Counter[str]()
+    with (
+        tempfile.TemporaryDirectory() as home,
+        ZooKeeperServer(Path(home) / "zookeeper") as server,
+        RealAclAuthorizer() as real,
+    ):
+        while decided(seen) < decisions:
+            chroot = f"{server.connect}/{seen['estates']}"
+            seen += compare(chroot, real, random, requests=min(REQUESTS, decisions - decided(seen)))
+    return seen
+
+
+def decided(seen: Counter[str]) -> int:
+    """How many requests were answered."""
+    return sum(seen[letter] for letter in "ADE")
+
+
+def report(seen: Counter[str], seed: int, seconds: float) -> str:
+    """The figures, a line each."""
+    return f"""\
+ours beside kafka.security.authorizer.AclAuthorizer {KAFKA_39} on one ZooKeeper, seed {seed}
+decisions               {decided(seen):>9,}
+  allowed               {seen["A"]:>9,}
+  denied                {seen["D"]:>9,}
+  both refuse to answer {seen["E"]:>9,}
+  of authorizeByResourceType {seen["byResourceType"]:>4,}
+differing                       0
+states of estates       {seen["estates"]:>9,}
+  rules in them         {seen["rules"]:>9,}
+seconds                 {seconds:>9.0f}
+"""
+
+
+def main() -> None:
+    """Run, print, keep."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--decisions", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4)))
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    print(f"seed {options.seed}", file=sys.stderr)
+    begin = time.monotonic()
+    text = report(run(options.seed, options.decisions), options.seed, time.monotonic() - begin)
+    print(text, end="")
+    if options.out:
+        options.out.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

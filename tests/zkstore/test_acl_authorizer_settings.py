@@ -1,0 +1,136 @@
+"""What a server's properties say: the names of today, those of KIP-11, and the overrides for the rules alone."""
+
+import subprocess
+import sys
+
+import pytest
+
+from metalog.errors import ConfigError
+from tests.support.acl_authorizer_39 import RealError
+from zkstore.acl_authorizer_settings import acl_authorizer_settings
+from zkstore.client import ZkTls, zk_settings
+
+CONNECT = {"zookeeper.connect": "a:2181,b:2182/kafka"}
+
+
+def settings(**properties):
+    return acl_authorizer_settings({**CONNECT, **{key.replace("__", "."): value for key, value in properties.items()}})
+
+
+def test_defaults_are_kafkas():
+    found = settings()
+    assert found.super_users == frozenset()
+    assert not found.allow_everyone
+    assert (found.store.connect, found.store.session_timeout, found.store.connection_timeout) == (
+        "a:2181,b:2182/kafka", 18.0, 18.0,
+    )  # fmt: skip
+    assert (found.store.in_flight, found.store.secure_acls, found.store.tls) == (10, False, None)
+
+
+def test_the_rules_may_be_elsewhere():
+    found = acl_authorizer_settings(
+        {
+            "zookeeper.connect": "a:2181",
+            "zookeeper.session.timeout.ms": "6000",
+            "zookeeper.set.acl": "true",
+            "authorizer.zookeeper.url": "b:2181/acls",
+            "authorizer.zookeeper.connection.timeout.ms": "1000",
+            "authorizer.zookeeper.max.in.flight.requests": "50",
+        }
+    )
+    store = found.store
+    assert (store.connect, store.session_timeout, store.connection_timeout, store.in_flight, store.secure_acls) == (
+        "b:2181/acls", 6.0, 1.0, 50, True,
+    )  # fmt: skip
+
+
+SUPER_USERS = [
+    "", ";", "User:a", "User:a;", " User:a ; User:b ", "User:a;;", "User:CN=a,O=b", ":", "User:*", "User:a;;User:b",
+    "a", "  ",
+    ";User:a", " ;", "User:a; ",
+]  # fmt: skip
+ALLOW_EVERYONE = ["true", " TRUE ", "false", "False", "", "yes", "1"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("super.users", value) for value in SUPER_USERS]
+    + [("allow.everyone.if.no.acl.found", value) for value in ALLOW_EVERYONE],
+)
+def test_values_are_taken_and_refused_as_by_the_real_one(java, connect, key, value):
+    properties = {"zookeeper.connect": connect, key: value}
+    try:
+        java.configure(properties)
+        theirs = True
+        java.close()
+    except RealError:
+        theirs = False
+    if theirs:
+        acl_authorizer_settings(properties)
+    else:
+        with pytest.raises(ConfigError, match=f"^{key} "):
+            acl_authorizer_settings(properties)
+
+
+def test_kip_11s_names_are_read_where_the_shipped_ones_are_not():
+    found = acl_authorizer_settings({**CONNECT, "kafka.superusers": "User:a;User:b", "allow.everyone": "true"})
+    assert found.super_users == {"User:a", "User:b"}
+    assert found.allow_everyone
+    both = {"kafka.superusers": "User:a", "super.users": "User:c", "allow.everyone": "true"}
+    found = acl_authorizer_settings({**CONNECT, **both, "allow.everyone.if.no.acl.found": "false"})
+    assert found.super_users == {"User:c"}
+    assert not found.allow_everyone
+
+
+@pytest.mark.parametrize(
+    ("properties", "says"),
+    [
+        ({}, "zookeeper.connect is missing"),
+        ({"zookeeper.connect": " "}, "zookeeper.connect is missing"),
+        ({"zookeeper.connect": "a:x"}, "'a:x': expected HOST:PORT"),
+        ({"zookeeper.connect": "a:1,"}, "expected HOST:PORT"),
+        ({"zookeeper.connect": "a:70000"}, "expected HOST:PORT"),
+        ({"zookeeper.connect": "a:1//b"}, "without an empty name"),
+        ({"zookeeper.connect": "a:1/b/"}, "without an empty name"),
+        ({**CONNECT, "zookeeper.session.timeout.ms": "0"}, "expected a number of 1 to"),
+        ({**CONNECT, "zookeeper.session.timeout.ms": "1e3"}, "expected a number of 1 to"),
+        ({**CONNECT, "zookeeper.set.acl": "yes"}, "expected true or false"),
+        ({**CONNECT, "zookeeper.clientCnxnSocket": "x.Y"}, "not supported here"),
+        (
+            {**CONNECT, "zookeeper.ssl.client.enable": "true", "zookeeper.ssl.truststore.location": "/x.jks"},
+            "expected PEM",
+        ),
+        (
+            {
+                **CONNECT,
+                "zookeeper.ssl.client.enable": "true",
+                "zookeeper.ssl.truststore.location": "/nowhere.pem",
+                "zookeeper.ssl.truststore.type": "PEM",
+            },
+            "'/nowhere.pem': expected a PEM file",
+        ),
+        ({**CONNECT, "zookeeper.ssl.client.enable": "true", "zookeeper.ssl.crl.enable": "true"}, "revocation"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused(properties, says):
+    with pytest.raises(ConfigError, match=says):
+        zk_settings(properties)
+
+
+def test_a_password_is_never_shown():
+    assert "secret" not in repr(ZkTls(key_password="secret"))
+
+
+def test_without_kazoo_it_is_said_what_to_install():
+    code = """
+import sys
+sys.modules["kazoo"] = None
+from authorizer.loader import load_authorizer_class
+authorizer = load_authorizer_class("kafka.security.authorizer.AclAuthorizer")()
+try:
+    authorizer.configure({"zookeeper.connect": "127.0.0.1:1"})
+except Exception as e:
+    print(type(e).__name__, e)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "ConfigError ZooKeeper needs kazoo, which is not installed: pip install 'aclog[zookeeper]'\n"

@@ -1,0 +1,129 @@
+"""`aclog acls --authorizer-properties` and kafka-acls 3.9 on one store: each reads and changes what the other wrote."""
+
+import json
+
+import pytest
+
+from tests.support.command import aclog
+from tests.support.jvm import KAFKA_39, run_tool
+from tests.support.kafka_server import free_port
+from tests.support.zookeeper import zookeeper_client
+from tests.support.zookeeper_differential import our_authorizer, rules_of, wait_for
+
+ORDERS = ("--topic", "orders")
+
+
+@pytest.fixture
+def ours_acls(connect):
+    """`aclog acls` on the test's store."""
+
+    def run(command, *flags, properties=(), **options):
+        place = ("--authorizer-properties", f"zookeeper.connect={connect}", *properties)
+        return aclog("acls", command, *place, *flags, **options)
+
+    return run
+
+
+@pytest.fixture
+def kafka_acls(connect):
+    """kafka-acls of Kafka 3.9 on the test's store."""
+
+    def run(*flags):
+        place = ("--authorizer-properties", f"zookeeper.connect={connect}")
+        done = run_tool("kafka.admin.AclCommand", *place, *flags, version=KAFKA_39)
+        assert done.exit_code == 0, done
+        return done.out
+
+    return run
+
+
+def paragraphs(text):
+    found = [paragraph.splitlines() for paragraph in text.strip("\n").split("\n\n") if paragraph.strip()]
+    return sorted((head.strip(), sorted(line.strip() for line in entries)) for head, *entries in found)
+
+
+def test_each_reads_and_changes_what_the_other_wrote(ours_acls, kafka_acls):
+    flags = ("--allow-principal", "User:ann", "--allow-host", "10.0.0.1", "--operation", "Read", *ORDERS)
+    ours_acls("add", *flags).ok()
+    prefixed = ("--group", "é g", "--resource-pattern-type", "prefixed")
+    ours_acls("add", "--deny-principal", "User:*", "--operation", "Delete", *prefixed).ok()
+    kafka_acls("--add", "--allow-principal", "User:bob", "--producer", *ORDERS)
+    listed = kafka_acls("--list")
+    assert "principal=User:ann, host=10.0.0.1, operation=READ, permissionType=ALLOW" in listed
+    assert "name=é g, patternType=PREFIXED" in listed
+    assert paragraphs(ours_acls("list", "--format", "kafka").ok().out) == paragraphs(listed)
+    matching = ("--resource-pattern-type", "match", "--group", "é group")
+    assert paragraphs(ours_acls("list", *matching, "--format", "kafka").ok().out) == paragraphs(
+        kafka_acls("--list", *matching)
+    )
+    kafka_acls("--remove", "--force", *flags)
+    rows = [json.loads(line) for line in ours_acls("list", "--format", "jsonl").ok().lines]
+    assert [row["principal"] for row in rows] == ["User:*", "User:bob", "User:bob", "User:bob"]
+    assert all(row["id"] is None for row in rows)
+    gone = ours_acls("remove", "--force", "--allow-principal", "User:bob", "--producer", *ORDERS).ok()
+    assert "3 rule(s) removed" in gone.err
+    assert "1 rule(s) removed" in ours_acls("remove", "--force", *matching).ok().err
+    assert kafka_acls("--list").strip() == ""
+    assert ours_acls("list", "--format", "jsonl").ok().out == ""
+
+
+def test_who_follows_the_store_hears_of_it(ours_acls, connect):
+    with our_authorizer(connect) as authorizer:
+        ours_acls("add", "--allow-principal", "User:ann", *ORDERS).ok()
+        wait_for(lambda: authorizer.acl_count() == 1, "the rule")
+        assert "already" in ours_acls("add", "--allow-principal", "User:ann", *ORDERS).ok().out
+        ours_acls("remove", "--force", *ORDERS).ok()
+        wait_for(lambda: authorizer.acl_count() == 0, "its removal")
+
+
+def test_kip_11s_grants_and_revocations(ours_acls):
+    """What it calls revoked is what was shipped as denied."""
+    grant = ("--grantprincipal", "User:ann", "--granthost", "10.0.0.1", "--action", "READ")
+    revoke = ("--revokeprincipal", "User:bob", "--revokehost", "10.0.0.2")
+    ours_acls("add", *grant, *revoke, *ORDERS).ok()
+    rows = [json.loads(line) for line in ours_acls("list", "--format", "jsonl").ok().lines]
+    assert [(row["principal"], row["host"], row["operation"], row["permissionType"]) for row in rows] == [
+        ("User:ann", "10.0.0.1", "READ", "ALLOW"),
+        ("User:bob", "10.0.0.2", "READ", "DENY"),
+    ]
+    ours_acls("remove", "--force", *grant, *ORDERS).ok()
+    assert len(ours_acls("list", "--format", "jsonl").ok().lines) == 1
+
+
+def test_the_rules_may_be_in_a_store_of_their_own(ours_acls, connect):
+    elsewhere = f"authorizer.zookeeper.url={connect}/elsewhere"
+    ours_acls("add", "--allow-principal", "User:ann", *ORDERS, properties=("--authorizer-properties", elsewhere)).ok()
+    assert ours_acls("list", "--format", "jsonl").ok().out == ""
+    with our_authorizer(f"{connect}/elsewhere") as authorizer:
+        assert len(rules_of(authorizer)) == 1
+
+
+def test_bad_input_is_one_line(ours_acls, connect):
+    def complaint(result):
+        assert result.code == 2
+        assert result.out == ""
+        return result.complaint
+
+    for name, says in (("a/b", "expected no /"), ("😀", r"U+1F600"), (".", "neither . nor ..")):
+        assert says in complaint(ours_acls("add", "--allow-principal", "User:a", "--topic", name))
+        assert ours_acls("list", "--topic", name, "--format", "jsonl").ok().out == ""
+        assert ours_acls("remove", "--force", "--topic", name).ok().out == ""
+    nobody = f"zookeeper.connect=127.0.0.1:{free_port()}"
+    quick = ("--authorizer-properties", "zookeeper.connection.timeout.ms=200")
+    said = complaint(aclog("acls", "list", "--authorizer-properties", nobody, *quick))
+    assert "no connection within 0.2 s" in said
+    said = complaint(
+        aclog("acls", "add", "--authorizer-properties", nobody, *quick, "--allow-principal", "User:a", *ORDERS)
+    )
+    assert "no connection within 0.2 s" in said
+    assert "expected KEY=VALUE" in complaint(aclog("acls", "list", "--authorizer-properties", "zookeeper.connect"))
+    assert "zookeeper.connect is missing" in complaint(aclog("acls", "list", "--authorizer-properties", "a=b"))
+    assert "exactly one" in complaint(ours_acls("list", "--log", "x"))
+    assert "exactly one" in complaint(ours_acls("add", "--log", "x", "--allow-principal", "User:a", *ORDERS))
+    assert "ZooKeeper tells the newest state only" in complaint(ours_acls("list", "--as-of", "5"))
+    with zookeeper_client(connect.partition("/")[0]) as client:
+        client.create(f"/{connect.partition('/')[2]}/kafka-acl/Topic/broken", b"{", makepath=True)
+    assert complaint(ours_acls("list")).startswith("/kafka-acl/Topic/broken: byte 1: expected JSON")
+    said = complaint(ours_acls("remove", "--force", "--topic", "broken", "--resource-pattern-type", "match"))
+    assert said.startswith("/kafka-acl/Topic/broken: ")
+    assert complaint(ours_acls("add", "--allow-principal", "User:a", "--topic", "broken")).startswith("/kafka-acl")

@@ -1,0 +1,112 @@
+"""Nodes that say nothing clear: the real one may go on without their rules; ours says which they are, and does not."""
+
+import pytest
+
+from authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from authorizer.interface import Action, AuthorizationResult, RequestContext
+from metalog.errors import DecodeError
+from tests.support.acl_authorizer_39 import RealError
+from tests.support.zookeeper import zookeeper_client
+from tests.support.zookeeper_differential import (
+    EVERYTHING,
+    exactly,
+    our_authorizer,
+    ours_create,
+    ours_delete,
+    rules_of,
+    wait_for,
+)
+from tests.zkstore.test_faults import rule
+
+PATH = "/kafka-acl/Topic/orders"
+GOOD = b'{"version":1,"acls":[{"principal":"User:u1","permissionType":"Allow","host":"*","operation":"Read"}]}'
+UNKNOWN_OPERATION = GOOD.replace(b"Read", b"Fly").replace(b"Allow", b"Deny")
+
+BAD = {
+    "no-json": (b"{", "nothing"),
+    "no-utf-8": (GOOD.replace(b"u1", b"\xff"), "nothing"),
+    "other-version": (GOOD.replace(b":1,", b":2,"), "throws"),
+    "no-object": (b"[]", "throws"),
+    "no-colon": (GOOD.replace(b"User:", b"User"), "throws"),
+    "a-list-of-principals": (GOOD.replace(b'"principal":"User:u1"', b'"principals":["User:u1"]'), "throws"),
+    "unknown-operation": (UNKNOWN_OPERATION, "a rule that never matches"),
+    "unknown-permission": (GOOD.replace(b"Allow", b"Maybe"), "a rule that never matches"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_at_the_start(java, connect, name):
+    data, theirs = BAD[name]
+    with zookeeper_client(connect.partition("/")[0]) as client:
+        client.create(f"/{connect.partition('/')[2]}{PATH}", data, makepath=True)
+    with pytest.raises(DecodeError, match=f"^{PATH}: "):
+        our_authorizer(connect).__enter__()
+    try:
+        java.configure({"zookeeper.connect": connect})
+    except RealError:
+        assert theirs == "throws"
+        return
+    assert len(java.acls()) == (theirs != "nothing")
+    java.close()
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_later_its_last_rules_stay_and_it_is_said(connect, name, caplog):
+    with our_authorizer(connect) as ours, zookeeper_client(connect) as client:
+        assert ours_create(ours, [rule(1), rule(1, "pay")]) == [None, None]
+        client.set(PATH, BAD[name][0])
+        client.create("/kafka-acl-changes/acl_changes_", b"TOPIC:orders", sequence=True)
+        wait_for(lambda: ours.stale is not None, "the problem is said")
+        assert ours.stale.startswith(f"{PATH}: ")
+        assert rules_of(ours) == {rule(1), rule(1, "pay")}
+        assert "its rules stay as they were last" in caplog.text
+        # nothing of it is overwritten, and the rest goes on
+        (error,) = ours_create(ours, [rule(2)])
+        assert error.startswith(f"{PATH}: ")
+        assert ours_delete(ours, [exactly(rule(1))]) == [error]
+        assert client.get(PATH)[0] == BAD[name][0]
+        assert ours_create(ours, [rule(2, "pay")]) == [None]
+        # a node that is repaired counts again; what else was read anew meanwhile changes nothing of it
+        client.create("/kafka-acl-changes/acl_changes_", b"garbage", sequence=True)
+        wait_for(lambda: "reading all rules anew" in caplog.text, "a reading of everything")
+        assert rules_of(ours) == {rule(1), rule(1, "pay"), rule(2, "pay")}
+        client.set(PATH, GOOD.replace(b"u1", b"u3"))
+        client.create("/kafka-acl-changes/acl_changes_", b"TOPIC:orders", sequence=True)
+        wait_for(lambda: ours.stale is None, "all is well")
+        assert rules_of(ours) == {rule(3), rule(1, "pay"), rule(2, "pay")}
+
+
+def test_directories_of_no_known_type_count_for_nothing_but_are_said(connect, caplog):
+    with zookeeper_client(connect.partition("/")[0]) as client:
+        client.create(f"/{connect.partition('/')[2]}/kafka-acl/Planet/x", GOOD, makepath=True)
+    with our_authorizer(connect) as ours:
+        assert rules_of(ours) == set()
+        assert ours.stale is None
+    assert "/kafka-acl/Planet: no resource type that Kafka knows" in caplog.text
+
+
+@pytest.mark.parametrize("directory", ["ConsumerGroup", "CONSUMER_GROUP"])
+def test_a_groups_older_directories_count_with_its_own(connect, directory):
+    """A rule in both is one rule, and removing it removes both."""
+    group = ResourcePattern(resource_type=ResourceType.GROUP, name="g")
+    asked = Action(operation=AclOperation.READ, resource_pattern=group)
+    with our_authorizer(connect) as ours, zookeeper_client(connect) as client:
+        old = f"/kafka-acl/{directory}/g"
+        client.create(old, GOOD, makepath=True)
+        client.create("/kafka-acl-changes/acl_changes_", f"{directory}:g".encode(), sequence=True)
+        wait_for(lambda: ours.acl_count() == 1, "the rule")
+        context = RequestContext(principal="User:u1", host="10.0.0.1")
+        assert ours.authorize(context, [asked]) == [AuthorizationResult.ALLOWED]
+        (found,) = rules_of(ours)
+        assert ours_create(ours, [found]) == [None]
+        assert ours.acl_count() == 1
+        client.delete(old)
+        client.create("/kafka-acl-changes/acl_changes_", b"GROUP:g", sequence=True)
+        with our_authorizer(connect) as another:
+            assert rules_of(another) == {found}
+        client.create(old, GOOD)
+        assert ours_delete(ours, [EVERYTHING]) == [{found}]
+        client.create("/kafka-acl-changes/acl_changes_", b"GROUP:g", sequence=True)
+        wait_for(lambda: ours.acl_count() == 1, "the older one")
+        assert ours_delete(ours, [EVERYTHING]) == [{found}]
+        assert client.exists(old) is None
