@@ -158,6 +158,7 @@ def _copy_to_topic(reader: LogReader, settings: "TopicSettings", advance: Advanc
     if written.changed:
         note(f"{written.changed} batches stand there in other bytes: records, offsets, epochs and times are the same")
     with _opened(settings) as again:
+        again.wait(end - 1, _KNOWN_SECONDS)  # a commit is acknowledged a little before readers see it
         return _verified(again, start, end, written)
 
 

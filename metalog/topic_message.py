@@ -11,7 +11,7 @@ tells a control batch; and `time` (int64), the batch's timestamp where it is 0 o
 import struct
 from collections.abc import Sequence
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from metalog.batches import BatchHeader, build_batch, build_control_batch, read_records, read_values
 from metalog.errors import DecodeError, EncodeError, ReplayError
@@ -80,18 +80,15 @@ class MessageBatch:
     def messages(self) -> list[BatchMessage]:
         """One for each record, in their order."""
         sent = max(0, self.timestamp)
-        place = Placement(
-            offset=self.base_offset,
-            base_offset=self.base_offset,
-            count=len(self.values),
-            epoch=self.epoch,
-            time=None if sent else self.timestamp,
-        )
-        keys = self.keys or (None,) * len(self.values)
-        return [
-            BatchMessage(place=evolve(place, offset=self.base_offset + delta, control=key), value=value, timestamp=sent)
-            for delta, (key, value) in enumerate(zip(keys, self.values, strict=True))
-        ]
+        time, count = None if sent else self.timestamp, len(self.values)
+        keys = self.keys or (None,) * count
+        messages = []
+        for offset, key, value in zip(range(self.base_offset, self.end_offset), keys, self.values, strict=True):
+            place = Placement(
+                offset=offset, base_offset=self.base_offset, count=count, epoch=self.epoch, control=key, time=time
+            )
+            messages.append(BatchMessage(place=place, value=value, timestamp=sent))
+        return messages
 
 
 def read_batch(buffer: bytes, position: int, header: BatchHeader) -> MessageBatch:
@@ -147,35 +144,28 @@ def decode_headers(headers: Sequence[tuple[str, bytes | None]] | None) -> Placem
         DecodeError: one is missing, there twice or of another width, or together they make no sense.
 
     """
-    given = headers or ()
-    offset, base, count, epoch = (
-        layout.unpack(_the_one(given, name, layout.size) or _missing(name, layout.size))[0] for name, layout in _HEADERS
-    )
+    given = _by_name(headers or ())
+    offset, base, count, epoch = (layout.unpack(_required(given, name, layout.size))[0] for name, layout in _HEADERS)
     if not (0 <= base <= offset < base + count < 1 << 63 and epoch >= 0):
         raise DecodeError(f"headers offset {offset}, batch {base}, count {count}, epoch {epoch}: no record's place")
-    time = _the_one(given, _TIME, _INT64.size)
-    return Placement(
-        offset=offset,
-        base_offset=base,
-        count=count,
-        epoch=epoch,
-        control=_the_one(given, _CONTROL, _CONTROL_KEY_BYTES),
-        time=None if time is None else _INT64.unpack(time)[0],
-    )
+    time = _INT64.unpack(_required(given, _TIME, _INT64.size))[0] if _TIME in given else None
+    control = _required(given, _CONTROL, _CONTROL_KEY_BYTES) if _CONTROL in given else None
+    return Placement(offset=offset, base_offset=base, count=count, epoch=epoch, control=control, time=time)
 
 
-def _the_one(headers: Sequence[tuple[str, bytes | None]], name: str, size: int) -> bytes | None:
-    """The value of a header, None where there is none of the name."""
-    values = [value for key, value in headers if key == name]
-    if not values:
-        return None
-    if len(values) != 1 or values[0] is None or len(values[0]) != size:
-        _missing(name, size)
-    return values[0]
+def _by_name(headers: Sequence[tuple[str, bytes | None]]) -> dict[str, bytes | None]:
+    """The headers' values; None for one that is there twice."""
+    found: dict[str, bytes | None] = {}
+    for name, value in headers:
+        found[name] = None if name in found else value
+    return found
 
 
-def _missing(name: str, size: int) -> bytes:
-    raise DecodeError(f"header {name!r}: expected once, of {size} bytes")
+def _required(headers: dict[str, bytes | None], name: str, size: int) -> bytes:
+    value = headers.get(name)
+    if value is None or len(value) != size:
+        raise DecodeError(f"header {name!r}: expected once, of {size} bytes")
+    return value
 
 
 @define

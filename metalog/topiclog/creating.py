@@ -23,7 +23,7 @@ from metalog.topiclog.kafka_errors import error_in, kafka_error
 from metalog.topiclog.settings import TopicSettings
 from metalog.topiclog.transactions import MAX_MESSAGE_BYTES
 
-_SLICE_SECONDS = 1.0
+_SLICE_SECONDS = 2.0
 _AGAIN_SECONDS = 0.2
 _NO_LIMIT = str((1 << 63) - 1)
 
@@ -168,7 +168,7 @@ class _Admin:
         """Ask until there is an answer; what the broker refuses is raised as KafkaException."""
         while True:
             try:
-                return question(_SLICE_SECONDS * 5).result(_SLICE_SECONDS * 10)
+                return question(_SLICE_SECONDS).result(_SLICE_SECONDS * 10)
             except KafkaException as error:
                 said = error_in(error)
                 if said is None or said.code() not in _UNANSWERED:

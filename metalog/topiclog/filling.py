@@ -9,6 +9,7 @@ from attrs import evolve
 from metalog.errors import LogError
 from metalog.topiclog.past_reads import PastReads
 from metalog.topiclog.settings import TopicSettings
+from metalog.topiclog.survey import Survey
 from metalog.topiclog.transactions import begin_transactions
 
 FILL_SECONDS = 900.0
@@ -30,9 +31,9 @@ def fill_topic(settings: TopicSettings, batches: Iterable[bytes], *, timeout: fl
     patient = {**settings.properties, "transaction.timeout.ms": str(int(FILL_SECONDS * 1000))}
     with closing(PastReads(settings, threading.Event())) as reads:
         reads.connect(timeout)
-        _check_empty(reads, settings)  # before a writer who is at work is fenced
+        _check_empty(reads.survey(), settings)  # before a writer who is at work is fenced
         with closing(begin_transactions(evolve(settings, properties=patient), timeout)) as transactions:
-            _check_empty(reads, settings)
+            _check_empty(reads.survey_decided(timeout), settings)
             try:
                 transactions.commit(batches, FILL_SECONDS)
             except BaseException:
@@ -40,7 +41,7 @@ def fill_topic(settings: TopicSettings, batches: Iterable[bytes], *, timeout: fl
                 raise
 
 
-def _check_empty(reads: PastReads, settings: TopicSettings) -> None:
-    end = reads.survey().end_offset
+def _check_empty(found: Survey, settings: TopicSettings) -> None:
+    end = found.end_offset
     if end:
         raise LogError(f"{settings.name}: not empty: it holds a log that ends at offset {end}; nothing is written")

@@ -43,11 +43,9 @@ def open_topic_log(
         past = PastReads(settings, threading.Event())
         stack.callback(past.close)
         past.connect(timeout)
-        transactions = begin_transactions(settings, max(deadline - time.monotonic(), 1.0))
+        transactions = begin_transactions(settings, _left(deadline))
         stack.callback(transactions.close)
-        found = past.survey(
-            max(deadline - time.monotonic(), 1.0)
-        )  # the last stable offset, with the last writer fenced
+        found = past.survey_decided(_left(deadline))  # only now: the last writer is fenced
         committed = Committed(name=settings.name, window_bytes=WINDOW_BYTES)
         committed.begin(found.start_offset, found.end_offset, found.end_offset)
         log = TopicLog(settings, found.epoch + 1, committed, past, transactions, on_failure)
@@ -55,6 +53,10 @@ def open_topic_log(
         _begin_epoch(log, node_id, voters, timestamp)
         stack.pop_all()
     return log
+
+
+def _left(deadline: float) -> float:
+    return max(deadline - time.monotonic(), 1.0)
 
 
 def _begin_epoch(log: TopicLog, node_id: int, voters: Sequence[int], timestamp: int | None) -> None:

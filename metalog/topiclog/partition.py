@@ -239,6 +239,17 @@ def connect_reader(
     )
 
 
+def written_end(settings: TopicSettings, closing: threading.Event, timeout: float) -> int:
+    """Kafka's offset after the last message that is there, whatever becomes of it. Raises as Partition.bounds."""
+    errors = ClientErrors(settings.name)
+    properties = {**settings.properties, **FIXED, "group.id": settings.group_id, "isolation.level": "read_uncommitted"}
+    consumer = new_consumer(settings.name, properties, errors)
+    try:
+        return Partition(settings.topic, settings.name, consumer, errors, closing).bounds(timeout)[1]
+    finally:
+        consumer.close()
+
+
 def _headers(message: Message) -> list[tuple[str, bytes | None]]:
     headers: Any = message.headers() or ()  # declared wider than what comes: a list of pairs
     return [(name, value.encode() if isinstance(value, str) else value) for name, value in headers]

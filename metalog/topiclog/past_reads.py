@@ -11,7 +11,7 @@ from attrs import define, field
 from metalog.errors import DecodeError, LogError
 from metalog.topiclog.batch_stream import BatchStream, TakenBatch
 from metalog.topiclog.leaders import Leader
-from metalog.topiclog.partition import ANSWER_SECONDS, Partition, connect_reader
+from metalog.topiclog.partition import ANSWER_SECONDS, Partition, connect_reader, written_end
 from metalog.topiclog.positions import StoredMessage
 from metalog.topiclog.settings import TopicSettings
 from metalog.topiclog.survey import Survey, find_base, find_leader, survey
@@ -19,6 +19,7 @@ from metalog.topiclog.survey import Survey, find_base, find_leader, survey
 _SLICE_SECONDS = 0.5
 _FETCH_WAIT_MS = 10
 """A search asks for much that is not there, and begins while a fetch is still kept by the broker."""
+_AGAIN_SECONDS = 0.05
 _REMEMBERED = 64
 """Places where readers stopped, so that each goes on without a search."""
 
@@ -51,6 +52,27 @@ class PastReads:
         with self._turn, self._afresh():
             self._known = survey(self._connected(), timeout)
             return self._known
+
+    def survey_decided(self, timeout: float) -> Survey:
+        """What is committed of all that is written now, once no transaction is open.
+
+        For a new writer, who has fenced the one before. Without the wait, what stood behind a stranger's open
+        transaction would be missed.
+
+        Raises:
+            LogError, DecodeError: as `survey`; or a transaction is still open after `timeout` seconds.
+
+        """
+        deadline = time.monotonic() + timeout
+        written = written_end(self.settings, self.closing, timeout)
+        while True:
+            found = self.survey(max(deadline - time.monotonic(), _SLICE_SECONDS))
+            if found.end >= written:
+                return found
+            if time.monotonic() > deadline:
+                what = f"a transaction that is not ours is open at Kafka's offset {found.end}"
+                raise LogError(f"{self.settings.name}: {what}: nobody else may write to the topic")
+            time.sleep(_AGAIN_SECONDS)
 
     def last_batch(self) -> tuple[StoredMessage | None, Leader | None]:
         """Of what was surveyed: the first message of the last batch, and who wrote the newest epoch, if anybody did.

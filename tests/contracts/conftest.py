@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.kafka_quorum_reports import pytest_runtest_makereport  # noqa: F401
 from tests.support.log_backends import Place
 
 

@@ -1,7 +1,8 @@
 """Topics on a test Kafka for logs that live in them: how they are reached, and fresh ones."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from threading import Event
 from uuid import uuid4
 
 from attrs import evolve
@@ -11,6 +12,7 @@ from metalog.batches import decode_batch, end_offset, iter_batches
 from metalog.log import LogReader
 from metalog.topic_message import BatchMessage, encode_headers
 from metalog.topiclog import TopicReader, TopicSettings, ensure_topic
+from metalog.topiclog.past_reads import PastReads
 from tests.support.kafka_quorum import KafkaQuorum
 from tests.support.server_properties import password
 
@@ -73,14 +75,23 @@ def values(log: LogReader) -> list[bytes]:
 
 @contextmanager
 def whole(settings: TopicSettings) -> Iterator[TopicReader]:
-    """A reader that knows the topic's end as it is now."""
+    """A reader that knows the topic's end as it is now: a commit is acknowledged a little before readers see it."""
+    with closing(PastReads(settings, Event())) as reads:
+        end = reads.survey_decided(60).end_offset
     with TopicReader(settings) as reader:
         reader.wait_known(60)
+        assert reader.high_watermark() >= end
         yield reader
 
 
 def send(settings: TopicSettings, *messages: BatchMessage, commit: bool = True) -> None:
     """Put messages into the topic, in a transaction of a stranger's, which ends as is said."""
+    producer = begin(settings, *messages)
+    (producer.commit_transaction if commit else producer.abort_transaction)(60)
+
+
+def begin(settings: TopicSettings, *messages: BatchMessage) -> Producer:
+    """A stranger whose transaction with these messages is open."""
     producer = Producer({**settings.properties, "transactional.id": f"stranger-{uuid4().hex}"})
     producer.init_transactions(60)
     producer.begin_transaction()
@@ -93,4 +104,4 @@ def send(settings: TopicSettings, *messages: BatchMessage, commit: bool = True) 
             headers=encode_headers(message.place),
         )
     producer.flush(60)
-    (producer.commit_transaction if commit else producer.abort_transaction)(60)
+    return producer

@@ -1,11 +1,17 @@
 """Candidates of a real Kafka's consumer group: one is elected, and another when it goes."""
 
+import json
 import queue
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
 
 import pytest
 
 from metalog.errors import LogError
 from metalog.topiclog import Election, TopicSettings
+from tests.support.jvm import ROOT
 from tests.support.kafka_server import free_port
 from tests.support.kafka_topics import new_topic
 
@@ -59,6 +65,32 @@ def test_a_newcomer_deposes_nobody_and_follows_when_the_first_one_goes(settings)
             assert follower.hears() == "deposed"
             assert other.hears() == "elected"
     assert first.told.empty()
+
+
+@contextmanager
+def candidate_process(settings):
+    command = [sys.executable, "-m", "tests.support.topic_candidate", settings.topic]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
+    try:
+        process.stdin.write(json.dumps(dict(settings.properties)))
+        process.stdin.close()
+        yield process
+    finally:
+        process.kill()
+        process.stdout.close()
+        process.wait()
+
+
+def test_one_that_is_paused_or_killed_is_replaced_and_hears_of_it_when_it_wakes(settings):
+    with candidate_process(settings) as paused:
+        assert paused.stdout.readline() == "elected\n"
+        with candidate_process(settings) as second:
+            paused.send_signal(signal.SIGSTOP)
+            assert second.stdout.readline() == "elected\n"
+            paused.send_signal(signal.SIGCONT)
+            assert paused.stdout.readline() == "deposed\n"
+            second.kill()
+            assert paused.stdout.readline() == "elected\n"
 
 
 def test_a_callback_that_fails_does_not_end_the_candidate(settings, caplog):

@@ -10,7 +10,7 @@ from metalog.errors import FencedError, LogError, ReplayError
 from metalog.topic_message import BatchMessage, Placement
 from metalog.topiclog import Leader, TopicReader, open_topic_log
 from metalog.topiclog.transactions import Transactions
-from tests.support.kafka_topics import contents, new_topic, records, send, values, whole
+from tests.support.kafka_topics import begin, contents, new_topic, records, send, values, whole
 
 SECONDS = 60
 
@@ -157,7 +157,8 @@ def test_readers_wait_for_the_end_of_an_open_transaction_and_never_see_one_that_
             patched.setattr(Transactions, "_end", held)
             future = log.append([b"open"], timestamp=1)
             assert reached.wait(SECONDS)
-        with whole(settings) as late:
+        with TopicReader(settings) as late:
+            late.wait_known(SECONDS)
             assert early.high_watermark() == late.high_watermark() == log.high_watermark() == 1
             go_on.set()
             future.result(SECONDS)
@@ -225,6 +226,19 @@ def test_a_message_that_is_no_record_stops_readers_and_whoever_would_write(setti
             reader.wait(2, SECONDS)
         assert reader.high_watermark() == 2
         assert values(reader) == [b"x"]
+
+
+def test_a_strangers_open_transaction_could_hide_what_is_committed_and_is_waited_for(settings):
+    with open_topic_log(settings, node_id=1) as log:
+        stray = Placement(offset=9, base_offset=9, count=1, epoch=1)
+        stranger = begin(settings, BatchMessage(place=stray, value=b"never", timestamp=1))
+        log.append([b"behind"], timestamp=1).result(SECONDS)
+    with pytest.raises(LogError, match="a transaction that is not ours is open"):
+        open_topic_log(settings, node_id=2, timeout=2)
+    stranger.abort_transaction(SECONDS)
+    with open_topic_log(settings, node_id=3) as log:
+        assert values(log) == [b"behind"]
+        assert log.leader_epoch == 2
 
 
 def test_the_end_must_be_a_whole_batch(settings):
