@@ -21,6 +21,7 @@ from tests.support.kafka_quorum import KafkaQuorum
 from tests.support.topic_cluster import COMBINED, CONTROLLERS, TopicCluster, wait_until
 
 NOT_CONTROLLER = 41
+QUORUM_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
 _NUMBERS = count()
 
 
@@ -212,3 +213,14 @@ def test_a_standby_stops_in_good_order(cluster: TopicCluster) -> None:
     assert node.stop() == 0
     last = node.output.rpartition("stopping")[2]
     assert not {"critical", "error"} & set(last.replace("[", " ").split())
+
+
+def test_kafkas_own_tool_describes_the_quorum(cluster: TopicCluster, acls_tool: AclsTool) -> None:
+    active = cluster.wait_active()
+    config = ("--command-config", str(acls_tool.config))
+    for place in ((TO_BROKERS, brokers(cluster)), (TO_CONTROLLERS, cluster.bootstrap_controllers)):
+        printed = acls_tool.pipe.run(QUORUM_TOOL, [*place, *config, "describe", "--status"])
+        assert printed.code == 0, printed
+        told = dict(line.split(":", 1) for line in printed.out.splitlines() if ":" in line)
+        assert int(told["LeaderId"]) == active, printed
+        assert all(f'"id": {node_id}' in told["CurrentVoters"] for node_id in CONTROLLERS), printed
