@@ -22,6 +22,7 @@ from benchmarks import (
     tokens,
     topic_committing,
     updating,
+    zookeeper,
 )
 from benchmarks.report import Row, keep, show
 from benchmarks.rival import Rival
@@ -72,6 +73,11 @@ def token(*, quick: bool) -> Iterator[Row]:
     yield from tokens.run(scratch, 100 if quick else 400)
 
 
+def older(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as scratch:
+        yield from zookeeper.run(Path(scratch), 5_000 if quick else 100_000, 20 if quick else 300)
+
+
 def spark(*, quick: bool) -> Iterator[Row]:
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as scratch:
@@ -95,6 +101,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "serve": ("Nodes, beside a real Kafka", serve),
     "topic": ("Controllers on a topic of a real Kafka, beside its own controller", topic),
     "tokens": ("Delegation tokens, beside a real Kafka", token),
+    "zookeeper": ("Rules in ZooKeeper, beside the real AclAuthorizer of Kafka 3.9", older),
     "spark": ("Batch authorization on Spark, beside the least that it can cost", spark),
     "spark-log": ("Reading a log as a table of Spark, beside the same source giving batches made before", spark_log),
     "commit": ("Group commit: 64 writers beside one", commit),

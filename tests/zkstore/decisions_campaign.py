@@ -1,4 +1,4 @@
-"""`make zookeeper-decisions`: 100,000 decisions beside the real AclAuthorizer of Kafka 3.9 on one store, none differing.
+"""`make zookeeper-decisions`: 100,000 decisions beside the real AclAuthorizer of Kafka 3.9, none differing.
 
     python -m tests.zkstore.decisions_campaign --decisions 100000 --out benchmarks/results/zookeeper-decisions.txt
 

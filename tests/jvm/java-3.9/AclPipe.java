@@ -19,6 +19,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.locks.LockSupport;
 import kafka.security.authorizer.AclAuthorizer;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AccessControlEntryFilter;
@@ -193,7 +194,7 @@ public final class AclPipe {
             if (System.nanoTime() > deadline) {
                 throw new IllegalStateException("not " + wanted + " in time");
             }
-            Thread.sleep(0, 50_000);
+            LockSupport.parkNanos(50_000);
         }
         Instant now = Instant.now();
         return JSON.createObjectNode().put("micros", now.getEpochSecond() * 1_000_000 + now.getNano() / 1000);
