@@ -1,0 +1,294 @@
+"""`aclog migrate` on a real ZooKeeper: what it writes, when it is seen, what it refuses, and the way back."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from aclog.writing import open_writer
+from metalog.codec import encode_record
+from metalog.filelog.names import list_segments
+from metalog.records import BeginTransactionRecord
+from snapshots.features import METADATA_VERSION
+from snapshots.recovery import recover
+from tests.scenarios.migration.estate import Changes, fill, in_image, in_store
+from tests.scenarios.migration.running import finish, start
+from tests.support.command import aclog
+from tests.support.zookeeper import zookeeper_client
+
+RULE = {"principal": "User:a", "permissionType": "Allow", "host": "*", "operation": "Read"}
+PATH = "/kafka-acl/Topic/orders"
+
+
+def rules(*acls):
+    return json.dumps({"version": 1, "acls": acls}).encode()
+
+
+@pytest.fixture(autouse=True)
+def _without_waiting_for_the_disk(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda fd: None)
+
+
+@pytest.fixture
+def store(zookeeper, connect):
+    """A client of kazoo's own on a store with some of everything."""
+    with zookeeper_client(zookeeper.connect) as root:
+        root.ensure_path(connect.partition("/")[2])
+    with zookeeper_client(connect) as client:
+        fill(client, acls=40, users=5, tokens=5)
+        client.ensure_path("/kafka-acl/Topic")
+        yield client
+
+
+@pytest.fixture
+def migrate(connect):
+    """The command with this store."""
+    return lambda *arguments, **pipes: aclog("migrate", "--zookeeper", connect, *arguments, **pipes)
+
+
+def held(log):
+    return in_image(recover(log).image)
+
+
+def record_types(log):
+    """The types of all records, in order."""
+    return [json.loads(line)["type"] for line in aclog("log", "dump", log, "--json").ok().lines]
+
+
+def test_all_is_carried_over_in_one_transaction(store, migrate, tmp_path):
+    log = tmp_path / "log"
+    done = migrate("--log", log).ok()
+    assert held(log) == in_store(store)
+    assert done.lines[-1].startswith("compared: contents the same; ")
+    types = record_types(log)
+    assert types[1] == "BEGIN_TRANSACTION_RECORD"
+    assert types[-1] == "END_TRANSACTION_RECORD"
+    assert recover(log).image.features.level(METADATA_VERSION) == 30
+    aclog("log", "verify", log).ok()
+
+
+def test_again_it_finds_nothing_to_do_and_then_what_has_changed(store, migrate, tmp_path):
+    log = tmp_path / "log"
+    migrate("--log", log).ok()
+    before = record_types(log)
+    migrate("--log", log).ok()
+    assert record_types(log) == before
+    store.create(PATH, rules(RULE))
+    migrate("--log", log).ok()
+    assert held(log) == in_store(store)
+
+
+def test_a_dry_run_tells_and_writes_nothing(store, migrate, tmp_path):
+    log = tmp_path / "log"
+    store.create("/config/users/quota", b'{"version":1,"config":{"producer_byte_rate":"1"}}')
+    told = migrate("--log", log, "--dry-run").ok()
+    assert told.lines[0].endswith(": 40 ACLs, 5 SCRAM credentials, 5 delegation tokens")
+    assert told.lines[1:] == [
+        "left out: /config/users/quota: producer_byte_rate: client quotas are not carried over",
+        f"{log}: 40 ACLs added, 0 removed; 5 SCRAM credentials and 5 delegation tokens changed",
+        "dry run: nothing is written",
+    ]
+    assert not log.exists()
+
+
+BAD = {
+    PATH: rules({**RULE, "operation": "Fly"}),
+    "/kafka-acl-extended/prefixed/Group/g": b"{",
+    "/delegation_token/tokens/bad": b'{"version":4}',
+    "/config/users/bad": b'{"version":1,"config":{"SCRAM-SHA-256":"salt=?"}}',
+}
+
+
+def test_what_cannot_be_read_is_listed_and_stands_in_the_way(store, migrate, tmp_path):
+    log = tmp_path / "log"
+    for path, data in BAD.items():
+        store.ensure_path(path)
+        store.set(path, data)
+    told = migrate("--log", log, "--dry-run")
+    assert told.code == 1
+    refused = migrate("--log", log)
+    assert refused.code == 2
+    assert "4 entries cannot be read" in refused.complaint
+    assert not log.exists()
+    skipped = migrate("--log", log, "--skip-unreadable").ok()
+    for path in BAD:
+        assert f"left out: {path}: " in told.out
+        assert f"warning: left out: {path}: " in skipped.err
+    for path in BAD:
+        store.delete(path)
+    assert held(log) == in_store(store)
+
+
+def test_what_only_the_log_holds_stands_in_the_way(store, migrate, tmp_path):
+    log = tmp_path / "log"
+    migrate("--log", log).ok()
+    aclog("acls", "add", "--log", log, "--topic", "own", "--allow-principal", "User:x").ok()
+    assert migrate("--log", log, "--compare").code == 1
+    told = migrate("--log", log, "--dry-run")
+    assert told.code == 1
+    assert "would remove: ALLOW User:x ALL on TOPIC LITERAL 'own' from *" in told.lines
+    before = record_types(log)
+    assert "holds 1 entries that the ZooKeeper does not" in migrate("--log", log).complaint
+    assert record_types(log) == before
+    migrate("--log", log, "--replace").ok()
+    assert held(log) == in_store(store)
+
+
+def test_a_transaction_that_was_left_open_is_aborted_first(store, migrate, tmp_path):
+    log = tmp_path / "log"
+    migrate("--log", log).ok()
+    with open_writer(log) as writer:
+        writer.append([encode_record(BeginTransactionRecord(name="left"))])
+    store.create(PATH, rules(RULE))
+    migrate("--log", log).ok()
+    assert held(log) == in_store(store)
+    assert record_types(log).count("ABORT_TRANSACTION_RECORD") == 1
+
+
+def test_followed_until_the_word_is_said(store, connect, tmp_path):
+    log = tmp_path / "log"
+    process = start("migrate", "--zookeeper", connect, "--log", log, "--follow", stdin=subprocess.PIPE)
+    while "copied into" not in process.stderr.readline():
+        assert process.poll() is None
+    store.create(PATH, rules(RULE))
+    while "followed: 1 ACLs added, 0 removed" not in process.stderr.readline():
+        assert process.poll() is None
+    assert held(log) == set()
+    assert list_segments(log)
+    process.stdin.write("what?\nswitch\n")
+    process.stdin.flush()
+    code, out, err = finish(process)
+    assert (code, "'what?': not understood" in err) == (0, True), (out, err)
+    assert held(log) == in_store(store)
+
+
+def test_followed_until_it_is_quiet(store, connect, migrate, tmp_path):
+    log = tmp_path / "log"
+    with Changes(connect) as changes:
+        while not changes.done:
+            pass
+    migrate("--log", log, "--until-quiet", "0.1").ok()
+    assert held(log) == in_store(store)
+
+
+def test_without_the_word_nothing_is_switched(store, migrate, tmp_path):
+    log = tmp_path / "log"
+    given_up = migrate("--log", log, "--follow", stdin=b"hello\n")
+    assert given_up.code == 2
+    assert "nothing is switched" in given_up.complaint
+    assert held(log) == set()
+    assert record_types(log)[-1] == "ABORT_TRANSACTION_RECORD"
+    migrate("--log", log).ok()
+    assert held(log) == in_store(store)
+
+
+def test_differences_are_listed_and_known_ones_do_not_count(store, migrate, tmp_path):
+    log = tmp_path / "log"
+    store.create("/kafka-acl/Topic/*", rules({**RULE, "principal": "User:*"}))
+    known = migrate("--log", log).ok()
+    assert "by what Kafka 4.3.1 decides differently" in known.lines[-1]
+    store.create(PATH, rules(RULE))
+    store.delete("/delegation_token/tokens/token-1")
+    store.set("/config/users/user%201", b'{"version":1,"config":{}}')
+    told = migrate("--log", log, "--compare")
+    assert told.code == 1
+    assert "only in ZooKeeper: ALLOW User:a READ on TOPIC LITERAL 'orders' from *" in told.lines
+    assert "differs: delegation token token-1" in told.lines
+    assert "differs: SCRAM credential of 'user 1', mechanism 1" in told.lines
+
+
+def test_a_checkpoint_keeps_the_features_and_users_that_it_has(store, migrate, tmp_path):
+    file = tmp_path / "bootstrap.checkpoint"
+    migrate("--bootstrap-checkpoint", file).ok()
+    assert in_image(recover(file).image) == in_store(store)
+    properties = tmp_path / "server.properties"
+    properties.write_text(
+        f"process.roles=controller\nnode.id=1\ncontroller.quorum.bootstrap.servers=localhost:1\n"
+        f"listeners=CONTROLLER://localhost:1\ncontroller.listener.names=CONTROLLER\nlog.dirs={tmp_path}/data\n"
+    )
+    scram = "SCRAM-SHA-256=[name=admin,password=secret]"
+    aclog(
+        "format",
+        properties,
+        "-t",
+        "c2FtZS1zY3JpcHQtMDAwMQ",
+        "--standalone",
+        "--release-version",
+        "4.1",
+        "--add-scram",
+        scram,
+    ).ok()
+    formatted = tmp_path / "data" / "bootstrap.checkpoint"
+    before = recover(formatted).image
+    migrate("--bootstrap-checkpoint", formatted).ok()
+    after = recover(formatted).image
+    assert list(after.features.records()) == list(before.features.records())
+    assert in_image(after) == in_store(store) | in_image(before)
+
+
+def test_the_way_back_writes_what_the_log_holds(store, connect, migrate, tmp_path):
+    log = tmp_path / "log"
+    migrate("--log", log).ok()
+    wanted = in_store(store)
+    back = connect + "-back"
+    aclog("migrate", "--log", log, "--to-zookeeper", back).ok()
+    with zookeeper_client(back) as again:
+        assert in_store(again) == wanted
+        again.create(PATH, rules(RULE))
+        told = aclog("migrate", "--log", log, "--to-zookeeper", back, "--dry-run")
+        assert told.code == 1
+        assert "would remove: ALLOW User:a READ on TOPIC LITERAL 'orders' from *" in told.lines
+        assert "the log does not" in aclog("migrate", "--log", log, "--to-zookeeper", back).complaint
+        assert in_store(again) != wanted
+        aclog("migrate", "--log", log, "--to-zookeeper", back, "--replace").ok()
+        assert in_store(again) == wanted
+
+
+def test_the_way_back_lists_what_a_zookeeper_cannot_hold(store, connect, migrate, tmp_path):
+    log = tmp_path / "log"
+    migrate("--log", log).ok()
+    wanted = in_store(store)
+    aclog("acls", "add", "--log", log, "--group", "a/b", "--allow-principal", "User:x").ok()
+    refused = aclog("migrate", "--log", log, "--to-zookeeper", connect)
+    assert refused.code == 2
+    assert "1 entries that a ZooKeeper cannot hold" in refused.complaint
+    assert "resource name 'a/b': expected no /" in refused.err
+    aclog("migrate", "--log", log, "--to-zookeeper", connect, "--skip-unreadable").ok()
+    assert in_store(store) == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--log L", "exactly one ZooKeeper must be given"),
+        ("--zookeeper H:1 --to-zookeeper H:1 --log L", "exactly one ZooKeeper must be given"),
+        ("--zookeeper H:1", "exactly one target must be given"),
+        ("--zookeeper H:1 --log L --bootstrap-checkpoint F", "exactly one target must be given"),
+        ("--zookeeper H:1 --bootstrap-checkpoint F --force", "--force goes with --log"),
+        ("--zookeeper H:1 --log L --dry-run --compare", "expected one of them"),
+        ("--zookeeper H:1 --log L --dry-run --follow", "follow nothing"),
+        ("--zookeeper H:1 --log L --until-quiet -1", "expected seconds from 0"),
+        ("--zookeeper H:1 --log L --until-quiet nan", "expected seconds from 0"),
+        ("--zookeeper H:1 --log L --command-config F", "goes with --bootstrap-controller"),
+        ("--zookeeper H:x --log L", "expected HOST:PORT"),
+        ("--to-zookeeper H:1", "goes with --log DIR"),
+        ("--to-zookeeper H:1 --log L --follow", "not with --follow"),
+    ],
+)
+def test_flags_that_do_not_go_together_are_refused(arguments, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused = aclog("migrate", *arguments.split())
+    assert refused.code == 2
+    assert said in refused.complaint
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_chroot_that_is_not_there_is_not_made(zookeeper, tmp_path):
+    refused = aclog("migrate", "--zookeeper", f"{zookeeper.connect}/nowhere", "--log", tmp_path / "log")
+    assert "there is no /nowhere" in refused.complaint
+    with zookeeper_client(zookeeper.connect) as root:
+        assert not root.exists("/nowhere")
+        root.ensure_path("/empty")
+    refused = aclog("migrate", "--zookeeper", f"{zookeeper.connect}/empty", "--log", tmp_path / "log")
+    assert "is the chroot right?" in refused.complaint
