@@ -545,7 +545,7 @@ def test_a_disk_that_fails_ends_it_and_is_no_trouble_of_the_network(tmp_path, qu
     assert content(tmp_path / "log") == quorum.committed
 
 
-KILLS = 30
+KILLS = 25
 
 
 def test_killed_at_any_moment_it_loses_and_repeats_nothing(tmp_path, quorum, leader):
@@ -555,10 +555,10 @@ def test_killed_at_any_moment_it_loses_and_repeats_nothing(tmp_path, quorum, lea
 
     def write():
         number = 0
-        while not stop.wait(0.003):
+        while not stop.wait(0.01):
             number += 1
             quorum.append([acl(number)] if number % 5 else [acl(number), b"\1\2\0" + b"x" * numbers.choice([9, 3000])])
-            if number % 50 == 0:
+            if number % 20 == 0:
                 quorum.elect(1)
 
     writer = threading.Thread(target=write, daemon=True)
