@@ -58,7 +58,6 @@ class TopicController:
     publisher: Publisher = field(factory=Publisher)
     serving: Serving | None = field(default=None, init=False)
     notes: tuple[str, ...] = field(default=(), init=False)
-    _mandate: Mandate = field(init=False)
     _quorum: Quorum = field(init=False)
     _reader: SharedReader | None = field(default=None, init=False)
     _standby: Standby | None = field(default=None, init=False)
@@ -117,7 +116,6 @@ class TopicController:
             LogError, DecodeError, CheckpointError: the log cannot be replayed.
 
         """
-        self._mandate = Mandate(asyncio.get_running_loop())
         try:
             self._lock = await asyncio.to_thread(lock_checkpoints, self._directory)
             self._reader = reader = await open_reader(self.shared)
@@ -133,6 +131,7 @@ class TopicController:
         except BaseException:
             await self.stop()
             raise
+        self._life.add_done_callback(self._ended)
         if isinstance(self.authorizer, StandardAuthorizer):
             self.authorizer.complete_initial_load()
 
@@ -142,7 +141,8 @@ class TopicController:
 
     async def stop(self) -> None:
         """Commit and answer what waits, then let another lead; a second stop is nothing."""
-        self._mandate.stop()
+        if self._standby is not None:
+            self._standby.mandate.stop()
         if self._checkpointing is not None and self._checkpointer is not None:
             task, self._checkpointing = self._checkpointing, None
             await self._checkpointer.stop(task)
@@ -181,7 +181,7 @@ class TopicController:
     def _new_standby(self, reader: SharedReader) -> Standby:
         return Standby(
             shared=self.shared,
-            mandate=self._mandate,
+            mandate=Mandate(asyncio.get_running_loop()),
             publisher=self.publisher,
             reader=reader,
             directory=self._directory,
@@ -191,15 +191,20 @@ class TopicController:
     async def _live(self, reader: SharedReader, standby: Standby) -> None:
         """Stand by and lead in turn, until the node stops, or until neither can be."""
         try:
-            while not self._mandate.stopping:
+            while not standby.mandate.stopping:
                 await standby.run()
-                if self._mandate.given:
+                if standby.mandate.given:
                     await self._lead(reader, standby)
+        except MetadataError:
+            raise
         except Exception as error:
-            failure = error if isinstance(error, MetadataError) else LogError(f"{self.shared.name}: {error!r}")
-            _log.critical("the controller stops: %s", failure)
-            self.on_failure(failure)
-            raise failure from error
+            raise LogError(f"{self.shared.name}: {error!r}") from error
+
+    def _ended(self, life: "asyncio.Task[None]") -> None:
+        error = None if life.cancelled() else life.exception()
+        if isinstance(error, MetadataError):
+            _log.critical("the controller stops: %s", error)
+            self.on_failure(error)
 
     def _have_followed(self, size: int) -> None:
         self._committed_bytes += size
@@ -209,7 +214,7 @@ class TopicController:
         """One term, from its beginning to its end; the image is what is committed afterwards, and never goes back."""
         self._term = term = Term(
             shared=self.shared,
-            mandate=self._mandate,
+            mandate=standby.mandate,
             config=self.config,
             publisher=self.publisher,
             authorizer=self.authorizer,
@@ -226,9 +231,9 @@ class TopicController:
             self._committed_bytes += term.committed_bytes
             self._term = None
             await term.end()
-        if not self._mandate.stopping:
+        if not standby.mandate.stopping:
             _log.warning("not the active controller any more: %s", term.failure or "another is elected, or none")
-        if term.failure is not None and await self._mandate.still_elected(_AGAIN_SECONDS):
+        if term.failure is not None and await standby.mandate.still_elected(_AGAIN_SECONDS):
             await standby.resign()
 
     def _standing_by(self, reader: SharedReader) -> Serving:

@@ -11,7 +11,7 @@ from authorizer.principals import KafkaPrincipal
 from metalog.batches import iter_batches
 from metalog.codec import decode_values, encode_record
 from metalog.control import LeaderChange, decode_control_batch
-from metalog.errors import ConfigError, LockedError, LogError
+from metalog.errors import ConfigError, LockedError, LogError, ReplayError
 from metalog.filelog import open_log
 from metalog.filelog.names import list_checkpoints
 from metalog.records import AbortTransactionRecord, BeginTransactionRecord, NoOpRecord
@@ -490,6 +490,29 @@ class TestEnds:
             topic.elect(2)
             await until(lambda: nodes[2].active)
             assert names(nodes[2]) == {"t"}
+
+    async def test_one_that_was_not_started_is_stopped_as_well(self, tmp_path):
+        await candidate(SharedTopic(), tmp_path, 1).stop()
+
+    async def test_a_log_that_cannot_be_replayed_stops_the_start(self, tmp_path):
+        topic, failures = SharedTopic(), []
+        topic.open(1, lambda _: None)
+        topic.store.append([encode_record(acl(7, name="x"))] * 2, timestamp=1)
+        with pytest.raises(ReplayError, match="ACL"):
+            await candidate(topic, tmp_path, 1, on_failure=failures.append).start()
+        assert failures == []
+
+    async def test_a_long_log_is_read_where_no_checkpoint_can_be_had(self, tmp_path, monkeypatch, caplog):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            await committed(create(nodes[1], "t"))
+        monkeypatch.setattr("nodes.controller.joining.WORTH_A_DOWNLOAD", 1)
+        monkeypatch.setattr("nodes.controller.joining._DOWNLOAD_SECONDS", 0.1)
+        node = candidate(topic, tmp_path / "c1", 1)
+        await node.start()
+        assert names(node) == {"t"}
+        assert "no checkpoint from another controller" in caplog.text
+        await node.stop()
 
     async def test_a_directory_is_one_nodes(self, tmp_path):
         topic = SharedTopic()

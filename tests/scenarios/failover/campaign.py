@@ -71,7 +71,7 @@ async def _campaign(cluster: TopicCluster, kafka: CutKafka, tool: ToolLoop, roun
         )
         for number in range(WORKERS)
     ]
-    faults = Faults(cluster, kafka, ledger, chance)
+    faults = Faults(cluster, kafka, ledger, chance, lambda: len(tool.seconds))
     await _beside([worker.run() for worker in workers] + [tool.run()], faults.run(rounds))
     return faults
 

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import asynccontextmanager, suppress
 from random import Random
 
@@ -29,6 +30,8 @@ class Faults:
     kafka: CutKafka
     ledger: Ledger
     chance: Random
+    tool_runs: Callable[[], int]
+    """How many runs of kafka-acls have ended, all with 0."""
     takeovers: dict[str, list[float]] = field(factory=lambda: {kind: [] for kind in KINDS})
     """Seconds from the fault until another controller said that it is active, by kind."""
     with_kafka: list[float] = field(factory=list)
@@ -130,8 +133,12 @@ class Faults:
         self.noticed.append(time.monotonic() - begun)
 
     async def _go_on(self) -> None:
-        """Until changes are acknowledged again."""
-        before = self.ledger.acknowledged
+        """Until changes are acknowledged again, and kafka-acls has ended at brokers and at controllers.
+
+        A run has a minute by default, and Kafka's clients wait half of it for one node that is paused: each is to meet
+        one fault.
+        """
+        before, runs = self.ledger.acknowledged, self.tool_runs()
         async with asyncio.timeout(SECONDS):
-            while self.ledger.acknowledged < before + 20:
+            while self.ledger.acknowledged < before + 20 or self.tool_runs() < runs + 2:
                 await asyncio.sleep(0.05)
