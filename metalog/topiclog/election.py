@@ -91,6 +91,7 @@ class Election:
             "group.protocol": "classic",
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": timeout,
+            "max.poll.interval.ms": max(timeout, 300_000),
             "heartbeat.interval.ms": max(timeout // _HEARTBEATS, 1),
             "enable.auto.commit": "false",
             "enable.auto.offset.store": "false",
@@ -128,13 +129,13 @@ class Election:
         """Elected, where the partition is among them; nothing is fetched from it."""
         consumer.incremental_assign([TopicPartition(each.topic, each.partition, OFFSET_END) for each in partitions])
         consumer.pause(partitions)
-        if partitions and not self._elected and not self._closed.is_set():
+        if _the_one(partitions) and not self._elected and not self._closed.is_set():
             self._elected, self._trouble = True, None
             self._errors.forget()
             self._call(self.on_elected)
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if partitions:
+        if _the_one(partitions):
             self._depose()
         consumer.incremental_unassign(partitions)
 
@@ -149,6 +150,11 @@ class Election:
             callback()
         except Exception:  # noqa: BLE001 - whatever it was
             _log.exception("%s: a callback of the election failed", self.settings.name)
+
+
+def _the_one(partitions: list[TopicPartition]) -> bool:
+    """Whether the log's partition is among them: somebody may have added others to the topic."""
+    return any(each.partition == 0 for each in partitions)
 
 
 def _leave(consumer: Consumer) -> None:

@@ -30,7 +30,8 @@ class TopicLog:
     """The one writer of a topic, until Kafka fences it, and a reader of it. Safe for many threads.
 
     One transaction holds all batches that wait. Once anything about a transaction is in doubt, the log is dead: whoever
-    waits, and whoever comes later, gets the `failure`. What became of the transaction is seen by opening it again.
+    waits, and whoever comes later, gets the `failure`. What became of the transaction is seen by opening it again: even
+    a fenced one may have been committed, where its commit was decided before the other came.
     """
 
     settings: TopicSettings

@@ -60,7 +60,8 @@ class Transactions:
         """Write these batches in one transaction, and commit it, within so many seconds.
 
         Raises:
-            FencedError: another writer has taken over; nothing of the transaction will ever be seen.
+            FencedError: another writer has taken over. The transaction is aborted, unless its commit was decided before
+                that, and only the answer came too late.
             LogError: it failed, or it is not known what became of it. Nothing may be written after it.
 
         """
@@ -115,7 +116,8 @@ class Transactions:
         if self._deliveries.failed is not None:
             raise self._told(kafka_error(self._deliveries.failed, name))
         if time.monotonic() > deadline:
-            raise self._errors.latest or LogError(f"{name}: no broker took a transaction to its end in time")
+            latest = "" if self._errors.latest is None else f"; the latest trouble was: {self._errors.latest}"
+            raise LogError(f"{name}: no broker took a transaction to its end in time{latest}")
 
     def _told(self, error: LogError) -> LogError:
         """The error; or that the writer is fenced, where that is why a message could not be delivered."""
