@@ -80,3 +80,8 @@ campaign-failover: venv build/jvm/.ready  ## the active of three controllers kil
 campaign-observer: venv build/jvm/.ready  ## 10,000 changes on a real Kafka of three nodes whose leaders die, followed live; kept too
 	$(BIN)/python -m tests.scenarios.quorum.observer --changes 10000 --points 200 --faults 20 --out benchmarks/results/observer.txt
 	$(BIN)/python -m tests.scenarios.quorum.observer --changes 5000 --points 100 --faults 10 --short-log --out benchmarks/results/observer-short-log.txt
+
+.PHONY: migration
+migration: venv build/jvm/.ready  ## 20,000 ACLs out of ZooKeeper while changes go on; killed at every call and at 30 random moments
+	$(BIN)/python -m tests.scenarios.migration.live | tee benchmarks/results/migration-live.txt
+	$(BIN)/python -m tests.scenarios.migration.kills --kills 30 --out benchmarks/results/migration-kills.txt

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 
 import pytest
@@ -181,6 +182,18 @@ def test_without_the_word_nothing_is_switched(store, migrate, tmp_path):
     assert record_types(log)[-1] == "ABORT_TRANSACTION_RECORD"
     migrate("--log", log).ok()
     assert held(log) == in_store(store)
+
+
+def test_an_interrupt_gives_up_and_nothing_is_visible(store, connect, tmp_path):
+    log = tmp_path / "log"
+    process = start("migrate", "--zookeeper", connect, "--log", log, "--follow", stdin=subprocess.PIPE)
+    while "type 'switch'" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    code, _, err = finish(process)
+    assert (code, err.splitlines()[-1]) == (130, "aclog: interrupted")
+    assert held(log) == set()
+    assert record_types(log)[-1] == "ABORT_TRANSACTION_RECORD"
 
 
 def test_differences_are_listed_and_known_ones_do_not_count(store, migrate, tmp_path):

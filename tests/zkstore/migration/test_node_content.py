@@ -64,6 +64,17 @@ def test_nodes_below_a_resource_are_said_and_stand_in_nobodys_way():
     assert not unreadable
 
 
+@pytest.mark.parametrize("directory", ["ConsumerGroup", "CONSUMER_GROUP"])
+def test_rules_where_kafka_does_not_look_stand_in_the_way(directory):
+    """To carry them over would allow what has not been allowed; to drop them might drop a DENY that was meant."""
+    content = node_content(f"/kafka-acl/{directory}/g", rules(ACL))
+    assert not content.acls
+    [(text, unreadable)] = reasons(content)
+    assert unreadable
+    assert "expected them under Group" in text
+    assert node_content(f"/kafka-acl/{directory}/g", rules()) == NodeContent()
+
+
 def test_a_user_has_credentials_and_quotas():
     content = node_content("/config/users/a%2Fb", user(**{"SCRAM-SHA-256": CREDENTIAL, "producer_byte_rate": "7"}))
     assert [(record.name, record.iterations) for record in content.credentials] == [("a/b", 4096)]

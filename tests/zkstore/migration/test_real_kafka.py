@@ -3,12 +3,14 @@
 import asyncio
 import re
 import time
+import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from attrs import evolve
 
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
 from credentials.scram import ScramMechanism
 from credentials.scram_control import credential_record
 from credentials.scram_keys import salted_password
@@ -20,15 +22,19 @@ from nodes.config.node_config import ClientSecurity, HostPort, SecurityProtocol
 from snapshots.recovery import recover
 from tests.support.command import aclog
 from tests.support.kafka_server import AdminClient
+from tests.support.kafka_tools import client_properties
 from tests.support.real_node import RealNode
 from tests.support.server_properties import CLUSTER_ID, Ports, server_properties
 from tests.support.zookeeper import ZooKeeperServer
 from tests.support.zookeeper_kafka import SECRET, ZooKeeperKafka
+from zkstore.acl_json import AclEntry
 from zkstore.client import ZkSettings, open_client
 from zkstore.client_session import ZkClient
 from zkstore.migration.access_state import AccessState
 from zkstore.migration.watching import StoreWatch
+from zkstore.paths import resource_path
 from zkstore.scram_store import ScramStore
+from zkstore.store import ZkStore
 from zkstore.token_store import TokenStore
 
 ACL = {
@@ -51,10 +57,9 @@ PATIENCE = 30
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def store(zookeeper: ZooKeeperServer) -> str:
     """Where the old Kafka keeps its things: a chroot of a real ZooKeeper."""
-    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as server:
-        yield f"{server.connect}/kafka"
+    return f"{zookeeper.connect}/{uuid.uuid4().hex}"
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +198,7 @@ def test_a_new_kafka_starts_on_the_checkpoint_with_all_of_it(old, store, client,
     before = described(old)
     with node:
         assert described(ports.broker) == before
+        follow_into_running_quorum(client, store, ports, tmp_path)
         assert logs_in(ports.broker, "a/b", "secret")
         assert logs_in(ports.broker, before[2][0]["tokenId"], before[2][0]["hmac"], token=True)
         assert not logs_in(ports.broker, "a/b", "secre")
@@ -200,11 +206,29 @@ def test_a_new_kafka_starts_on_the_checkpoint_with_all_of_it(old, store, client,
     assert len(log.acls) == len(before[0])
 
 
+def follow_into_running_quorum(client: ZkClient, store: str, ports: Ports, home: Path) -> None:
+    """What changes later in the old store goes to the new Kafka's controller, rules only; and away again."""
+    quorum = ("--bootstrap-controller", f"localhost:{ports.controller}")
+    command = ("migrate", "--zookeeper", store, *quorum, "--command-config", client_properties(home, "admin"))
+    pattern = ResourcePattern(resource_type=ResourceType.TOPIC, name="later", pattern_type=PatternType.LITERAL)
+    entry = AclEntry(principal="User:x", permission_type=AclPermissionType.DENY, host="*", operation=AclOperation.ALL)
+    path, rules = resource_path(pattern), ZkStore(client=client)
+    rules.update(path, lambda _: frozenset({entry}))
+    told = aclog(*command).ok()
+    assert "a running quorum takes ACLs only" in told.err
+    with AdminClient(ports.broker) as admin:
+        eventually(lambda: "later" in {row["resourceName"] for row in admin.acls()})
+        rules.update(path, lambda _: frozenset())
+        assert "holds 1 entries that the ZooKeeper does not" in aclog(*command).complaint
+        aclog(*command, "--replace").ok()
+        eventually(lambda: "later" not in {row["resourceName"] for row in admin.acls()})
+
+
 def test_a_log_takes_all_of_it_and_gives_it_back(old, store, client, tmp_path):
     log = tmp_path / "log"
     before = read(client)
     assert aclog("migrate", "--zookeeper", store, "--log", log).ok().lines[-1].startswith("compared: contents the same")
-    back = f"{store.partition('/')[0]}/back"
+    back = f"{store}-back"
     aclog("migrate", "--log", log, "--to-zookeeper", back).ok()
     again = open_client(ZkSettings(connect=back))
     try:
