@@ -181,7 +181,6 @@ Operations: TypeAlias = Annotated[
     list[AclOperation] | None,
     typer.Option(
         "--operation",
-        "--action",
         parser=named(OPERATIONS),
         autocompletion=completions(OPERATIONS),
         metavar="NAME",
@@ -193,7 +192,6 @@ AllowPrincipals: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-principal",
-        "--grantprincipal",
         metavar="TYPE:NAME",
         help="Who is allowed; [cyan]'User:*'[/] is everybody.",
         rich_help_panel=_RULE,
@@ -203,17 +201,43 @@ DenyPrincipals: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--deny-principal",
-        "--revokeprincipal",
         metavar="TYPE:NAME",
         help="Who is denied. A DENY beats every ALLOW.",
         rich_help_panel=_RULE,
+    ),
+]
+_FIRST_NAMES = "Names that KIP-11 had first"
+GrantPrincipals: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--grantprincipal", metavar="TYPE:NAME", help="--allow-principal.", rich_help_panel=_FIRST_NAMES),
+]
+GrantHosts: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--granthost", metavar="ADDRESS", help="--allow-host.", rich_help_panel=_FIRST_NAMES),
+]
+RevokePrincipals: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--revokeprincipal", metavar="TYPE:NAME", help="--deny-principal.", rich_help_panel=_FIRST_NAMES),
+]
+RevokeHosts: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--revokehost", metavar="ADDRESS", help="--deny-host.", rich_help_panel=_FIRST_NAMES),
+]
+Actions: TypeAlias = Annotated[
+    list[AclOperation] | None,
+    typer.Option(
+        "--action",
+        parser=named(OPERATIONS),
+        autocompletion=completions(OPERATIONS),
+        metavar="NAME",
+        help="--operation.",
+        rich_help_panel=_FIRST_NAMES,
     ),
 ]
 AllowHosts: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-host",
-        "--granthost",
         metavar="ADDRESS",
         help="From where the allowed may come. [dim]Default: *[/]",
         rich_help_panel=_RULE,
@@ -223,7 +247,6 @@ DenyHosts: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--deny-host",
-        "--revokehost",
         metavar="ADDRESS",
         help="From where the denied may not come. [dim]Default: *[/]",
         rich_help_panel=_RULE,

@@ -7,6 +7,7 @@ import typer
 from aclog.acl_flags import EntryFlags, ResourceFlags
 from aclog.options import (
     AclsFile,
+    Actions,
     AllowHosts,
     AllowPrincipals,
     AsOf,
@@ -23,6 +24,8 @@ from aclog.options import (
     DelegationTokens,
     DenyHosts,
     DenyPrincipals,
+    GrantHosts,
+    GrantPrincipals,
     Groups,
     Idempotent,
     ListFormat,
@@ -30,6 +33,8 @@ from aclog.options import (
     Operations,
     Producer,
     ResourcePatternType,
+    RevokeHosts,
+    RevokePrincipals,
     SnapshotFile,
     Topics,
     TransactionalIds,
@@ -122,6 +127,11 @@ def add(
     producer: Producer = False,
     consumer: Consumer = False,
     idempotent: Idempotent = False,
+    grantprincipal: GrantPrincipals = None,
+    granthost: GrantHosts = None,
+    revokeprincipal: RevokePrincipals = None,
+    revokehost: RevokeHosts = None,
+    action: Actions = None,
     force: Annotated[
         bool, typer.Option("--force", metavar="", help="Write, even though the log belongs to a Kafka.")
     ] = False,
@@ -144,7 +154,14 @@ def add(
         topic, group, cluster, transactional_id, delegation_token, user_principal, resource_pattern_type
     )
     entries = _entries(
-        operation, allow_principal, deny_principal, allow_host, deny_host, producer, consumer, idempotent
+        [*(operation or ()), *(action or ())],
+        [*(allow_principal or ()), *(grantprincipal or ())],
+        [*(deny_principal or ()), *(revokeprincipal or ())],
+        [*(allow_host or ()), *(granthost or ())],
+        [*(deny_host or ()), *(revokehost or ())],
+        producer,
+        consumer,
+        idempotent,
     )
     target = target_flags(log, bootstrap_server, bootstrap_controller, command_config, authorizer_properties or ())
     add_rules(target, resources, entries, force=force)
@@ -172,6 +189,11 @@ def remove(
     producer: Producer = False,
     consumer: Consumer = False,
     idempotent: Idempotent = False,
+    grantprincipal: GrantPrincipals = None,
+    granthost: GrantHosts = None,
+    revokeprincipal: RevokePrincipals = None,
+    revokehost: RevokeHosts = None,
+    action: Actions = None,
     force: Annotated[
         bool, typer.Option("--force", metavar="", help="Do not ask, and write even though the log belongs to a Kafka.")
     ] = False,
@@ -193,7 +215,14 @@ def remove(
         topic, group, cluster, transactional_id, delegation_token, user_principal, resource_pattern_type
     )
     entries = _entries(
-        operation, allow_principal, deny_principal, allow_host, deny_host, producer, consumer, idempotent
+        [*(operation or ()), *(action or ())],
+        [*(allow_principal or ()), *(grantprincipal or ())],
+        [*(deny_principal or ()), *(revokeprincipal or ())],
+        [*(allow_host or ()), *(granthost or ())],
+        [*(deny_host or ()), *(revokehost or ())],
+        producer,
+        consumer,
+        idempotent,
     )
     target = target_flags(log, bootstrap_server, bootstrap_controller, command_config, authorizer_properties or ())
     remove_rules(target, resources, entries, force=force)

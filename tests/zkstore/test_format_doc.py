@@ -1,0 +1,28 @@
+"""The examples in docs/format.md of what ZooKeeper holds are read, and written the same."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from zkstore.acl_json import decode_acls, encode_acls
+from zkstore.change_events import decode_event, encode_event
+from zkstore.paths import LITERAL_TREE, PREFIXED_TREE
+
+PAGE = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
+
+
+def example(kind):
+    (text,) = re.findall(rf"```{kind}\n(.*?)\n```", PAGE, re.DOTALL)
+    return text.encode()
+
+
+def test_rules():
+    data = example("zk-rules")
+    assert encode_acls(decode_acls(data, path="docs/format.md")) == data
+
+
+@pytest.mark.parametrize(("kind", "tree"), [("zk-event", LITERAL_TREE), ("zk-extended-event", PREFIXED_TREE)])
+def test_events(kind, tree):
+    data = example(kind)
+    assert encode_event(decode_event(tree, data, path="docs/format.md")) == data
