@@ -1,6 +1,7 @@
 """`aclog migrate --to-zookeeper`: the way back, what a log holds into a ZooKeeper."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
@@ -11,13 +12,15 @@ from aclog.notices import note, one_line, warn
 from authorizer.explanation_text import acl_text
 from metalog.errors import ConfigError
 from zkstore.client import ZkSettings
-from zkstore.client_session import ZkClient
 from zkstore.migration.access_state import AccessState, difference
 from zkstore.migration.comparing import compare
 from zkstore.migration.node_content import LeftOut
 from zkstore.migration.store_plan import storable, store_plan
 from zkstore.migration.store_writing import carry_out
 from zkstore.migration.watching import StoreWatch
+
+if TYPE_CHECKING:
+    from zkstore.client_session import ZkClient
 
 
 @frozen(kw_only=True)
@@ -83,7 +86,7 @@ def _report(options: WayBack, watch: StoreWatch, wanted: AccessState, left_out: 
     return not obstacles
 
 
-def _write(client: ZkClient, watch: StoreWatch, wanted: AccessState) -> None:
+def _write(client: "ZkClient", watch: StoreWatch, wanted: AccessState) -> None:
     change = difference(watch.state().state, wanted)
     carry_out(store_plan(wanted, change), client)
     note(f"written into {client.settings.where}: {change.counts()}")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import evolve
 
@@ -13,9 +14,11 @@ from authorizer.errors import InvalidRequestError
 from metalog.errors import ConfigError
 from nodes.config.java_properties import read_properties
 from zkstore.client import ZkSettings, open_client, zk_settings
-from zkstore.client_session import ZkClient
 from zkstore.migration.comparing import Decide, Request
 from zkstore.migration.watching import StoreWatch
+
+if TYPE_CHECKING:
+    from zkstore.client_session import ZkClient
 
 _IN_FLIGHT = 256
 """Requests on their way at a time, while a store is read whole."""
@@ -29,7 +32,7 @@ def store_settings(connect: str, tls_config: Path | None, *, is_written: bool) -
 
 
 @contextmanager
-def connected(settings: ZkSettings) -> Iterator[ZkClient]:
+def connected(settings: ZkSettings) -> Iterator["ZkClient"]:
     """A client for the time of a migration. Raises ConfigError, StoreError."""
     with closing(open_client(settings)) as client:
         yield client
@@ -40,7 +43,7 @@ def patience(settings: ZkSettings) -> float:
     return settings.session_timeout + settings.connection_timeout
 
 
-def read_store(client: ZkClient, *, may_be_new: bool = False) -> StoreWatch:
+def read_store(client: "ZkClient", *, may_be_new: bool = False) -> StoreWatch:
     """Everything in a store, which is watched from then on.
 
     Raises:

@@ -3,15 +3,18 @@
 import random
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from zkstore.client_session import ZkClient
 from zkstore.errors import ConflictError, StoreError
+
+if TYPE_CHECKING:
+    from zkstore.client_session import ZkClient
 
 _MOST_ATTEMPTS = 30
 _FIRST_BACKOFF_S, _LONGEST_BACKOFF_S = 0.005, 0.15
 
 
-def retried(client: ZkClient, attempt: Callable[[], None]) -> None:
+def retried(client: "ZkClient", attempt: Callable[[], None]) -> None:
     """Attempt until it goes through. What was lost may have happened: an attempt has to begin by reading.
 
     Raises:

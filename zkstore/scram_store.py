@@ -1,12 +1,12 @@
 """SCRAM credentials in ZooKeeper, written as a broker of Kafka 3.9 writes them; a user's quotas stay untouched."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from metalog.records import UserScramCredentialRecord
 from zkstore.client_nodes import CreateNode
-from zkstore.client_session import ZkClient
 from zkstore.retrying import retried
 from zkstore.scram_config import (
     CONFIG_CHANGE_PREFIX,
@@ -22,12 +22,15 @@ from zkstore.scram_config import (
 )
 from zkstore.token_store import node_operation
 
+if TYPE_CHECKING:
+    from zkstore.client_session import ZkClient
+
 
 @frozen
 class ScramStore:
     """The credentials of a store, through a connected client; any thread may call it."""
 
-    client: ZkClient
+    client: "ZkClient"
 
     def read(self, user: str) -> list[UserScramCredentialRecord]:
         """A user's credentials, by mechanism. Raises EncodeError, DecodeError, StoreError."""

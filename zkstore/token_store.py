@@ -1,10 +1,11 @@
 """Delegation tokens in ZooKeeper, written as a broker of Kafka 3.9 does: a node, and an event that tells of it."""
 
+from typing import TYPE_CHECKING
+
 from attrs import frozen
 
 from metalog.records import DelegationTokenRecord
 from zkstore.client_nodes import CreateNode, DeleteNode, Node, Operation, SetNode
-from zkstore.client_session import ZkClient
 from zkstore.retrying import retried
 from zkstore.token_json import (
     TOKEN_CHANGE_PREFIX,
@@ -15,12 +16,15 @@ from zkstore.token_json import (
     token_path,
 )
 
+if TYPE_CHECKING:
+    from zkstore.client_session import ZkClient
+
 
 @frozen
 class TokenStore:
     """The tokens of a store, through a connected client; any thread may call it."""
 
-    client: ZkClient
+    client: "ZkClient"
 
     def read(self, token_id: str) -> DelegationTokenRecord | None:
         """A token; None where there is none. Raises DecodeError, StoreError."""

@@ -18,8 +18,8 @@ from zkstore.token_json import KIP_TOKENS_PATH, TOKENS_PATH, decode_token, token
 
 _ANY_ID = UUID(int=2)
 _LEGACY = (
-    "rules of a group under KIP-11's first name for groups, where Kafka 3.9 does not look: expected them under Group if "
-    "they are to hold"
+    "rules of a group under KIP-11's first name for groups, where Kafka 3.9 does not look: expected them under Group "
+    "if they are to hold"
 )
 
 

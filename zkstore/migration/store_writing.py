@@ -2,21 +2,23 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from authorizer.acl import ResourcePattern
-from zkstore.client_session import ZkClient
 from zkstore.migration.store_plan import EntryChange, StorePlan
 from zkstore.paths import resource_path
 from zkstore.scram_store import ScramStore
 from zkstore.store import ZkStore
 from zkstore.token_store import TokenStore
 
+if TYPE_CHECKING:
+    from zkstore.client_session import ZkClient
+
 _AT_A_TIME = 16
 _T = TypeVar("_T")
 
 
-def carry_out(plan: StorePlan, client: ZkClient) -> None:
+def carry_out(plan: StorePlan, client: "ZkClient") -> None:
     """Write a plan: what takes away first, then what gives. Each node is written whole or not at all.
 
     Raises:

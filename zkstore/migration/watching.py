@@ -7,15 +7,18 @@ change. `catch_up` finds a moment of the store: after it nothing had changed sin
 import time
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
 
 from attrs import Factory, define, field
 
-from zkstore.client_session import ZkClient
 from zkstore.errors import StoreError
 from zkstore.migration.node_content import NodeContent, StoreState, node_content, store_state
 from zkstore.paths import PREFIXED_TREE, TREES, type_of_directory
 from zkstore.scram_config import USERS_PATH
 from zkstore.token_json import KIP_TOKENS_PATH, TOKENS_PATH
+
+if TYPE_CHECKING:
+    from zkstore.client_session import ZkClient
 
 _LOST = ""
 """Stands in the queue for a lost connection, with which all watches go."""
@@ -45,7 +48,7 @@ class StoreWatch:
     `progress` is called with how many nodes have been read.
     """
 
-    _client: ZkClient
+    _client: "ZkClient"
     _progress: Callable[[int], None] = _nobody
     _changed: SimpleQueue[str] = Factory(SimpleQueue)
     _contents: dict[str, NodeContent] = field(factory=dict, init=False)

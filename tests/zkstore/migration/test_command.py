@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -16,7 +17,7 @@ from snapshots.recovery import recover
 from tests.scenarios.migration.estate import Changes, fill, in_image, in_store
 from tests.scenarios.migration.running import finish, start
 from tests.support.command import aclog
-from tests.support.zookeeper import zookeeper_client
+from tests.support.zookeeper import ZooKeeperServer, zookeeper_client
 
 RULE = {"principal": "User:a", "permissionType": "Allow", "host": "*", "operation": "Read"}
 PATH = "/kafka-acl/Topic/orders"
@@ -305,3 +306,71 @@ def test_a_chroot_that_is_not_there_is_not_made(zookeeper, tmp_path):
         root.ensure_path("/empty")
     refused = aclog("migrate", "--zookeeper", f"{zookeeper.connect}/empty", "--log", tmp_path / "log")
     assert "is the chroot right?" in refused.complaint
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A server that a test may stop; a store in it, and properties with which nobody waits for long."""
+    properties = tmp_path / "zk.properties"
+    properties.write_text("zookeeper.session.timeout.ms=2000\nzookeeper.connection.timeout.ms=2000\n")
+    with ZooKeeperServer(tmp_path / "zookeeper") as server:
+        with zookeeper_client(server.connect) as client:
+            fill(client, acls=40, users=5, tokens=5)
+        yield server, ("--zookeeper", server.connect, "--zk-tls-config-file", properties)
+
+
+def test_a_zookeeper_that_comes_back_is_followed_on(own, tmp_path):
+    log, (server, source) = tmp_path / "log", own
+    process = start("migrate", *source, "--log", log, "--follow", stdin=subprocess.PIPE)
+    while "copied into" not in process.stderr.readline():
+        assert process.poll() is None
+    server.kill()
+    server.start()
+    with zookeeper_client(server.connect) as client:
+        client.ensure_path(PATH)
+        client.set(PATH, rules(RULE))
+        wanted = in_store(client)
+    process.stdin.write("switch\n")
+    process.stdin.flush()
+    code, out, err = finish(process)
+    assert code == 0, (out, err)
+    assert held(log) == wanted
+
+
+def test_a_zookeeper_that_stays_away_leaves_nothing_visible(own, tmp_path):
+    log, (server, source) = tmp_path / "log", own
+    process = start("migrate", *source, "--log", log, "--follow", stdin=subprocess.PIPE)
+    while "copied into" not in process.stderr.readline():
+        assert process.poll() is None
+    server.kill()
+    code, _, err = finish(process)
+    assert code == 2
+    assert "ZooKeeper at" in err.splitlines()[-1]
+    assert held(log) == set()
+    assert record_types(log)[-1] == "ABORT_TRANSACTION_RECORD"
+
+
+def test_a_way_back_that_is_killed_is_finished_by_the_next(store, connect, migrate, tmp_path):
+    log, back = tmp_path / "log", connect + "-back"
+    migrate("--log", log).ok()
+    wanted = in_store(store)
+    process = start("migrate", "--log", log, "--to-zookeeper", back)
+    with zookeeper_client(connect.partition("/")[0]) as root:
+        chroot = f"/{back.partition('/')[2]}"
+        while not (root.exists(f"{chroot}/config/users") and root.get_children(f"{chroot}/config/users")):
+            assert process.poll() is None
+        process.kill()
+        process.communicate()
+    aclog("migrate", "--log", log, "--to-zookeeper", back).ok()
+    with zookeeper_client(back) as again:
+        assert in_store(again) == wanted
+
+
+def test_without_kazoo_it_is_said_what_to_install(tmp_path):
+    code = (
+        "import sys; sys.modules['kazoo'] = None; from aclog.__main__ import run; "
+        f"sys.exit(run(['migrate', '--zookeeper', 'localhost:1', '--log', {str(tmp_path / 'log')!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    said = "aclog: ZooKeeper needs kazoo, which is not installed: pip install 'aclog[zookeeper]'\n"
+    assert (done.returncode, done.stderr) == (2, said)
