@@ -121,13 +121,17 @@ class ControllerApis:
         return TokenApis(self.auth, writer)
 
     async def _describe_cluster(self, serving: Serving, request: Request) -> bytes:
-        quorum = serving.quorum
+        """Where nobody is known to lead, this node names itself, and refuses changes.
+
+        Kafka's Admin 4.3.1, told of no controller, never asks again; one that is refused by a controller does.
+        """
+        quorum, leader_id = serving.quorum, serving.quorum.leader().leader_id
         return describe_cluster(
             request,
             self.auth,
             endpoint_type=CONTROLLER_ENDPOINTS,
             cluster_id=quorum.cluster_id,
-            controller_id=quorum.leader().leader_id,
+            controller_id=quorum.node_id if leader_id < 0 else leader_id,
             nodes=quorum.addresses(request.session.listener_name),
         )
 

@@ -177,6 +177,10 @@ class TestStandby:
         await until(lambda: 1 in topic.candidates)
         _, partition = await fetched(node, 0)
         assert (partition.error_code, partition.current_leader.leader_id) == (NOT_LEADER_OR_FOLLOWER, -1)
+        described = await call(
+            node, apis.DESCRIBE_CLUSTER, 1, build(apis.DESCRIBE_CLUSTER, 1, "request", endpoint_type=2)
+        )
+        assert described.controller_id == 1  # or Kafka's Admin would not ask again
         assert node.leader is None
         assert not node.ready
         with pytest.raises(AuthorizerNotReadyError):
