@@ -143,12 +143,9 @@ class Partition:
 
     def _is_record(self, message: Message) -> bool:
         error = message.error()
-        self.ended = error is not None
-        if error is None:
-            return True
-        if error.code() == KafkaError._PARTITION_EOF:
-            return False
-        self.ended = False
+        if error is None or error.code() == KafkaError._PARTITION_EOF:
+            self.ended = error is not None
+            return error is None
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             raise RemovedError(f"{self.name}: messages that come next are not in the topic: {error.str()}")
         raise kafka_error(error, self.name)

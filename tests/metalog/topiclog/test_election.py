@@ -14,6 +14,7 @@ from metalog.topiclog import Election, TopicSettings
 from tests.support.jvm import ROOT
 from tests.support.kafka_server import free_port
 from tests.support.kafka_topics import new_topic
+from tests.support.secured_clients import eventually
 
 SECONDS = 60
 
@@ -56,8 +57,7 @@ def test_a_newcomer_deposes_nobody_and_follows_when_the_first_one_goes(settings)
         with Candidate(settings) as second, Candidate(settings) as third:
             first.election.close()
             assert first.hears() == "deposed"
-            while not (second.election.elected or third.election.elected):
-                second.election._closed.wait(0.01)
+            eventually(lambda: second.election.elected or third.election.elected, "another one is elected")
             follower, other = (second, third) if second.election.elected else (third, second)
             assert follower.hears() == "elected"
             assert other.told.empty()
@@ -109,8 +109,7 @@ def test_a_callback_that_fails_does_not_end_the_candidate(settings, caplog):
 def test_nobody_answers(capfd):
     settings = TopicSettings(topic="log", properties={"bootstrap.servers": f"localhost:{free_port()}"})
     with Candidate(settings) as candidate:
-        while candidate.election.trouble is None:
-            candidate.election._closed.wait(0.01)
+        eventually(lambda: candidate.election.trouble is not None, "it is told that nobody answers")
         assert isinstance(candidate.election.trouble, LogError)
     assert candidate.told.empty()
     assert capfd.readouterr() == ("", "")

@@ -15,6 +15,7 @@ from metalog.topiclog import Election, FencedError, open_topic_log
 from tests.support.jvm import ROOT
 from tests.support.kafka_quorum import KafkaQuorum
 from tests.support.kafka_topics import new_topic, records, values, whole
+from tests.support.secured_clients import eventually
 
 SECONDS = 60
 
@@ -164,8 +165,7 @@ def test_a_broker_that_is_killed_and_comes_back_is_overcome(own_kafka):
         found = {offset: value for offset, _, value in records(reader) if value is not None}
         assert acknowledged.items() <= found.items()
         assert len(set(found.values())) == len(found)
-        while not election.elected:
-            election._closed.wait(0.05)
+        eventually(lambda: election.elected, "the candidate is elected again")
         assert told[-1] == "elected"
     with open_topic_log(settings, node_id=2) as log:
         assert log.leader_epoch == 2

@@ -2,7 +2,6 @@
 
 import random
 import threading
-from contextlib import suppress
 
 import pytest
 from attrs import evolve
@@ -16,6 +15,7 @@ from metalog.topiclog import TopicReader, TopicSettings, open_topic_log
 from metalog.topiclog.partition import Partition
 from tests.support.kafka_server import free_port
 from tests.support.kafka_topics import client_properties, contents, new_topic, send, topic_settings, values, whole
+from tests.support.secured_clients import eventually
 
 SECONDS = 60
 
@@ -149,9 +149,7 @@ def test_a_topic_that_is_gone_is_no_log(settings):
         reader.read(0)
         admin = AdminClient(dict(settings.properties))
         admin.delete_topics([settings.topic])[settings.topic].result(SECONDS)
-        with suppress(LogError):
-            while reader.trouble is None:
-                reader.wait(reader.high_watermark(), 0.2)
+        eventually(lambda: reader.trouble is not None, "the reader hears of it")
         assert isinstance(reader.trouble, LogError)
 
 
