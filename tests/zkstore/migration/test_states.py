@@ -1,0 +1,114 @@
+"""What makes one state of another, as records that replay; and comparisons that find what differs."""
+
+from itertools import count
+from uuid import UUID
+
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aclog.migrate_target import AclIds
+from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from credentials.scram import ScramMechanism
+from metalog.batches import build_batch
+from metalog.records import DelegationTokenRecord, UserScramCredentialRecord
+from snapshots.applier import Applier
+from zkstore.migration.access_state import AccessState, difference, record_values, state_of_image
+from zkstore.migration.comparing import compare, suggested_requests
+
+ACL = StandardAcl(
+    resource_type=ResourceType.TOPIC, resource_name="t", pattern_type=PatternType.LITERAL, principal="User:ann",
+    host="*", operation=AclOperation.READ, permission_type=AclPermissionType.ALLOW,
+)  # fmt: skip
+CREDENTIAL = UserScramCredentialRecord(
+    name="ann", mechanism=ScramMechanism.SCRAM_SHA_256, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096
+)
+TOKEN = DelegationTokenRecord(
+    owner="User:ann", requester="User:ann", renewers=(), issue_timestamp=1, max_timestamp=3, expiration_timestamp=2,
+    token_id="t",
+)  # fmt: skip
+
+names = st.sampled_from("abcd")
+permissions = st.sampled_from([AclPermissionType.ALLOW, AclPermissionType.DENY])
+states = st.builds(
+    lambda acls, credentials, tokens: AccessState(
+        acls=frozenset(evolve(ACL, resource_name=name, permission_type=permission) for name, permission in acls),
+        credentials={
+            (n, m): evolve(CREDENTIAL, name=n, mechanism=m, iterations=i) for (n, m), i in credentials.items()
+        },
+        tokens={name: evolve(TOKEN, token_id=name, expiration_timestamp=end) for name, end in tokens.items()},
+    ),
+    st.sets(st.tuples(names, permissions)),
+    st.dictionaries(st.tuples(names, st.sampled_from([1, 2])), st.integers(4096, 4098)),
+    st.dictionaries(names, st.integers(1, 3)),
+)
+
+
+@given(st.lists(states, min_size=1, max_size=4))
+def test_the_records_of_a_difference_replay_to_the_wanted_state(wanted):
+    applier, ids, standing, offset = (
+        Applier(),
+        AclIds({}, (UUID(int=each) for each in count(2)).__next__),
+        AccessState(),
+        0,
+    )
+    for state in wanted:
+        change = difference(standing, state)
+        values = list(record_values(change, ids.of(change)))
+        assert len(values) == len(change)
+        if values:
+            applier.apply(build_batch(values, base_offset=offset, leader_epoch=1, timestamp=1))
+            offset += len(values)
+        assert state_of_image(applier.image) == state
+        standing = state
+
+
+@given(states, states)
+def test_removals_are_what_only_the_first_has(first, second):
+    gone = (
+        len(first.acls - second.acls)
+        + len(first.credentials.keys() - second.credentials.keys())
+        + len(first.tokens.keys() - second.tokens.keys())
+    )
+    assert difference(first, second).removals == gone
+    assert len(difference(first, first)) == 0
+
+
+def test_secrets_do_not_show():
+    state = AccessState(credentials={("ann", 1): evolve(CREDENTIAL, salt=b"hush")})
+    assert "hush" not in repr(state)
+    assert "hush" not in repr(difference(AccessState(), state))
+
+
+def test_requests_are_the_same_every_time_and_near_the_rules():
+    rules = [evolve(ACL, resource_name=name, principal=f"User:{name}") for name in "abc"]
+    requests = list(suggested_requests(rules, 200))
+    assert requests == list(suggested_requests(rules, 200))
+    assert {request.principal for request in requests} == {"User:a", "User:b", "User:c"}
+    assert {request.name for request in requests} >= {"a", "b", "c"}
+    assert list(suggested_requests([], 10)) == []
+
+
+def test_a_decision_that_differs_is_found_even_where_contents_do_not():
+    state = AccessState(acls=frozenset({ACL}))
+    same = compare(state, state, store_decides=lambda _: True, target_decides=lambda _: True, requests=50)
+    assert same.is_equal
+    other = compare(
+        state, state, store_decides=lambda _: True, target_decides=lambda request: request.name != "t", requests=50
+    )
+    assert not other.is_equal
+    assert {each.request.name for each in other.disagreements} == {"t"}
+    assert "ALLOWED by the store, DENIED by the target" in str(other.disagreements[0])
+
+
+def test_what_kafka_decides_differently_about_starred_names_is_known():
+    state = AccessState(acls=frozenset({evolve(ACL, resource_name="*")}))
+    found = compare(
+        state,
+        state,
+        store_decides=lambda _: True,
+        target_decides=lambda request: not (request.name.startswith("*") and len(request.name) > 1),
+        requests=500,
+    )
+    assert found.disagreements
+    assert found.is_equal
