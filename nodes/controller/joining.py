@@ -30,7 +30,7 @@ async def open_reader(shared: SharedLog) -> SharedReader:
             try:
                 if reader is None:
                     await asyncio.to_thread(shared.ensure)
-                    reader = await asyncio.to_thread(shared.open_reader)
+                    reader = shared.open_reader()
                 await asyncio.to_thread(reader.wait_known, _AGAIN_SECONDS)
             except LogError as error:
                 _log.warning("%s; trying again", error)

@@ -43,7 +43,7 @@ class Candidacy(Protocol):
 
 
 class SharedLog(Protocol):
-    """Where several controllers have their log. All of it blocks, and is called in threads."""
+    """Where several controllers have their log. All but `open_reader` blocks, and is called in threads."""
 
     @property
     def name(self) -> str:
@@ -55,7 +55,7 @@ class SharedLog(Protocol):
         ...
 
     def open_reader(self) -> SharedReader:
-        """Follow it."""
+        """Begin to follow it, in a thread of the reader's own."""
         ...
 
     def open(self, on_failure: Callable[[LogError], None]) -> FencedLog:

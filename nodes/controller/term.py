@@ -8,7 +8,7 @@ from collections.abc import Callable
 from attrs import define, field
 
 from authorizer.interface import Authorizer
-from metalog.errors import FencedError, LogError, MetadataError
+from metalog.errors import FencedError, LogError, MetadataError, ReplayError
 from metalog.log import EpochStart
 from nodes.config.node_config import NodeConfig
 from nodes.controller.activation import catch_up, complete_activation
@@ -75,7 +75,8 @@ class Term:
         """Take the log over, replay it to its end, and serve; False where this node is not to lead any more.
 
         Raises:
-            DecodeError, CheckpointError: the log cannot be replayed, or the bootstrap.checkpoint is not whole.
+            DecodeError, CheckpointError: the log cannot be replayed or has lost its end, or the bootstrap.checkpoint is
+                not whole.
             ConfigError: the log cannot be opened as it is configured.
 
         """
@@ -97,6 +98,10 @@ class Term:
 
     def _bring_up(self, log: FencedLog) -> None:
         """The image to the log's end, and what a new leader writes first."""
+        mark, replayed = log.high_watermark(), self.publisher.applier.next_offset
+        if mark < replayed:
+            what = f"{log.name} ends at {mark}: expected no less than what this node has replayed; it has lost its end"
+            raise ReplayError(what, offset=replayed)
         catch_up(log, self.publisher)
         complete_activation(log, self.publisher, self.config.metadata_log_dir / BOOTSTRAP_NAME, _now)
         self.publisher.learn(log.high_watermark())

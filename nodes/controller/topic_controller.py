@@ -117,7 +117,7 @@ class TopicController:
 
         """
         try:
-            self._lock = await asyncio.to_thread(lock_checkpoints, self._directory)
+            self._lock = lock_checkpoints(self._directory)
             self._reader = reader = await open_reader(self.shared)
             self.serving = self._standing_by(reader)
             await have_checkpoint(self.config, self.cluster_id, self._directory, reader)

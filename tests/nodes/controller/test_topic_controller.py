@@ -14,6 +14,7 @@ from metalog.control import LeaderChange, decode_control_batch
 from metalog.errors import ConfigError, LockedError, LogError, ReplayError
 from metalog.filelog import open_log
 from metalog.filelog.names import list_checkpoints
+from metalog.memorylog import MemoryLog
 from metalog.records import AbortTransactionRecord, BeginTransactionRecord, NoOpRecord
 from nodes.controller.quorum import METADATA_TOPIC, METADATA_TOPIC_ID
 from nodes.controller.results import ControllerResult, committed
@@ -303,6 +304,19 @@ class TestTakeover:
             for n in range(20):
                 await committed(create(nodes[1], f"t{n}"))
             await until(lambda: list_checkpoints(tmp_path / "c2" / LOG_DIRECTORY))
+
+    async def test_a_log_that_has_lost_its_end_stops_the_node(self, tmp_path):
+        topic, failures = SharedTopic(), []
+        async with three(tmp_path, topic, on_failure=failures.append) as nodes:
+            await committed(create(nodes[1], "t"))
+            await same(*nodes.values())
+            topic.elect(None)
+            await until(lambda: not nodes[1].active)
+            before, topic.store = nodes[2].publisher.current, MemoryLog(leader_epoch=1)
+            topic.elect(2)
+            await until(lambda: failures)
+            assert "it has lost its end" in str(failures[0])
+            assert nodes[2].publisher.current is before
 
 
 class TestDeposed:
