@@ -1,9 +1,11 @@
 """DescribeQuorum: who leads, who votes, who follows and how far (KIP-595, KIP-836, KIP-853)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from attrs import frozen
 
+from nodes.config.node_config import HostPort
 from nodes.controller.quorum import METADATA_TOPIC, Quorum, ReplicaState
 from nodes.request import Request
 from nodes.wire.apis import DESCRIBE_QUORUM
@@ -39,66 +41,67 @@ class QuorumDescription:
         return answer(DESCRIBE_QUORUM, version, topics=(topic,), nodes=self._nodes(version) if version >= 2 else ())
 
     def _partition(self, version: int) -> Any:
+        return self._led(version) if self.quorum.leads else self._refused(version)
+
+    def _refused(self, version: int) -> Any:
         known = self.quorum.leader()
-        if not self.quorum.leads:
-            return _part(
-                version,
-                "PartitionData",
-                partition_index=0,
-                error_code=NOT_LEADER_OR_FOLLOWER,
-                error_message="This node does not lead the metadata log.",
-                leader_id=known.leader_id,
-                leader_epoch=known.epoch,
-            )
-        leader = ReplicaState(
-            replica_id=self.quorum.node_id,
-            directory_id=self.quorum.directory_id,
-            log_end_offset=self.end_offset,
-            last_fetch_timestamp=self.now,
-            last_caught_up_timestamp=self.now,
-        )
         return _part(
             version,
             "PartitionData",
             partition_index=0,
+            error_code=NOT_LEADER_OR_FOLLOWER,
+            error_message="This node does not lead the metadata log.",
             leader_id=known.leader_id,
             leader_epoch=known.epoch,
-            high_watermark=self.high_watermark,
-            current_voters=(_replica(version, leader), *(_replica(version, each) for each in self._others())),
-            observers=tuple(_replica(version, each) for each in self.quorum.observers(self.now)),
         )
 
-    def _others(self) -> list[ReplicaState]:
-        return [
-            ReplicaState(
-                replica_id=voter_id,
-                directory_id=None,
-                log_end_offset=-1,
-                last_fetch_timestamp=-1,
-                last_caught_up_timestamp=-1,
-            )
-            for voter_id in sorted(self.quorum.voters)
-            if voter_id != self.quorum.node_id
-        ]
+    def _led(self, version: int) -> Any:
+        quorum = self.quorum
+        leader = ReplicaState(
+            replica_id=quorum.node_id,
+            directory_id=quorum.directory_id,
+            log_end_offset=self.end_offset,
+            last_fetch_timestamp=self.now,
+            last_caught_up_timestamp=self.now,
+        )
+        others = [_not_known(voter_id) for voter_id in sorted(quorum.voters.keys() - {quorum.node_id})]
+        return _part(
+            version,
+            "PartitionData",
+            partition_index=0,
+            leader_id=quorum.node_id,
+            leader_epoch=quorum.leader().epoch,
+            high_watermark=self.high_watermark,
+            current_voters=tuple(_replica(version, each) for each in (leader, *others)),
+            observers=tuple(_replica(version, each) for each in quorum.observers(self.now)),
+        )
 
     def _nodes(self, version: int) -> tuple[Any, ...]:
         """This node, by its controller listeners, whichever listener the request came by; others as they are known."""
         quorum = self.quorum
-        own = {name: at for name, at in quorum.advertised.items() if name in quorum.listener_names}
-        nodes = {quorum.node_id: own} if quorum.leads else {}
+        if not quorum.leads:
+            return ()
         first = quorum.listener_names[0]
-        nodes |= {voter: {first: at} for voter, at in quorum.voters.items() if quorum.leads and voter not in nodes}
-        return tuple(
-            _part(
-                version,
-                "Node",
-                node_id=node_id,
-                listeners=tuple(
-                    _part(version, "Listener", name=name, host=at.host, port=at.port) for name, at in listeners.items()
-                ),
-            )
-            for node_id, listeners in sorted(nodes.items())
-        )
+        nodes = {voter: {first: at} for voter, at in quorum.voters.items()}
+        nodes[quorum.node_id] = {name: at for name, at in quorum.advertised.items() if name in quorum.listener_names}
+        return tuple(_node(version, node_id, nodes[node_id]) for node_id in sorted(nodes))
+
+
+def _not_known(voter_id: int) -> ReplicaState:
+    return ReplicaState(
+        replica_id=voter_id,
+        directory_id=None,
+        log_end_offset=-1,
+        last_fetch_timestamp=-1,
+        last_caught_up_timestamp=-1,
+    )
+
+
+def _node(version: int, node_id: int, addresses: Mapping[str, HostPort]) -> Any:
+    listeners = tuple(
+        _part(version, "Listener", name=name, host=at.host, port=at.port) for name, at in addresses.items()
+    )
+    return _part(version, "Node", node_id=node_id, listeners=listeners)
 
 
 def _unknown(version: int, topic: Any) -> Any:
