@@ -14,6 +14,9 @@ KAFKAS_ACL_AUTHORIZERS = ("kafka.security.authorizer.AclAuthorizer", "kafka.secu
 """The authorizer on ZooKeeper, of Kafka 2.4 to 3.9 and of those before."""
 _ACL_AUTHORIZER = "zkstore.acl_authorizer.AclAuthorizer"
 
+ACL_AUTHORIZERS = frozenset({*KAFKAS_ACL_AUTHORIZERS, _ACL_AUTHORIZER})
+"""All names of that class."""
+
 
 def load_authorizer_class(name: str) -> type[Authorizer]:
     """The class of that name: Kafka's own are ours, others are `package.module.Class` in Python.

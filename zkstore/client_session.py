@@ -21,6 +21,7 @@ from kazoo.exceptions import (
     RolledBackError,
     RuntimeInconsistency,
     SessionExpiredError,
+    UnimplementedError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.interfaces import IAsyncResult
@@ -30,7 +31,9 @@ from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE
 from metalog.errors import ConfigError
 from zkstore.client import ZkSettings
 from zkstore.client_nodes import Children, CreateNode, DeleteNode, Node, Operation, SetNode
+from zkstore.client_reading import MultiRead, portions
 from zkstore.errors import ConflictError, DisconnectedError, StoreError
+from zkstore.sensitive import is_sensitive
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +53,8 @@ class ZkClient:
 
     settings: ZkSettings
     _kazoo: KazooClient
+    _reads_many: bool = True
+    """Whether the server is thought to know multiRead."""
     _timeout: float = field(init=False)
     """Longer than kazoo needs to find that a server is silent."""
 
@@ -77,7 +82,8 @@ class ZkClient:
 
     def get(self, path: str) -> Node | None:
         """A node; None where there is none. Raises StoreError."""
-        return next(node for _, node in self.get_many((path,)))
+        self._check_connected()
+        return self._node(path, self._kazoo.get_async(path))[1]
 
     def get_many(
         self, paths: Iterable[str], watch: Callable[[str], None] | None = None
@@ -87,22 +93,46 @@ class ZkClient:
         `watch` is called once with the path of each node that is there: when it is written or goes, or the connection
         is lost. Raises StoreError.
         """
-        waiting: deque[tuple[str, IAsyncResult]] = deque()
-        for path in paths:
+        waiting: deque[tuple[list[str], list[IAsyncResult]]] = deque()
+        for portion in portions(paths):
             self._check_connected()
-            watched = None if watch is None else _watcher(watch, path)
-            waiting.append((path, self._kazoo.get_async(path, watch=watched)))
+            waiting.append((portion, self._asked(portion, watch)))
             if len(waiting) >= self.settings.in_flight:
-                yield self._node(*waiting.popleft())
+                yield from self._nodes(*waiting.popleft())
         while waiting:
-            yield self._node(*waiting.popleft())
+            yield from self._nodes(*waiting.popleft())
+
+    def _asked(self, portion: list[str], watch: Callable[[str], None] | None) -> list[IAsyncResult]:
+        """Ask for nodes: one result for all of them, or one for each."""
+        if watch is None and len(portion) > 1 and self._reads_many:
+            result = self._kazoo.handler.async_result()
+            # kazoo sends what it is given here, whether it knows the request or not
+            self._kazoo._call(MultiRead([f"{self._kazoo.chroot}{path}" for path in portion]), result)
+            return [result]
+        return [self._kazoo.get_async(path, watch=None if watch is None else _watcher(watch, path)) for path in portion]
+
+    def _nodes(self, portion: list[str], results: list[IAsyncResult]) -> Iterator[tuple[str, Node | None]]:
+        if len(results) == len(portion):
+            yield from map(self._node, portion, results)
+            return
+        try:
+            answers = self._wait(results[0], portion[0])
+        except UnimplementedError as e:  # this time a server before 3.6, which ends the session with that
+            self._reads_many = False
+            raise DisconnectedError(f"{self.settings.where}: {_reason(e)}: to be asked again one by one") from e
+        for path, answer in zip(portion, answers, strict=True):
+            if isinstance(answer, NoNodeError):
+                yield path, None
+            elif isinstance(answer, KazooException):
+                raise self._error(answer, path)
+            else:
+                yield path, _node(*answer)
 
     def _node(self, path: str, result: IAsyncResult) -> tuple[str, Node | None]:
         try:
-            data, stat = self._wait(result, path)
+            return path, _node(*self._wait(result, path))
         except _MissingError:
             return path, None
-        return path, Node(data=data, version=stat.version, created_ms=stat.ctime, child_count=stat.numChildren)
 
     def children(self, path: str, watch: Callable[[], None] | None = None) -> Children | None:
         """A node's children; None where there is no node.
@@ -139,7 +169,10 @@ class ZkClient:
     def ensure(self, path: str) -> None:
         """Make a node without data, and those above it, where they are missing. Raises StoreError."""
         self._check_connected()
-        self._wait(self._kazoo.ensure_path_async(path), path)
+        acl = _acl(path, self.settings)
+        if acl is not None and path.rpartition("/")[0]:
+            self.ensure(path.rpartition("/")[0])
+        self._wait(self._kazoo.ensure_path_async(path, acl=acl), path)
 
     def commit(self, operations: Sequence[Operation]) -> list[int]:
         """Do all of these, or none; the versions that nodes have after it, 0 for what was made or removed.
@@ -152,7 +185,7 @@ class ZkClient:
         self._check_connected()
         transaction = self._kazoo.transaction()
         for operation in operations:
-            _add(transaction, operation)
+            _add(transaction, operation, self.settings)
         results = self._wait(transaction.commit_async(), operations[0].path)
         failed = [
             (operation.path, result)
@@ -181,6 +214,8 @@ class ZkClient:
             return result.get(timeout=self._timeout)
         except NoNodeError:
             raise _MissingError(f"{self.settings.where}: {path} is not there") from None
+        except UnimplementedError:
+            raise
         except (KazooException, KazooTimeoutError) as e:
             raise self._error(e, path) from e
 
@@ -199,6 +234,10 @@ class _MissingError(ConflictError):
     """The node is not there."""
 
 
+def _node(data: bytes, stat: ZnodeStat) -> Node:
+    return Node(data=data, version=stat.version, created_ms=stat.ctime, child_count=stat.numChildren)
+
+
 def _reason(error: Exception) -> str:
     if isinstance(error, KazooTimeoutError):
         return "no answer in time"
@@ -213,10 +252,15 @@ def _reason(error: Exception) -> str:
     return f"{name}: {error}" if str(error) and type(error) not in known else name
 
 
-def _add(transaction: TransactionRequest, operation: Operation) -> None:
+def _acl(path: str, settings: ZkSettings) -> list[Any] | None:
+    """The ACL of a new node where it is not the client's usual one: what is sensitive, only its owner reads."""
+    return list(CREATOR_ALL_ACL) if settings.secure_acls and is_sensitive(path) else None
+
+
+def _add(transaction: TransactionRequest, operation: Operation, settings: ZkSettings) -> None:
     match operation:
-        case CreateNode():
-            transaction.create(operation.path, operation.data, sequence=operation.sequence)
+        case CreateNode(path=path):
+            transaction.create(path, operation.data, acl=_acl(path, settings), sequence=operation.sequence)
         case SetNode():
             transaction.set_data(operation.path, operation.data, operation.version)
         case DeleteNode():
@@ -245,6 +289,7 @@ def connected_client(settings: ZkSettings) -> ZkClient:
     )
     try:
         kazoo.start(timeout=settings.connection_timeout)
+        reads_many = _knows_multi_read(kazoo, settings.session_timeout)
         if chroot:
             _enter(kazoo, f"{slash}{chroot}", settings)
     except BaseException as e:
@@ -256,7 +301,19 @@ def connected_client(settings: ZkSettings) -> ZkClient:
         if isinstance(e, (KazooException, ValueError, OSError)):
             raise ConfigError(f"{settings.where}: {_reason(e)}") from e
         raise
-    return ZkClient(settings=settings, kazoo=kazoo)
+    return ZkClient(settings=settings, kazoo=kazoo, reads_many=reads_many)
+
+
+def _knows_multi_read(kazoo: KazooClient, seconds: float) -> bool:
+    """Whether the server is of 3.6 or later; an older one says that it does not know it, and ends the session."""
+    result = kazoo.handler.async_result()
+    kazoo._call(MultiRead(["/", "/"]), result)  # as in ZkClient
+    try:
+        result.get(timeout=seconds)
+    except UnimplementedError:
+        kazoo.restart()
+        return False
+    return True
 
 
 def _enter(kazoo: KazooClient, chroot: str, settings: ZkSettings) -> None:

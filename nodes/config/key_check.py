@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from authorizer.loader import ACL_AUTHORIZERS, AUTHORIZER_CLASS_NAME_CONFIG
 from metalog.errors import ConfigError
 from nodes.config.java_properties import Properties, listener_prefix
 from nodes.config.known_keys import KNOWN_KEYS
@@ -51,6 +52,8 @@ CLIENT_KEYS = frozenset(_CLIENT_NAMES.split())
 """What may stand after metadata.log.client."""
 
 _OWN_PREFIXES = ("aclog.", CLIENT_PREFIX)
+_OF_ACL_AUTHORIZER = ("zookeeper.", "authorizer.zookeeper.", "kafka.superusers", "allow.everyone")
+"""What the authorizer on ZooKeeper takes; a key that it does not know is none of ours to judge."""
 _LISTENER = "listener.name."
 _OF_PLUGINS = ("config.providers.", "metrics.jmx.", "rlmm.config.", "rsm.config.")
 """What Kafka hands on to parts that are configured freely."""
@@ -68,8 +71,9 @@ def check_keys(properties: Properties, listener_names: Iterable[str], *, strict:
     prefixes = tuple(listener_prefix(name) for name in listener_names)
     unused: list[str] = []
     unknown: list[str] = []
+    on_zookeeper = properties.values.get(AUTHORIZER_CLASS_NAME_CONFIG, "").strip() in ACL_AUTHORIZERS
     for key in sorted(properties.values):
-        if _is_used(key, prefixes):
+        if _is_used(key, prefixes) or (on_zookeeper and key.startswith(_OF_ACL_AUTHORIZER)):
             continue
         (unused if _is_kafkas(key, prefixes) else unknown).append(key)
     own = [key for key in unknown if key.startswith(_OWN_PREFIXES)]

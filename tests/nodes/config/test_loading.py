@@ -218,6 +218,14 @@ def test_kafkas_authorizers_are_ours(name: str) -> None:
     assert parsed(COMBINED, {"authorizer.class.name": ""}).authorizer_class_name is None
 
 
+def test_the_keys_of_the_authorizer_on_zookeeper_are_its_own() -> None:
+    keys = {"zookeeper.connect": "a:2181", "authorizer.zookeeper.url": "b:2181", "kafka.superusers": "User:a"}
+    name = "kafka.security.authorizer.AclAuthorizer"
+    assert parsed(COMBINED, {"authorizer.class.name": name, **keys}).notes == ()
+    (note,) = parsed(COMBINED, keys).notes
+    assert "unknown keys: authorizer.zookeeper.url, kafka.superusers, zookeeper.connect" in note
+
+
 @pytest.mark.parametrize("mechanism", ["GSSAPI", "OAUTHBEARER", "plain", "SCRAM-SHA-1"])
 def test_other_mechanisms_stop_the_start(mechanism: str) -> None:
     changes = {"sasl.enabled.mechanisms": f"PLAIN,{mechanism}"}

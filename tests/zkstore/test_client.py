@@ -1,0 +1,102 @@
+"""The client: many nodes by one request, what a lost connection and another's login are to it."""
+
+from contextlib import closing, suppress
+
+import pytest
+from kazoo.security import make_digest_acl
+
+from metalog.errors import ConfigError
+from tests.support.zookeeper import zookeeper_client
+from tests.support.zookeeper_differential import wait_for
+from zkstore.client import open_client, zk_settings
+from zkstore.client_nodes import CreateNode, DeleteNode, SetNode
+from zkstore.client_reading import MOST_PATHS, MultiRead, portions
+from zkstore.errors import ConflictError, DisconnectedError, StoreError
+
+
+@pytest.fixture
+def client(connect):
+    found = open_client(zk_settings({"zookeeper.connect": connect}))
+    yield found
+    found.close()
+
+
+def contents(client, paths):
+    return [(path, None if node is None else (node.data, node.version)) for path, node in client.get_many(paths)]
+
+
+@pytest.mark.parametrize("request_type", [MultiRead.type, 99], ids=["multi-read", "a server that does not know it"])
+def test_many_nodes_are_read_as_one_by_one(connect, monkeypatch, request_type):
+    """A number that no server knows is to it what multiRead is to one before 3.6."""
+    monkeypatch.setattr(MultiRead, "type", request_type)
+    with closing(open_client(zk_settings({"zookeeper.connect": connect}))) as client:
+        assert client._reads_many == (request_type == 22)
+        check_many_nodes(client)
+
+
+def test_a_server_that_knows_less_than_the_one_before(client, monkeypatch):
+    client.commit([CreateNode(path="/a", data=b"1")])
+    monkeypatch.setattr(MultiRead, "type", 99)
+    with pytest.raises(DisconnectedError, match="UnimplementedError"):
+        contents(client, ["/a", "/b"])
+    answers = []
+
+    def answered():
+        with suppress(DisconnectedError):
+            answers.append(contents(client, ["/a", "/b"]))
+        return answers
+
+    wait_for(answered, "an answer by the next connection")
+    assert answers == [[("/a", (b"1", 0)), ("/b", None)]]
+
+
+def check_many_nodes(client):
+    paths = [f"/node-é{number}" for number in range(3 * MOST_PATHS)]
+    for number, path in enumerate(paths):
+        if number % 3:
+            client.commit([CreateNode(path=path, data=b"x" * (number * 7))])
+    client.commit([SetNode(path=paths[1], data=b"")])
+    expected = [(path, None if (node := client.get(path)) is None else (node.data, node.version)) for path in paths]
+    assert sum(found is None for _, found in expected) == MOST_PATHS
+    assert contents(client, paths) == expected
+    assert contents(client, paths[1:2]) == expected[1:2]
+    assert contents(client, []) == []
+
+
+def test_a_node_of_another_login_is_an_error_with_its_path(client, connect):
+    place = connect.partition("/")
+    with zookeeper_client(place[0]) as plain:
+        plain.create(f"/{place[2]}/secret", b"x", acl=[make_digest_acl("ann", "pw", all=True)])
+    client.ensure("/open")
+    with pytest.raises(StoreError, match="/secret: not authorized"):
+        client.get("/secret")
+    with pytest.raises(StoreError, match="/secret: not authorized"):
+        contents(client, ["/open", "/secret", "/open"])
+
+
+def test_a_transaction_is_done_whole_or_not_at_all(client):
+    assert client.commit([CreateNode(path="/a", data=b"1"), CreateNode(path="/s", data=b"", sequence=True)]) == [0, 0]
+    for wrong in (SetNode(path="/a", data=b"", version=7), CreateNode(path="/a", data=b""), DeleteNode(path="/none")):
+        with pytest.raises(ConflictError, match=wrong.path):
+            client.commit([SetNode(path="/a", data=b"2"), wrong])
+        assert client.get("/a").data == b"1"
+    assert client.commit([SetNode(path="/a", data=b"2", version=0), DeleteNode(path="/s0000000001")]) == [1, 0]
+
+
+def test_with_secure_acls_and_no_login_nothing_can_be_written(connect):
+    with pytest.raises(ConfigError, match="ACL for a login"):  # not even the chroot
+        open_client(zk_settings({"zookeeper.connect": connect, "zookeeper.set.acl": "true"}))
+
+
+def test_a_closed_client_says_so(connect):
+    client = open_client(zk_settings({"zookeeper.connect": connect}))
+    client.close()
+    for call in (lambda: client.get("/a"), lambda: contents(client, ["/a", "/b"]), lambda: client.children("/")):
+        with pytest.raises(DisconnectedError, match="the connection is lost"):
+            call()
+
+
+def test_requests_stay_small():
+    assert [len(portion) for portion in portions(map(str, range(150)))] == [64, 64, 22]
+    assert [len(portion) for portion in portions(["a" * 60_000] * 5)] == [2, 2, 1]
+    assert list(portions(["b" * 200_000])) == [["b" * 200_000]]

@@ -1,0 +1,75 @@
+"""A node with authorizer.class.name=kafka.security.authorizer.AclAuthorizer: its clients change rules in ZooKeeper."""
+
+import asyncio
+
+import pytest
+
+from authorizer.acl import AclBindingFilter, AclOperation
+from nodes.client.acl_requests import create_acls, delete_acls, describe_acls
+from nodes.client.login import connect as log_in
+from nodes.config.node_config import ClientSecurity, HostPort
+from nodes.session import SecurityProtocol
+from tests.support.aclog_node import AclogNode, NodeError
+from tests.support.kafka_server import free_port
+from tests.support.server_properties import Ports, password, server_properties
+from tests.support.zookeeper_differential import EVERYTHING, exactly, wait_for
+from tests.zkstore.test_faults import rule
+
+ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
+
+
+def node_on(home, connect, **changes):
+    ports = Ports.free()
+    properties = server_properties(
+        ports, **{"authorizer.class.name": ACL_AUTHORIZER, "zookeeper.connect": connect, **changes}
+    )
+    return AclogNode(home, ports, properties).format()
+
+
+def asked(node, user, work):
+    """The outcome of a request by a user."""
+
+    async def ask():
+        security = ClientSecurity(
+            security_protocol=SecurityProtocol.SASL_PLAINTEXT,
+            sasl_mechanism="PLAIN",
+            username=user,
+            password=password(user),
+        )
+        async with await log_in(HostPort(host="localhost", port=node.ports.broker), security) as connection:
+            return await work(connection)
+
+    return asyncio.run(ask())
+
+
+def test_its_clients_rules_are_in_zookeeper_and_decide(tmp_path, connect, real):
+    alter = {"resource_type": 4, "resource_name": "kafka-cluster", "principal": "User:alice"}
+    with node_on(tmp_path / "node", connect) as node:
+        (created,) = asked(node, "admin", lambda c: create_acls(c, [rule(1)]))
+        assert created.error is None
+        wait_for(lambda: real.acls() == {rule(1)}, "the real one's view")
+        (refused,) = asked(node, "alice", lambda c: create_acls(c, [rule(2)]))
+        assert refused.error is not None
+        allowed = real_rule(**alter)
+        assert real.create([allowed]) == [None]
+        wait_for(lambda: asked(node, "alice", lambda c: create_acls(c, [rule(2)]))[0].error is None, "what alice may")
+        found = asked(node, "admin", lambda c: describe_acls(c, EVERYTHING))
+        assert set(found) == {rule(1), rule(2), allowed} == real.acls()
+        (deleted,) = asked(node, "admin", lambda c: delete_acls(c, [exactly(rule(1))]))
+        assert [each.acl for each in deleted.deleted] == [rule(1)]
+        wait_for(lambda: real.acls(AclBindingFilter(principal="User:u1")) == set(), "the removal")
+
+
+def real_rule(**changes):
+    from attrs import evolve
+
+    return evolve(rule(0), operation=AclOperation.ALL, **changes)
+
+
+def test_without_zookeeper_it_does_not_start(tmp_path):
+    nobody = f"127.0.0.1:{free_port()}"
+    node = node_on(tmp_path / "node", nobody, **{"zookeeper.connection.timeout.ms": "500"})
+    with pytest.raises(NodeError, match=f"stopped: ZooKeeper at {nobody}: no connection within 0.5 s"):
+        node.start()
+    assert "Traceback" not in node.output
+    assert "unknown keys" not in node.output
