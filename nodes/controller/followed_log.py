@@ -1,18 +1,23 @@
 """A shared log as a standby replays it: from the checkpoints that lie beside the controller (MetadataLoader)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from attrs import frozen
 
-from metalog.errors import LogError
+from metalog.errors import DecodeError, LogError
 from metalog.filelog.names import CheckpointFile, list_checkpoints
 from nodes.controller.shared_log import SharedReader
+from nodes.observer.errors import FollowingEndedError
 
 
 @frozen(kw_only=True)
 class FollowedLog:
-    """Implements nodes.observer.follower.FollowedLog; `on_read` is told how many bytes were read, in that thread."""
+    """Implements nodes.observer.follower.FollowedLog; `on_read` is told how many bytes were read, in that thread.
+
+    What cannot be decoded ends a follower: it is so in the log itself, and comes no better when it is read again.
+    """
 
     reader: SharedReader
     directory: Path
@@ -33,13 +38,15 @@ class FollowedLog:
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
         """See LogReader."""
-        data = self.reader.read(offset, max_bytes)
+        with _for_good():
+            data = self.reader.read(offset, max_bytes)
         self.on_read(len(data))
         return data
 
     def wait(self, offset: int, timeout: float) -> bool:
         """See LogReader."""
-        return self.reader.wait(offset, timeout)
+        with _for_good():
+            return self.reader.wait(offset, timeout)
 
     def close(self) -> None:
         """The reader belongs to whoever made it."""
@@ -47,6 +54,14 @@ class FollowedLog:
     def checkpoints(self) -> tuple[CheckpointFile, ...]:
         """Those beside the controller that hold anything."""
         return checkpoints_in(self.directory)
+
+
+@contextmanager
+def _for_good() -> Iterator[None]:
+    try:
+        yield
+    except DecodeError as error:
+        raise FollowingEndedError(str(error)) from error
 
 
 def checkpoints_in(directory: Path) -> tuple[CheckpointFile, ...]:

@@ -11,7 +11,7 @@ from authorizer.principals import KafkaPrincipal
 from metalog.batches import iter_batches
 from metalog.codec import decode_values, encode_record
 from metalog.control import LeaderChange, decode_control_batch
-from metalog.errors import ConfigError, LockedError, LogError, ReplayError
+from metalog.errors import ConfigError, DecodeError, LockedError, LogError, ReplayError
 from metalog.filelog import open_log
 from metalog.filelog.names import list_checkpoints
 from metalog.memorylog import MemoryLog
@@ -219,6 +219,16 @@ class TestStandby:
             topic.store.append(twice, timestamp=1)
             await until(lambda: len(failures) >= 2)
             assert nodes[2].publisher.current is before
+
+    async def test_a_damaged_log_stops_the_node_and_is_not_read_again_and_again(self, tmp_path, monkeypatch):
+        def damaged(*_):
+            raise DecodeError("a message without a value", offset=12)
+
+        topic, failures = SharedTopic(), []
+        async with three(tmp_path, topic, on_failure=failures.append) as nodes:
+            monkeypatch.setattr(nodes[2].shared.reader, "wait", damaged)
+            await until(lambda: failures)
+            assert "offset 12: a message without a value" in str(failures[0])
 
 
 class TestTakeover:
