@@ -1,0 +1,61 @@
+"""Where nodes belong to their maker (zookeeper.set.acl), nobody else reads users and tokens."""
+
+import pytest
+
+from credentials.scram import ScramMechanism
+from metalog.records import DelegationTokenRecord, UserScramCredentialRecord
+from tests.support.zookeeper import zookeeper_client
+from zkstore.client import ZkSettings, open_client
+from zkstore.scram_store import ScramStore
+from zkstore.sensitive import is_sensitive
+from zkstore.store import ZkStore
+from zkstore.token_store import TokenStore
+
+
+@pytest.mark.parametrize(
+    ("path", "sensitive"),
+    [
+        ("/config", False),
+        ("/config/users", True),
+        ("/config/users/ann", True),
+        ("/config/users/ann/clients", True),
+        ("/config/usersx", False),
+        ("/config/changes/config_change_1", False),
+        ("/delegation_token", False),
+        ("/delegation_token/tokens", True),
+        ("/delegation_token/token_changes", False),
+        ("/kafka-acl/Topic/t", False),
+    ],
+)
+def test_users_and_tokens_are_sensitive(path, sensitive):
+    assert is_sensitive(path) is sensitive
+
+
+def test_only_their_maker_reads_users_and_tokens(zookeeper, connect):
+    with zookeeper_client(zookeeper.connect) as root:
+        root.ensure_path(f"/{connect.partition('/')[2]}")
+    client = open_client(ZkSettings(connect=connect, secure_acls=True))
+    client._kazoo.add_auth("digest", "maker:secret")
+    try:
+        ZkStore(client=client).create_paths()
+        ScramStore(client).put("ann", [UserScramCredentialRecord(
+            name="ann", mechanism=ScramMechanism.SCRAM_SHA_256, salt=b"s", stored_key=b"k", server_key=b"v",
+            iterations=4096,
+        )])  # fmt: skip
+        TokenStore(client).put(DelegationTokenRecord(
+            owner="User:a", requester="User:a", renewers=(), issue_timestamp=1, max_timestamp=3,
+            expiration_timestamp=2, token_id="t",
+        ))  # fmt: skip
+    finally:
+        client.close()
+    with zookeeper_client(connect) as stranger:
+        for path in ("/config/users", "/config/users/ann", "/delegation_token/tokens", "/delegation_token/tokens/t"):
+            assert schemes(stranger, path) == {"digest"}
+        for path in ("/config", "/delegation_token", "/kafka-acl/Topic"):
+            assert schemes(stranger, path) == {"digest", "world"}
+            assert stranger.get_children(path) is not None
+
+
+def schemes(client, path):
+    """Who has rights on a node, by the kind of login."""
+    return {acl.id.scheme for acl in client.get_acls(path)[0]}
