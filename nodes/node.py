@@ -76,6 +76,8 @@ class Node:
         """
         self._failure = asyncio.get_running_loop().create_future()
         async with AsyncExitStack() as stack:
+            if self._authorizer is not None:
+                stack.push_async_callback(asyncio.to_thread, self._authorizer.close)
             self._watch()
             if self.config.http is not None:
                 http = self._http(self.config.http)
@@ -239,6 +241,7 @@ def _authorizer(config: NodeConfig, audit: AuditHook | None) -> Authorizer | Non
         return None
     authorizer = load_authorizer_class(config.authorizer_class_name)()
     authorizer.configure(config.properties)
-    if isinstance(authorizer, StandardAuthorizer) and audit is not None:
-        authorizer.set_audit(audit)
+    set_audit = getattr(authorizer, "set_audit", None)  # a plugin need not have it
+    if set_audit is not None and audit is not None:
+        set_audit(audit)
     return authorizer

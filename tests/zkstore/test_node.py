@@ -58,6 +58,7 @@ def test_its_clients_rules_are_in_zookeeper_and_decide(tmp_path, connect, real):
         (deleted,) = asked(node, "admin", lambda c: delete_acls(c, [exactly(rule(1))]))
         assert [each.acl for each in deleted.deleted] == [rule(1)]
         wait_for(lambda: real.acls(AclBindingFilter(principal="User:u1")) == set(), "the removal")
+    assert "operation = ALTER from host = 127.0.0.1 on resource = Cluster:LITERAL:kafka-cluster" in node.output
 
 
 def real_rule(**changes):
