@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from attrs import Factory, define, field
 
-from zkstore.errors import StoreError
+from zkstore.errors import DisconnectedError, StoreError
 from zkstore.migration.node_content import NodeContent, StoreState, node_content, store_state
 from zkstore.paths import PREFIXED_TREE, TREES, type_of_directory
 from zkstore.scram_config import USERS_PATH
@@ -73,7 +73,7 @@ class StoreWatch:
         A connection that is lost is waited for, `patience` seconds at most; then all is read anew.
 
         Raises:
-            StoreError: it stayed away, or the store changes faster than it can be read.
+            StoreError: it stayed away, a node is not for this login, or the store changes faster than it can be read.
 
         """
         count, deadline = 0, time.monotonic() + patience
@@ -83,7 +83,7 @@ class StoreWatch:
                 self._take_changes()
                 self._stale |= {path for path in _LISTS if path not in self._children}
                 read = self._read_stale()
-            except StoreError:
+            except DisconnectedError:
                 self._stale.add(_LOST)
                 if time.monotonic() > deadline:
                     raise

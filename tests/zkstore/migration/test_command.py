@@ -309,16 +309,17 @@ def test_a_chroot_that_is_not_there_is_not_made(zookeeper, tmp_path):
 
 
 @pytest.fixture
-def own(tmp_path):
-    """A server that a test may stop; a store in it, and properties with which nobody waits for long."""
+def own(tmp_path, request):
+    """A server that a test may stop, a store in it, and properties that say how long it is waited for, in ms."""
     properties = tmp_path / "zk.properties"
-    properties.write_text("zookeeper.session.timeout.ms=2000\nzookeeper.connection.timeout.ms=2000\n")
+    properties.write_text(f"zookeeper.session.timeout.ms=2000\nzookeeper.connection.timeout.ms={request.param}\n")
     with ZooKeeperServer(tmp_path / "zookeeper") as server:
         with zookeeper_client(server.connect) as client:
             fill(client, acls=40, users=5, tokens=5)
         yield server, ("--zookeeper", server.connect, "--zk-tls-config-file", properties)
 
 
+@pytest.mark.parametrize("own", [90_000], indirect=True)
 def test_a_zookeeper_that_comes_back_is_followed_on(own, tmp_path):
     log, (server, source) = tmp_path / "log", own
     process = start("migrate", *source, "--log", log, "--follow", stdin=subprocess.PIPE)
@@ -337,6 +338,7 @@ def test_a_zookeeper_that_comes_back_is_followed_on(own, tmp_path):
     assert held(log) == wanted
 
 
+@pytest.mark.parametrize("own", [2000], indirect=True)
 def test_a_zookeeper_that_stays_away_leaves_nothing_visible(own, tmp_path):
     log, (server, source) = tmp_path / "log", own
     process = start("migrate", *source, "--log", log, "--follow", stdin=subprocess.PIPE)

@@ -5,10 +5,12 @@ import threading
 
 import pytest
 from attrs import define
+from kazoo.security import CREATOR_ALL_ACL
 
 from tests.scenarios.migration.estate import Changes, fill, in_state, in_store
 from tests.support.zookeeper import expire, zookeeper_client
 from zkstore.client import ZkSettings, open_client
+from zkstore.errors import StoreError
 from zkstore.migration.watching import StoreWatch
 
 PATIENCE = 30
@@ -77,6 +79,14 @@ def test_a_session_that_expires_loses_nothing(client, connect, plain):
         expire(connect, client.session)
         plain.create(f"/kafka-acl/Topic/after-{number}", RULE)
         assert known(watch) == in_store(plain)
+
+
+def test_a_node_that_is_not_for_this_login_is_an_error_at_once(client, plain):
+    fill(plain, acls=4, users=1, tokens=1)
+    plain.add_auth("digest", "owner:secret")
+    plain.create("/config/users/own", b"{}", acl=list(CREATOR_ALL_ACL))
+    with pytest.raises(StoreError, match="/config/users/own: not authorized"):
+        StoreWatch(client).catch_up(PATIENCE)
 
 
 @define
