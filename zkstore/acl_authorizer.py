@@ -119,8 +119,10 @@ class AclAuthorizer(Authorizer, AclMutator):
         self._engine.load(self._rules.image)
 
     def _changed(self, nodes: Sequence[ResourceRules]) -> None:
+        before = self._rules.image
         self._rules.put(nodes)
-        self._engine.load(self._rules.image)
+        if self._rules.image is not before:  # the event of a change of its own brings nothing new
+            self._engine.load(self._rules.image)
 
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:
         """One answer an action, all from the same image.
