@@ -1,0 +1,53 @@
+"""The scenarios in small: a migration while changes go on, and one that is killed (live.py and kills.py are longer)."""
+
+import random
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from tests.scenarios.migration.estate import fill, in_store
+from tests.scenarios.migration.kills import kill_at_call, kill_at_random
+from tests.scenarios.migration.live import migrate_live
+from tests.scenarios.migration.running import Dying
+from tests.support.zookeeper import ZooKeeperServer, zookeeper_client
+
+SECONDS = 4
+"""A little longer than a migration of this size takes."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as found:
+        yield found
+
+
+@pytest.fixture
+def connect(server) -> str:
+    chroot = uuid.uuid4().hex
+    with zookeeper_client(server.connect) as client:
+        client.ensure_path(chroot)
+    return f"{server.connect}/{chroot}"
+
+
+def test_a_log_holds_what_the_store_held_at_the_switch(connect, tmp_path):
+    assert "entries equal: compared: contents the same" in migrate_live(
+        connect, tmp_path / "log", acls=1000, others=20, seconds=1
+    )
+
+
+def test_killed_in_the_midst_of_a_call_it_has_shown_nothing_or_everything(connect, tmp_path):
+    with zookeeper_client(connect) as client, Dying() as dying:
+        fill(client, acls=1000, users=5, tokens=5)
+        wanted, number, seen = in_store(client), 3, set()
+        while "transaction open" not in seen:
+            what = kill_at_call(dying, connect, tmp_path / "log", number, wanted)
+            assert what is not None, f"no call in the midst of a transaction: {seen}"
+            seen.add(what)
+            number += 50 if number == 3 else 4
+
+
+def test_killed_at_random_amid_changes_it_has_shown_nothing_or_everything(connect, tmp_path):
+    with zookeeper_client(connect) as client:
+        fill(client, acls=1000, users=5, tokens=5)
+        kill_at_random(client, connect, tmp_path / "log", random.Random(7), SECONDS)
