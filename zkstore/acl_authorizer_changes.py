@@ -73,7 +73,7 @@ class StoreChanges:
 
     def _update(self, path: str, change: Change) -> None:
         with self.lock:
-            self.shown([self.store.update(path, change, known=self.rules.get(path))])
+            self.shown([self.store.update(path, change, known=self.rules.known(path))])
 
     def _touched(
         self, filters: Sequence[AclBindingFilter], errors: Sequence[MetadataError | None]

@@ -13,7 +13,7 @@ from authorizer.index.changing import Change
 from metalog.records import RemoveAccessControlEntryRecord
 from zkstore.acl_json import AclEntry
 from zkstore.paths import paths_of
-from zkstore.store import ResourceRules, rules_at
+from zkstore.store import ResourceRules, absent, rules_at
 
 _MERGE_AT = 16_384
 """Changes beside the base of an image, beyond which they are folded into it."""
@@ -26,9 +26,17 @@ class StoredRules:
     image: AclsImage = field(factory=AclsImage.empty, init=False)
     _resources: dict[str, ResourceRules] = field(factory=dict, init=False)
 
+    _complete: bool = field(default=False, init=False)
+    """Whether a node that is not here was not there either."""
+
     def get(self, path: str) -> ResourceRules | None:
-        """What a node held when it was read last; None for one that was not there."""
+        """What a node held when it was read last; None for one that was not there, or was never read."""
         return self._resources.get(path)
+
+    def known(self, path: str) -> ResourceRules | None:
+        """The same; None only where nothing is known of it."""
+        found = self._resources.get(path)
+        return absent(path) if found is None and self._complete else found
 
     def replace(self, resources: Mapping[str, ResourceRules], *, keep: Iterable[str] = ()) -> None:
         """Hold these instead of what there was, but for the nodes in `keep`, which stay as they were."""
@@ -37,7 +45,7 @@ class StoredRules:
         patterns = {rules.pattern for rules in resources.values()}
         entries = ((pattern, entry) for pattern in patterns for entry in _union(pattern, resources))
         rules = (StandardAclWithId(id=_id(pattern, entry), acl=entry.on(pattern)) for pattern, entry in entries)
-        self.image, self._resources = AclsImage.from_acls(rules), resources
+        self.image, self._resources, self._complete = AclsImage.from_acls(rules), resources, True
 
     def put(self, nodes: Iterable[ResourceRules]) -> None:
         """Take in what these nodes hold now; one without rules goes."""

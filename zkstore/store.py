@@ -101,7 +101,7 @@ class ZkStore:
         """What these nodes hold, in their order, or why that is not clear. Raises StoreError."""
         for path, node in self.client.get_many(paths):
             try:
-                yield _absent(path) if node is None else _rules(path, node)
+                yield absent(path) if node is None else _rules(path, node)
             except DecodeError as e:
                 yield e
 
@@ -131,7 +131,7 @@ class ZkStore:
     def read_path(self, path: str) -> ResourceRules:
         """The rules in one node, now. Raises as `read`."""
         node = self.client.get(path)
-        return _absent(path) if node is None else _rules(path, node)
+        return absent(path) if node is None else _rules(path, node)
 
     def read_all(self, pattern: ResourcePattern) -> list[ResourceRules]:
         """The rules of one resource, now, by node: its own first, then legacy ones that are there. Raises as `read`."""
@@ -173,7 +173,7 @@ class ZkStore:
             return before
         (version, _) = self._commit(before, _operation(before, entries))
         if not entries:
-            return _absent(before.path)
+            return absent(before.path)
         return ResourceRules(path=before.path, pattern=before.pattern, entries=entries, version=version)
 
     def _commit(self, before: ResourceRules, operation: Operation) -> list[int]:
@@ -198,7 +198,7 @@ class ZkStore:
 def rules_at(paths: Iterable[str], resources: Mapping[str, ResourceRules]) -> Iterator[ResourceRules]:
     """What is known of these nodes; an absent one where nothing is."""
     for path in paths:
-        yield resources.get(path) or _absent(path)
+        yield resources.get(path) or absent(path)
 
 
 def _operation(before: ResourceRules, entries: frozenset[AclEntry]) -> Operation:
@@ -214,5 +214,6 @@ def _rules(path: str, node: Node) -> ResourceRules:
     return ResourceRules(path=path, pattern=pattern_of(path), entries=entries, version=node.version)
 
 
-def _absent(path: str) -> ResourceRules:
+def absent(path: str) -> ResourceRules:
+    """What is held by a node that is not there."""
     return ResourceRules(path=path, pattern=pattern_of(path))
