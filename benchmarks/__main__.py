@@ -85,6 +85,12 @@ def spark(*, quick: bool) -> Iterator[Row]:
         yield from authorizing.run(Path(scratch), rows, rows * 10, 1 if quick else 3)
 
 
+def spark_columns(*, quick: bool) -> Iterator[Row]:
+    (ROOT / "build").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as scratch:
+        yield from authorizing.run_columns(Path(scratch), 1_000_000 if quick else 10_000_000, 1 if quick else 3)
+
+
 def spark_log(*, quick: bool) -> Iterator[Row]:
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as scratch:
@@ -103,6 +109,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "tokens": ("Delegation tokens, beside a real Kafka", token),
     "zookeeper": ("Rules in ZooKeeper, beside the real AclAuthorizer of Kafka 3.9", older),
     "spark": ("Batch authorization on Spark, beside the least that it can cost", spark),
+    "spark-columns": ("Batch authorization on Spark with all columns out, beside passing them on", spark_columns),
     "spark-log": ("Reading a log as a table of Spark, beside the same source giving batches made before", spark_log),
     "commit": ("Group commit: 64 writers beside one", commit),
 }
