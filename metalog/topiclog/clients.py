@@ -16,6 +16,9 @@ _log.addHandler(logging.NullHandler())  # else Python prints on stderr what nobo
 
 _T = TypeVar("_T")
 
+_DEFAULTS = {"log_level": 2}
+"""A line for each attempt to connect is too much where brokers are away for long; error_cb tells the same."""
+
 
 @define(eq=False)
 class ClientErrors:
@@ -33,8 +36,9 @@ class ClientErrors:
         """Take it in (error_cb)."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN and self.latest is not None:
             return  # says less than what came before it
-        self.latest = kafka_error(error, self.where)
-        _log.warning("%s", self.latest)
+        before, self.latest = self.latest, kafka_error(error, self.where)
+        if str(before) != str(self.latest):
+            _log.warning("%s", self.latest)
 
     def forget(self) -> None:
         """All is well again."""
@@ -63,7 +67,7 @@ def new_admin(where: str, properties: Mapping[str, Any], errors: ClientErrors) -
 
 def _made(kind: Callable[..., _T], where: str, properties: Mapping[str, Any], errors: ClientErrors) -> _T:
     try:
-        return kind({**properties, "error_cb": errors.note}, logger=_log)
+        return kind({**_DEFAULTS, **properties, "error_cb": errors.note}, logger=_log)
     except KafkaException as error:
         raise ConfigError(f"{where}: {error.args[0].str()}") from None
     except (TypeError, ValueError) as error:

@@ -24,7 +24,7 @@ async def open_reader(shared: SharedLog) -> SharedReader:
         DecodeError: what it holds is no log.
 
     """
-    reader = None
+    reader, told = None, ""
     try:
         while True:
             try:
@@ -33,7 +33,9 @@ async def open_reader(shared: SharedLog) -> SharedReader:
                     reader = shared.open_reader()
                 await asyncio.to_thread(reader.wait_known, _AGAIN_SECONDS)
             except LogError as error:
-                _log.warning("%s; trying again", error)
+                if str(error) != told:
+                    told = str(error)
+                    _log.warning("%s; trying again", told)
                 await asyncio.sleep(_AGAIN_SECONDS)
             else:
                 return reader
