@@ -63,6 +63,7 @@ def rules_decide(acls: AclsImage) -> Decide:
     """The decisions of these rules, for who is no super user."""
 
     def decide(request: Request) -> bool:
+        """Whether the image allows a request."""
         asked = (request.principal, request.host, request.operation, request.resource_type, request.name)
         try:
             return acls.verdict(*asked) is Verdict.ALLOW

@@ -96,11 +96,13 @@ def _stopped_by_signals(log: QuorumLog) -> Iterator[threading.Event]:
     before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def close() -> None:
+        """Wait for a signal, then end the mirror."""
         signals.get()
         stop.set()
         log.close()
 
     def handle(number: int, _frame: FrameType | None) -> None:
+        """Tell of the first one; the next of its kind does what it did before."""
         signals.put(number)
         signal.signal(number, before[number])
 

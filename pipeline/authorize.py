@@ -89,6 +89,7 @@ def _authorized(frame: DataFrame, rules: Rules, settings: Settings, *, own_time:
     times = [F.unix_micros(frame["timestamp"]).alias(_TIME)] if own_time else []
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What a worker does with the batches of a partition."""
         for table in regrouped(batches, _ROWS):
             found, start = _judged(table.select([*asked, *range(width, table.num_columns)]), sent, settings), 0
             for batch in table.to_batches():
@@ -112,6 +113,7 @@ def verdicts(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bo
     sent = frame.sparkSession.sparkContext.broadcast(rules.spans)
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What a worker does with the batches of a partition."""
         for table in regrouped(batches, _ROWS):
             yield pa.record_batch([_judged(table, sent, settings)], names=[VERDICT])
 
@@ -125,6 +127,7 @@ def verdict(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: boo
     names = list(map(str, range(len(asked))))
 
     def judge(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+        """What a worker does with the batches of a partition."""
         tables = (pa.record_batch(list(columns), names=names) for columns in batches)
         for table in regrouped(tables, _ROWS):
             yield _judged(table, sent, settings)

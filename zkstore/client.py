@@ -91,6 +91,7 @@ class _Reader:
         return key, ""
 
     def positive(self, key: str, default: int) -> int:
+        """A number from 1, or the default where it is not set."""
         name, value = self._found(key)
         if not value:
             return default
@@ -99,15 +100,18 @@ class _Reader:
         return int(value)
 
     def milliseconds(self, key: str, default: int) -> float:
+        """So many ms, in seconds."""
         return self.positive(key, default) / 1000
 
     def flag(self, key: str) -> bool:
+        """True or false; false where it is not set."""
         name, value = self._found(key)
         if value.lower() not in {"", "true", "false"}:
             raise ConfigError(f"{name} {value!r}: expected true or false")
         return value.lower() == "true"
 
     def refuse(self, key: str, *accepted: str) -> None:
+        """Raise ConfigError where it has a value that is not among those accepted."""
         name, value = self._found(key)
         if value and value not in accepted:
             only = f", only {' or '.join(accepted)}" if accepted else ""
