@@ -8,6 +8,7 @@ acknowledged rule is in a transaction that Kafka has committed; those that wait 
 import asyncio
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 from benchmarks.report import Row
 from benchmarks.serving import CLIENTS, Rate, creations
 from metalog.topiclog import TopicSettings
-from metalog.topiclog.partition import connect_reader
+from metalog.topiclog.partition import written_end
 from tests.support.kafka_topics import client_properties
 from tests.support.real_node import RealNode
 from tests.support.server_properties import Ports
@@ -27,11 +28,7 @@ TOPIC = "__aclog_metadata"
 def _end(kafka: Ports) -> int:
     """Kafka's offset at the end of the topic: records and, for each transaction, a marker."""
     settings = TopicSettings(topic=TOPIC, properties=client_properties(f"localhost:{kafka.broker}"))
-    partition = connect_reader(settings)
-    try:
-        return partition.bounds()[1]
-    finally:
-        partition.close()
+    return written_end(settings, threading.Event(), 60.0)
 
 
 def _rates(ours: Ports, kafka: Ports, seconds: float) -> Iterator[tuple[int, Rate, Rate, float]]:

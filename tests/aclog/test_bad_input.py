@@ -153,7 +153,7 @@ class TestFlags:
     @pytest.mark.parametrize("place", ["", "--log x --bootstrap-server localhost:1"])
     def test_rules_are_changed_in_one_place(self, place):
         said = refused(*f"acls add --allow-principal User:a --topic t {place}".split())
-        assert said.startswith("exactly one place must be given: --log DIR, --bootstrap-server HOST:PORT or ")
+        assert said.startswith("exactly one place must be given: --log DIR, --bootstrap-server HOST:PORT, ")
 
     @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller"])
     def test_an_address_that_is_none_is_named(self, flag):

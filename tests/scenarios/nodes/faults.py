@@ -37,6 +37,7 @@ NOT_READY = "AUTHORIZER_NOT_READY"
 WORKERS_PER_PORT = 3
 CLIENT_SECONDS = 4.0
 CONVERGE_SECONDS = 60.0
+RETENTION_SECONDS = 60.0
 INTRUDER = "User:intruder"
 
 
@@ -282,7 +283,9 @@ def _rule(record: AccessControlEntryRecord) -> StandardAcl:
     )
 
 
-async def _campaign(cluster: Cluster, proxies: list[TcpProxy], ledger: Ledger, kills: int, seed: int) -> Faults:
+async def _campaign(
+    cluster: Cluster, proxies: list[TcpProxy], ledger: Ledger, kills: int, seed: int, *, short_log: bool
+) -> Faults:
     chance = Random(seed)
     faults = Faults(cluster, proxies, ledger, chance)
     ports = [proxies[1].port, proxies[2].port, cluster.controller.ports.controller]
@@ -293,8 +296,17 @@ async def _campaign(cluster: Cluster, proxies: list[TcpProxy], ledger: Ledger, k
     forever.extend([lambda port=port: intrude(port, ledger) for port in ports])
     forever.extend([lambda node=node: watch_offset(node, ledger) for node in cluster.brokers])
     tasks = [asyncio.create_task(each()) for each in forever]
-    await _beside(tasks, faults.run(kills))
+    await _beside(tasks, _faults_and_retention(faults, kills) if short_log else faults.run(kills))
     return faults
+
+
+async def _faults_and_retention(faults: Faults, kills: int) -> None:
+    """Clients go on until the log has let go of its beginning, however few changes went in between the faults."""
+    await faults.run(kills)
+    deadline = time.monotonic() + RETENTION_SECONDS
+    while not list_segments(faults.cluster.controller.log_directory)[0].base_offset:
+        assert time.monotonic() < deadline, f"the log still begins at 0 after {RETENTION_SECONDS:g} s"
+        await asyncio.sleep(0.1)
 
 
 async def _same_everywhere(cluster: Cluster) -> None:
@@ -336,7 +348,7 @@ def run(root: Path, zygote: NodeZygote, *, kills: int, seed: int, short_log: boo
         for proxy in proxies[1:]:
             proxy.target = cluster.add_broker().ports.broker
         cluster.start()
-        faults = asyncio.run(_campaign(cluster, proxies, ledger, kills, seed))
+        faults = asyncio.run(_campaign(cluster, proxies, ledger, kills, seed, short_log=short_log))
         asyncio.run(_same_everywhere(cluster))
     directory = cluster.controller.log_directory
     size = f"{check_rules(directory, ledger)} rules in the end"
