@@ -1,7 +1,7 @@
 """Batch authorization: what the rules say to every row of an access log."""
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,11 @@ class Rules:
 
     table: pa.Table
     spans: RuleSpans
+
+    @cached_property
+    def texts(self) -> VerdictTexts:
+        """What verdicts by these rules stand for; made when it is first asked for."""
+        return VerdictTexts.of_rules(self.table)
 
     @classmethod
     def of_image(cls, image: AclsImage) -> "Rules":
@@ -83,7 +88,7 @@ def _passes(frame: DataFrame) -> bool:
 def _authorized(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool) -> DataFrame:
     """All columns go through Python at once: a Python column beside them costs Spark a queue of rows, and a join."""
     sent = frame.sparkSession.sparkContext.broadcast(rules.spans)
-    texts = frame.sparkSession.sparkContext.broadcast(VerdictTexts.of_rules(rules.table))
+    texts = frame.sparkSession.sparkContext.broadcast(rules.texts)
     width, names = len(frame.columns), [*frame.columns, *TEXT_COLUMNS]
     asked = [_position(frame, name) for name in ACCESS_COLUMNS]
     times = [F.unix_micros(frame["timestamp"]).alias(_TIME)] if own_time else []
@@ -162,7 +167,7 @@ def _times(column: "pa.ChunkedArray[Any]") -> Int64s:
 
 def with_texts(judged: DataFrame, rules: Rules) -> DataFrame:
     """Decision, rule and rule_id behind the columns of a frame with verdicts."""
-    texts = VerdictTexts.of_rules(rules.table).numbered().rename_columns(["_verdict", *map("_{}".format, TEXT_COLUMNS)])
+    texts = rules.texts.numbered().rename_columns(["_verdict", *map("_{}".format, TEXT_COLUMNS)])
     named = judged.sparkSession.createDataFrame(texts)
     joined = judged.join(F.broadcast(named), F.col(VERDICT) == named["_verdict"], "left")
     return joined.select(*(judged[name] for name in judged.columns), *(named[f"_{n}"].alias(n) for n in TEXT_COLUMNS))

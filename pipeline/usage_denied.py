@@ -1,15 +1,13 @@
 """The accesses that were denied most."""
 
-import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.authorize import VERDICT, Rules, with_texts
 from pipeline.deciding.accesses import ACCESS_COLUMNS
-from pipeline.deciding.verdicts import ALLOWED, Verdict
 
-_DENYING = "_denying"
+_VERDICT = "_verdict"
 
 
 def denied(decided: DataFrame, rules: Rules, top: int) -> pa.Table:
@@ -33,18 +31,6 @@ def denied(decided: DataFrame, rules: Rules, top: int) -> pa.Table:
 
 def with_decision(frame: DataFrame, rules: Rules, verdict: str, name: str) -> DataFrame:
     """With a column of that name behind: ALLOWED, DENIED or ERROR, by the column with the verdict."""
-    permissions = rules.table.column("permissionType").to_numpy()
-    ordinals = np.flatnonzero(permissions != "ALLOW").astype(np.int32)
-    denying = frame.sparkSession.createDataFrame(pa.table({_DENYING: ordinals}))
-    joined = frame.join(F.broadcast(denying), F.col(verdict) == F.col(_DENYING), "left")
-    return joined.withColumn(name, _decision(F.col(verdict))).drop(_DENYING)
-
-
-def _decision(verdict: Column) -> Column:
-    by_rule = F.when(F.col(_DENYING).isNull(), "ALLOWED").otherwise("DENIED")
-    return (
-        F.when(verdict >= 0, by_rule)
-        .when(verdict.isin([int(code) for code in ALLOWED]), "ALLOWED")
-        .when(verdict == int(Verdict.DEFAULT_DENY), "DENIED")
-        .otherwise("ERROR")
-    )
+    decisions = rules.texts.numbered().select(["verdict", "decision"]).rename_columns([_VERDICT, name])
+    named = frame.sparkSession.createDataFrame(decisions)
+    return frame.join(F.broadcast(named), F.col(verdict) == F.col(_VERDICT), "left").drop(_VERDICT)
