@@ -43,7 +43,7 @@ fmt: venv  ## format and fix what can be fixed
 	$(BIN)/ruff format .
 
 build/jvm/.ready: $(VENV)/.installed tests/jvm/pom.xml
-	$(BIN)/python -m tests.support.jvm
+	$(BIN)/python -m tests.support.kafka.jvm
 	@touch $@
 
 .PHONY: test

@@ -13,9 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aclog.library import Answer, Authorizer, Image, Log, open_log
-    from aclog.resources import cluster, delegation_token, group, topic, transactional_id, user
-    from authorizer.acl import (
+    from aclog.authorizer.acl import (
         AclOperation,
         AclPermissionType,
         PatternType,
@@ -24,13 +22,37 @@ if TYPE_CHECKING:
         StandardAcl,
         StandardAclWithId,
     )
-    from authorizer.errors import InvalidRequestError
-    from metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, MetadataError, ReplayError
+    from aclog.authorizer.errors import InvalidRequestError
+    from aclog.library import (
+        Answer,
+        Authorizer,
+        Image,
+        Log,
+        cluster,
+        delegation_token,
+        group,
+        open_log,
+        topic,
+        transactional_id,
+        user,
+    )
+    from aclog.metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, MetadataError, ReplayError
 
 _HOMES = {
-    "aclog.library": ("Answer", "Authorizer", "Image", "Log", "open_log"),
-    "aclog.resources": ("cluster", "delegation_token", "group", "topic", "transactional_id", "user"),
-    "authorizer.acl": (
+    "aclog.library": (
+        "Answer",
+        "Authorizer",
+        "Image",
+        "Log",
+        "cluster",
+        "delegation_token",
+        "group",
+        "open_log",
+        "topic",
+        "transactional_id",
+        "user",
+    ),
+    "aclog.authorizer.acl": (
         "AclOperation",
         "AclPermissionType",
         "PatternType",
@@ -39,8 +61,15 @@ _HOMES = {
         "StandardAcl",
         "StandardAclWithId",
     ),
-    "authorizer.errors": ("InvalidRequestError",),
-    "metalog.errors": ("CheckpointError", "ConfigError", "DecodeError", "LogError", "MetadataError", "ReplayError"),
+    "aclog.authorizer.errors": ("InvalidRequestError",),
+    "aclog.metalog.errors": (
+        "CheckpointError",
+        "ConfigError",
+        "DecodeError",
+        "LogError",
+        "MetadataError",
+        "ReplayError",
+    ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

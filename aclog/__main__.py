@@ -12,8 +12,8 @@ from io import TextIOWrapper
 
 import typer
 
-from aclog.notices import complain
-from metalog.errors import MetadataError
+from aclog.metalog.errors import MetadataError
+from aclog.terminal.notices import complain
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -44,7 +44,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _invoke(arguments: Sequence[str]) -> int:
-    from aclog.app import app
+    from aclog.cli.app import app
 
     try:
         result = app(args=list(arguments), prog_name="aclog", standalone_mode=False)

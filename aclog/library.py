@@ -10,11 +10,8 @@ from typing import Literal, Self, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 
-from aclog.authorizers import build_authorizer
-from aclog.chosen_source import LiveFlags, choose_source
-from aclog.names import parse_name
-from aclog.sources import LogSource, open_path
-from authorizer.acl import (
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
@@ -23,23 +20,58 @@ from authorizer.acl import (
     ResourceType,
     StandardAclWithId,
 )
-from authorizer.acls_image import AclsImage
-from authorizer.decision import Decision
-from authorizer.explain import explain
-from authorizer.explanation import Explanation
-from authorizer.explanation_text import explanation_lines
-from authorizer.hosts import host_address
-from authorizer.interface import Action, AuthorizationResult, RequestContext
-from authorizer.standard import StandardAuthorizer
-from metalog.errors import ConfigError
-from shell.source import Moment, StateSource
-from snapshots import history, image
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.builder import build_authorizer
+from aclog.authorizer.decision import Decision
+from aclog.authorizer.enum_names import parse_name
+from aclog.authorizer.explain import explain
+from aclog.authorizer.explanation import Explanation
+from aclog.authorizer.explanation_text import explanation_lines
+from aclog.authorizer.hosts import host_address
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.metalog.errors import ConfigError
+from aclog.snapshots import image
+from aclog.snapshots import rule_history as history
+from aclog.snapshots.state_source import Moment, StateSource
+from aclog.sources.choice import LiveFlags, choose_source
+from aclog.sources.paths import LogSource, open_path
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
 Named: TypeAlias = str | _Enum | None
 """An enum value, or its name in any case; None for any."""
 
 LOCALHOST = "127.0.0.1"
+
+
+def topic(name: str) -> ResourcePattern:
+    """A topic."""
+    return ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
+
+
+def group(name: str) -> ResourcePattern:
+    """A consumer group."""
+    return ResourcePattern(resource_type=ResourceType.GROUP, name=name)
+
+
+def cluster() -> ResourcePattern:
+    """The cluster."""
+    return ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
+
+
+def transactional_id(name: str) -> ResourcePattern:
+    """A transactional id."""
+    return ResourcePattern(resource_type=ResourceType.TRANSACTIONAL_ID, name=name)
+
+
+def delegation_token(token_id: str) -> ResourcePattern:
+    """A delegation token, by its id."""
+    return ResourcePattern(resource_type=ResourceType.DELEGATION_TOKEN, name=token_id)
+
+
+def user(principal: str) -> ResourcePattern:
+    """A user as the resource (`User:alice`), for CREATE_TOKENS and DESCRIBE_TOKENS."""
+    return ResourcePattern(resource_type=ResourceType.USER, name=principal)
 
 
 @define(eq=False)

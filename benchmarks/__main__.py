@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from aclog.pipeline.session import open_session
 from benchmarks import (
     authorizing,
     batching,
@@ -26,7 +27,6 @@ from benchmarks import (
 )
 from benchmarks.report import Row, keep, show
 from benchmarks.rival import Rival
-from pipeline.session import open_session
 
 ROOT = Path(__file__).parents[1]
 

@@ -17,15 +17,15 @@ import pyarrow.parquet as pq
 from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 
-from authorizer.acls_image import AclsImage
+from aclog.authorizer.acls_image import AclsImage
+from aclog.pipeline.authorize import Rules, authorize, verdicts
+from aclog.pipeline.judge.accesses import ACCESS_COLUMNS
+from aclog.pipeline.judge.judge import Settings
+from aclog.pipeline.judge.rule_spans import rule_table
+from aclog.pipeline.session import open_session
 from benchmarks import deciding, shapes
 from benchmarks.report import Row
 from benchmarks.rival import Rival
-from pipeline.authorize import Rules, authorize, verdicts
-from pipeline.deciding.accesses import ACCESS_COLUMNS
-from pipeline.deciding.judge import Settings
-from pipeline.deciding.rule_spans import rule_table
-from pipeline.session import open_session
 
 NARROW, WIDE, OWN_TIME = 2.0, 1.5, 2.0
 """How many times the cost of the plain job is allowed."""

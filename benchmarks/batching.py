@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from authorizer.acls_image import AclsImage
-from authorizer.batch import BatchAuthorizer, RequestColumns
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.batch import BatchAuthorizer, RequestColumns
 from benchmarks import shapes
 from benchmarks.report import Row
 

@@ -15,9 +15,9 @@ from typing import TypeAlias
 
 from attrs import define, field
 
+from aclog.metalog.filelog import FileLog, open_log
+from aclog.metalog.log import Appended
 from benchmarks.report import Row
-from metalog.filelog import FileLog, open_log
-from metalog.log import Appended
 
 WRITERS = 64
 SHARED_TARGET, DISK_TARGET, SLOW_TARGET = 32.0, 8.0, 30.0

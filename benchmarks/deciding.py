@@ -5,10 +5,10 @@ import random
 import tempfile
 from collections.abc import Callable, Iterator
 
-from authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType
-from authorizer.acls_image import AclsImage
-from authorizer.interface import Action, AuthorizationResult, RequestContext
-from authorizer.standard import StandardAuthorizer
+from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
 from benchmarks import shapes
 from benchmarks.report import Row
 from benchmarks.rival import Rival

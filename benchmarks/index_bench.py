@@ -17,13 +17,13 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType
-from authorizer.acls_image import AclsImage, Verdict
-from authorizer.batch import BatchAuthorizer, RequestColumns
-from authorizer.interface import Action, RequestContext
-from authorizer.standard import StandardAuthorizer
+from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acls_image import AclsImage, Verdict
+from aclog.authorizer.batch import BatchAuthorizer, RequestColumns
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from benchmarks.shapes import HOST, STEM, columns, million, rules, user
-from metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 READ, WRITE = AclOperation.READ, AclOperation.WRITE
 

@@ -10,15 +10,15 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from aclog.metalog.codec import encode_record
+from aclog.metalog.filelog import open_log
+from aclog.pipeline.source import register
+from aclog.pipeline.source.directory import plan
+from aclog.pipeline.source.options import read_options
+from aclog.pipeline.source.range_reader import Query, read_range
+from aclog.pipeline.source.schema import LOG_SCHEMA
 from benchmarks import shapes
 from benchmarks.report import Row
-from metalog.codec import encode_record
-from metalog.filelog import open_log
-from pipeline.source import register
-from pipeline.source.directory import plan
-from pipeline.source.options import read_options
-from pipeline.source.reading import Query, read_range
-from pipeline.source.schema import LOG_SCHEMA
 
 LEAST_RATIO = 0.5
 """At least half the rows/s of the same source giving batches that are there already."""

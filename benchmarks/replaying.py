@@ -13,24 +13,24 @@ from pathlib import Path
 
 import psutil
 
-from authorizer.acl import AclOperation, ResourcePattern, ResourceType
-from authorizer.acls_image import AclsImage
-from authorizer.interface import Action, RequestContext
-from authorizer.standard import StandardAuthorizer
+from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.metalog.batches import build_batch
+from aclog.metalog.codec import encode_record
+from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter, control_batch
+from aclog.metalog.filelog.epochs import write_epochs
+from aclog.metalog.filelog.file_names import segment_name
+from aclog.metalog.filelog.startup import SEGMENT_BYTES
+from aclog.metalog.log import EpochStart
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.image import Image
+from aclog.snapshots.provenance import Provenance
+from aclog.snapshots.recovery import recover
 from benchmarks import shapes
 from benchmarks.report import Row
 from benchmarks.rival import Rival
-from metalog.batches import build_batch
-from metalog.codec import encode_record
-from metalog.control import LeaderChange, LeaderChangeVoter, control_batch
-from metalog.filelog.epochs import write_epochs
-from metalog.filelog.names import segment_name
-from metalog.filelog.opening import SEGMENT_BYTES
-from metalog.log import EpochStart
-from snapshots.checkpoint_writer import write_checkpoint
-from snapshots.image import Image
-from snapshots.provenance import Provenance
-from snapshots.recovery import recover
 
 RATE_TARGET = 5.0
 BYTES_TARGET = 350.0

@@ -5,7 +5,7 @@ import subprocess
 from types import TracebackType
 from typing import Any, Self
 
-from tests.support.jvm import java_command
+from tests.support.kafka.jvm import java_command
 
 
 class Rival:

@@ -16,23 +16,30 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from authorizer.acl import AclBindingFilter, AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from authorizer.interface import AclCreateResult
+from aclog.authorizer.acl import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+)
+from aclog.authorizer.interface import AclCreateResult
+from aclog.nodes.client.acl_requests import create_acls, describe_acls
+from aclog.nodes.client.connection import Connection
+from aclog.nodes.client.login import connect
+from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.nodes.session import SecurityProtocol
+from aclog.nodes.wire.acl_responses import create_acls_body
+from aclog.nodes.wire.apis import CREATE_ACLS
+from aclog.nodes.wire.message_builder import build
+from aclog.nodes.wire.messages import encode_request
 from benchmarks.report import Row
 from benchmarks.timing import percentile
-from nodes.client.acl_requests import create_acls, describe_acls
-from nodes.client.connection import Connection
-from nodes.client.login import connect
-from nodes.config.node_config import ClientSecurity, HostPort
-from nodes.session import SecurityProtocol
-from nodes.wire.acl_answers import create_acls_body
-from nodes.wire.apis import CREATE_ACLS
-from nodes.wire.building import build
-from nodes.wire.messages import encode_request
-from tests.support.aclog_node import AclogNode
-from tests.support.kafka_server import KafkaServer, with_properties
-from tests.support.real_node import RealNode
-from tests.support.server_properties import CLUSTER_ID, Ports, server_properties
+from tests.support.kafka.real_node import RealNode
+from tests.support.kafka.server import KafkaServer, with_properties
+from tests.support.nodes.aclog_node import AclogNode
+from tests.support.nodes.server_properties import CLUSTER_ID, Ports, server_properties
 
 CLIENTS = (1, 16, 64)
 VISIBLE_TARGET_MS = 20.0

@@ -6,10 +6,17 @@ from uuid import UUID
 import numpy as np
 from attrs import evolve
 
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, StandardAclWithId
-from metalog.codec import encode_record
-from metalog.columns import AclColumns, read_acls
-from metalog.records import AccessControlEntryRecord
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+)
+from aclog.metalog.acl_columns import AclColumns, read_acls
+from aclog.metalog.codec import encode_record
+from aclog.metalog.records import AccessControlEntryRecord
 
 STEM = "resource-stem-"
 HOST = "127.0.0.1"

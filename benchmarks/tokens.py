@@ -18,16 +18,16 @@ from typing import TypeAlias
 import psutil
 from attrs import evolve, frozen
 
+from aclog.nodes.client.delegation_tokens import DelegationToken, create_token
+from aclog.nodes.client.login import connect
+from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.nodes.session import SecurityProtocol
 from benchmarks.report import Row
-from nodes.client.delegation_tokens import DelegationToken, create_token
-from nodes.client.login import connect
-from nodes.config.node_config import ClientSecurity, HostPort
-from nodes.session import SecurityProtocol
-from tests.support.aclog_node import AclogNode
-from tests.support.barrier import Barrier
-from tests.support.kafka_server import with_properties
-from tests.support.real_node import RealNode
-from tests.support.server_properties import Ports, server_properties
+from tests.support.kafka.real_node import RealNode
+from tests.support.kafka.server import with_properties
+from tests.support.nodes.aclog_node import AclogNode
+from tests.support.nodes.barrier import Barrier
+from tests.support.nodes.server_properties import Ports, server_properties
 
 CLIENTS = 8
 SHARE = 0.5

@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+from aclog.metalog.topiclog import TopicSettings
+from aclog.metalog.topiclog.partition import written_end
 from benchmarks.report import Row
 from benchmarks.serving import CLIENTS, Rate, creations
-from metalog.topiclog import TopicSettings
-from metalog.topiclog.partition import written_end
-from tests.support.kafka_topics import client_properties
-from tests.support.real_node import RealNode
-from tests.support.server_properties import Ports
-from tests.support.topic_cluster import CONTROLLERS, TopicCluster
+from tests.support.kafka.real_node import RealNode
+from tests.support.kafka.topics import client_properties
+from tests.support.nodes.server_properties import Ports
+from tests.support.nodes.topic_cluster import CONTROLLERS, TopicCluster
 
 TOPIC = "__aclog_metadata"
 

@@ -8,20 +8,27 @@ from uuid import UUID
 
 from attrs import define, field
 
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType, StandardAcl
-from authorizer.acls_image import AclsImage
-from authorizer.interface import Action, RequestContext
-from authorizer.standard import StandardAuthorizer
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+)
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.metalog.batches import build_batch
+from aclog.metalog.codec import encode_record
+from aclog.metalog.records import MetadataRecord, RemoveAccessControlEntryRecord
+from aclog.snapshots.image import Image
+from aclog.snapshots.merger import Merger
+from aclog.snapshots.provenance import Provenance
+from aclog.snapshots.publisher import Publisher
 from benchmarks import shapes
 from benchmarks.report import Row
 from benchmarks.timing import percentile
-from metalog.batches import build_batch
-from metalog.codec import encode_record
-from metalog.records import MetadataRecord, RemoveAccessControlEntryRecord
-from snapshots.image import Image
-from snapshots.merger import Merger
-from snapshots.provenance import Provenance
-from snapshots.publisher import Publisher
 
 P50_TARGET_US, P99_TARGET_US, STALL_TARGET_MS = 20.0, 100.0, 20.0
 _MERGE_AT = 4_000

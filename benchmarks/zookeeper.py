@@ -16,16 +16,23 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType, StandardAcl
-from authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+)
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.zkstore.acl_json import AclEntry, encode_acls, entry_of
+from aclog.zkstore.authorizer.acl_authorizer import AclAuthorizer
+from aclog.zkstore.client.connect import open_client, zk_settings
+from aclog.zkstore.paths import resource_path
+from aclog.zkstore.store import ZkStore
 from benchmarks.report import Row
-from tests.support.acl_authorizer_39 import Ask, RealAclAuthorizer
-from tests.support.zookeeper import ZooKeeperServer, zookeeper_client
-from zkstore.acl_authorizer import AclAuthorizer
-from zkstore.acl_json import AclEntry, encode_acls, entry_of
-from zkstore.client import open_client, zk_settings
-from zkstore.paths import resource_path
-from zkstore.store import ZkStore
+from tests.support.zookeeper.real_acl_authorizer import Ask, RealAclAuthorizer
+from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client
 
 RULES_EACH = 2
 """Rules on a resource."""

@@ -1,6 +1,6 @@
 """Registers the data source `aclog`: Spark imports every top-level module of this form of name, and takes the class."""
 
-from pipeline.source.data_source import AclogDataSource
+from aclog.pipeline.source.data_source import AclogDataSource
 
 __all__ = ["DefaultSource"]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests.support.kafka_quorum import KafkaQuorum
+from tests.support.kafka.quorum import KafkaQuorum
 
-pytest_plugins = ["tests.support.kafka_quorum_reports"]
+pytest_plugins = ["tests.support.kafka.quorum_reports"]
 
 settings.register_profile("aclog", deadline=None, print_blob=True)
 settings.load_profile("aclog")

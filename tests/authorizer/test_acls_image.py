@@ -9,7 +9,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl import (
+from aclog.authorizer.acl import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
@@ -18,12 +18,12 @@ from authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from authorizer.acls_image import AclsImage, Verdict
-from metalog.codec import decode_record, encode_record
-from metalog.errors import ReplayError
-from tests.support import estates
-from tests.support.images import by_changes, columns_of, record_of, removal_of, with_ids
-from tests.support.reference import ReferenceAuthorizer
+from aclog.authorizer.acls_image import AclsImage, Verdict
+from aclog.metalog.codec import decode_record, encode_record
+from aclog.metalog.errors import ReplayError
+from tests.support.builders.images import by_changes, columns_of, record_of, removal_of, with_ids
+from tests.support.models import estates
+from tests.support.models.reference import ReferenceAuthorizer
 
 ACL = StandardAcl(
     resource_type=ResourceType.TOPIC,

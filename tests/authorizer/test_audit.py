@@ -10,18 +10,25 @@ from uuid import UUID
 import fastavro
 import pytest
 
-import authorizer
-from aclog.audit_log import AuditLog
-from authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, StandardAcl, StandardAclWithId
-from authorizer.acls_image import AclsImage
-from authorizer.api_keys import API_NAMES, api_name
-from authorizer.audit import AUDIT_LOGGER, DEBUG, INFO, TRACE, audit_event, audit_level, audit_line
-from authorizer.decision import Basis, Decision
-from authorizer.errors import InvalidRequestError
-from authorizer.interface import Action, AuthorizationResult, RequestContext
-from authorizer.standard import StandardAuthorizer
-from tests.support import golden
-from tests.support.reference import ReferenceAuthorizer
+from aclog import authorizer
+from aclog.authorizer.acl import (
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+)
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.api_keys import API_NAMES, api_name
+from aclog.authorizer.audit import AUDIT_LOGGER, DEBUG, INFO, TRACE, audit_event, audit_level, audit_line
+from aclog.authorizer.decision import Basis, Decision
+from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.cli.audit_logger import AuditLog
+from tests.support.models import golden
+from tests.support.models.reference import ReferenceAuthorizer
 
 EXPECTED = Path(__file__).parent.parent / "data" / "kafka-4.3.1-small" / "expected"
 LOGS = ["authorizer", "authorizer-allow-everyone", "authorizer-default-allow"]

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl import AclOperation, ResourcePattern, ResourceType
-from authorizer.acls_image import AclsImage
-from authorizer.batch import Answer, BatchAuthorizer, RequestColumns
-from authorizer.errors import InvalidRequestError
-from authorizer.index import batch as index_batch
-from authorizer.index.tables import PairedTable
-from authorizer.interface import Action, AuthorizationResult, RequestContext
-from authorizer.standard import StandardAuthorizer
-from authorizer.super_users import parse_allow_everyone, parse_super_users
-from metalog.errors import ConfigError
-from tests.support import estates, golden
-from tests.support.images import by_changes, with_ids
+from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.batch import Answer, BatchAuthorizer, RequestColumns
+from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.index import batch as index_batch
+from aclog.authorizer.index.tables import PairedTable
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.authorizer.super_users import parse_allow_everyone, parse_super_users
+from aclog.metalog.errors import ConfigError
+from tests.support.builders.images import by_changes, with_ids
+from tests.support.models import estates, golden
 
 
 def table_of(requests) -> pa.Table:
@@ -66,7 +66,7 @@ def check(image: AclsImage, requests, super_users: str | None, allow_everyone: s
 def way(request, monkeypatch):
     """Small batches are decided one by one: make believe that they are large."""
     if request.param != "one by one":
-        monkeypatch.setattr("authorizer.batch._FEW", 0)
+        monkeypatch.setattr("aclog.authorizer.batch._FEW", 0)
         monkeypatch.setattr(index_batch, "_CHUNK", 64)
         monkeypatch.setattr(index_batch, "MOST_LEVELS", 2)
     if request.param == "all with numpy":
@@ -92,7 +92,7 @@ def test_any_estate(data, documented, cidr, numpy):
     image = AclsImage.from_acls(with_ids(estate.acls)).with_options(documented=documented, cidr=cidr)
     with pytest.MonkeyPatch.context() as patch:
         if numpy:
-            patch.setattr("authorizer.batch._FEW", 0)
+            patch.setattr("aclog.authorizer.batch._FEW", 0)
         check(image, requests, estate.super_users, estate.allow_everyone)
 
 

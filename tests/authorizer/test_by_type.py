@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from authorizer.acls_image import AclsImage
-from authorizer.index import by_type, sieve
-from tests.support import estates
-from tests.support.images import by_changes, with_ids
-from tests.support.reference import ReferenceAuthorizer
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.index import by_type
+from aclog.authorizer.index import by_type_scan as sieve
+from tests.support.builders.images import by_changes, with_ids
+from tests.support.models import estates
+from tests.support.models.reference import ReferenceAuthorizer
 
 PRINCIPAL, HOST = "User:a", "10.0.0.1"
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.cidr import looks_like_cidr, parse_cidr
-from authorizer.hosts import host_address
-from metalog.errors import ConfigError
+from aclog.authorizer.cidr import looks_like_cidr, parse_cidr
+from aclog.authorizer.hosts import host_address
+from aclog.metalog.errors import ConfigError
 
 
 @pytest.mark.parametrize(

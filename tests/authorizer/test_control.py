@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl import AclBindingFilter, AclOperation, StandardAcl, StandardAclWithId
-from authorizer.acls_image import AclsImage
-from authorizer.control import create_acls, delete_acls
-from authorizer.errors import AclRequestError
-from authorizer.interface import RequestContext
-from authorizer.require import require_on_cluster
-from authorizer.standard import StandardAuthorizer
-from metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
-from tests.support import estates, golden
-from tests.support.reference import ReferenceAuthorizer
+from aclog.authorizer.acl import AclBindingFilter, AclOperation, StandardAcl, StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.control import create_acls, delete_acls
+from aclog.authorizer.errors import AclRequestError
+from aclog.authorizer.interface import RequestContext
+from aclog.authorizer.require import require_on_cluster
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from tests.support.models import estates, golden
+from tests.support.models.reference import ReferenceAuthorizer
 
 EXPECTED = Path(__file__).parent.parent / "data" / "kafka-4.3.1-small" / "expected"
 RULES = [golden.acl_of(json.loads(line)) for line in (EXPECTED / "acls.jsonl").read_text("utf-8").splitlines()]

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl import ResourcePattern, StandardAclWithId
-from authorizer.acls_image import AclsImage
-from authorizer.errors import InvalidRequestError
-from authorizer.interface import Action, RequestContext
-from authorizer.standard import StandardAuthorizer
-from authorizer.super_users import parse_allow_everyone, parse_super_users
-from tests.support import estates
-from tests.support.reference import ReferenceAuthorizer
+from aclog.authorizer.acl import ResourcePattern, StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.authorizer.super_users import parse_allow_everyone, parse_super_users
+from tests.support.models import estates
+from tests.support.models.reference import ReferenceAuthorizer
 
 
 def authorizer_of(estate, *, documented, cidr):

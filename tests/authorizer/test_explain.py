@@ -8,17 +8,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl import AclOperation, AclPermissionType, ResourcePattern, StandardAcl, StandardAclWithId
-from authorizer.acl_command import acl_flags
-from authorizer.acls_image import AclsImage
-from authorizer.explain import explain
-from authorizer.explanation import Role
-from authorizer.explanation_text import explanation_lines
-from authorizer.interface import Action, RequestContext
-from authorizer.standard import StandardAuthorizer
-from authorizer.super_users import parse_allow_everyone, parse_super_users
-from tests.support import estates
-from tests.support.reference import ReferenceAuthorizer
+from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourcePattern, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl_command import acl_flags
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.explain import explain
+from aclog.authorizer.explanation import Role
+from aclog.authorizer.explanation_text import explanation_lines
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.authorizer.super_users import parse_allow_everyone, parse_super_users
+from tests.support.models import estates
+from tests.support.models.reference import ReferenceAuthorizer
 
 READ, WRITE, DESCRIBE, ALL = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.ALL
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.hosts import host_address
-from metalog.errors import ConfigError
-from tests.support.estates import TEXTUAL_HOSTS
+from aclog.authorizer.hosts import host_address
+from aclog.metalog.errors import ConfigError
+from tests.support.models.estates import TEXTUAL_HOSTS
 
 
 @pytest.mark.parametrize(("text", "java"), TEXTUAL_HOSTS.items())

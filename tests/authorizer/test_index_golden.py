@@ -4,13 +4,13 @@ from random import Random
 
 import pytest
 
-from authorizer.acl import ResourcePattern
-from authorizer.acls_image import AclsImage
-from authorizer.errors import InvalidRequestError
-from authorizer.interface import Action, AuthorizationResult, RequestContext
-from authorizer.standard import StandardAuthorizer
-from tests.support import golden
-from tests.support.images import by_changes, columns_of, with_ids
+from aclog.authorizer.acl import ResourcePattern
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from tests.support.builders.images import by_changes, columns_of, with_ids
+from tests.support.models import golden
 
 
 def authorizer_of(estate: golden.GoldenEstate, image: AclsImage) -> StandardAuthorizer:

@@ -5,11 +5,11 @@ from types import ModuleType
 
 import pytest
 
-from authorizer.interface import Authorizer
-from authorizer.loader import KAFKAS_ACL_AUTHORIZERS, KAFKAS_STANDARD_AUTHORIZER, load_authorizer_class
-from authorizer.standard import StandardAuthorizer
-from metalog.errors import ConfigError
-from zkstore.acl_authorizer import AclAuthorizer
+from aclog.authorizer.interface import Authorizer
+from aclog.authorizer.loader import KAFKAS_ACL_AUTHORIZERS, KAFKAS_STANDARD_AUTHORIZER, load_authorizer_class
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.metalog.errors import ConfigError
+from aclog.zkstore.authorizer.acl_authorizer import AclAuthorizer
 
 
 class Mine(StandardAuthorizer):
@@ -28,13 +28,14 @@ def plugin(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name", [KAFKAS_STANDARD_AUTHORIZER, f" {KAFKAS_STANDARD_AUTHORIZER} ", "authorizer.standard.StandardAuthorizer"]
+    "name",
+    [KAFKAS_STANDARD_AUTHORIZER, f" {KAFKAS_STANDARD_AUTHORIZER} ", "aclog.authorizer.standard.StandardAuthorizer"],
 )
 def test_kafkas_authorizer_is_ours(name):
     assert load_authorizer_class(name) is StandardAuthorizer
 
 
-@pytest.mark.parametrize("name", [*KAFKAS_ACL_AUTHORIZERS, "zkstore.acl_authorizer.AclAuthorizer"])
+@pytest.mark.parametrize("name", [*KAFKAS_ACL_AUTHORIZERS, "aclog.zkstore.authorizer.acl_authorizer.AclAuthorizer"])
 def test_kafkas_authorizer_on_zookeeper_is_ours(name):
     assert load_authorizer_class(name) is AclAuthorizer
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.index.prefixes import Prefixes
+from aclog.authorizer.index.prefixes import Prefixes
 
 NAMES = st.text(st.sampled_from("abé😀\ue000"), max_size=6)
 

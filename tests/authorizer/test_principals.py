@@ -2,8 +2,8 @@
 
 import pytest
 
-from authorizer.errors import InvalidRequestError
-from authorizer.principals import KafkaPrincipal
+from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.principals import KafkaPrincipal
 
 
 @pytest.mark.parametrize(

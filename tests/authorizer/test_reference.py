@@ -2,10 +2,10 @@
 
 import pytest
 
-from authorizer.errors import InvalidRequestError
-from authorizer.super_users import parse_allow_everyone, parse_super_users
-from tests.support import golden
-from tests.support.reference import ReferenceAuthorizer
+from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.super_users import parse_allow_everyone, parse_super_users
+from tests.support.models import golden
+from tests.support.models.reference import ReferenceAuthorizer
 
 _NO_ANSWER_IN_KAFKA = ("HANG", "java.lang.StringIndexOutOfBoundsException")
 

@@ -4,12 +4,12 @@ from uuid import UUID
 
 import pytest
 
-from authorizer.acl import AclBindingFilter, AclOperation, AclPermissionType, StandardAcl, StandardAclWithId
-from authorizer.acls_image import AclsImage
-from authorizer.control import create_acls, delete_acls
-from metalog.errors import ReplayError
-from metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
-from tests.support.reference import ReferenceAuthorizer
+from aclog.authorizer.acl import AclBindingFilter, AclOperation, AclPermissionType, StandardAcl, StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.control import create_acls, delete_acls
+from aclog.metalog.errors import ReplayError
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from tests.support.models.reference import ReferenceAuthorizer
 
 LITERAL, PREFIXED = 3, 4
 ALL, READ, WRITE, DESCRIBE = AclOperation.ALL, AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE

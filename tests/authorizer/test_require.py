@@ -4,11 +4,11 @@ import pickle
 
 import pytest
 
-from authorizer.acl import AclOperation, ResourcePattern, ResourceType
-from authorizer.errors import AclRequestError, AuthorizationError, AuthorizerNotReadyError
-from authorizer.interface import Action, RequestContext
-from authorizer.require import require, require_on_cluster
-from authorizer.standard import StandardAuthorizer
+from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.errors import AclRequestError, AuthorizationError, AuthorizerNotReadyError
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.require import require, require_on_cluster
+from aclog.authorizer.standard import StandardAuthorizer
 
 ADMIN = RequestContext(principal="User:admin", host="10.0.0.1")
 BOB = RequestContext(principal="User:bob", host="10.0.0.1")

@@ -9,7 +9,7 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl import (
+from aclog.authorizer.acl import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
@@ -18,14 +18,14 @@ from authorizer.acl import (
     ResourceType,
     StandardAcl,
 )
-from authorizer.acls_image import AclsImage
-from authorizer.decision import Basis
-from authorizer.errors import AuthorizerNotReadyError, InvalidRequestError
-from authorizer.interface import Action, AuthorizationResult, RequestContext
-from authorizer.standard import StandardAuthorizer
-from metalog.errors import ConfigError
-from tests.support import estates
-from tests.support.images import record_of, removal_of, with_ids
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.decision import Basis
+from aclog.authorizer.errors import AuthorizerNotReadyError, InvalidRequestError
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.metalog.errors import ConfigError
+from tests.support.builders.images import record_of, removal_of, with_ids
+from tests.support.models import estates
 
 ALLOWED, DENIED = AuthorizationResult.ALLOWED, AuthorizationResult.DENIED
 ALICE = RequestContext(principal="User:alice", host="10.0.0.1")
@@ -156,7 +156,7 @@ def test_remembered_answers_are_those_of_the_image(estate, data):
 
 
 def test_remembered_answers_are_bounded(monkeypatch):
-    monkeypatch.setattr("authorizer.standard._MOST_ANSWERS", 10)
+    monkeypatch.setattr("aclog.authorizer.standard._MOST_ANSWERS", 10)
     authorizer = ready(READ)
     for n in range(35):
         assert authorizer.authorize(ALICE, [action(f"orders{n}")]) == [DENIED]
@@ -166,9 +166,9 @@ def test_remembered_answers_are_bounded(monkeypatch):
 
 
 def test_what_is_remembered_of_names_and_subjects_is_bounded(monkeypatch):
-    monkeypatch.setattr("authorizer.index.base._MOST_PLACES", 8)
-    monkeypatch.setattr("authorizer.index.base._MOST_MASKS", 8)
-    monkeypatch.setattr("authorizer.index.subjects._MOST_SUBJECTS", 8)
+    monkeypatch.setattr("aclog.authorizer.index.base._MOST_PLACES", 8)
+    monkeypatch.setattr("aclog.authorizer.index.base._MOST_MASKS", 8)
+    monkeypatch.setattr("aclog.authorizer.index.subjects._MOST_SUBJECTS", 8)
     prefixed = [evolve(READ, resource_name="o" * n, pattern_type=PatternType.PREFIXED) for n in range(1, 20)]
     authorizer = ready(*prefixed, cache=False)
     memo = authorizer._view.image.state.base.memo

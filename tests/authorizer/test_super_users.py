@@ -2,8 +2,8 @@
 
 import pytest
 
-from authorizer.super_users import parse_allow_everyone, parse_super_users
-from metalog.errors import ConfigError
+from aclog.authorizer.super_users import parse_allow_everyone, parse_super_users
+from aclog.metalog.errors import ConfigError
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from metalog.batches import HEADER_SIZE, decode_batch, iter_batches
-from metalog.errors import LogError
-from tests.support.log_backends import READABLE
+from aclog.metalog.batches import HEADER_SIZE, decode_batch, iter_batches
+from aclog.metalog.errors import LogError
+from tests.support.builders.log_backends import READABLE
 
 
 @pytest.fixture(params=READABLE, ids=str)

@@ -5,10 +5,10 @@ from concurrent.futures import wait as wait_for
 
 import pytest
 
-from metalog.batches import decode_batch, iter_batches
-from metalog.errors import LogError
-from metalog.log import Appended
-from tests.support.log_backends import WRITABLE
+from aclog.metalog.batches import decode_batch, iter_batches
+from aclog.metalog.errors import LogError
+from aclog.metalog.log import Appended
+from tests.support.builders.log_backends import WRITABLE
 
 
 @pytest.fixture(params=WRITABLE, ids=str)

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from metalog.batches import build_batch, build_control_batch, decode_batch, iter_batches
-from metalog.errors import LogError
-from metalog.log import Appended
-from tests.support.log_backends import WRITABLE
+from aclog.metalog.batches import build_batch, build_control_batch, decode_batch, iter_batches
+from aclog.metalog.errors import LogError
+from aclog.metalog.log import Appended
+from tests.support.builders.log_backends import WRITABLE
 
 
 @pytest.fixture(params=WRITABLE, ids=str)

@@ -1,7 +1,7 @@
 """SCRAM credentials: upserts, removals of what is not there, and no secret where it does not belong."""
 
-from credentials.scram import CredentialInfo, ScramImage, ScramMechanism, UserCredentials
-from metalog.records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from aclog.credentials.scram import CredentialInfo, ScramImage, ScramMechanism, UserCredentials
+from aclog.metalog.records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 
 SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
 

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from credentials import scram_keys
-from credentials.scram import ScramImage, ScramMechanism
-from credentials.scram_control import (
+from aclog.credentials import scram_keys
+from aclog.credentials.scram import ScramImage, ScramMechanism
+from aclog.credentials.scram_control import (
     ScramDeletion,
     ScramResult,
     ScramUpsertion,
     alter_credentials,
     credential_record,
 )
-from metalog.records import RemoveUserScramCredentialRecord
+from aclog.metalog.records import RemoveUserScramCredentialRecord
 
 SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
 TWICE = "A user credential cannot be altered twice in the same request"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from credentials.token_control import (
+from aclog.credentials.token_control import (
     MAX_SWEPT,
     Renewer,
     TokenCreation,
@@ -20,9 +20,9 @@ from credentials.token_control import (
     renew_token,
     sweep,
 )
-from credentials.token_index import TokenIndex
-from credentials.tokens import TokensImage, token_hmac_bytes
-from metalog.records import DelegationTokenRecord, RemoveDelegationTokenRecord
+from aclog.credentials.token_index import TokenIndex
+from aclog.credentials.tokens import TokensImage, token_hmac_bytes
+from aclog.metalog.records import DelegationTokenRecord, RemoveDelegationTokenRecord
 
 MAX_LONG = (1 << 63) - 1
 NOW = 1_800_000_000_000

@@ -2,8 +2,8 @@
 
 import pytest
 
-from credentials.tokens import TokensImage, token_hmac
-from metalog.records import DelegationTokenRecord, RemoveDelegationTokenRecord
+from aclog.credentials.tokens import TokensImage, token_hmac
+from aclog.metalog.records import DelegationTokenRecord, RemoveDelegationTokenRecord
 
 
 def token(token_id, owner="User:o", requester="User:r", renewers=("User:n",), expiration=5):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kafka_server import KafkaServer, copy_of, free_port, port_lock, with_properties
+from tests.support.kafka.server import KafkaServer, copy_of, free_port, port_lock, with_properties
 
 SMALL = Path(__file__).parents[1] / "data" / "kafka-4.3.1-small"
 CONTROLLER_PORT = 20093

@@ -5,12 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from metalog.filelog import verify
-from metalog.filelog.names import list_checkpoints, list_segments
-from snapshots.checkpoint_reader import read_checkpoint
-from snapshots.recovery import recover
-from tests.support.described import acl_rows, scram_rows, token_rows
-from tests.support.kafka_server import AdminClient, KafkaServer
+from aclog.metalog.filelog import verify
+from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.snapshots.recovery import recover
+from tests.support.kafka.described import acl_rows, scram_rows, token_rows
+from tests.support.kafka.server import AdminClient, KafkaServer
 
 SECRET = "fixture-secret"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import jvm
+from tests.support.kafka import jvm
 
 
 def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from metalog.batches import iter_batches
-from metalog.codec import SCHEMAS, decode_values, encode_record
-from metalog.control import decode_control_batch
-from metalog.filelog import open_log
-from metalog.filelog.names import list_checkpoints, list_segments
-from metalog.json_form import control_json, record_json
-from metalog.records import (
+from aclog.metalog.batches import iter_batches
+from aclog.metalog.codec import SCHEMAS, decode_values, encode_record
+from aclog.metalog.control_records import decode_control_batch
+from aclog.metalog.filelog import open_log
+from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+from aclog.metalog.json_form import control_json, record_json
+from aclog.metalog.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
     BeginTransactionRecord,
@@ -27,13 +27,13 @@ from metalog.records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from metalog.uuids import uuid_text
-from snapshots.checkpoint_writer import write_checkpoint
-from snapshots.image import Image
-from snapshots.recovery import recover
-from tests.support.dump_log import DumpedBatch, parse
-from tests.support.jvm import run_tool
-from tests.support.metadata_shell import shell_answers
+from aclog.metalog.uuids import uuid_text
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.image import Image
+from aclog.snapshots.recovery import recover
+from tests.support.kafka.dump_log import DumpedBatch, parse
+from tests.support.kafka.jvm import run_tool
+from tests.support.kafka.metadata_shell import shell_answers
 
 DATA = Path(__file__).parents[1] / "data"
 

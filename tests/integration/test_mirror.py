@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from metalog.batches import end_offset, iter_batches
-from metalog.codec import encode_record
-from metalog.filelog import open_reader
-from metalog.filelog.names import list_checkpoints
-from snapshots.image import Image
-from snapshots.recovery import recover
-from tests.support.command import Result, aclog
-from tests.support.described import acl_rows
-from tests.support.kafka_quorum import KafkaQuorum, QuorumNode
-from tests.support.kafka_server import AdminClient
-from tests.support.log_files import segment_paths
-from tests.support.server_properties import CLUSTER_ID
+from aclog.metalog.batches import end_offset, iter_batches
+from aclog.metalog.codec import encode_record
+from aclog.metalog.filelog import open_reader
+from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.snapshots.image import Image
+from aclog.snapshots.recovery import recover
+from tests.support.builders.log_files import segment_paths
+from tests.support.cli.command import Result, aclog
+from tests.support.kafka.described import acl_rows
+from tests.support.kafka.quorum import KafkaQuorum, QuorumNode
+from tests.support.kafka.server import AdminClient
+from tests.support.nodes.server_properties import CLUSTER_ID
 
 ROOT = Path(__file__).parents[2]
 SMALL_LOG = {

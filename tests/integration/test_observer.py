@@ -6,25 +6,25 @@ import time
 
 import pytest
 
-from aclog.live_sources import QuorumSource
-from credentials.scram import UserCredentials
-from metalog.codec import encode_record
-from metalog.filelog import open_reader
-from nodes.client.errors import LoginError
-from nodes.client.login import connect
-from nodes.client.scram_requests import describe_scram
-from nodes.client.status import Status, describe_status
-from nodes.config.node_config import ClientSecurity, HostPort
-from nodes.observer.errors import QuorumRefusedError
-from nodes.observer.follower import Follower
-from nodes.observer.options import ObserverOptions
-from nodes.observer.quorum_log import QuorumLog
-from nodes.session import SecurityProtocol
-from snapshots.image import Image
-from snapshots.publisher import Publisher
-from snapshots.recovery import recover
+from aclog.credentials.scram import UserCredentials
+from aclog.metalog.codec import encode_record
+from aclog.metalog.filelog import open_reader
+from aclog.nodes.client.cluster_status import Status, describe_status
+from aclog.nodes.client.errors import LoginError
+from aclog.nodes.client.login import connect
+from aclog.nodes.client.scram_requests import describe_scram
+from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.nodes.observer.errors import QuorumRefusedError
+from aclog.nodes.observer.fetch_options import ObserverOptions
+from aclog.nodes.observer.follower import Follower
+from aclog.nodes.observer.quorum_log import QuorumLog
+from aclog.nodes.session import SecurityProtocol
+from aclog.snapshots.image import Image
+from aclog.snapshots.publisher import Publisher
+from aclog.snapshots.recovery import recover
+from aclog.sources.quorum import QuorumSource
 from tests.integration.conftest import CONTROLLER_PORT
-from tests.support.kafka_server import AdminClient, KafkaServer
+from tests.support.kafka.server import AdminClient, KafkaServer
 
 CONTROLLER = HostPort(host="localhost", port=CONTROLLER_PORT)
 RULES = 200

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from metalog.batches import decode_batch, encode_batch, iter_batches
-from metalog.codec import SCHEMAS, decode_values, encode_record
-from metalog.control import decode_control_batch
-from metalog.filelog import verify
-from metalog.filelog.names import list_checkpoints, list_segments
-from metalog.json_form import control_json, record_json
-from snapshots.applier import Applier
-from snapshots.checkpoint_reader import read_checkpoint
-from snapshots.image import Image
-from snapshots.recovery import recover
-from tests.support.described import acl_rows, json_lines, scram_rows, token_rows
-from tests.support.dump_log import dumped
+from aclog.metalog.batches import decode_batch, encode_batch, iter_batches
+from aclog.metalog.codec import SCHEMAS, decode_values, encode_record
+from aclog.metalog.control_records import decode_control_batch
+from aclog.metalog.filelog import verify
+from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+from aclog.metalog.json_form import control_json, record_json
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.snapshots.image import Image
+from aclog.snapshots.recovery import recover
+from tests.support.kafka.described import acl_rows, json_lines, scram_rows, token_rows
+from tests.support.kafka.dump_log import dumped
 
 DATA = Path(__file__).parents[1] / "data"
 KAFKAS = {"kafka-4.1.1": (27, 1), "kafka-3.9.1": (21, 0)}

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import aclog as library
-from metalog.filelog import verify
-from tests.support.aclog_node import AclogNode
-from tests.support.command import aclog
-from tests.support.described import acl_rows, scram_rows
-from tests.support.kafka_server import AdminClient
-from tests.support.real_node import RealNode
-from tests.support.server_properties import CLUSTER_ID, PLAIN, Ports, password
+from aclog.metalog.filelog import verify
+from tests.support.cli.command import aclog
+from tests.support.kafka.described import acl_rows, scram_rows
+from tests.support.kafka.real_node import RealNode
+from tests.support.kafka.server import AdminClient
+from tests.support.nodes.aclog_node import AclogNode
+from tests.support.nodes.server_properties import CLUSTER_ID, PLAIN, Ports, password
 
 NODES = {"aclog": AclogNode, "kafka": RealNode}
 POINTS, CHANGES = 12, 6

@@ -17,8 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.support.jvm import run_tool
-from tests.support.kafka_server import AdminClient, KafkaError, KafkaServer, free_port
+from tests.support.kafka.jvm import run_tool
+from tests.support.kafka.server import AdminClient, KafkaError, KafkaServer, free_port
 
 CLUSTER_ID = "b3RoZXIta2Fma2FzLTAwMQ"
 SECRET = "fixture-secret"

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metalog import batches as b
-from metalog.batch_records import Record
-from metalog.errors import DecodeError, EncodeError, LogError
-from metalog.primitives import varint
-from tests.support.dump_log import METADATA_FILES, dumped
-from tests.support.logs import BAD_HEADERS, BAD_RECORDS, one_record, recrc
-from tests.support.records import check_error, mutations
+from aclog.metalog import batches as b
+from aclog.metalog.batch_records import Record
+from aclog.metalog.errors import DecodeError, EncodeError, LogError
+from aclog.metalog.primitives import varint
+from tests.support.builders.logs import BAD_HEADERS, BAD_RECORDS, one_record, recrc
+from tests.support.builders.records import check_error, mutations
+from tests.support.kafka.dump_log import METADATA_FILES, dumped
 
 VALUES = st.lists(
     st.binary(min_size=1, max_size=12) | st.binary(min_size=60, max_size=70) | st.just(b"v" * 9000),

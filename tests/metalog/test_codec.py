@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metalog import records as r
-from metalog.batches import decode_batch, iter_batches
-from metalog.codec import SCHEMAS, decode_record, decode_values, encode_record, is_known_to_kafka, read_frame
-from metalog.errors import DecodeError, EncodeError
-from tests.support.dump_log import METADATA_FILES
-from tests.support.records import ACL_ADDS, RECORDS, check_error, mutations
+from aclog.metalog import records as r
+from aclog.metalog.batches import decode_batch, iter_batches
+from aclog.metalog.codec import SCHEMAS, decode_record, decode_values, encode_record, is_known_to_kafka, read_frame
+from aclog.metalog.errors import DecodeError, EncodeError
+from tests.support.builders.records import ACL_ADDS, RECORDS, check_error, mutations
+from tests.support.kafka.dump_log import METADATA_FILES
 
 ACL = bytes.fromhex(
     "011200 3193dd48fc8a4152b48c91973962e9e0 02 05 656e7674 03 0d 557365723a656e7674657374 02 2a 03 03 00"

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metalog.batches import iter_batches, read_values
-from metalog.codec import decode_record, encode_record
-from metalog.columns import AclColumns, read_acls
-from metalog.errors import DecodeError
-from metalog.primitives import MAX_STRING, compact_bytes, unsigned_varint
-from metalog.records import AccessControlEntryRecord
-from tests.support.dump_log import METADATA_FILES
-from tests.support.records import ACL_ADDS, mutations
+from aclog.metalog.acl_columns import AclColumns, read_acls
+from aclog.metalog.batches import iter_batches, read_values
+from aclog.metalog.codec import decode_record, encode_record
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.primitives import MAX_STRING, compact_bytes, unsigned_varint
+from aclog.metalog.records import AccessControlEntryRecord
+from tests.support.builders.records import ACL_ADDS, mutations
+from tests.support.kafka.dump_log import METADATA_FILES
 
 FRAME = b"\x01\x12\x00"
 

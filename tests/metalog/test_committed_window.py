@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metalog.batch_run import BatchRun
-from metalog.batches import build_batch, iter_batches
-from metalog.committed_window import CommittedWindow
+from aclog.metalog.batch_run import BatchRun
+from aclog.metalog.batches import build_batch, iter_batches
+from aclog.metalog.committed_window import CommittedWindow
 
 
 def runs(sizes, base=0, value=b"x"):

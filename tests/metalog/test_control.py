@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metalog import control as c
-from metalog.batches import decode_batch, iter_batches, read_header
-from metalog.errors import DecodeError, EncodeError
-from tests.support.dump_log import METADATA_FILES
-from tests.support.records import CONTROL_RECORDS, check_error, mutations
+from aclog.metalog import control_records as c
+from aclog.metalog.batches import decode_batch, iter_batches, read_header
+from aclog.metalog.errors import DecodeError, EncodeError
+from tests.support.builders.records import CONTROL_RECORDS, check_error, mutations
+from tests.support.kafka.dump_log import METADATA_FILES
 
 VOTERS = c.KRaftVoters(
     voters=(

@@ -1,6 +1,6 @@
 import pickle
 
-from metalog.errors import DecodeError, ReplayError
+from aclog.metalog.errors import DecodeError, ReplayError
 
 
 def test_an_error_says_where_as_far_as_is_known():

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from metalog import primitives as p
-from metalog.batches import decode_batch, encode_batch, iter_batches
-from metalog.codec import SCHEMAS, decode_record, encode_record
-from metalog.control import ControlType, decode_control, decode_control_batch, encode_control
-from metalog.json_form import control_json, record_json
-from metalog.topic_message import Placement, encode_headers
-from tests.support.dump_log import DATA
+from aclog.metalog import primitives as p
+from aclog.metalog.batches import decode_batch, encode_batch, iter_batches
+from aclog.metalog.codec import SCHEMAS, decode_record, encode_record
+from aclog.metalog.control_records import ControlType, decode_control, decode_control_batch, encode_control
+from aclog.metalog.json_form import control_json, record_json
+from aclog.metalog.topic_message import Placement, encode_headers
+from tests.support.kafka.dump_log import DATA
 
 PAGE = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
 BLOCKS = re.findall(r"```(\w\S*)\n(.*?)```\n(?:```json\n(.*?)```\n)?", PAGE, re.DOTALL)

@@ -3,13 +3,13 @@ from uuid import UUID
 
 import pytest
 
-from metalog import records as r
-from metalog.batches import iter_batches
-from metalog.codec import SCHEMAS, decode_values
-from metalog.control import OpaqueControlRecord, decode_control_batch
-from metalog.json_form import control_json, record_json
+from aclog.metalog import records as r
+from aclog.metalog.batches import iter_batches
+from aclog.metalog.codec import SCHEMAS, decode_values
+from aclog.metalog.control_records import OpaqueControlRecord, decode_control_batch
+from aclog.metalog.json_form import control_json, record_json
 from tests.metalog.test_codec import EXAMPLES
-from tests.support.dump_log import METADATA_FILES, dumped
+from tests.support.kafka.dump_log import METADATA_FILES, dumped
 
 
 @pytest.mark.parametrize(

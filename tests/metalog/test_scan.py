@@ -7,13 +7,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from metalog.batches import build_batch, check_crc, iter_batches, read_header, read_records, read_values
-from metalog.errors import DecodeError
-from metalog.primitives import varint
-from metalog.scan import scan_batches, scan_values
-from tests.support.dump_log import METADATA_FILES
-from tests.support.logs import BAD_HEADERS, BAD_RECORDS, HEADERS, LOGS, fitted, one_record, recrc
-from tests.support.records import mutations
+from aclog.metalog.batch_scan import scan_batches, scan_values
+from aclog.metalog.batches import build_batch, check_crc, iter_batches, read_header, read_records, read_values
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.primitives import varint
+from tests.support.builders.logs import BAD_HEADERS, BAD_RECORDS, HEADERS, LOGS, fitted, one_record, recrc
+from tests.support.builders.records import mutations
+from tests.support.kafka.dump_log import METADATA_FILES
 
 NO_OP = b"\x01\x14\x00\x00"
 

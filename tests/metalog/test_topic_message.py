@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metalog.batches import read_header
-from metalog.errors import DecodeError, EncodeError, ReplayError
-from metalog.topic_message import (
+from aclog.metalog.batches import read_header
+from aclog.metalog.errors import DecodeError, EncodeError, ReplayError
+from aclog.metalog.topic_message import (
     Assembler,
     MessageBatch,
     Placement,

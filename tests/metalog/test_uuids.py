@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metalog.errors import ConfigError
-from metalog.uuids import parse_uuid, random_uuid, uuid_text
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.uuids import parse_uuid, random_uuid, uuid_text
 
 
 @given(st.uuids())

@@ -4,10 +4,10 @@ import asyncio
 
 from attrs import evolve
 
-from nodes.config.node_config import NodeConfig, Role
-from nodes.listening import Listening
-from nodes.wire.apis import DESCRIBE_CLUSTER
-from tests.support.serving import PLAINTEXT, Client, Served
+from aclog.nodes.config.node_config import NodeConfig, Role
+from aclog.nodes.listener_factory import Listening
+from aclog.nodes.wire.apis import DESCRIBE_CLUSTER
+from tests.support.nodes.served_listener import PLAINTEXT, Client, Served
 
 
 def test_all_listeners_stop_at_once_not_one_after_the_other(tmp_path):

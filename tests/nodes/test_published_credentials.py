@@ -2,19 +2,19 @@
 
 import pytest
 
-from authorizer.principals import KafkaPrincipal
-from credentials.scram import ScramMechanism
-from credentials.tokens import TokensImage, token_hmac
-from metalog.records import DelegationTokenRecord
-from nodes.config.node_config import ClientSecurity
-from nodes.published_credentials import PublishedCredentials
-from nodes.security.errors import AuthenticationError
-from nodes.security.sasl_client import sasl_client
-from nodes.security.scram_server import ScramServer
-from nodes.session import SecurityProtocol
-from snapshots.image import Image
-from snapshots.provenance import Provenance
-from snapshots.publisher import Publisher
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.credentials.scram import ScramMechanism
+from aclog.credentials.tokens import TokensImage, token_hmac
+from aclog.metalog.records import DelegationTokenRecord
+from aclog.nodes.config.node_config import ClientSecurity
+from aclog.nodes.security.errors import AuthenticationError
+from aclog.nodes.security.published_credentials import PublishedCredentials
+from aclog.nodes.security.sasl_client import sasl_client
+from aclog.nodes.security.scram_server import ScramServer
+from aclog.nodes.session import SecurityProtocol
+from aclog.snapshots.image import Image
+from aclog.snapshots.provenance import Provenance
+from aclog.snapshots.publisher import Publisher
 
 NOW = 1_800_000_000_000
 SHA_256, SHA_512 = ScramMechanism
@@ -102,7 +102,7 @@ def test_without_a_secret_there_are_no_tokens(credentials):
 
 
 def test_credentials_are_made_once_each_and_not_kept_for_ever(credentials, monkeypatch):
-    monkeypatch.setattr("nodes.published_credentials._REMEMBERED", 1)
+    monkeypatch.setattr("aclog.nodes.security.published_credentials._REMEMBERED", 1)
     first = credentials.token("the-id", SHA_256)
     assert credentials.token("the-id", SHA_256).credential is first.credential
     credentials.token("the-id", SHA_512)

@@ -4,21 +4,21 @@ import asyncio
 
 import pytest
 
-from authorizer.principals import KafkaPrincipal
-from authorizer.standard import StandardAuthorizer
-from nodes.authorization import AuthHelper
-from nodes.broker.cluster import ClusterView
-from nodes.broker.metadata import MetadataApis
-from nodes.config.node_config import HostPort
-from nodes.server.dispatch import Dispatcher
-from nodes.watching.metrics import Metrics
-from nodes.wire import apis
-from nodes.wire.building import build
-from nodes.wire.envelope import EnvelopeRequest
-from nodes.wire.headers import decode_response_header
-from nodes.wire.principal_data import encode_principal
-from tests.support.controllers import formatted, handlers_of, running
-from tests.support.node_requests import answer, frame, request, session
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.nodes.apis.authorization import AuthHelper
+from aclog.nodes.broker.cluster import ClusterView
+from aclog.nodes.broker.metadata import MetadataApis
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.server.dispatch import Dispatcher
+from aclog.nodes.telemetry.metrics import Metrics
+from aclog.nodes.wire import apis
+from aclog.nodes.wire.envelope import EnvelopeRequest
+from aclog.nodes.wire.headers import decode_response_header
+from aclog.nodes.wire.message_builder import build
+from aclog.nodes.wire.principal_data import encode_principal
+from tests.support.nodes.controllers import formatted, handlers_of, running
+from tests.support.nodes.node_requests import answer, frame, request, session
 
 ENTRIES = 3000
 

@@ -16,9 +16,9 @@ from random import Random
 
 from attrs import define, field, frozen
 
-from tests.support.differential import differences, image_of
-from tests.support.oracle import OracleProcess
-from tests.support.shapes import Maker, random_shape
+from tests.support.kafka.oracle import OracleProcess
+from tests.support.models.differential import differences, image_of
+from tests.support.models.shapes import Maker, random_shape
 
 REQUESTS = 1000
 """Requests for each estate."""

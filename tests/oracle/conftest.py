@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.oracle import OracleProcess
+from tests.support.kafka.oracle import OracleProcess
 
 
 @pytest.fixture(scope="session")

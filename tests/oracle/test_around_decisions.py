@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from authorizer.acl import (
+from aclog.authorizer.acl import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
@@ -16,17 +16,17 @@ from authorizer.acl import (
     ResourceType,
     StandardAclWithId,
 )
-from authorizer.acls_image import AclsImage
-from authorizer.audit import TRACE, audit_level, audit_line
-from authorizer.errors import AuthorizerNotReadyError, InvalidRequestError
-from authorizer.interface import Action, RequestContext
-from authorizer.standard import StandardAuthorizer
-from metalog.errors import ReplayError
-from metalog.records import RemoveAccessControlEntryRecord
-from metalog.uuids import uuid_text
-from tests.support.differential import image_of, record_of, reference_of
-from tests.support.oracle import Ask, Estate, OracleError, OracleProcess
-from tests.support.shapes import Maker, Shape, shapes
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.audit import TRACE, audit_level, audit_line
+from aclog.authorizer.errors import AuthorizerNotReadyError, InvalidRequestError
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.metalog.errors import ReplayError
+from aclog.metalog.records import RemoveAccessControlEntryRecord
+from aclog.metalog.uuids import uuid_text
+from tests.support.kafka.oracle import Ask, Estate, OracleError, OracleProcess
+from tests.support.models.differential import image_of, record_of, reference_of
+from tests.support.models.shapes import Maker, Shape, shapes
 
 EACH = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 LEVELS = {"TRACE": TRACE, "DEBUG": logging.DEBUG, "INFO": logging.INFO}

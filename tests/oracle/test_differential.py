@@ -12,13 +12,20 @@ import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, given, seed, settings
 
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, StandardAclWithId
-from authorizer.acls_image import AclsImage
-from authorizer.batch import Answer, BatchAuthorizer, RequestColumns
-from authorizer.super_users import parse_allow_everyone, parse_super_users
-from tests.support.differential import compare, differences, image_of, with_few_hangs
-from tests.support.oracle import Ask, Estate, OracleProcess
-from tests.support.shapes import Maker, Shape, shapes
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+)
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.batch import Answer, BatchAuthorizer, RequestColumns
+from aclog.authorizer.super_users import parse_allow_everyone, parse_super_users
+from tests.support.kafka.oracle import Ask, Estate, OracleProcess
+from tests.support.models.differential import compare, differences, image_of, with_few_hangs
+from tests.support.models.shapes import Maker, Shape, shapes
 
 PARTS = range(8)
 """Each part is a test of its own, so that several cores share the work."""

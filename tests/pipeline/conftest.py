@@ -4,7 +4,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline.session import open_session
+from aclog.pipeline.session import open_session
 
 _SHORT_LIVED = {
     "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

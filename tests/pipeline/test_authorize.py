@@ -7,19 +7,19 @@ from random import Random
 import pytest
 from pyspark.sql import functions as F
 
-from authorizer.acl import AclOperation, ResourceType
-from authorizer.acls_image import AclsImage
-from metalog.errors import ConfigError
-from metalog.uuids import uuid_text
-from pipeline.authorize import Rules, authorize
-from pipeline.deciding.accesses import ACCESS_COLUMNS
-from pipeline.deciding.judge import Settings
-from pipeline.history import intervals, known_from
-from snapshots.recovery import recover
-from snapshots.time_travel import milliseconds
-from tests.support import golden
-from tests.support.images import with_ids
-from tests.support.judging import decided, engine
+from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.acls_image import AclsImage
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.uuids import uuid_text
+from aclog.pipeline.authorize import Rules, authorize
+from aclog.pipeline.history.intervals import intervals, known_from
+from aclog.pipeline.judge.accesses import ACCESS_COLUMNS
+from aclog.pipeline.judge.judge import Settings
+from aclog.snapshots.recovery import recover
+from aclog.snapshots.time_travel import milliseconds
+from tests.support.builders.images import with_ids
+from tests.support.models import golden
+from tests.support.models.engine_answers import decided, engine
 
 DATA = Path(__file__).parent.parent / "data"
 ESTATES = ("003", "015", "031", "043", "056")

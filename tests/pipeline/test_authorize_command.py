@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from aclog.deciding import AuthorizerFlags
-from aclog.spark_authorize import authorize_command
-from aclog.spark_rules import SourceFlags, rules_of, settings_of
-from aclog.spark_start import failure
-from metalog.errors import ConfigError
-from pipeline.output import check_new
+from aclog.cli.decisions import AuthorizerFlags
+from aclog.cli.spark.authorize import authorize_command
+from aclog.cli.spark.jobs import failure
+from aclog.cli.spark.rules import SourceFlags, rules_of, settings_of
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.output_directory import check_new
 from tests.pipeline.test_authorize import DATA
 
 LOG = DATA / "kafka-4.3.1-small" / "__cluster_metadata-0"

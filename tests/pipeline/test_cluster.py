@@ -3,12 +3,12 @@
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.authorize import Rules, authorize
-from pipeline.deciding.accesses import ACCESS_COLUMNS
-from pipeline.deciding.judge import Settings
-from pipeline.history import history, intervals, known_from
+from aclog.pipeline.authorize import Rules, authorize
+from aclog.pipeline.history.intervals import history, intervals, known_from
+from aclog.pipeline.judge.accesses import ACCESS_COLUMNS
+from aclog.pipeline.judge.judge import Settings
 from tests.pipeline.test_authorize import DATA
-from tests.support.spark_cluster import spark_cluster
+from tests.support.spark.cluster import spark_cluster
 
 LOG = DATA / "kafka-4.3.1-churn" / "__cluster_metadata-0"
 ORDER = ("principal", "host", "operation", "resourceType", "resourceName", "timestamp")

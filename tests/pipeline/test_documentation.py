@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from pipeline.history import history
+from aclog.pipeline.history.intervals import history
 from tests.pipeline.test_authorize import DATA
 
 PAGE = Path(__file__).parents[2] / "docs" / "spark.md"

@@ -7,24 +7,25 @@ from random import Random
 import pytest
 from pyspark.errors import PySparkException
 
-from metalog.batches import build_batch, iter_batches
-from metalog.codec import encode_record
-from metalog.errors import CheckpointError, LogError, ReplayError
-from metalog.filelog.names import segment_name
-from metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord, NoOpRecord
-from pipeline import history_spans, history_start
-from pipeline.history import contradiction, history, intervals, known_from
-from pipeline.history_rules import contradictions
-from snapshots.checkpoint_writer import write_checkpoint
-from snapshots.history import ChangeKind
-from snapshots.history import history as replayed
-from snapshots.recovery import recover
-from tests.support.random_log import RandomLog
-from tests.support.spark import settings
-from tests.support.spark_history import log_frame
-from tests.support.spark_history_check import check_offsets, check_recovered, check_times, states
-from tests.support.state_logs import damage, write_log
-from tests.support.state_records import acl, removal
+from aclog.metalog.batches import build_batch, iter_batches
+from aclog.metalog.codec import encode_record
+from aclog.metalog.errors import CheckpointError, LogError, ReplayError
+from aclog.metalog.filelog.file_names import segment_name
+from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord, NoOpRecord
+from aclog.pipeline.history import start as history_start
+from aclog.pipeline.history import transaction_spans as history_spans
+from aclog.pipeline.history.intervals import contradiction, history, intervals, known_from
+from aclog.pipeline.history.rules import contradictions
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.recovery import recover
+from aclog.snapshots.rule_history import ChangeKind
+from aclog.snapshots.rule_history import history as replayed
+from tests.support.builders.random_log import RandomLog
+from tests.support.builders.state_logs import damage, write_log
+from tests.support.builders.state_records import acl, removal
+from tests.support.spark.history import log_frame
+from tests.support.spark.history_check import check_offsets, check_recovered, check_times, states
+from tests.support.spark.session import settings
 
 DATA = Path(__file__).parents[1] / "data"
 FIXTURES = sorted(path.parent.name for path in DATA.glob("*/__cluster_metadata-0"))
@@ -56,7 +57,7 @@ def _small_ranges(monkeypatch):
 def _in_one_process(monkeypatch):
     """Logs as metalog's decoder has them: small ones are read sooner without the workers of the data source."""
     monkeypatch.setattr(history_start, "read_log", log_frame)
-    monkeypatch.setattr("pipeline.history.read_log", log_frame)
+    monkeypatch.setattr("aclog.pipeline.history.intervals.read_log", log_frame)
 
 
 def random_log(directory, seed, count):
@@ -184,7 +185,9 @@ def test_every_contradiction_has_the_appliers_text(spark, tmp_path, monkeypatch)
         expected.append((appliers.value.offset, appliers.value.what))
         batches += here
     log = write_log(tmp_path / "all", *batches)
-    monkeypatch.setattr("pipeline.history.first_contradiction", lambda events, _, some: contradictions(events, some))
+    monkeypatch.setattr(
+        "aclog.pipeline.history.intervals.first_contradiction", lambda events, _, some: contradictions(events, some)
+    )
     assert sorted(tuple(row) for row in contradiction(spark, log).collect()) == expected
     assert [what.split(maxsplit=2)[2].split(" ACL")[0] for _, what in expected] == [
         "is added, but stands already",
@@ -306,7 +309,7 @@ def test_a_log_that_loses_its_first_segment_before_the_first_pass(spark, tmp_pat
         write_log(path, [acl(2)], base=1)
         return log_frame(spark, path)
 
-    monkeypatch.setattr("pipeline.history.read_log", read_after_retention)
+    monkeypatch.setattr("aclog.pipeline.history.intervals.read_log", read_after_retention)
     with pytest.raises(LogError, match=r"the log begins at offset 1 now: expected 0, .* \(retention"):
         history(spark, log)
 

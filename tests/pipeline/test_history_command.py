@@ -2,17 +2,17 @@
 
 import pytest
 
-from aclog.spark_history import history_command
-from aclog.spark_log import check_log
-from aclog.spark_start import failure
-from metalog.errors import CheckpointError, ConfigError, LogError, ReplayError
-from metalog.filelog import open_log
-from metalog.filelog.names import segment_name
-from pipeline.history import history
-from snapshots.checkpoint_writer import write_checkpoint
-from snapshots.recovery import recover
-from tests.support.state_logs import damage, write_log
-from tests.support.state_records import acl, removal
+from aclog.cli.spark.history import history_command
+from aclog.cli.spark.jobs import failure
+from aclog.cli.spark.log import check_log
+from aclog.metalog.errors import CheckpointError, ConfigError, LogError, ReplayError
+from aclog.metalog.filelog import open_log
+from aclog.metalog.filelog.file_names import segment_name
+from aclog.pipeline.history.intervals import history
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.recovery import recover
+from tests.support.builders.state_logs import damage, write_log
+from tests.support.builders.state_records import acl, removal
 
 
 def test_what_is_written_and_said(spark, tmp_path, capsys):

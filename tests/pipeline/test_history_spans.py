@@ -3,15 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metalog.errors import ReplayError
-from metalog.records import (
+from aclog.metalog.errors import ReplayError
+from aclog.metalog.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     NoOpRecord,
 )
-from pipeline.history_spans import Marker, Span, Spans, by_range, range_of, spans_of
-from snapshots.transactions import Transactions
+from aclog.pipeline.history.transaction_spans import Marker, Span, Spans, by_range, range_of, spans_of
+from aclog.snapshots.metadata_transactions import Transactions
 
 BEGIN, END, ABORT = "BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"
 RECORDS = {

@@ -6,16 +6,16 @@ from random import Random
 
 import pytest
 
-from aclog.spark_simulate import simulate_command
-from authorizer.acl import AclOperation
-from authorizer.acls_image import AclsImage
-from metalog.errors import ConfigError
-from pipeline.deciding.judge import Settings
-from pipeline.simulate import simulate
+from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.acls_image import AclsImage
+from aclog.cli.spark.simulate import simulate_command
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.judge.judge import Settings
+from aclog.pipeline.simulate import simulate
 from tests.pipeline.deciding.test_judge import Interval
 from tests.pipeline.test_usage import START, acl, frame_of, ms, random_rows, random_rules, rules_of
-from tests.support.images import with_ids
-from tests.support.judging import decided, engine
+from tests.support.builders.images import with_ids
+from tests.support.models.engine_answers import decided, engine
 
 BEFORE = Settings(super_users=frozenset({"User:root"}))
 AFTER = Settings(allow_everyone=True)

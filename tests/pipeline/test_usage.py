@@ -7,17 +7,17 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from authorizer.acls_image import AclsImage
-from metalog.errors import ConfigError
-from pipeline.authorize import Rules
-from pipeline.deciding.judge import Settings
-from pipeline.usage import Answer, usage
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acls_image import AclsImage
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.authorize import Rules
+from aclog.pipeline.judge.judge import Settings
+from aclog.pipeline.usage.report import Answer, usage
 from tests.pipeline.deciding.test_judge import Interval, table_of
 from tests.pipeline.deciding.test_needs import matches
-from tests.support.estates import Request
-from tests.support.images import with_ids
-from tests.support.judging import decided, engine
+from tests.support.builders.images import with_ids
+from tests.support.models.engine_answers import decided, engine
+from tests.support.models.estates import Request
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)

@@ -9,17 +9,19 @@ from attrs import frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl import AclOperation, ResourceType
-from pipeline import usage_accesses, usage_rules, usage_tally
-from pipeline.deciding.accesses import ACCESS_COLUMNS, Asking
-from pipeline.deciding.judge import Judge, Settings
-from pipeline.deciding.needs import Needs
-from pipeline.deciding.rule_spans import RuleSpans
-from pipeline.usage_accesses import regrouped
-from pipeline.usage_rules import Judged, _tallying
-from pipeline.usage_tally import kept_of
+from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.pipeline.judge.accesses import ACCESS_COLUMNS, Asking
+from aclog.pipeline.judge.judge import Judge, Settings
+from aclog.pipeline.judge.needs import Needs
+from aclog.pipeline.judge.rule_spans import RuleSpans
+from aclog.pipeline.usage import accesses as usage_accesses
+from aclog.pipeline.usage import rules as usage_rules
+from aclog.pipeline.usage import tally as usage_tally
+from aclog.pipeline.usage.accesses import regrouped
+from aclog.pipeline.usage.rules import Judged, _tallying
+from aclog.pipeline.usage.tally import kept_of
 from tests.pipeline.deciding.test_judge import LAST, columns_of, histories, table_of
-from tests.support import estates
+from tests.support.models import estates
 
 
 @frozen(eq=False)

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from aclog.spark_usage import usage_command
-from metalog.errors import ConfigError
-from pipeline.deciding.judge import Settings
+from aclog.cli.spark.usage import usage_command
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.judge.judge import Settings
 from tests.pipeline.test_usage import START, acl, frame_of, rules_of, standing
 
 LINE = '{"principal":"User:a","host":"10.0.0.1","operation":"READ","resourceType":"TOPIC","resourceName":"orders"'

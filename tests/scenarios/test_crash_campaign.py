@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from metalog.filelog import open_log, verify
-from metalog.filelog.mark import MarkFile
-from tests.support import crash_zygote
-from tests.support.log_files import read_directory
+from aclog.metalog.filelog import open_log, verify
+from aclog.metalog.filelog.mark import MarkFile
+from tests.support.builders.log_files import read_directory
+from tests.support.processes import crash_zygote
 
 KILLS_PER_LOG = 26
 LOGS = 8

@@ -14,14 +14,14 @@ import numpy as np
 import psutil
 import pytest
 
-from aclog.acl_json import parse_acl
-from aclog.avro.files import IMAGE
-from aclog.export_reader import open_export
-from metalog import records as r
-from metalog.batches import build_batch, decode_batch
-from metalog.codec import decode_record, encode_record
-from metalog.columns import read_acls
-from metalog.control import (
+from aclog.cli.transfer.avro.files import IMAGE
+from aclog.cli.transfer.reader import open_export
+from aclog.metalog import records as r
+from aclog.metalog.acl_columns import read_acls
+from aclog.metalog.batch_scan import scan_batches, scan_values
+from aclog.metalog.batches import build_batch, decode_batch
+from aclog.metalog.codec import decode_record, encode_record
+from aclog.metalog.control_records import (
     KRaftVersion,
     KRaftVoters,
     SnapshotFooter,
@@ -30,18 +30,18 @@ from metalog.control import (
     decode_control,
     encode_control,
 )
-from metalog.errors import DecodeError, MetadataError
-from metalog.filelog.epochs import decode_epochs, encode_epochs
-from metalog.filelog.mark import Mark, decode_slots, encode_slot
-from metalog.filelog.quorum_state import decode_quorum_state
-from metalog.log import EpochStart
-from metalog.scan import scan_batches, scan_values
-from snapshots.applier import Applier
-from snapshots.checkpoint_reader import decode_checkpoint
-from tests.support.command import aclog
-from tests.support.dump_log import METADATA_FILES
-from tests.support.logs import fitted
-from tests.support.records import mutations
+from aclog.metalog.errors import DecodeError, MetadataError
+from aclog.metalog.filelog.epochs import decode_epochs, encode_epochs
+from aclog.metalog.filelog.mark import Mark, decode_slots, encode_slot
+from aclog.metalog.filelog.quorum_state import decode_quorum_state
+from aclog.metalog.log import EpochStart
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_reader import decode_checkpoint
+from aclog.sources.acl_lines import parse_acl
+from tests.support.builders.logs import fitted
+from tests.support.builders.records import mutations
+from tests.support.cli.command import aclog
+from tests.support.kafka.dump_log import METADATA_FILES
 
 COUNT = 10_000
 MOST_BYTES = 1 << 30

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import aclog as library
-from metalog.filelog import verify
-from snapshots.history import ChangeKind, history
-from tests.support.acl_client import acl
-from tests.support.fake_broker import FakeBroker
-from tests.support.sync_zygote import MOST_RECORDS
+from aclog.metalog.filelog import verify
+from aclog.snapshots.rule_history import ChangeKind, history
+from tests.support.fakes.broker import FakeBroker
+from tests.support.nodes.acl_client import acl
+from tests.support.processes.sync_zygote import MOST_RECORDS
 
 ROUNDS, KILLS = 4, 12
 LASTING = [acl("lasting-1"), acl("lasting-2", "User:bob")]
@@ -22,7 +22,7 @@ LASTING = [acl("lasting-1"), acl("lasting-2", "User:bob")]
 @pytest.fixture
 def zygote():
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.support.sync_zygote"],
+        [sys.executable, "-m", "tests.support.processes.sync_zygote"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -22,12 +22,12 @@ from itertools import islice
 from attrs import frozen
 from prometheus_client import Gauge
 
-from nodes.config.node_config import HostPort
-from nodes.request import RequestError
-from nodes.watching.http import HttpEndpoint
-from nodes.wire.apis import BROKER_APIS, CONTROLLER_APIS
-from tests.support.fuzz_frames import hostile
-from tests.support.serving import PLAINTEXT, SASL, Served
+from aclog.nodes.apis.request import RequestError
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.telemetry.http_endpoint import HttpEndpoint
+from aclog.nodes.wire.apis import BROKER_APIS, CONTROLLER_APIS
+from tests.support.nodes.fuzz_frames import hostile
+from tests.support.nodes.served_listener import PLAINTEXT, SASL, Served
 
 SOCKETS = 32
 STEADY = bytes.fromhex("0000000d 0012 0000 00000007 0003 616263".replace(" ", ""))

@@ -9,18 +9,18 @@ from attrs import define, evolve, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl import StandardAcl, StandardAclWithId
-from authorizer.acls_image import AclsImage
-from metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
-from metalog.uuids import uuid_text
-from shell.acl_tree import acl_directory
-from shell.engine import run_command
-from shell.names import decode_name, encode_name, utf16_order
-from shell.nodes import Directory
-from shell.rule_text import rule_object
-from shell.words import quoted
-from snapshots.image import Image
-from tests.support.shell_sources import SMALL, expected_acls, fixture_image, session, shown
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.uuids import uuid_text
+from aclog.shell.acl_tree import acl_directory
+from aclog.shell.engine import run_command
+from aclog.shell.path_names import decode_name, encode_name, utf16_order
+from aclog.shell.rule_text import rule_object
+from aclog.shell.tree_nodes import Directory
+from aclog.shell.words import quoted
+from aclog.snapshots.image import Image
+from tests.support.cli.shell_sources import SMALL, expected_acls, fixture_image, session, shown
 
 NAMES = st.text("a.%/*\x00\n'\"\\ é😀", max_size=3)
 IDS = st.integers(2, 2**128 - 1).map(lambda number: UUID(int=number))

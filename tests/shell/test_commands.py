@@ -6,14 +6,14 @@ from io import StringIO
 import pytest
 from attrs import evolve
 
-from metalog.errors import ConfigError
-from metalog.records import DelegationTokenRecord, FeatureLevelRecord, UserScramCredentialRecord
-from shell.engine import COMMANDS, ONE_SHOT_COMMANDS, run_command
-from shell.output import Line
-from shell.printing import print_lines
-from shell.session import run_lines, run_once
-from snapshots.image import Image
-from tests.support.shell_sources import SMALL, FollowedLog, MemoryReader, fixture_image, session, shown, transcripts
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.records import DelegationTokenRecord, FeatureLevelRecord, UserScramCredentialRecord
+from aclog.shell.engine import COMMANDS, ONE_SHOT_COMMANDS, run_command
+from aclog.shell.output import Line
+from aclog.shell.printer import print_lines
+from aclog.shell.session import run_lines, run_once
+from aclog.snapshots.image import Image
+from tests.support.cli.shell_sources import SMALL, FollowedLog, MemoryReader, fixture_image, session, shown, transcripts
 
 SALT, STORED, SERVER = b"salty", b"stored", b"server"
 
@@ -51,7 +51,7 @@ def test_ls_on_a_screen_has_columns_until_there_are_too_many(state, monkeypatch)
     rows = [line.text.split() for line in run_command("ls /acl/id", state)]
     assert {len(row) for row in rows[:-1]} == {3}
     assert sorted(name for row in rows for name in row) == names
-    monkeypatch.setattr("shell.listing.COLUMNS_LIMIT", 10)
+    monkeypatch.setattr("aclog.shell.commands.ls.COLUMNS_LIMIT", 10)
     assert run(state, "ls /acl/id").split("\n")[:-1] == names
 
 

@@ -5,13 +5,13 @@ from attrs import define
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl import StandardAcl, StandardAclWithId
-from authorizer.acls_image import AclsImage
-from shell.completion import MOST_CANDIDATES, complete
-from shell.engine import COMMANDS, run_command
-from shell.words import split_line
-from snapshots.image import Image
-from tests.support.shell_sources import SMALL, fixture_image, session, shown
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage
+from aclog.shell.completion import MOST_CANDIDATES, complete
+from aclog.shell.engine import COMMANDS, run_command
+from aclog.shell.words import split_line
+from aclog.snapshots.image import Image
+from tests.support.cli.shell_sources import SMALL, fixture_image, session, shown
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shell.names import decode_name, encode_name, path_text, utf16_order
+from aclog.shell.path_names import decode_name, encode_name, path_text, utf16_order
 
 # surrogates included: JSON lines can carry them
 NAMES = st.one_of(

@@ -9,8 +9,8 @@ import pexpect
 import pytest
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 
-from shell.prompt import history_path, open_history, prompt_text
-from tests.support.shell_sources import SMALL, fixture_image, session
+from aclog.shell.prompt import history_path, open_history, prompt_text
+from tests.support.cli.shell_sources import SMALL, fixture_image, session
 
 # Python 3.12 and later warn of a terminal that is forked off a process with threads, as a test worker is one
 pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")

@@ -6,12 +6,12 @@ from io import StringIO
 
 import pytest
 
-from metalog.errors import ConfigError
-from shell.engine import COMMANDS, run_command
-from shell.kafka_text import zoned_time
-from shell.session import run_once
-from snapshots.checkpoint_reader import read_checkpoint
-from tests.support.shell_sources import CHURN, SMALL, fixture_image, session, shown, transcripts
+from aclog.metalog.errors import ConfigError
+from aclog.shell.engine import COMMANDS, run_command
+from aclog.shell.kafka_text import zoned_time
+from aclog.shell.session import run_once
+from aclog.snapshots.checkpoint_reader import read_checkpoint
+from tests.support.cli.shell_sources import CHURN, SMALL, fixture_image, session, shown, transcripts
 
 EQUAL = "byte for byte"
 OURS_AS_WELL = "the same names, and ours beside them (or Kafka's of what aclog does not interpret left out)"

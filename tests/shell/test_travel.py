@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl import StandardAcl
-from authorizer.explanation_text import acl_text
-from metalog.batches import iter_batches, read_records
-from metalog.codec import decode_record, encode_record
-from metalog.errors import ConfigError
-from metalog.filelog import open_log, open_reader
-from metalog.records import (
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.explanation_text import acl_text
+from aclog.metalog.batches import iter_batches, read_records
+from aclog.metalog.codec import decode_record, encode_record
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.filelog import open_log, open_reader
+from aclog.metalog.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
     BeginTransactionRecord,
@@ -26,13 +26,13 @@ from metalog.records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from metalog.uuids import uuid_text
-from shell.differences import differences
-from shell.engine import run_command
-from shell.moments import moment_text, parse_moment
-from shell.prompt import prompt_text
-from shell.state import ShellState
-from tests.support.shell_sources import SMALL, FollowedLog, MemoryReader, batches_of, fixture_image, session, shown
+from aclog.metalog.uuids import uuid_text
+from aclog.shell.differences import differences
+from aclog.shell.engine import run_command
+from aclog.shell.prompt import prompt_text
+from aclog.shell.state import ShellState
+from aclog.snapshots.moments import moment_text, parse_moment
+from tests.support.cli.shell_sources import SMALL, FollowedLog, MemoryReader, batches_of, fixture_image, session, shown
 
 
 def run(state, line):

@@ -3,8 +3,8 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shell.nodes import Directory, File, file, fixed
-from shell.walk import places
+from aclog.shell.tree_nodes import Directory, File, file, fixed
+from aclog.shell.walk import places
 
 TREE = fixed(
     {
@@ -90,8 +90,8 @@ def test_against_a_naive_walk(tree, components):
 
 
 def _means(components, names):
-    from shell.glob import parse_glob
-    from shell.names import encode_name
+    from aclog.shell.glob import parse_glob
+    from aclog.shell.path_names import encode_name
 
     return len(components) == len(names) and all(
         parse_glob(c).matches(encode_name(n)) for c, n in zip(components, names, strict=True)

@@ -3,13 +3,13 @@ import json
 
 import pytest
 
-from authorizer.acl import AclOperation, ResourceType
-from metalog.errors import ConfigError
-from shell.deciding import parse_operation, parse_resource
-from shell.engine import run_command
-from shell.words import quoted
-from snapshots.image import Image
-from tests.support.shell_sources import DATA, SMALL, fixture_image, session, shown
+from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.metalog.errors import ConfigError
+from aclog.shell.commands.why import parse_operation, parse_resource
+from aclog.shell.engine import run_command
+from aclog.shell.words import quoted
+from aclog.snapshots.image import Image
+from tests.support.cli.shell_sources import DATA, SMALL, fixture_image, session, shown
 
 
 @pytest.fixture
@@ -108,8 +108,8 @@ def test_operations_and_types_by_any_spelling():
 def test_the_answers_of_a_golden_set():
     """`why` decides as the authorizer does: a set of requests whose answers the real one gave."""
     directory = DATA / "golden" / "000"
-    from aclog.acl_json import parse_acl
-    from authorizer.acls_image import AclsImage
+    from aclog.authorizer.acls_image import AclsImage
+    from aclog.sources.acl_lines import parse_acl
 
     def lines(name):
         return gzip.decompress((directory / name).read_bytes()).decode("utf-8").splitlines()

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metalog.errors import ConfigError
-from shell.glob import parse_glob
-from shell.words import argument_word, parse_line, quoted, split_line
+from aclog.metalog.errors import ConfigError
+from aclog.shell.glob import parse_glob
+from aclog.shell.words import argument_word, parse_line, quoted, split_line
 
 TEXTS = st.text(st.one_of(st.sampled_from("'\"\\ \t*?{},ab/%"), st.characters(exclude_categories=())), max_size=12)
 

@@ -6,22 +6,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from metalog.batches import build_batch, iter_batches
-from metalog.codec import encode_record
-from metalog.errors import DecodeError, ReplayError
-from metalog.records import (
+from aclog.metalog.batches import build_batch, iter_batches
+from aclog.metalog.codec import encode_record
+from aclog.metalog.errors import DecodeError, ReplayError
+from aclog.metalog.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     NoOpRecord,
 )
-from snapshots import applier as applier_module
-from snapshots.applier import Applier
-from snapshots.newer_kafka import NewerKafka
-from tests.support.ids import uuid_of
-from tests.support.naive_replay import RefusedError, assert_shows, naive_replay
-from tests.support.random_log import RandomLog
-from tests.support.state_records import acl, removal
+from aclog.snapshots import applier as applier_module
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.newer_kafka import NewerKafka
+from tests.support.builders.ids import uuid_of
+from tests.support.builders.random_log import RandomLog
+from tests.support.builders.state_records import acl, removal
+from tests.support.models.naive_replay import RefusedError, assert_shows, naive_replay
 
 BULK, ONE_BY_ONE = 0, 1 << 60
 SEEDS = st.integers(0, 2**32)
@@ -236,7 +236,7 @@ class TestNewerKafka:
 
 def test_a_long_transaction_and_many_odd_batches_are_not_looked_at_again_and_again(monkeypatch):
     looked = []
-    from snapshots import applier as module
+    from aclog.snapshots import applier as module
 
     real = module.replay_bulk
     monkeypatch.setattr(module, "replay_bulk", lambda *a: looked.append(a[1]) or real(*a))

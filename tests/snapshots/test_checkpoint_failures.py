@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from metalog.batches import build_batch
-from metalog.codec import encode_record
-from metalog.errors import LogError
-from snapshots.applier import Applier
-from snapshots.checkpoint_writer import write_checkpoint
-from snapshots.image import Image
-from tests.support.state_records import acl
+from aclog.metalog.batches import build_batch
+from aclog.metalog.codec import encode_record
+from aclog.metalog.errors import LogError
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.image import Image
+from tests.support.builders.state_records import acl
 
 
 @pytest.fixture

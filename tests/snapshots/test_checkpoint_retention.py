@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from metalog.errors import LogError
-from metalog.filelog.names import list_checkpoints
-from snapshots.checkpoint_retention import remove_old_checkpoints
-from snapshots.checkpoint_writer import write_checkpoint
-from snapshots.image import Image
-from snapshots.provenance import Provenance
+from aclog.metalog.errors import LogError
+from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.snapshots.checkpoint_retention import remove_old_checkpoints
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.image import Image
+from aclog.snapshots.provenance import Provenance
 
 
 @pytest.fixture

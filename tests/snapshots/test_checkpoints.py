@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from metalog.batches import build_batch, decode_batch, iter_batches
-from metalog.codec import encode_record
-from metalog.control import (
+from aclog.metalog.batches import build_batch, decode_batch, iter_batches
+from aclog.metalog.codec import encode_record
+from aclog.metalog.control_records import (
     KRaftVersion,
     KRaftVoters,
     LeaderChange,
@@ -19,19 +19,19 @@ from metalog.control import (
     control_batch,
     decode_control,
 )
-from metalog.errors import CheckpointError, DecodeError, LogError
-from metalog.filelog.names import list_checkpoints
-from metalog.records import BeginTransactionRecord, FeatureLevelRecord
-from snapshots.applier import Applier
-from snapshots.checkpoint_reader import decode_checkpoint, read_checkpoint
-from snapshots.checkpoint_retention import remove_old_checkpoints
-from snapshots.checkpoint_writer import checkpoint_batches, write_checkpoint
-from snapshots.image import Image
-from snapshots.newer_kafka import NewerKafka
-from snapshots.provenance import Provenance
-from tests.support.naive_replay import state_of
-from tests.support.random_log import RandomLog
-from tests.support.state_records import acl
+from aclog.metalog.errors import CheckpointError, DecodeError, LogError
+from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.records import BeginTransactionRecord, FeatureLevelRecord
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_reader import decode_checkpoint, read_checkpoint
+from aclog.snapshots.checkpoint_retention import remove_old_checkpoints
+from aclog.snapshots.checkpoint_writer import checkpoint_batches, write_checkpoint
+from aclog.snapshots.image import Image
+from aclog.snapshots.newer_kafka import NewerKafka
+from aclog.snapshots.provenance import Provenance
+from tests.support.builders.random_log import RandomLog
+from tests.support.builders.state_records import acl
+from tests.support.models.naive_replay import state_of
 
 DATA = Path(__file__).parents[1] / "data"
 SMALL = DATA / "kafka-4.3.1-small/__cluster_metadata-0"

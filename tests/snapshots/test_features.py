@@ -1,7 +1,7 @@
 """Feature levels: the last one counts, level 0 is none, metadata.version comes first."""
 
-from metalog.records import FeatureLevelRecord
-from snapshots.features import FeaturesImage
+from aclog.metalog.records import FeatureLevelRecord
+from aclog.snapshots.features import FeaturesImage
 
 
 def feature(name, level):

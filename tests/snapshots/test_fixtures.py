@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from metalog.batches import build_batch, decode_batch, iter_batches
-from metalog.codec import decode_record
-from metalog.filelog.names import list_checkpoints, list_segments
-from snapshots.applier import Applier
-from snapshots.checkpoint_reader import read_checkpoint
-from snapshots.history import ChangeKind, history
-from snapshots.recovery import recover
-from tests.support.described import acl_rows, scram_rows, token_rows
-from tests.support.naive_replay import assert_shows, naive_replay, state_of
+from aclog.metalog.batches import build_batch, decode_batch, iter_batches
+from aclog.metalog.codec import decode_record
+from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.snapshots.recovery import recover
+from aclog.snapshots.rule_history import ChangeKind, history
+from tests.support.kafka.described import acl_rows, scram_rows, token_rows
+from tests.support.models.naive_replay import assert_shows, naive_replay, state_of
 
 DATA = Path(__file__).parents[1] / "data"
 NAMES = ("kafka-4.3.1-small", "kafka-4.3.1-churn")

@@ -2,15 +2,15 @@
 
 import pytest
 
-from metalog.errors import CheckpointError, ReplayError
-from metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from metalog.uuids import uuid_text
-from snapshots.checkpoint_writer import write_checkpoint
-from snapshots.history import ChangeKind, history
-from snapshots.recovery import recover
-from tests.support.ids import uuid_of
-from tests.support.state_logs import damage, write_log
-from tests.support.state_records import acl, removal
+from aclog.metalog.errors import CheckpointError, ReplayError
+from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from aclog.metalog.uuids import uuid_text
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.recovery import recover
+from aclog.snapshots.rule_history import ChangeKind, history
+from tests.support.builders.ids import uuid_of
+from tests.support.builders.state_logs import damage, write_log
+from tests.support.builders.state_records import acl, removal
 
 ADDED, REMOVED = ChangeKind.ADDED, ChangeKind.REMOVED
 

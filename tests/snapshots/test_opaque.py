@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metalog.errors import DecodeError
-from metalog.primitives import compact_string, unsigned_varint
-from metalog.records import OpaqueRecord
-from snapshots.opaque import OpaqueChange, OpaqueImage
-from snapshots.subjects import effect_of
-from tests.support.ids import uuid_of
-from tests.support.naive_replay import opaque_step
-from tests.support.random_log import RandomLog
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.primitives import compact_string, unsigned_varint
+from aclog.metalog.records import OpaqueRecord
+from aclog.snapshots.opaque_records import OpaqueChange, OpaqueImage
+from aclog.snapshots.record_subjects import effect_of
+from tests.support.builders.ids import uuid_of
+from tests.support.builders.random_log import RandomLog
+from tests.support.models.naive_replay import opaque_step
 
 ID, OTHER = uuid_of(1).bytes, uuid_of(2).bytes
 

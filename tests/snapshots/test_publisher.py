@@ -5,17 +5,17 @@ import threading
 
 import pytest
 
-from authorizer.standard import StandardAuthorizer
-from metalog.batches import build_batch
-from metalog.codec import encode_record
-from metalog.errors import ReplayError
-from metalog.records import BeginTransactionRecord, EndTransactionRecord
-from snapshots.applier import Applier
-from snapshots.image import Image
-from snapshots.merger import Merger
-from snapshots.provenance import Provenance
-from snapshots.publisher import Publisher
-from tests.support.state_records import acl, removal
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.metalog.batches import build_batch
+from aclog.metalog.codec import encode_record
+from aclog.metalog.errors import ReplayError
+from aclog.metalog.records import BeginTransactionRecord, EndTransactionRecord
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.image import Image
+from aclog.snapshots.merger import Merger
+from aclog.snapshots.provenance import Provenance
+from aclog.snapshots.publisher import Publisher
+from tests.support.builders.state_records import acl, removal
 
 READ, ALLOW, DENY, TOPIC = 3, 3, 2, 2
 ONE_BY_ONE = 1 << 60

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from metalog.batches import build_batch, read_header
-from metalog.codec import encode_record
-from metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, ReplayError
-from metalog.filelog import open_log, open_reader
-from metalog.filelog.names import list_checkpoints, segment_name
-from metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
-from snapshots import recovery
-from snapshots.applier import Applier
-from snapshots.checkpoint_writer import write_checkpoint
-from snapshots.recovery import recover, recover_log
-from snapshots.time_travel import milliseconds
-from tests.support.ids import uuid_of
-from tests.support.state_logs import damage, write_log
-from tests.support.state_records import acl, removal
+from aclog.metalog.batches import build_batch, read_header
+from aclog.metalog.codec import encode_record
+from aclog.metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, ReplayError
+from aclog.metalog.filelog import open_log, open_reader
+from aclog.metalog.filelog.file_names import list_checkpoints, segment_name
+from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from aclog.snapshots import recovery
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.recovery import recover, recover_log
+from aclog.snapshots.time_travel import milliseconds
+from tests.support.builders.ids import uuid_of
+from tests.support.builders.state_logs import damage, write_log
+from tests.support.builders.state_records import acl, removal
 
 SMALL = Path(__file__).parents[1] / "data/kafka-4.3.1-small/__cluster_metadata-0"
 

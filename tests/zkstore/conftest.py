@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.acl_authorizer_39 import RealAclAuthorizer
-from tests.support.zookeeper import ZooKeeperServer
-from tests.support.zookeeper_differential import our_authorizer
-from zkstore.acl_authorizer import AclAuthorizer
-from zkstore.client import open_client, zk_settings
-from zkstore.store import ZkStore
+from aclog.zkstore.authorizer.acl_authorizer import AclAuthorizer
+from aclog.zkstore.client.connect import open_client, zk_settings
+from aclog.zkstore.store import ZkStore
+from tests.support.zookeeper.differential import our_authorizer
+from tests.support.zookeeper.real_acl_authorizer import RealAclAuthorizer
+from tests.support.zookeeper.server import ZooKeeperServer
 
 
 @pytest.fixture(scope="session")

@@ -15,10 +15,10 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from tests.support.acl_authorizer_39 import RealAclAuthorizer
-from tests.support.jvm import KAFKA_39
-from tests.support.zookeeper import ZooKeeperServer
-from tests.support.zookeeper_differential import compare
+from tests.support.kafka.jvm import KAFKA_39
+from tests.support.zookeeper.differential import compare
+from tests.support.zookeeper.real_acl_authorizer import RealAclAuthorizer
+from tests.support.zookeeper.server import ZooKeeperServer
 
 REQUESTS = 2000
 """Requests for each estate."""

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-from tests.support.jvm import ROOT, run_tool
-from tests.support.kafka_server import AdminClient
-from tests.support.kafka_tools import client_properties
-from tests.support.zookeeper import KAFKA_39, ZooKeeperServer, zookeeper_client
-from tests.support.zookeeper_kafka import SECRET, ZooKeeperKafka
+from tests.support.kafka.jvm import ROOT, run_tool
+from tests.support.kafka.server import AdminClient
+from tests.support.kafka.tools import client_properties
+from tests.support.zookeeper.kafka import SECRET, ZooKeeperKafka
+from tests.support.zookeeper.server import KAFKA_39, ZooKeeperServer, zookeeper_client
 
 RECORDED = ROOT / "tests" / "data" / "zookeeper" / "kafka-3.9.1.json"
 USERS = (

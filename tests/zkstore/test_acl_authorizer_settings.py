@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from metalog.errors import ConfigError
-from tests.support.acl_authorizer_39 import RealError
-from zkstore.acl_authorizer_settings import acl_authorizer_settings
-from zkstore.client import ZkTls, zk_settings
+from aclog.metalog.errors import ConfigError
+from aclog.zkstore.authorizer.settings import acl_authorizer_settings
+from aclog.zkstore.client.connect import ZkTls, zk_settings
+from tests.support.zookeeper.real_acl_authorizer import RealError
 
 CONNECT = {"zookeeper.connect": "a:2181,b:2182/kafka"}
 
@@ -125,7 +125,7 @@ def test_without_kazoo_it_is_said_what_to_install():
     code = """
 import sys
 sys.modules["kazoo"] = None
-from authorizer.loader import load_authorizer_class
+from aclog.authorizer.loader import load_authorizer_class
 authorizer = load_authorizer_class("kafka.security.authorizer.AclAuthorizer")()
 try:
     authorizer.configure({"zookeeper.connect": "127.0.0.1:1"})

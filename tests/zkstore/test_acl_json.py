@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.acl import AclOperation, AclPermissionType
-from metalog.errors import DecodeError
-from zkstore.acl_json import AclEntry, decode_acls, encode_acls
+from aclog.authorizer.acl import AclOperation, AclPermissionType
+from aclog.metalog.errors import DecodeError
+from aclog.zkstore.acl_json import AclEntry, decode_acls, encode_acls
 
 PATH = "/kafka-acl/Topic/orders"
 RULE = {"principal": "User:ann", "permissionType": "Allow", "host": "*", "operation": "Read"}

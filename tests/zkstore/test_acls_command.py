@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from tests.support.command import aclog
-from tests.support.jvm import KAFKA_39, run_tool
-from tests.support.kafka_server import free_port
-from tests.support.zookeeper import zookeeper_client
-from tests.support.zookeeper_differential import our_authorizer, rules_of, wait_for
+from tests.support.cli.command import aclog
+from tests.support.kafka.jvm import KAFKA_39, run_tool
+from tests.support.kafka.server import free_port
+from tests.support.zookeeper.differential import our_authorizer, rules_of, wait_for
+from tests.support.zookeeper.server import zookeeper_client
 
 ORDERS = ("--topic", "orders")
 

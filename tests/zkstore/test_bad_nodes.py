@@ -2,12 +2,10 @@
 
 import pytest
 
-from authorizer.acl import AclOperation, ResourcePattern, ResourceType
-from authorizer.interface import Action, AuthorizationResult, RequestContext
-from metalog.errors import DecodeError
-from tests.support.acl_authorizer_39 import RealError
-from tests.support.zookeeper import zookeeper_client
-from tests.support.zookeeper_differential import (
+from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.metalog.errors import DecodeError
+from tests.support.zookeeper.differential import (
     EVERYTHING,
     exactly,
     our_authorizer,
@@ -16,6 +14,8 @@ from tests.support.zookeeper_differential import (
     rules_of,
     wait_for,
 )
+from tests.support.zookeeper.real_acl_authorizer import RealError
+from tests.support.zookeeper.server import zookeeper_client
 from tests.zkstore.test_faults import rule
 
 PATH = "/kafka-acl/Topic/orders"

@@ -4,12 +4,12 @@ from random import Random
 
 import pytest
 
-from authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourceType, StandardAcl
-from tests.support import zookeeper_estates as estates
-from tests.support.zookeeper import zookeeper_client
-from tests.support.zookeeper_differential import compare, ours_create, ours_delete, rules_of, wait_for
-from zkstore.acl_json import decode_acls, encode_acls
-from zkstore.paths import TREES, name_problem
+from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourceType, StandardAcl
+from aclog.zkstore.acl_json import decode_acls, encode_acls
+from aclog.zkstore.paths import TREES, name_problem
+from tests.support.zookeeper import estates
+from tests.support.zookeeper.differential import compare, ours_create, ours_delete, rules_of, wait_for
+from tests.support.zookeeper.server import zookeeper_client
 
 
 def acl(name="orders", **changes):

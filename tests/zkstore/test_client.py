@@ -5,13 +5,13 @@ from contextlib import closing, suppress
 import pytest
 from kazoo.security import make_digest_acl
 
-from metalog.errors import ConfigError
-from tests.support.zookeeper import zookeeper_client
-from tests.support.zookeeper_differential import wait_for
-from zkstore.client import open_client, zk_settings
-from zkstore.client_nodes import CreateNode, DeleteNode, SetNode
-from zkstore.client_reading import MOST_PATHS, MultiRead, portions
-from zkstore.errors import ConflictError, DisconnectedError, StoreError
+from aclog.metalog.errors import ConfigError
+from aclog.zkstore.client.connect import open_client, zk_settings
+from aclog.zkstore.client.multi_read import MOST_PATHS, MultiRead, portions
+from aclog.zkstore.client.nodes import CreateNode, DeleteNode, SetNode
+from aclog.zkstore.errors import ConflictError, DisconnectedError, StoreError
+from tests.support.zookeeper.differential import wait_for
+from tests.support.zookeeper.server import zookeeper_client
 
 
 @pytest.fixture

@@ -6,13 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType, StandardAcl
-from authorizer.interface import Action, AuthorizationResult, RequestContext
-from metalog.errors import ConfigError
-from tests.support.acl_authorizer_39 import RealAclAuthorizer
-from tests.support.kafka_server import free_port
-from tests.support.zookeeper import ZooKeeperServer, expire, zookeeper_client
-from tests.support.zookeeper_differential import (
+from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType, StandardAcl
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.metalog.errors import ConfigError
+from aclog.zkstore.acl_json import entry_of
+from aclog.zkstore.errors import DisconnectedError, StoreError
+from aclog.zkstore.paths import PREFIXED_TREE, TREES, resource_path
+from tests.support.kafka.server import free_port
+from tests.support.zookeeper.differential import (
     ADMIN,
     exactly,
     our_authorizer,
@@ -21,9 +22,8 @@ from tests.support.zookeeper_differential import (
     rules_of,
     wait_for,
 )
-from zkstore.acl_json import entry_of
-from zkstore.errors import DisconnectedError, StoreError
-from zkstore.paths import PREFIXED_TREE, TREES, resource_path
+from tests.support.zookeeper.real_acl_authorizer import RealAclAuthorizer
+from tests.support.zookeeper.server import ZooKeeperServer, expire, zookeeper_client
 
 ORDERS = ResourcePattern(resource_type=ResourceType.TOPIC, name="orders")
 PATH = resource_path(ORDERS)
@@ -123,8 +123,8 @@ def test_too_many_others_are_said(store):
 
 
 def _written(store, acl):
-    from zkstore.acl_json import encode_acls
-    from zkstore.client_nodes import CreateNode, SetNode
+    from aclog.zkstore.acl_json import encode_acls
+    from aclog.zkstore.client.nodes import CreateNode, SetNode
 
     there = store.client.get(PATH)
     data = encode_acls([entry_of(acl)])
@@ -269,8 +269,8 @@ def test_change_events_are_removed_when_they_are_old(connect, store, monkeypatch
     store.create_paths()
     for number in range(5):
         store.update(PATH, lambda held, number=number: held | {entry_of(rule(number))})
-    monkeypatch.setattr("zkstore.store_follower.CHANGE_EXPIRATION_MS", -1_000_000)
-    monkeypatch.setattr("zkstore.store_follower._PURGE_EVERY_S", 0)
+    monkeypatch.setattr("aclog.zkstore.store_follower.CHANGE_EXPIRATION_MS", -1_000_000)
+    monkeypatch.setattr("aclog.zkstore.store_follower._PURGE_EVERY_S", 0)
     with our_authorizer(connect) as ours:
         store.update(PATH, lambda held: held | {entry_of(rule(5))})
         wait_for(lambda: not store.client.children("/kafka-acl-changes").names, "the purge")
@@ -300,7 +300,7 @@ def test_a_delete_whose_answer_was_lost_is_told(connect, ours, monkeypatch):
 
 
 def test_changes_are_refused_before_and_after(connect):
-    from zkstore.acl_authorizer import AclAuthorizer
+    from aclog.zkstore.authorizer.acl_authorizer import AclAuthorizer
 
     authorizer = AclAuthorizer()
     with pytest.raises(ConfigError, match="follows no store"):

@@ -4,15 +4,15 @@ import asyncio
 
 import pytest
 
-from authorizer.acl import AclBindingFilter, AclOperation
-from nodes.client.acl_requests import create_acls, delete_acls, describe_acls
-from nodes.client.login import connect as log_in
-from nodes.config.node_config import ClientSecurity, HostPort
-from nodes.session import SecurityProtocol
-from tests.support.aclog_node import AclogNode, NodeError
-from tests.support.kafka_server import free_port
-from tests.support.server_properties import Ports, password, server_properties
-from tests.support.zookeeper_differential import EVERYTHING, exactly, wait_for
+from aclog.authorizer.acl import AclBindingFilter, AclOperation
+from aclog.nodes.client.acl_requests import create_acls, delete_acls, describe_acls
+from aclog.nodes.client.login import connect as log_in
+from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.nodes.session import SecurityProtocol
+from tests.support.kafka.server import free_port
+from tests.support.nodes.aclog_node import AclogNode, NodeError
+from tests.support.nodes.server_properties import Ports, password, server_properties
+from tests.support.zookeeper.differential import EVERYTHING, exactly, wait_for
 from tests.zkstore.test_faults import rule
 
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.acl import PatternType, ResourcePattern, ResourceType
-from metalog.errors import DecodeError, EncodeError
-from zkstore.change_events import decode_event, encode_event
-from zkstore.paths import (
+from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
+from aclog.metalog.errors import DecodeError, EncodeError
+from aclog.zkstore.change_events import decode_event, encode_event
+from aclog.zkstore.paths import (
     LITERAL_TREE,
     PREFIXED_TREE,
     name_problem,

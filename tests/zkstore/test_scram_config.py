@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from credentials.scram import ScramMechanism
-from metalog.errors import DecodeError, EncodeError
-from metalog.records import UserScramCredentialRecord
-from tests.zkstore.recorded import DESCRIBED, NODES, below
-from zkstore.scram_config import (
+from aclog.credentials.scram import ScramMechanism
+from aclog.metalog.errors import DecodeError, EncodeError
+from aclog.metalog.records import UserScramCredentialRecord
+from aclog.zkstore.scram_config import (
     CONFIG_CHANGES_PATH,
     USERS_PATH,
     UserConfig,
@@ -23,6 +22,7 @@ from zkstore.scram_config import (
     user_path,
     with_credentials,
 )
+from tests.zkstore.recorded import DESCRIBED, NODES, below
 
 RECORDED = below(USERS_PATH)
 SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512

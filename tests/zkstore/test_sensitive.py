@@ -3,14 +3,14 @@
 import pytest
 from kazoo.exceptions import NoAuthError
 
-from credentials.scram import ScramMechanism
-from metalog.records import DelegationTokenRecord, UserScramCredentialRecord
-from tests.support.zookeeper import zookeeper_client
-from zkstore.client import ZkSettings, open_client
-from zkstore.scram_store import ScramStore
-from zkstore.sensitive import is_sensitive
-from zkstore.store import ZkStore
-from zkstore.token_store import TokenStore
+from aclog.credentials.scram import ScramMechanism
+from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
+from aclog.zkstore.client.connect import ZkSettings, open_client
+from aclog.zkstore.scram_store import ScramStore
+from aclog.zkstore.sensitive import is_sensitive
+from aclog.zkstore.store import ZkStore
+from aclog.zkstore.token_store import TokenStore
+from tests.support.zookeeper.server import zookeeper_client
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from credentials.tokens import token_hmac
-from metalog.errors import DecodeError, EncodeError
-from metalog.records import DelegationTokenRecord
+from aclog.credentials.tokens import token_hmac
+from aclog.metalog.errors import DecodeError, EncodeError
+from aclog.metalog.records import DelegationTokenRecord
+from aclog.zkstore.percent import percent_decoded, percent_encoded
+from aclog.zkstore.token_json import TOKENS_PATH, decode_token, encode_token, token_path
 from tests.zkstore.recorded import DESCRIBED, SECRET, below
-from zkstore.percent import percent_decoded, percent_encoded
-from zkstore.token_json import TOKENS_PATH, decode_token, encode_token, token_path
 
 RECORDED = below(TOKENS_PATH)
 PATH = f"{TOKENS_PATH}/t"

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import admin_script
-from tests.support.aclog_node import AclogNode
-from tests.support.admin_steps import steps
-from tests.support.real_node import RealNode
-from tests.support.server_properties import Ports
+from tests.support.admin import script as admin_script
+from tests.support.admin.steps import steps
+from tests.support.kafka.real_node import RealNode
+from tests.support.nodes.aclog_node import AclogNode
+from tests.support.nodes.server_properties import Ports
 
 
 def test_the_script_is_long_enough_and_the_same_each_time() -> None:

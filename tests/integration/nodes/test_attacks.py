@@ -10,14 +10,21 @@ from typing import Any
 
 import pytest
 
-from authorizer.principals import KafkaPrincipal
-from nodes.session import ANONYMOUS
-from nodes.wire.apis import BROKER_APIS, CONTROLLER_APIS, ENVELOPE, FETCH, FETCH_SNAPSHOT
-from nodes.wire.envelope import EnvelopeRequest, decode_envelope_response, encode_envelope_request
-from nodes.wire.principal_data import encode_principal
-from tests.support.secured_clients import EVERYTHING, Wire, context, eventually, metrics
-from tests.support.secured_node import LISTENERS, PASSWORDS, SECRET, Estate, SecuredNode
-from tests.support.wire_client import ClosedError, RefusedError, decode_response, encode_request, nested, request_header
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.nodes.session import ANONYMOUS
+from aclog.nodes.wire.apis import BROKER_APIS, CONTROLLER_APIS, ENVELOPE, FETCH, FETCH_SNAPSHOT
+from aclog.nodes.wire.envelope import EnvelopeRequest, decode_envelope_response, encode_envelope_request
+from aclog.nodes.wire.principal_data import encode_principal
+from tests.support.nodes.secured_clients import EVERYTHING, Wire, context, eventually, metrics
+from tests.support.nodes.secured_node import LISTENERS, PASSWORDS, SECRET, Estate, SecuredNode
+from tests.support.nodes.wire_client import (
+    ClosedError,
+    RefusedError,
+    decode_response,
+    encode_request,
+    nested,
+    request_header,
+)
 
 API_VERSIONS, HANDSHAKE, AUTHENTICATE, DESCRIBE_ACLS, CREATE_ACLS, QUORUM = 18, 17, 36, 29, 30, 55
 CLUSTER_AUTHORIZATION_FAILED = 31

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import kafka_tools
-from tests.support.aclog_node import AclogNode
-from tests.support.kafka_commands import COMMANDS
-from tests.support.server_properties import Ports
+from tests.support.kafka import tools as kafka_tools
+from tests.support.kafka.commands import COMMANDS
+from tests.support.nodes.aclog_node import AclogNode
+from tests.support.nodes.server_properties import Ports
 
 
 def test_every_flag_is_tried_on_both_addresses() -> None:

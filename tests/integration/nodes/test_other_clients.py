@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import client_scripts
-from tests.support.aclog_node import AclogNode
-from tests.support.server_properties import Ports
+from tests.support.admin import client_scripts
+from tests.support.nodes.aclog_node import AclogNode
+from tests.support.nodes.server_properties import Ports
 
 
 @pytest.mark.timeout(180)

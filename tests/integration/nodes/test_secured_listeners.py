@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.aclog_node import AclogNode, NodeError
-from tests.support.kafka_server import free_port
-from tests.support.kafka_tools import ToolPipe
-from tests.support.secured_clients import Java, Wire, confluent_says, eventually, metrics, samples
-from tests.support.secured_node import PASSWORDS, SECRET, STORE, Estate, SecuredNode, broker_properties
-from tests.support.server_properties import Ports
-from tests.support.wire_client import ClosedError, nested
+from tests.support.kafka.server import free_port
+from tests.support.kafka.tools import ToolPipe
+from tests.support.nodes.aclog_node import AclogNode, NodeError
+from tests.support.nodes.secured_clients import Java, Wire, confluent_says, eventually, metrics, samples
+from tests.support.nodes.secured_node import PASSWORDS, SECRET, STORE, Estate, SecuredNode, broker_properties
+from tests.support.nodes.server_properties import Ports
+from tests.support.nodes.wire_client import ClosedError, nested
 
 CREATE_ACLS, DESCRIBE_ACLS, API_VERSIONS = 30, 29, 18
 FAILURES = "aclog_authentication_failures_total"

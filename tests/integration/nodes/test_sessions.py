@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.aclog_node import AclogNode
-from tests.support.kafka_server import AdminClient
-from tests.support.server_properties import Ports, password, server_properties
-from tests.support.wire_client import ClosedError, WireClient
+from tests.support.kafka.server import AdminClient
+from tests.support.nodes.aclog_node import AclogNode
+from tests.support.nodes.server_properties import Ports, password, server_properties
+from tests.support.nodes.wire_client import ClosedError, WireClient
 
 SESSION_SECONDS = 1.5
 PATIENCE_SECONDS = 60.0

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from metalog.filelog import verify
-from metalog.filelog.names import list_checkpoints
-from tests.support.aclog_node import AclogNode
-from tests.support.admin_answers import comparable
-from tests.support.admin_requests import (
+from aclog.metalog.filelog import verify
+from aclog.metalog.filelog.file_names import list_checkpoints
+from tests.support.admin.answers import comparable
+from tests.support.admin.requests import (
     ALTER_SCRAM,
     CREATE_ACLS,
     DELETE_ACLS,
@@ -25,10 +24,11 @@ from tests.support.admin_requests import (
     rule,
     upsert,
 )
-from tests.support.barrier import NAME, Barrier
-from tests.support.real_node import RealNode
-from tests.support.server_properties import Ports, password, server_properties
-from tests.support.wire_client import WireClient, nested
+from tests.support.kafka.real_node import RealNode
+from tests.support.nodes.aclog_node import AclogNode
+from tests.support.nodes.barrier import NAME, Barrier
+from tests.support.nodes.server_properties import Ports, password, server_properties
+from tests.support.nodes.wire_client import WireClient, nested
 
 CHANGES = 1000
 BETWEEN_CHECKPOINTS = "20000"

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import token_script, token_tools
-from tests.support.aclog_node import AclogNode
-from tests.support.cluster import Cluster
-from tests.support.kafka_server import free_port
-from tests.support.real_node import RealNode
-from tests.support.server_properties import Ports
-from tests.support.token_client import SECRET, TokenClient, outcome, token_password
-from tests.support.wire_client import RefusedError
+from tests.support.kafka.real_node import RealNode
+from tests.support.kafka.server import free_port
+from tests.support.nodes.aclog_node import AclogNode
+from tests.support.nodes.cluster import Cluster
+from tests.support.nodes.server_properties import Ports
+from tests.support.nodes.wire_client import RefusedError
+from tests.support.tokens import script as token_script
+from tests.support.tokens import tools as token_tools
+from tests.support.tokens.client import SECRET, TokenClient, outcome, token_password
 
 REFUSED = "sasl_authentication_failed: Authentication failed during authentication due to invalid credentials"
 METADATA = 3

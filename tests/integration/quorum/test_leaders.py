@@ -4,9 +4,9 @@ import threading
 from pathlib import Path
 from random import Random
 
-from tests.support.kafka_quorum import KafkaQuorum
-from tests.support.kafka_quorum_changes import RuleChanges, make, rule
-from tests.support.kafka_quorum_observer import (
+from tests.support.kafka.quorum import KafkaQuorum
+from tests.support.kafka.quorum_changes import RuleChanges, make, rule
+from tests.support.kafka.quorum_observer import (
     QuorumObserver,
     assert_same,
     assert_same_bytes,
@@ -14,7 +14,7 @@ from tests.support.kafka_quorum_observer import (
     segment_bytes,
     until,
 )
-from tests.support.kafka_server import AdminClient, KafkaError
+from tests.support.kafka.server import AdminClient, KafkaError
 
 QUICK = {"controller.quorum.fetch.timeout.ms": "4000", "metadata.max.idle.interval.ms": "100"}
 """A leader without followers stays one for half as long again; records of nothing tell soon what goes on."""

@@ -9,18 +9,17 @@ from random import Random
 
 import pytest
 
-from metalog.errors import MetadataError
-from nodes.client.login import connect
-from nodes.client.status import Status, describe_status
-from nodes.config.node_config import HostPort
-from nodes.observer.errors import OtherClusterError, QuorumRefusedError
-from nodes.observer.fetch_messages import EpochEnd
-from nodes.observer.options import ObserverOptions
-from nodes.observer.quorum_log import QuorumLog
-from tests.support.acl_client import AclClient, acl, login
-from tests.support.kafka_quorum import KafkaQuorum, QuorumNode
-from tests.support.kafka_quorum_changes import RuleChanges, make, rule
-from tests.support.kafka_quorum_observer import (
+from aclog.metalog.errors import MetadataError
+from aclog.nodes.client.cluster_status import Status, describe_status
+from aclog.nodes.client.login import connect
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.observer.errors import OtherClusterError, QuorumRefusedError
+from aclog.nodes.observer.fetch_messages import EpochEnd
+from aclog.nodes.observer.fetch_options import ObserverOptions
+from aclog.nodes.observer.quorum_log import QuorumLog
+from tests.support.kafka.quorum import KafkaQuorum, QuorumNode
+from tests.support.kafka.quorum_changes import RuleChanges, make, rule
+from tests.support.kafka.quorum_observer import (
     QuorumObserver,
     assert_same,
     assert_same_bytes,
@@ -29,8 +28,9 @@ from tests.support.kafka_quorum_observer import (
     segment_bytes,
     until,
 )
-from tests.support.kafka_server import AdminClient
-from tests.support.server_properties import CLUSTER_ID
+from tests.support.kafka.server import AdminClient
+from tests.support.nodes.acl_client import AclClient, acl, login
+from tests.support.nodes.server_properties import CLUSTER_ID
 
 SHORT = {
     "controller.quorum.fetch.timeout.ms": "4000",

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.acls_tool import AclsTool
-from tests.support.kafka_quorum import KafkaQuorum
-from tests.support.kafka_tools import ToolPipe
-from tests.support.node_zygote import NodeZygote
-from tests.support.topic_cluster import CONTROLLERS, TopicCluster
+from tests.support.kafka.acls_tool import AclsTool
+from tests.support.kafka.quorum import KafkaQuorum
+from tests.support.kafka.tools import ToolPipe
+from tests.support.nodes.topic_cluster import CONTROLLERS, TopicCluster
+from tests.support.processes.node_zygote import NodeZygote
 
 CHANGES = {
     "metadata.log.topic": "topic-nodes",

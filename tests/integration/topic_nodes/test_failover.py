@@ -8,17 +8,17 @@ from itertools import count
 
 import pytest
 
-from metalog.batches import iter_batches
-from metalog.codec import decode_values
-from metalog.errors import MetadataError
-from metalog.records import AccessControlEntryRecord
-from metalog.topiclog import TopicReader, TopicSettings
-from nodes.client.errors import UnreachableError
-from tests.support.acl_client import AclClient, acl, exactly
-from tests.support.acls_tool import TO_BROKERS, TO_CONTROLLERS, AclsTool
-from tests.support.cluster import HOST
-from tests.support.kafka_quorum import KafkaQuorum
-from tests.support.topic_cluster import COMBINED, CONTROLLERS, TopicCluster, wait_until
+from aclog.metalog.batches import iter_batches
+from aclog.metalog.codec import decode_values
+from aclog.metalog.errors import MetadataError
+from aclog.metalog.records import AccessControlEntryRecord
+from aclog.metalog.topiclog import TopicReader, TopicSettings
+from aclog.nodes.client.errors import UnreachableError
+from tests.support.kafka.acls_tool import TO_BROKERS, TO_CONTROLLERS, AclsTool
+from tests.support.kafka.quorum import KafkaQuorum
+from tests.support.nodes.acl_client import AclClient, acl, exactly
+from tests.support.nodes.cluster import HOST
+from tests.support.nodes.topic_cluster import COMBINED, CONTROLLERS, TopicCluster, wait_until
 
 NOT_CONTROLLER = 41
 QUORUM_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
@@ -65,7 +65,7 @@ def wait_everywhere(cluster: TopicCluster, *names: str) -> None:
 
 def in_the_log(kafka: KafkaQuorum, cluster: TopicCluster) -> list[str]:
     """The name of every rule that was ever added, in order."""
-    from nodes.config.loading import load_config
+    from aclog.nodes.config.server_properties import load_config
 
     settings = load_config(cluster.controllers[1].home / "server.properties").topic
     assert isinstance(settings, TopicSettings)

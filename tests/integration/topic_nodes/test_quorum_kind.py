@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from nodes.config.formatting import format_storage
-from nodes.config.loading import load_config
-from tests.support.acls_tool import TO_BROKERS, AclsTool
-from tests.support.cluster import HOST, ClusterNode, lasting_ports
-from tests.support.kafka_quorum import KafkaQuorum
-from tests.support.kafka_server import AdminClient, with_properties
-from tests.support.server_properties import CLUSTER_ID, PLAIN, USERS, password
-from tests.support.topic_cluster import wait_until
+from aclog.nodes.config.server_properties import load_config
+from aclog.nodes.storage.format import format_storage
+from tests.support.kafka.acls_tool import TO_BROKERS, AclsTool
+from tests.support.kafka.quorum import KafkaQuorum
+from tests.support.kafka.server import AdminClient, with_properties
+from tests.support.nodes.cluster import HOST, ClusterNode, lasting_ports
+from tests.support.nodes.server_properties import CLUSTER_ID, PLAIN, USERS, password
+from tests.support.nodes.topic_cluster import wait_until
 
 TOPIC = "of-a-real-quorum"
 

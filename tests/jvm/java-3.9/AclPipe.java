@@ -42,7 +42,7 @@ import org.apache.kafka.server.authorizer.Authorizer;
  * resource type, name, pattern type, principal, host, operation, permission type (codes; null: any). Operations:
  * configure {properties}, create {acls}, delete {filters}, acls {filter}, decide {strings, rows of byType, principal,
  * host, operation, type, name by their numbers}, await {principal, host, operation, type, name, allowed, millis},
- * close. A failure is {"error": class and message}. {@code tests/support/acl_authorizer_39.py} is the other end.
+ * close. A failure is {"error": class and message}. {@code tests/support/zookeeper/real_acl_authorizer.py} is the other end.
  */
 public final class AclPipe {
     private static final ObjectMapper JSON = new ObjectMapper();

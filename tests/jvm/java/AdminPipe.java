@@ -54,7 +54,7 @@ import org.apache.kafka.common.utils.SecurityUtils;
 /**
  * Kafka's own Admin client behind a pipe: a line of JSON {"op": ..., ...} in, a line of JSON out; an error is
  * {"error": "class: message"}. The arguments are client properties, {@code key=value}. Rules have the keys of
- * {@code aclog acls list --format jsonl}. tests/support/kafka_server.py is the other end.
+ * {@code aclog acls list --format jsonl}. tests/support/kafka/server.py is the other end.
  */
 public final class AdminPipe {
     private static final ObjectMapper JSON = new ObjectMapper();

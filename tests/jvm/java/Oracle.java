@@ -39,7 +39,7 @@ import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
  * 4-byte count and as many rows of seven 4-byte numbers (kind, principal, host, operation, resource type, name,
  * pattern type; strings by their index); its answer begins with a letter (A D E H) and a 4-byte rule for each row.
  * A rule is the index of an ACL in the order they came, or one of the negative codes of {@link Decider}.
- * {@code tests/support/oracle.py} is the other end.
+ * {@code tests/support/kafka/oracle.py} is the other end.
  */
 public final class Oracle {
     private static final ObjectMapper JSON = new ObjectMapper();

@@ -22,7 +22,7 @@ import org.slf4j.LoggerFactory;
 /**
  * Kafka's command line tools behind a pipe, many runs in one JVM: a line of JSON {"main": class, "args": [...]}
  * in, a line {"code": exit code, "out": ..., "err": ...} out. A tool that calls exit does not come back, as in a
- * process of its own: its thread is left waiting. tests/support/kafka_tools.py is the other end.
+ * process of its own: its thread is left waiting. tests/support/kafka/tools.py is the other end.
  */
 public final class ToolPipe {
     private static final ObjectMapper JSON = new ObjectMapper();

@@ -7,11 +7,11 @@ a magic, a base offset (continuity), an epoch (leader-epoch-checkpoint).
 
 import pytest
 
-from metalog.errors import MetadataError
-from metalog.filelog import open_log, verify
-from metalog.filelog.epochs import EPOCHS_FILE
-from metalog.filelog.mark import MARK_FILE, Mark, decode_slots, encode_slot
-from tests.support.log_files import flips, read_directory, segment_paths, small_log
+from aclog.metalog.errors import MetadataError
+from aclog.metalog.filelog import open_log, verify
+from aclog.metalog.filelog.epochs import EPOCHS_FILE
+from aclog.metalog.filelog.mark import MARK_FILE, Mark, decode_slots, encode_slot
+from tests.support.builders.log_files import flips, read_directory, segment_paths, small_log
 
 
 def read_or_error(directory):

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metalog.errors import DecodeError
-from metalog.filelog.epochs import EPOCHS_FILE, decode_epochs, encode_epochs, epoch_at, read_epochs, write_epochs
-from metalog.log import EpochStart
-from tests.support.log_files import KAFKA_LOGS
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.filelog.epochs import EPOCHS_FILE, decode_epochs, encode_epochs, epoch_at, read_epochs, write_epochs
+from aclog.metalog.log import EpochStart
+from tests.support.builders.log_files import KAFKA_LOGS
 
 
 def starts(*pairs):

@@ -6,11 +6,11 @@ import stat
 
 import pytest
 
-from metalog.batches import build_batch, iter_batches
-from metalog.errors import DecodeError, LogError
-from metalog.filelog import open_log, open_reader, segments, verify
-from metalog.filelog.mark import MARK_FILE, Mark, MarkFile
-from tests.support.log_files import KAFKA_LOGS, batch_ends, read_batches, segment_paths, small_log, value
+from aclog.metalog.batches import build_batch, iter_batches
+from aclog.metalog.errors import DecodeError, LogError
+from aclog.metalog.filelog import open_log, open_reader, segments, verify
+from aclog.metalog.filelog.mark import MARK_FILE, Mark, MarkFile
+from tests.support.builders.log_files import KAFKA_LOGS, batch_ends, read_batches, segment_paths, small_log, value
 
 
 def begin_epoch(directory, epoch, offset):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from metalog.errors import LockedError, LogError
-from metalog.filelog import open_log, open_reader
-from metalog.filelog.locks import KAFKA_LOCK_FILE, LOCK_FILE
-from tests.support.log_files import read_directory, small_log
+from aclog.metalog.errors import LockedError, LogError
+from aclog.metalog.filelog import open_log, open_reader
+from aclog.metalog.filelog.locks import KAFKA_LOCK_FILE, LOCK_FILE
+from tests.support.builders.log_files import read_directory, small_log
 
 HOLD = """
 import fcntl, sys
@@ -21,7 +21,7 @@ sys.stdin.read()
 
 OPEN = """
 import sys
-from metalog.filelog import open_log
+from aclog.metalog.filelog import open_log
 with open_log(sys.argv[1]) as log:
     print("held", flush=True)
     sys.stdin.read()

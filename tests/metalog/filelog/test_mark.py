@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metalog.errors import DecodeError
-from metalog.filelog import open_log, open_reader
-from metalog.filelog.mark import (
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.filelog import open_log, open_reader
+from aclog.metalog.filelog.mark import (
     MARK_FILE,
     Mark,
     MarkFile,
@@ -20,7 +20,7 @@ from metalog.filelog.mark import (
     encode_slot,
     open_valid_mark_file,
 )
-from tests.support.log_files import small_log
+from tests.support.builders.log_files import small_log
 
 EXAMPLE = bytes.fromhex("4148574d 0001 00000002 00000000000001f4") + bytes(490) + bytes.fromhex("c188a851")
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from metalog.batches import end_offset, read_header
-from metalog.errors import LogError
-from metalog.filelog import open_log, verify
-from metalog.filelog.names import list_checkpoints, list_segments
-from snapshots.applier import Applier
-from snapshots.checkpoint_writer import write_checkpoint
-from snapshots.recovery import recover
-from tests.support.mirror_zygote import LOG, MirrorZygote, bring
-from tests.support.random_log import RandomLog
+from aclog.metalog.batches import end_offset, read_header
+from aclog.metalog.errors import LogError
+from aclog.metalog.filelog import open_log, verify
+from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.recovery import recover
+from tests.support.builders.random_log import RandomLog
+from tests.support.processes.mirror_zygote import LOG, MirrorZygote, bring
 
 OLD, LOST, NEW = 14, 4, 10
 """Batches: those that the mirror has, those that nobody gives any more, those after the snapshot."""

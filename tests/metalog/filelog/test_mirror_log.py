@@ -10,27 +10,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metalog.batches import build_batch, end_offset, iter_batches, read_header
-from metalog.errors import DecodeError, LockedError, LogError, MetadataError, ReplayError
-from metalog.filelog import appender as appender_module
-from metalog.filelog import mirror_start, open_log, open_reader, verify
-from metalog.filelog.epochs import read_epochs
-from metalog.filelog.mirror_log import open_mirror
-from metalog.filelog.mirror_properties import (
+from aclog.metalog.batches import build_batch, end_offset, iter_batches, read_header
+from aclog.metalog.errors import DecodeError, LockedError, LogError, MetadataError, ReplayError
+from aclog.metalog.filelog import appender as appender_module
+from aclog.metalog.filelog import mirror_start, open_log, open_reader, verify
+from aclog.metalog.filelog.epochs import read_epochs
+from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints
+from aclog.metalog.filelog.mirror_log import open_mirror
+from aclog.metalog.filelog.mirror_properties import (
     MIRROR_FILE,
     LogEnd,
     MirrorProperties,
     decode_mirror_properties,
     encode_mirror_properties,
 )
-from metalog.filelog.names import CheckpointFile, list_checkpoints
-from metalog.filelog.quorum_state import read_quorum_state
-from metalog.log import EpochStart
-from snapshots.applier import Applier
-from snapshots.checkpoint_writer import write_checkpoint
-from snapshots.recovery import recover
-from tests.support.log_files import KAFKA_LOGS, read_directory, segment_paths, small_log, value
-from tests.support.random_log import RandomLog
+from aclog.metalog.filelog.quorum_state import read_quorum_state
+from aclog.metalog.log import EpochStart
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.recovery import recover
+from tests.support.builders.log_files import KAFKA_LOGS, read_directory, segment_paths, small_log, value
+from tests.support.builders.random_log import RandomLog
 
 
 @pytest.fixture(autouse=True)

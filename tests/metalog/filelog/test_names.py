@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metalog.errors import LogError
-from metalog.filelog import names
-from tests.support.log_files import KAFKA_LOGS
+from aclog.metalog.errors import LogError
+from aclog.metalog.filelog import file_names as names
+from tests.support.builders.log_files import KAFKA_LOGS
 
 
 @given(st.integers(0, 2**63 - 1))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from metalog.errors import DecodeError
-from metalog.filelog.quorum_state import (
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.filelog.quorum_state import (
     QUORUM_STATE_FILE,
     QuorumState,
     decode_quorum_state,
@@ -11,7 +11,7 @@ from metalog.filelog.quorum_state import (
     read_quorum_state,
     write_quorum_state,
 )
-from tests.support.log_files import KAFKA_LOGS
+from tests.support.builders.log_files import KAFKA_LOGS
 
 
 @pytest.mark.parametrize("log", KAFKA_LOGS, ids=lambda path: path.parent.name)

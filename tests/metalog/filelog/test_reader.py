@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from metalog.batches import build_batch, iter_batches
-from metalog.errors import DecodeError, LogError, ReplayError
-from metalog.filelog import open_log, open_reader
-from tests.support.log_files import KAFKA_LOGS, batch_ends, read_batches, segment_paths, small_log
+from aclog.metalog.batches import build_batch, iter_batches
+from aclog.metalog.errors import DecodeError, LogError, ReplayError
+from aclog.metalog.filelog import open_log, open_reader
+from tests.support.builders.log_files import KAFKA_LOGS, batch_ends, read_batches, segment_paths, small_log
 
 WRITE = """
 import sys
-from metalog.filelog import open_log
+from aclog.metalog.filelog import open_log
 with open_log(sys.argv[1], create=True, segment_bytes=500) as log:
     for line in sys.stdin:
         print(log.append([line.strip().encode()], timestamp=0).result(60).last_offset, flush=True)

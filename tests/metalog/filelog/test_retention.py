@@ -2,11 +2,11 @@
 
 import pytest
 
-from metalog.control import SnapshotFooter, SnapshotHeader, control_batch
-from metalog.errors import LogError
-from metalog.filelog import open_log, open_reader, retention, verify
-from metalog.filelog.names import checkpoint_name
-from tests.support.log_files import read_batches, segment_paths, small_log
+from aclog.metalog.control_records import SnapshotFooter, SnapshotHeader, control_batch
+from aclog.metalog.errors import LogError
+from aclog.metalog.filelog import open_log, open_reader, retention, verify
+from aclog.metalog.filelog.file_names import checkpoint_name
+from tests.support.builders.log_files import read_batches, segment_paths, small_log
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-from metalog.batches import iter_batches
-from metalog.errors import DecodeError
-from metalog.filelog import open_reader, segments
-from tests.support.log_files import KAFKA_LOGS, segment_paths
+from aclog.metalog.batches import iter_batches
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.filelog import open_reader, segments
+from tests.support.builders.log_files import KAFKA_LOGS, segment_paths
 
 
 def read_with(monkeypatch, directory, bulk, max_bytes):

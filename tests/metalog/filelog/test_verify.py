@@ -6,14 +6,14 @@ import sys
 import pytest
 from attrs import evolve
 
-from metalog.batches import RecordBatch, decode_batch, encode_batch, iter_batches
-from metalog.errors import LogError
-from metalog.filelog import open_log, verify
-from metalog.filelog.epochs import write_epochs
-from metalog.filelog.mark import MARK_FILE, Mark, create_mark_file
-from metalog.filelog.names import SegmentFile, find_segments, list_checkpoints, list_segments
-from metalog.filelog.verify_checkpoint import verify_checkpoint
-from tests.support.log_files import KAFKA_LOGS, batch_ends, flips, segment_paths, small_log, value
+from aclog.metalog.batches import RecordBatch, decode_batch, encode_batch, iter_batches
+from aclog.metalog.errors import LogError
+from aclog.metalog.filelog import open_log, verify
+from aclog.metalog.filelog.epochs import write_epochs
+from aclog.metalog.filelog.file_names import SegmentFile, find_segments, list_checkpoints, list_segments
+from aclog.metalog.filelog.mark import MARK_FILE, Mark, create_mark_file
+from aclog.metalog.filelog.verify_checkpoint import verify_checkpoint
+from tests.support.builders.log_files import KAFKA_LOGS, batch_ends, flips, segment_paths, small_log, value
 
 verify_module = sys.modules[verify.__module__]
 

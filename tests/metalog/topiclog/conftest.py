@@ -1,1 +1,1 @@
-from tests.support.kafka_quorum_reports import pytest_runtest_makereport  # noqa: F401
+from tests.support.kafka.quorum_reports import pytest_runtest_makereport  # noqa: F401

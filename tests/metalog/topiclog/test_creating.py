@@ -4,10 +4,10 @@ import pytest
 from attrs import evolve
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from metalog.errors import ConfigError, LogError
-from metalog.topiclog import TopicSettings, ensure_topic
-from tests.support.kafka_server import free_port
-from tests.support.kafka_topics import client_properties, topic_settings
+from aclog.metalog.errors import ConfigError, LogError
+from aclog.metalog.topiclog import TopicSettings, ensure_topic
+from tests.support.kafka.server import free_port
+from tests.support.kafka.topics import client_properties, topic_settings
 
 GOOD = {
     "cleanup.policy": "delete",

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from metalog.errors import LogError
-from metalog.topiclog import Election, TopicSettings
-from tests.support.jvm import ROOT
-from tests.support.kafka_server import free_port
-from tests.support.kafka_topics import new_topic
-from tests.support.secured_clients import eventually
+from aclog.metalog.errors import LogError
+from aclog.metalog.topiclog import Election, TopicSettings
+from tests.support.kafka.jvm import ROOT
+from tests.support.kafka.server import free_port
+from tests.support.kafka.topics import new_topic
+from tests.support.nodes.secured_clients import eventually
 
 SECONDS = 60
 
@@ -69,7 +69,7 @@ def test_a_newcomer_deposes_nobody_and_follows_when_the_first_one_goes(settings)
 
 @contextmanager
 def candidate_process(settings):
-    command = [sys.executable, "-m", "tests.support.topic_candidate", settings.topic]
+    command = [sys.executable, "-m", "tests.support.processes.topic_candidate", settings.topic]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
     try:
         process.stdin.write(json.dumps(dict(settings.properties)))

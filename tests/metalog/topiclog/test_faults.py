@@ -10,21 +10,21 @@ from contextlib import contextmanager
 
 import pytest
 
-from metalog.errors import LogError
-from metalog.topiclog import Election, FencedError, open_topic_log
-from tests.support.jvm import ROOT
-from tests.support.kafka_quorum import KafkaQuorum
-from tests.support.kafka_topics import new_topic, records, values, whole
-from tests.support.secured_clients import eventually
+from aclog.metalog.errors import LogError
+from aclog.metalog.topiclog import Election, FencedError, open_topic_log
+from tests.support.kafka.jvm import ROOT
+from tests.support.kafka.quorum import KafkaQuorum
+from tests.support.kafka.topics import new_topic, records, values, whole
+from tests.support.nodes.secured_clients import eventually
 
 SECONDS = 60
 
 
 class Writer:
-    """A process that writes (tests.support.topic_writer), and what it has said."""
+    """A process that writes (tests.support.processes.topic_writer), and what it has said."""
 
     def __init__(self, settings, node_id: int) -> None:
-        command = [sys.executable, "-m", "tests.support.topic_writer", settings.topic, str(node_id)]
+        command = [sys.executable, "-m", "tests.support.processes.topic_writer", settings.topic, str(node_id)]
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
         )

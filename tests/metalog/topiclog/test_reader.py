@@ -8,14 +8,14 @@ from attrs import evolve
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from metalog.batches import end_offset, read_header
-from metalog.errors import LogError
-from metalog.topic_message import BatchMessage, Placement
-from metalog.topiclog import TopicReader, TopicSettings, open_topic_log
-from metalog.topiclog.partition import Partition
-from tests.support.kafka_server import free_port
-from tests.support.kafka_topics import client_properties, contents, new_topic, send, topic_settings, values, whole
-from tests.support.secured_clients import eventually
+from aclog.metalog.batches import end_offset, read_header
+from aclog.metalog.errors import LogError
+from aclog.metalog.topic_message import BatchMessage, Placement
+from aclog.metalog.topiclog import TopicReader, TopicSettings, open_topic_log
+from aclog.metalog.topiclog.partition import Partition
+from tests.support.kafka.server import free_port
+from tests.support.kafka.topics import client_properties, contents, new_topic, send, topic_settings, values, whole
+from tests.support.nodes.secured_clients import eventually
 
 SECONDS = 60
 

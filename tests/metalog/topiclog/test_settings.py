@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from metalog.errors import ConfigError
-from metalog.topiclog import TopicSettings
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.topiclog import TopicSettings
 
 SERVERS = {"bootstrap.servers": "a:1,b:2"}
 
@@ -38,9 +38,9 @@ def test_without_the_client_library_it_is_told_what_to_install():
     script = """
 import sys
 sys.modules["confluent_kafka"] = None
-from metalog.topiclog import FencedError, Leader, TopicSettings
+from aclog.metalog.topiclog import FencedError, Leader, TopicSettings
 try:
-    from metalog.topiclog import TopicReader
+    from aclog.metalog.topiclog import TopicReader
 except Exception as error:
     print(type(error).__name__, error)
 """

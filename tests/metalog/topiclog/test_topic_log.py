@@ -4,13 +4,13 @@ import threading
 
 import pytest
 
-from metalog.batches import HEADER_SIZE, build_batch, build_control_batch, decode_batch, encode_batch, read_header
-from metalog.control import KRaftVersion, LeaderChange, LeaderChangeVoter, decode_control_batch
-from metalog.errors import FencedError, LogError, ReplayError
-from metalog.topic_message import BatchMessage, Placement
-from metalog.topiclog import Leader, TopicReader, open_topic_log
-from metalog.topiclog.transactions import Transactions
-from tests.support.kafka_topics import begin, contents, new_topic, records, send, values, whole
+from aclog.metalog.batches import HEADER_SIZE, build_batch, build_control_batch, decode_batch, encode_batch, read_header
+from aclog.metalog.control_records import KRaftVersion, LeaderChange, LeaderChangeVoter, decode_control_batch
+from aclog.metalog.errors import FencedError, LogError, ReplayError
+from aclog.metalog.topic_message import BatchMessage, Placement
+from aclog.metalog.topiclog import Leader, TopicReader, open_topic_log
+from aclog.metalog.topiclog.transactions import Transactions
+from tests.support.kafka.topics import begin, contents, new_topic, records, send, values, whole
 
 SECONDS = 60
 

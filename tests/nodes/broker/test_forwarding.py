@@ -5,22 +5,22 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from nodes.broker.forwarding import CONNECTIONS, EnvelopeForwarder
-from nodes.config.node_config import ClientSecurity, HostPort
-from nodes.request import OutcomeUnknownError, RequestError
-from nodes.wire.apis import CREATE_ACLS, ENVELOPE, ApiVersion, Features, api_versions_response
-from nodes.wire.building import build
-from nodes.wire.envelope import (
+from aclog.nodes.apis.request import OutcomeUnknownError, RequestError
+from aclog.nodes.broker.forwarder import CONNECTIONS, EnvelopeForwarder
+from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.nodes.wire.apis import CREATE_ACLS, ENVELOPE, ApiVersion, Features, api_versions_response
+from aclog.nodes.wire.envelope import (
     AUTHORIZER_NOT_READY,
     EnvelopeResponse,
     decode_envelope_request,
     encode_envelope_response,
 )
-from nodes.wire.flexible import API_VERSIONS
-from nodes.wire.frames import frame
-from nodes.wire.headers import decode_header, response_header
-from nodes.wire.principal_data import decode_principal
-from tests.support.node_requests import request
+from aclog.nodes.wire.flexible import API_VERSIONS
+from aclog.nodes.wire.frames import frame
+from aclog.nodes.wire.headers import decode_header, response_header
+from aclog.nodes.wire.message_builder import build
+from aclog.nodes.wire.principal_data import decode_principal
+from tests.support.nodes.node_requests import request
 
 CUT = object()
 """In the place of an answer: the connection ends after the request was read."""
@@ -196,7 +196,7 @@ def test_a_connection_that_went_silent_is_not_used_again():
 
 
 def test_one_that_is_silent_is_given_up_when_another_is_active(monkeypatch):
-    monkeypatch.setattr("nodes.broker.forwarding._LOOK_S", 0.01)
+    monkeypatch.setattr("aclog.nodes.broker.forwarder._LOOK_S", 0.01)
 
     async def run():
         silent, active = Controller(), Controller()

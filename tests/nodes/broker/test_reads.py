@@ -5,20 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, StandardAclWithId
-from authorizer.acls_image import AclsImage
-from authorizer.errors import AclRequestError, AuthorizerNotReadyError
-from authorizer.standard import StandardAuthorizer
-from nodes.authorization import AuthHelper
-from nodes.broker.cluster import ClusterView
-from nodes.broker.handlers import BrokerApis
-from nodes.config.node_config import HostPort
-from nodes.request import RequestError
-from nodes.wire import apis
-from nodes.wire.building import build
-from snapshots.publisher import Publisher
-from snapshots.recovery import recover
-from tests.support.node_requests import answer, request
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+)
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.nodes.apis.authorization import AuthHelper
+from aclog.nodes.apis.request import RequestError
+from aclog.nodes.broker.cluster import ClusterView
+from aclog.nodes.broker.handlers import BrokerApis
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.wire import apis
+from aclog.nodes.wire.message_builder import build
+from aclog.snapshots.publisher import Publisher
+from aclog.snapshots.recovery import recover
+from tests.support.nodes.node_requests import answer, request
 
 SMALL = Path(__file__).parents[2] / "data/kafka-4.3.1-small/__cluster_metadata-0"
 CLUSTER = ClusterView(cluster_id="c", node_id=4, advertised={"BROKER": HostPort(host="b4", port=9092)})

@@ -5,25 +5,32 @@ import asyncio
 import pytest
 from attrs import evolve
 
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, StandardAclWithId
-from authorizer.acls_image import AclsImage
-from authorizer.errors import AuthorizerNotReadyError
-from authorizer.standard import StandardAuthorizer
-from credentials.token_control import TokenSettings
-from credentials.tokens import TokensImage, token_hmac_bytes
-from metalog.records import DelegationTokenRecord
-from nodes.authorization import AuthHelper
-from nodes.broker.token_apis import BrokerTokenApis
-from nodes.request import RequestError
-from nodes.session import ANONYMOUS, SecurityProtocol
-from nodes.wire import apis
-from nodes.wire.building import build
-from nodes.wire.token_answers import created_answer
-from snapshots.image import Image
-from snapshots.provenance import Provenance
-from snapshots.publisher import Publisher
-from tests.support import token_answers
-from tests.support.node_requests import answer, request
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+)
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.errors import AuthorizerNotReadyError
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.credentials.token_control import TokenSettings
+from aclog.credentials.tokens import TokensImage, token_hmac_bytes
+from aclog.metalog.records import DelegationTokenRecord
+from aclog.nodes.apis.authorization import AuthHelper
+from aclog.nodes.apis.request import RequestError
+from aclog.nodes.broker.token_apis import BrokerTokenApis
+from aclog.nodes.session import ANONYMOUS, SecurityProtocol
+from aclog.nodes.wire import apis
+from aclog.nodes.wire.message_builder import build
+from aclog.nodes.wire.token_responses import created_answer
+from aclog.snapshots.image import Image
+from aclog.snapshots.provenance import Provenance
+from aclog.snapshots.publisher import Publisher
+from tests.support.nodes.node_requests import answer, request
+from tests.support.tokens import answers as token_answers
 
 USER, TOKEN = ResourceType.USER, ResourceType.DELEGATION_TOKEN
 
@@ -185,7 +192,7 @@ def test_none_are_described_before_all_are_replayed():
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("arrives", [True, False])
 def test_a_creation_is_answered_when_the_token_is_here_or_after_a_while(version, arrives, monkeypatch):
-    monkeypatch.setattr("nodes.broker.token_apis._SEEN_SECONDS", 30 if arrives else 0.01)
+    monkeypatch.setattr("aclog.nodes.broker.token_apis._SEEN_SECONDS", 30 if arrives else 0.01)
     handler, made = broker(), token("new", "bob", "bob")
 
     class Late(Forwarded):

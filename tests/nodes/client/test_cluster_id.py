@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from metalog.errors import ConfigError, DecodeError
-from nodes.client.cluster_id import broker_cluster_id
-from nodes.client.login import connect
-from nodes.config.node_config import ClientSecurity
-from nodes.request import RequestError
-from nodes.wire.apis import BROKER_APIS, DESCRIBE_CLUSTER, METADATA, ApiVersion
-from tests.support.fake_broker import FakeBroker
+from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.nodes.apis.request import RequestError
+from aclog.nodes.client.cluster_id import broker_cluster_id
+from aclog.nodes.client.login import connect
+from aclog.nodes.config.node_config import ClientSecurity
+from aclog.nodes.wire.apis import BROKER_APIS, DESCRIBE_CLUSTER, METADATA, ApiVersion
+from tests.support.fakes.broker import FakeBroker
 
 WITHOUT = tuple(api for api in BROKER_APIS if api.api_key not in {DESCRIBE_CLUSTER, METADATA})
 

@@ -6,25 +6,25 @@ from functools import partial
 import pytest
 from attrs import frozen
 
-from credentials import scram_keys
-from credentials.scram import ScramMechanism
-from metalog.errors import ConfigError, DecodeError
-from metalog.records import UserScramCredentialRecord
-from nodes.client.cluster import CONTROLLERS, describe_cluster, describe_features
-from nodes.client.errors import LoginError, UnreachableError
-from nodes.client.login import connect
-from nodes.config.node_config import ClientAuth, ClientSecurity, HostPort, TlsSettings
-from nodes.request import RequestError
-from nodes.security.plain import PlainServer
-from nodes.security.scram_server import ScramServer
-from nodes.security.tls import server_context
-from nodes.session import SecurityProtocol
-from nodes.wire.apis import ApiVersion
-from nodes.wire.building import build
-from tests.support.certificates import Authority
-from tests.support.fake_leader import FakeLeader
-from tests.support.fake_quorum import FakeQuorum
-from tests.support.kafka_server import free_port
+from aclog.credentials import scram_keys
+from aclog.credentials.scram import ScramMechanism
+from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.records import UserScramCredentialRecord
+from aclog.nodes.apis.request import RequestError
+from aclog.nodes.client.cluster_requests import CONTROLLERS, describe_cluster, describe_features
+from aclog.nodes.client.errors import LoginError, UnreachableError
+from aclog.nodes.client.login import connect
+from aclog.nodes.config.node_config import ClientAuth, ClientSecurity, HostPort, TlsSettings
+from aclog.nodes.security.plain_server import PlainServer
+from aclog.nodes.security.scram_server import ScramServer
+from aclog.nodes.security.tls import server_context
+from aclog.nodes.session import SecurityProtocol
+from aclog.nodes.wire.apis import ApiVersion
+from aclog.nodes.wire.message_builder import build
+from tests.support.fakes.leader import FakeLeader
+from tests.support.fakes.quorum import FakeQuorum
+from tests.support.kafka.server import free_port
+from tests.support.nodes.certificates import Authority
 
 PLAINTEXT = ClientSecurity()
 

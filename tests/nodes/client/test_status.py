@@ -5,17 +5,17 @@ from uuid import UUID
 
 import pytest
 
-from credentials.scram import CredentialInfo, UserCredentials
-from nodes.client.cluster import ClusterNode, QuorumDescription, ReplicaDescription
-from nodes.client.login import connect
-from nodes.client.scram_requests import describe_scram
-from nodes.client.status import describe_status
-from nodes.config.node_config import ClientSecurity, HostPort
-from nodes.request import RequestError
-from nodes.wire.apis import BROKER_APIS, ApiVersion
-from nodes.wire.building import build
-from tests.support.fake_leader import FakeLeader
-from tests.support.fake_quorum import FakeQuorum
+from aclog.credentials.scram import CredentialInfo, UserCredentials
+from aclog.nodes.apis.request import RequestError
+from aclog.nodes.client.cluster_requests import ClusterNode, QuorumDescription, ReplicaDescription
+from aclog.nodes.client.cluster_status import describe_status
+from aclog.nodes.client.login import connect
+from aclog.nodes.client.scram_requests import describe_scram
+from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.nodes.wire.apis import BROKER_APIS, ApiVersion
+from aclog.nodes.wire.message_builder import build
+from tests.support.fakes.leader import FakeLeader
+from tests.support.fakes.quorum import FakeQuorum
 
 PLAINTEXT = ClientSecurity()
 DIRECTORY = UUID(int=7)

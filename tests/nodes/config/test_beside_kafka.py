@@ -2,13 +2,13 @@
 
 import pytest
 
-from metalog.errors import ConfigError
-from nodes.config.jaas import parse_jaas
-from nodes.config.known_keys import KNOWN_KEYS
-from nodes.config.loading import parse_config
-from nodes.config.node_config import NodeConfig
-from tests.support.kafka_configs import ask
-from tests.support.node_properties import CASES, changed
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.jaas import parse_jaas
+from aclog.nodes.config.known_keys import KNOWN_KEYS
+from aclog.nodes.config.node_config import NodeConfig
+from aclog.nodes.config.server_properties import parse_config
+from tests.support.kafka.configs import ask
+from tests.support.nodes.node_properties import CASES, changed
 
 JAAS_LINES = (
     'a.b.Module required username="admin" password="admin-secret";',

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from metalog.errors import ConfigError
-from nodes.config.formatting import format_storage
-from nodes.config.loading import parse_config
-from nodes.config.meta_properties import read_meta_properties
-from tests.support.format_bytes import without_ids, without_times
-from tests.support.kafka_configs import ask
-from tests.support.kafka_server import AdminClient, KafkaServer, free_port
-from tests.support.node_properties import BROKER, COMBINED, CONTROLLER, changed
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.server_properties import parse_config
+from aclog.nodes.storage.format import format_storage
+from aclog.nodes.storage.meta_properties import read_meta_properties
+from tests.support.kafka.configs import ask
+from tests.support.kafka.format_bytes import without_ids, without_times
+from tests.support.kafka.server import AdminClient, KafkaServer, free_port
+from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, changed
 
 CLUSTER = "ZDUkooY3wL1SfPIPJQqLYw"
 STATIC = {"controller.quorum.bootstrap.servers": None, "controller.quorum.voters": "1@localhost:9093"}

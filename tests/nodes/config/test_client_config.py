@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from metalog.errors import ConfigError
-from nodes.config.client_config import load_client_security, parse_client_security
-from nodes.config.node_config import ClientSecurity, TlsSettings
-from nodes.session import SecurityProtocol
-from tests.support.node_properties import MODULE, SCRAM_MODULE
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.client_config import load_client_security, parse_client_security
+from aclog.nodes.config.node_config import ClientSecurity, TlsSettings
+from aclog.nodes.session import SecurityProtocol
+from tests.support.nodes.node_properties import MODULE, SCRAM_MODULE
 
 PLAIN = {
     "security.protocol": "SASL_PLAINTEXT",

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import javaproperties
 
-from metalog.topiclog.settings import TopicSettings
-from nodes.config.key_check import OWN_KEYS, USED_KEYS
-from nodes.config.known_keys import KNOWN_KEYS
-from nodes.config.loading import load_config
-from nodes.config.node_config import Limits
-from nodes.config.refused import CHECKED_KEYS
-from tests.support.jvm import ROOT
+from aclog.metalog.topiclog.settings import TopicSettings
+from aclog.nodes.config.key_check import OWN_KEYS, USED_KEYS
+from aclog.nodes.config.known_keys import KNOWN_KEYS
+from aclog.nodes.config.node_config import Limits
+from aclog.nodes.config.refused import CHECKED_KEYS
+from aclog.nodes.config.server_properties import load_config
+from tests.support.kafka.jvm import ROOT
 
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 

@@ -1,7 +1,7 @@
 import pytest
 
-from metalog.errors import ConfigError
-from nodes.config.feature_levels import METADATA_VERSIONS, feature_levels
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.storage.feature_levels import METADATA_VERSIONS, feature_levels
 
 
 def levels(release: str | None = None, *settings: str, dynamic: bool = True) -> dict[str, int]:

@@ -2,17 +2,17 @@ from pathlib import Path
 
 import pytest
 
-from metalog.control import KRaftVersion, KRaftVoters
-from metalog.errors import ConfigError, LogError
-from metalog.filelog import open_log
-from metalog.uuids import parse_uuid, uuid_text
-from nodes.config import format_files
-from nodes.config.formatting import ensure_formatted, format_storage
-from nodes.config.loading import parse_config
-from nodes.config.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from nodes.config.node_config import NodeConfig
-from tests.support.format_bytes import control_records, values_of
-from tests.support.node_properties import BROKER, COMBINED, CONTROLLER, changed
+from aclog.metalog.control_records import KRaftVersion, KRaftVoters
+from aclog.metalog.errors import ConfigError, LogError
+from aclog.metalog.filelog import open_log
+from aclog.metalog.uuids import parse_uuid, uuid_text
+from aclog.nodes.config.node_config import NodeConfig
+from aclog.nodes.config.server_properties import parse_config
+from aclog.nodes.storage import format_files
+from aclog.nodes.storage.format import ensure_formatted, format_storage
+from aclog.nodes.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from tests.support.kafka.format_bytes import control_records, values_of
+from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, changed
 
 CLUSTER = "ZDUkooY3wL1SfPIPJQqLYw"
 VOTERS = {"controller.quorum.bootstrap.servers": None, "controller.quorum.voters": "1@localhost:9093"}

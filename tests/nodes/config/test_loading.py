@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from credentials.token_control import TokenSettings
-from metalog.errors import ConfigError
-from nodes.config.known_keys import KNOWN_KEYS
-from nodes.config.loading import load_config, parse_config
-from nodes.config.node_config import ClientSecurity, HostPort, Limits, NodeConfig, Role
-from nodes.session import SecurityProtocol
-from tests.support.jvm import ROOT
-from tests.support.node_properties import BROKER, COMBINED, CONTROLLER, JAAS, MODULE, SASL, SCRAM_MODULE, changed
+from aclog.credentials.token_control import TokenSettings
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.known_keys import KNOWN_KEYS
+from aclog.nodes.config.node_config import ClientSecurity, HostPort, Limits, NodeConfig, Role
+from aclog.nodes.config.server_properties import load_config, parse_config
+from aclog.nodes.session import SecurityProtocol
+from tests.support.kafka.jvm import ROOT
+from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, JAAS, MODULE, SASL, SCRAM_MODULE, changed
 
 FIXTURES = sorted((ROOT / "tests" / "data").glob("kafka-4.3.1-*/expected/server.properties"))
 
@@ -196,7 +196,7 @@ def test_what_cannot_be_honoured_stops_the_start(key: str, value: str) -> None:
         ("ssl.protocol", "TLSv1.3"),
         ("connections.max.reauth.ms", "0"),
         ("sasl.server.callback.handler.class", ""),
-        ("authorizer.class.name", "authorizer.standard.StandardAuthorizer"),
+        ("authorizer.class.name", "aclog.authorizer.standard.StandardAuthorizer"),
     ],
 )
 def test_what_changes_nothing_is_accepted(key: str, value: str) -> None:
@@ -209,7 +209,7 @@ def test_what_changes_nothing_is_accepted(key: str, value: str) -> None:
         "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "kafka.security.authorizer.AclAuthorizer",
         "kafka.security.auth.SimpleAclAuthorizer",
-        "zkstore.acl_authorizer.AclAuthorizer",
+        "aclog.zkstore.authorizer.acl_authorizer.AclAuthorizer",
     ],
 )
 def test_kafkas_authorizers_are_ours(name: str) -> None:

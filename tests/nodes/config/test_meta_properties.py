@@ -3,10 +3,10 @@ from uuid import UUID
 
 import pytest
 
-from metalog.errors import ConfigError
-from metalog.uuids import parse_uuid
-from nodes.config.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from tests.support.jvm import ROOT
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.uuids import parse_uuid
+from aclog.nodes.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from tests.support.kafka.jvm import ROOT
 
 KAFKAS = sorted((ROOT / "tests" / "data").glob("kafka-*/meta.properties"))
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from metalog.errors import ConfigError
-from nodes.config.formatting import ensure_formatted, format_storage
-from nodes.config.loading import parse_config
-from nodes.config.node_config import HostPort, LogKind, NodeConfig
-from tests.support.node_properties import BROKER, COMBINED, CONTROLLER, MODULE, SCRAM_MODULE, changed
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.node_config import HostPort, LogKind, NodeConfig
+from aclog.nodes.config.server_properties import parse_config
+from aclog.nodes.storage.format import ensure_formatted, format_storage
+from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, MODULE, SCRAM_MODULE, changed
 
 TOPIC: dict[str, str | None] = {
     "metadata.log.kind": "topic",

@@ -1,7 +1,7 @@
 import pytest
 
-from metalog.errors import ConfigError
-from nodes.config.scram_arguments import parse_scram_argument
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.storage.scram_arguments import parse_scram_argument
 
 
 def zeros(count: int) -> bytes:

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from metalog.errors import ConfigError
-from nodes.config.java_properties import Properties
-from nodes.config.loading import parse_config
-from nodes.config.node_config import ClientAuth, TlsSettings
-from nodes.config.tls_settings import tls_settings
-from tests.support.node_properties import COMBINED
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.java_properties import Properties
+from aclog.nodes.config.node_config import ClientAuth, TlsSettings
+from aclog.nodes.config.server_properties import parse_config
+from aclog.nodes.config.tls_settings import tls_settings
+from tests.support.nodes.node_properties import COMBINED
 
 STORE = {"ssl.keystore.location": "k.jks", "ssl.keystore.password": "kp"}
 TRUST = {"ssl.truststore.location": "t.p12", "ssl.truststore.type": "PKCS12", "ssl.truststore.password": "tp"}

@@ -7,36 +7,36 @@ from uuid import UUID
 
 import pytest
 
-from authorizer.acl import StandardAcl
-from authorizer.errors import AclRequestError, AuthorizerNotReadyError
-from authorizer.interface import RequestContext
-from credentials.scram import ScramMechanism
-from metalog.batches import iter_batches
-from metalog.codec import decode_values, encode_record
-from metalog.control import KRaftVersion, KRaftVoters, LeaderChange, decode_control_batch
-from metalog.errors import CheckpointError, LockedError, LogError
-from metalog.filelog import open_log, open_reader, verify
-from metalog.filelog.names import list_checkpoints, list_segments
-from metalog.filelog.quorum_state import read_quorum_state
-from metalog.records import (
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
+from aclog.authorizer.interface import RequestContext
+from aclog.credentials.scram import ScramMechanism
+from aclog.metalog.batches import iter_batches
+from aclog.metalog.codec import decode_values, encode_record
+from aclog.metalog.control_records import KRaftVersion, KRaftVoters, LeaderChange, decode_control_batch
+from aclog.metalog.errors import CheckpointError, LockedError, LogError
+from aclog.metalog.filelog import open_log, open_reader, verify
+from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+from aclog.metalog.filelog.quorum_state import read_quorum_state
+from aclog.metalog.records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     UserScramCredentialRecord,
 )
-from nodes.controller.quorum import METADATA_TOPIC, METADATA_TOPIC_ID
-from nodes.controller.results import committed
-from nodes.controller.starting import LOG_DIRECTORY
-from nodes.request import MalformedRequestError, RequestError
-from nodes.wire import apis
-from nodes.wire.building import build
-from snapshots.checkpoint_reader import decode_checkpoint
-from snapshots.checkpoint_writer import write_checkpoint
-from snapshots.image import Image
-from snapshots.recovery import recover
-from tests.support.controllers import call, controller_server, formatted, running, with_policy
-from tests.support.state_records import acl
+from aclog.nodes.apis.request import MalformedRequestError, RequestError
+from aclog.nodes.apis.results import committed
+from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC, METADATA_TOPIC_ID
+from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY
+from aclog.nodes.wire import apis
+from aclog.nodes.wire.message_builder import build
+from aclog.snapshots.checkpoint_reader import decode_checkpoint
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.image import Image
+from aclog.snapshots.recovery import recover
+from tests.support.builders.state_records import acl
+from tests.support.nodes.controllers import call, controller_server, formatted, running, with_policy
 
 CONTEXT = RequestContext(principal="User:admin", host="127.0.0.1")
 
@@ -114,7 +114,7 @@ class TestStart:
         assert not any(isinstance(record, BeginTransactionRecord) for record in found)
 
     async def test_a_bootstrap_of_more_than_a_batch(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("nodes.controller.activation._RECORDS_IN_BATCH", 3)
+        monkeypatch.setattr("aclog.nodes.controller.write_path.activation._RECORDS_IN_BATCH", 3)
         async with running(formatted(tmp_path)) as server:
             assert len(server.publisher.current.features) == 6
             assert len(server.publisher.current.scram) == 2
@@ -184,7 +184,7 @@ class TestEarlyStart:
     async def test_before_the_log_is_replayed_super_users_get_what_needs_no_image(self, tmp_path, monkeypatch):
         import threading
 
-        from nodes.controller import controller_server as module
+        from aclog.nodes.controller import controller_server as module
 
         go_on, real = threading.Event(), module.replay
 
@@ -422,7 +422,7 @@ class TestSnapshots:
             assert bytes(first.unaligned_records) + bytes(rest.unaligned_records) == whole
 
     async def test_files_are_let_go_of(self, tmp_path):
-        from nodes.controller.open_checkpoints import OpenCheckpoints
+        from aclog.nodes.controller.apis.open_checkpoints import OpenCheckpoints
 
         now = [0.0]
         files = OpenCheckpoints(directory=tmp_path, monotonic=lambda: now[0])
@@ -494,7 +494,7 @@ class TestCheckpoints:
             ]
 
     async def test_one_that_fails_is_tried_again_later_and_the_log_goes_on(self, tmp_path, monkeypatch, caplog):
-        from nodes.controller import checkpointing
+        from aclog.nodes.controller.write_path import snapshot_generator as checkpointing
 
         real, tries, tried, loop = checkpointing.write_checkpoint, [], asyncio.Event(), asyncio.get_running_loop()
 
@@ -520,7 +520,7 @@ class TestCheckpoints:
         assert "no checkpoint: no space left" in caplog.text
 
     async def test_the_next_try_comes_by_itself(self, tmp_path, monkeypatch):
-        from nodes.controller import checkpointing
+        from aclog.nodes.controller.write_path import snapshot_generator as checkpointing
 
         real, tries = checkpointing.write_checkpoint, []
 

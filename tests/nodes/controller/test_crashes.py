@@ -5,19 +5,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-from metalog.filelog import verify
-from nodes.controller.starting import LOG_DIRECTORY
-from tests.support.controllers import formatted, running, with_policy
+from aclog.metalog.filelog import verify
+from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY
+from tests.support.nodes.controllers import formatted, running, with_policy
 
 ROOT = Path(__file__).parents[3]
 
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from authorizer.acl import StandardAcl
-from authorizer.interface import RequestContext
-from nodes.controller.results import committed
-from tests.support.controllers import directory_config, running, with_policy
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.interface import RequestContext
+from aclog.nodes.apis.results import committed
+from tests.support.nodes.controllers import directory_config, running, with_policy
 
 CONTEXT = RequestContext(principal="User:admin", host="127.0.0.1")
 POLICY = dict(bytes_between=6000, interval_ms=0, retention_bytes=20_000, segment_bytes=5000)

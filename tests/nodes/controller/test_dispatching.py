@@ -2,16 +2,16 @@
 
 import pytest
 
-from authorizer.principals import KafkaPrincipal
-from nodes.server.dispatch import Dispatcher
-from nodes.watching.metrics import Metrics
-from nodes.wire import apis
-from nodes.wire.building import build
-from nodes.wire.envelope import EnvelopeRequest
-from nodes.wire.headers import decode_response_header
-from nodes.wire.principal_data import encode_principal
-from tests.support.controllers import controller_server, formatted, handlers_of, running
-from tests.support.node_requests import answer, frame, session
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.nodes.server.dispatch import Dispatcher
+from aclog.nodes.telemetry.metrics import Metrics
+from aclog.nodes.wire import apis
+from aclog.nodes.wire.envelope import EnvelopeRequest
+from aclog.nodes.wire.headers import decode_response_header
+from aclog.nodes.wire.message_builder import build
+from aclog.nodes.wire.principal_data import encode_principal
+from tests.support.nodes.controllers import controller_server, formatted, handlers_of, running
+from tests.support.nodes.node_requests import answer, frame, session
 
 
 async def asked(server, api_key, version, message, user="admin"):

@@ -2,16 +2,16 @@
 
 import pytest
 
-from authorizer.errors import AclRequestError, AuthorizerNotReadyError
-from authorizer.principals import KafkaPrincipal
-from nodes.controller.envelopes import Envelopes
-from nodes.request import MalformedRequestError, OutcomeUnknownError, RequestError
-from nodes.wire import apis
-from nodes.wire.building import build
-from nodes.wire.envelope import EnvelopeRequest
-from nodes.wire.headers import decode_response_header
-from nodes.wire.principal_data import encode_principal
-from tests.support.node_requests import answer, frame, request
+from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.nodes.apis.request import MalformedRequestError, OutcomeUnknownError, RequestError
+from aclog.nodes.controller.apis.envelope import Envelopes
+from aclog.nodes.wire import apis
+from aclog.nodes.wire.envelope import EnvelopeRequest
+from aclog.nodes.wire.headers import decode_response_header
+from aclog.nodes.wire.message_builder import build
+from aclog.nodes.wire.principal_data import encode_principal
+from tests.support.nodes.node_requests import answer, frame, request
 
 ALICE = encode_principal(KafkaPrincipal(type="User", name="alice"), token_authenticated=True)
 CREATION = build(apis.CREATE_ACLS, 3, "request", "AclCreation", resource_type=2, resource_pattern_type=3)
@@ -120,8 +120,8 @@ async def test_a_request_that_kafka_does_not_take_for_one():
 
 
 def test_every_api_that_may_be_forwarded_has_a_handler():
-    from nodes.authorization import AuthHelper
-    from nodes.controller.handlers import FORWARDABLE, ControllerApis
+    from aclog.nodes.apis.authorization import AuthHelper
+    from aclog.nodes.controller.apis.handlers import FORWARDABLE, ControllerApis
 
     handlers = ControllerApis(auth=AuthHelper(None), serving=lambda: None).handlers()
     own = {apis.SASL_HANDSHAKE, apis.SASL_AUTHENTICATE, apis.API_VERSIONS}

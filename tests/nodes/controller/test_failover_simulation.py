@@ -10,16 +10,16 @@ from random import Random
 import pytest
 from attrs import define, field
 
-from authorizer.acl import AclBindingFilter
-from metalog.batches import iter_batches
-from metalog.control import LeaderChange, decode_control_batch
-from nodes.controller.results import committed
-from nodes.request import OutcomeUnknownError, RequestError
-from snapshots.applier import Applier
-from snapshots.image import Image
+from aclog.authorizer.acl import AclBindingFilter
+from aclog.metalog.batches import iter_batches
+from aclog.metalog.control_records import LeaderChange, decode_control_batch
+from aclog.nodes.apis.request import OutcomeUnknownError, RequestError
+from aclog.nodes.apis.results import committed
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.image import Image
 from tests.nodes.controller.test_quorum_controller import CONTEXT, rule
-from tests.support.shared_controllers import three, until
-from tests.support.shared_log import SharedTopic
+from tests.support.fakes.shared_log import SharedTopic
+from tests.support.nodes.shared_controllers import three, until
 
 STEPS = 150
 NAMES = ("a", "b", "c")
@@ -163,8 +163,8 @@ class Fate:
 
 @pytest.mark.parametrize("seed", range(16))
 async def test_nothing_acknowledged_is_lost_and_nothing_uncommitted_seen(tmp_path, monkeypatch, seed):
-    monkeypatch.setattr("nodes.controller.topic_controller._AGAIN_SECONDS", 0.02)
-    monkeypatch.setattr("nodes.controller.term._LOOK_SECONDS", 0.02)
+    monkeypatch.setattr("aclog.nodes.controller.shared.topic_controller._AGAIN_SECONDS", 0.02)
+    monkeypatch.setattr("aclog.nodes.controller.shared.term._LOOK_SECONDS", 0.02)
     topic, chance = SharedTopic(), Random(seed)
     history, failures = History(topic), []
     async with three(tmp_path, topic, on_failure=failures.append) as nodes:

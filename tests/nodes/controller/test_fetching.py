@@ -7,17 +7,17 @@ from uuid import UUID
 
 import pytest
 
-from metalog.batches import iter_batches
-from metalog.filelog.names import CheckpointFile
-from metalog.log import EpochStart
-from nodes.config.node_config import HostPort
-from nodes.controller.fetching import Fetching
-from nodes.controller.quorum import METADATA_TOPIC_ID, LeaderAndEpoch, Quorum
-from nodes.request import RequestError
-from nodes.wire.apis import FETCH
-from nodes.wire.building import build
-from tests.support.held_log import HeldLog
-from tests.support.node_requests import answer, request
+from aclog.metalog.batches import iter_batches
+from aclog.metalog.filelog.file_names import CheckpointFile
+from aclog.metalog.log import EpochStart
+from aclog.nodes.apis.request import RequestError
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.controller.apis.fetch import Fetching
+from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC_ID, LeaderAndEpoch, Quorum
+from aclog.nodes.wire.apis import FETCH
+from aclog.nodes.wire.message_builder import build
+from tests.support.fakes.held_log import HeldLog
+from tests.support.nodes.node_requests import answer, request
 
 VALUE = b"\x01\x14\x00\x00"
 
@@ -113,7 +113,7 @@ class TestRecords:
         assert found.high_watermark == 20
 
     async def test_a_follower_far_behind(self, monkeypatch):
-        monkeypatch.setattr("nodes.controller.fetching._NEAR", 2)
+        monkeypatch.setattr("aclog.nodes.controller.apis.fetch._NEAR", 2)
         assert bases((await fetched(fetching(), fetch_offset=12))[1]) == [12, 14, 16, 18]
 
 
@@ -215,7 +215,7 @@ class TestCheckpoints:
 
         def removed(offset, max_bytes):
             log.start = 10
-            from metalog.errors import LogError
+            from aclog.metalog.errors import LogError
 
             raise LogError("removed by retention")
 

@@ -3,17 +3,17 @@
 import asyncio
 from datetime import timedelta
 
-from authorizer.acl import StandardAcl
-from authorizer.interface import RequestContext
-from metalog.batches import iter_batches
-from nodes.controller.quorum import METADATA_TOPIC, METADATA_TOPIC_ID
-from nodes.controller.results import committed
-from nodes.wire import apis
-from nodes.wire.building import build
-from snapshots.applier import Applier
-from snapshots.checkpoint_reader import decode_checkpoint
-from snapshots.checkpoint_writer import checkpoint_batches
-from tests.support.controllers import call, formatted, running, with_policy
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.interface import RequestContext
+from aclog.metalog.batches import iter_batches
+from aclog.nodes.apis.results import committed
+from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC, METADATA_TOPIC_ID
+from aclog.nodes.wire import apis
+from aclog.nodes.wire.message_builder import build
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_reader import decode_checkpoint
+from aclog.snapshots.checkpoint_writer import checkpoint_batches
+from tests.support.nodes.controllers import call, formatted, running, with_policy
 
 CONTEXT = RequestContext(principal="User:admin", host="127.0.0.1")
 

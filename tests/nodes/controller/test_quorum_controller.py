@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl import AclBindingFilter, StandardAcl
-from authorizer.interface import RequestContext
-from metalog.errors import EncodeError, LogError, ReplayError
-from metalog.filelog import open_log, verify
-from metalog.records import NoOpRecord
-from nodes.controller.quorum_controller import QuorumController
-from nodes.controller.results import ControllerResult, committed
-from nodes.request import RequestError
-from nodes.watching.metrics import Metrics
-from snapshots.image import Image
-from snapshots.merger import Merger
-from snapshots.publisher import Publisher
-from snapshots.recovery import recover
-from tests.support.held_log import HeldLog
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl
+from aclog.authorizer.interface import RequestContext
+from aclog.metalog.errors import EncodeError, LogError, ReplayError
+from aclog.metalog.filelog import open_log, verify
+from aclog.metalog.records import NoOpRecord
+from aclog.nodes.apis.request import RequestError
+from aclog.nodes.apis.results import ControllerResult, committed
+from aclog.nodes.controller.write_path.quorum_controller import QuorumController
+from aclog.nodes.telemetry.metrics import Metrics
+from aclog.snapshots.image import Image
+from aclog.snapshots.merger import Merger
+from aclog.snapshots.publisher import Publisher
+from aclog.snapshots.recovery import recover
+from tests.support.fakes.held_log import HeldLog
 
 CONTEXT = RequestContext(principal="User:admin", host="127.0.0.1")
 
@@ -149,7 +149,7 @@ class TestAnswers:
         assert quorum.failure is None
 
     async def test_too_many_uncommitted_bytes_make_others_wait(self, monkeypatch):
-        monkeypatch.setattr("nodes.controller.quorum_controller.MAX_UNCOMMITTED_BYTES", 200)
+        monkeypatch.setattr("aclog.nodes.controller.write_path.quorum_controller.MAX_UNCOMMITTED_BYTES", 200)
         log = held()
         quorum = controller(log)
         futures = [quorum.create_acls(CONTEXT, [rule(f"t{n}")]) for n in range(9)]
@@ -334,7 +334,7 @@ class TestFailure:
 
 
 def quorum_records(quorum, image, name):
-    from authorizer.control import create_acls
+    from aclog.authorizer.control import create_acls
 
     return create_acls(image.acls, [rule(name)], quorum.new_id).records
 

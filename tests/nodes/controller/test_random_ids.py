@@ -1,6 +1,6 @@
 """Ids for new rules."""
 
-from nodes.controller.random_ids import RandomIds
+from aclog.nodes.controller.write_path.random_ids import RandomIds
 
 
 def test_they_are_kafkas_random_uuids_and_never_twice_the_same():

@@ -6,15 +6,15 @@ import threading
 import pytest
 from attrs import evolve
 
-from metalog.control import KRaftVersion
-from metalog.errors import ConfigError
-from metalog.filelog import open_log
-from metalog.filelog.names import list_segments
-from metalog.filelog.quorum_state import QuorumState, write_quorum_state
-from nodes.controller import controller_server as server_module
-from nodes.controller.starting import LOG_DIRECTORY, open_controller_log
-from snapshots.checkpoint_reader import read_checkpoint
-from tests.support.controllers import controller_server, formatted, running
+from aclog.metalog.control_records import KRaftVersion
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.filelog import open_log
+from aclog.metalog.filelog.file_names import list_segments
+from aclog.metalog.filelog.quorum_state import QuorumState, write_quorum_state
+from aclog.nodes.controller import controller_server as server_module
+from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY, open_controller_log
+from aclog.snapshots.checkpoint_reader import read_checkpoint
+from tests.support.nodes.controllers import controller_server, formatted, running
 
 
 def test_a_start_that_is_called_off_while_the_log_is_opened_leaves_no_lock(tmp_path, monkeypatch):

@@ -6,19 +6,19 @@ from datetime import timedelta
 import pytest
 from attrs import evolve
 
-from authorizer.principals import KafkaPrincipal
-from credentials.token_control import MAX_SWEPT, Renewer, TokenCreation, TokenSettings
-from credentials.tokens import token_hmac_bytes
-from nodes.controller.results import committed
-from nodes.session import SecurityProtocol
-from nodes.wire import apis
-from nodes.wire.building import build
-from nodes.wire.envelope import EnvelopeRequest, decode_envelope_response
-from nodes.wire.headers import decode_response_header
-from nodes.wire.principal_data import encode_principal
-from tests.support import token_answers
-from tests.support.controllers import formatted, handlers_of, running
-from tests.support.node_requests import frame, request
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.credentials.token_control import MAX_SWEPT, Renewer, TokenCreation, TokenSettings
+from aclog.credentials.tokens import token_hmac_bytes
+from aclog.nodes.apis.results import committed
+from aclog.nodes.session import SecurityProtocol
+from aclog.nodes.wire import apis
+from aclog.nodes.wire.envelope import EnvelopeRequest, decode_envelope_response
+from aclog.nodes.wire.headers import decode_response_header
+from aclog.nodes.wire.message_builder import build
+from aclog.nodes.wire.principal_data import encode_principal
+from tests.support.nodes.controllers import formatted, handlers_of, running
+from tests.support.nodes.node_requests import frame, request
+from tests.support.tokens import answers as token_answers
 
 SETTINGS = TokenSettings(secret="hush", max_lifetime_ms=1000, expiry_time_ms=400)
 NOW = 1_800_000_000_000

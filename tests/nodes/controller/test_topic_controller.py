@@ -5,31 +5,31 @@ from datetime import timedelta
 
 import pytest
 
-from authorizer.acl import AclBindingFilter
-from authorizer.errors import AuthorizerNotReadyError
-from authorizer.principals import KafkaPrincipal
-from metalog.batches import iter_batches
-from metalog.codec import decode_values, encode_record
-from metalog.control import LeaderChange, decode_control_batch
-from metalog.errors import ConfigError, DecodeError, LockedError, LogError, ReplayError
-from metalog.filelog import open_log
-from metalog.filelog.names import list_checkpoints
-from metalog.memorylog import MemoryLog
-from metalog.records import AbortTransactionRecord, BeginTransactionRecord, NoOpRecord
-from nodes.controller.quorum import METADATA_TOPIC, METADATA_TOPIC_ID
-from nodes.controller.results import ControllerResult, committed
-from nodes.controller.starting import LOG_DIRECTORY
-from nodes.request import OutcomeUnknownError, RequestError
-from nodes.wire import apis
-from nodes.wire.building import build
-from nodes.wire.envelope import EnvelopeRequest
-from nodes.wire.principal_data import encode_principal
+from aclog.authorizer.acl import AclBindingFilter
+from aclog.authorizer.errors import AuthorizerNotReadyError
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.metalog.batches import iter_batches
+from aclog.metalog.codec import decode_values, encode_record
+from aclog.metalog.control_records import LeaderChange, decode_control_batch
+from aclog.metalog.errors import ConfigError, DecodeError, LockedError, LogError, ReplayError
+from aclog.metalog.filelog import open_log
+from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, NoOpRecord
+from aclog.nodes.apis.request import OutcomeUnknownError, RequestError
+from aclog.nodes.apis.results import ControllerResult, committed
+from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC, METADATA_TOPIC_ID
+from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY
+from aclog.nodes.wire import apis
+from aclog.nodes.wire.envelope import EnvelopeRequest
+from aclog.nodes.wire.message_builder import build
+from aclog.nodes.wire.principal_data import encode_principal
 from tests.nodes.controller.test_quorum_controller import CONTEXT, rule
-from tests.support.controllers import call
-from tests.support.node_requests import frame
-from tests.support.shared_controllers import VOTERS, candidate, three, until
-from tests.support.shared_log import SharedTopic
-from tests.support.state_records import acl
+from tests.support.builders.memory_log import MemoryLog
+from tests.support.builders.state_records import acl
+from tests.support.fakes.shared_log import SharedTopic
+from tests.support.nodes.controllers import call
+from tests.support.nodes.node_requests import frame
+from tests.support.nodes.shared_controllers import VOTERS, candidate, three, until
 
 NOT_LEADER_OR_FOLLOWER, NOT_CONTROLLER, FENCED, UNKNOWN_EPOCH = 6, 41, 74, 75
 
@@ -306,7 +306,7 @@ class TestTakeover:
             assert nodes[2].publisher.current.end_offset >= mark
 
     async def test_standbys_write_checkpoints_by_bytes(self, tmp_path):
-        from tests.support.controllers import with_policy
+        from tests.support.nodes.controllers import with_policy
 
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
@@ -534,8 +534,8 @@ class TestEnds:
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             await committed(create(nodes[1], "t"))
-        monkeypatch.setattr("nodes.controller.joining.WORTH_A_DOWNLOAD", 1)
-        monkeypatch.setattr("nodes.controller.joining._DOWNLOAD_SECONDS", 0.1)
+        monkeypatch.setattr("aclog.nodes.controller.shared.catch_up.WORTH_A_DOWNLOAD", 1)
+        monkeypatch.setattr("aclog.nodes.controller.shared.catch_up._DOWNLOAD_SECONDS", 0.1)
         node = candidate(topic, tmp_path / "c1", 1)
         await node.start()
         assert names(node) == {"t"}
@@ -587,7 +587,7 @@ class TestEnds:
             await node.start()
 
     async def test_brokers_that_do_not_answer_are_waited_for(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("nodes.controller.joining._AGAIN_SECONDS", 0.01)
+        monkeypatch.setattr("aclog.nodes.controller.shared.catch_up._AGAIN_SECONDS", 0.01)
         topic, tries = SharedTopic(), []
         node = candidate(topic, tmp_path, 1)
 

@@ -6,27 +6,27 @@ import time
 import pytest
 from attrs import define, evolve, field
 
-from metalog.codec import encode_record
-from metalog.errors import DecodeError, LogError, ReplayError
-from metalog.memorylog import MemoryLog
-from metalog.records import (
+from aclog.metalog.codec import encode_record
+from aclog.metalog.errors import DecodeError, LogError, ReplayError
+from aclog.metalog.records import (
     AccessControlEntryRecord,
     BeginTransactionRecord,
     EndTransactionRecord,
     NoOpRecord,
     RemoveAccessControlEntryRecord,
 )
-from nodes.observer.errors import CommittedRecordsLostError
-from nodes.observer.fetch_messages import EpochEnd
-from nodes.observer.follower import Follower, Lag
-from nodes.observer.options import ObserverOptions
-from nodes.observer.quorum_log import QuorumLog
-from snapshots.applier import Applier
-from snapshots.checkpoint_writer import write_checkpoint
-from snapshots.publisher import Publisher
-from tests.support.fake_leader import FakeLeader
-from tests.support.fake_quorum import FakeQuorum
-from tests.support.ids import uuid_of
+from aclog.nodes.observer.errors import CommittedRecordsLostError
+from aclog.nodes.observer.fetch_messages import EpochEnd
+from aclog.nodes.observer.fetch_options import ObserverOptions
+from aclog.nodes.observer.follower import Follower, Lag
+from aclog.nodes.observer.quorum_log import QuorumLog
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.publisher import Publisher
+from tests.support.builders.ids import uuid_of
+from tests.support.builders.memory_log import MemoryLog
+from tests.support.fakes.leader import FakeLeader
+from tests.support.fakes.quorum import FakeQuorum
 
 QUICK = ObserverOptions(first_pause=0.005, longest_pause=0.02, refused_pause=0.02, answer_seconds=0.5, max_wait_ms=100)
 

@@ -5,14 +5,14 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metalog.batches import build_batch, iter_batches, read_header
-from metalog.errors import DecodeError, ReplayError
-from nodes.config.node_config import HostPort
-from nodes.observer.errors import CommittedRecordsLostError, QuorumRefusedError
-from nodes.observer.fetch_messages import EpochEnd, FetchAnswer, Position
-from nodes.observer.following import QuorumFollowing
-from nodes.observer.steps import Again, Elsewhere, Progress, SnapshotNeeded
-from tests.support.fake_quorum import FakeQuorum
+from aclog.metalog.batches import build_batch, iter_batches, read_header
+from aclog.metalog.errors import DecodeError, ReplayError
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.observer.errors import CommittedRecordsLostError, QuorumRefusedError
+from aclog.nodes.observer.fetch_messages import EpochEnd, FetchAnswer, Position
+from aclog.nodes.observer.fetch_steps import Again, Elsewhere, Progress, SnapshotNeeded
+from aclog.nodes.observer.observer_state import QuorumFollowing
+from tests.support.fakes.quorum import FakeQuorum
 
 AT_1 = HostPort(host="one", port=1)
 

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from aclog.live_sources import QuorumSource
-from metalog.errors import LogError
-from nodes.config.node_config import ClientSecurity
-from nodes.observer.fetch_messages import EpochEnd
-from shell.source import StateSource
-from snapshots.applier import Applier
-from snapshots.checkpoint_writer import write_checkpoint
+from aclog.metalog.errors import LogError
+from aclog.nodes.config.node_config import ClientSecurity
+from aclog.nodes.observer.fetch_messages import EpochEnd
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.state_source import StateSource
+from aclog.sources.quorum import QuorumSource
 from tests.nodes.observer.test_follower import acl
-from tests.support.fake_leader import FakeLeader
-from tests.support.fake_quorum import FakeQuorum
+from tests.support.fakes.leader import FakeLeader
+from tests.support.fakes.quorum import FakeQuorum
 
 
 @pytest.fixture

@@ -8,25 +8,25 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from attrs import define, evolve, field
 
-from aclog.sources import LogSource
-from metalog.batches import build_batch, end_offset, read_header
-from metalog.errors import LogError, MetadataError
-from metalog.filelog import open_reader, verify
-from metalog.filelog.mirror_log import MirrorLog, open_mirror
-from metalog.filelog.names import list_checkpoints
-from nodes.observer.errors import CommittedRecordsLostError, OtherClusterError, QuorumRefusedError
-from nodes.observer.fetch_messages import EpochEnd
-from nodes.observer.mirroring import Mirroring
-from nodes.observer.options import ObserverOptions
-from nodes.observer.quorum_log import QuorumLog
-from snapshots.applier import Applier
-from snapshots.checkpoint_writer import write_checkpoint
-from snapshots.recovery import recover
+from aclog.metalog.batches import build_batch, end_offset, read_header
+from aclog.metalog.errors import LogError, MetadataError
+from aclog.metalog.filelog import open_reader, verify
+from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.filelog.mirror_log import MirrorLog, open_mirror
+from aclog.nodes.observer.errors import CommittedRecordsLostError, OtherClusterError, QuorumRefusedError
+from aclog.nodes.observer.fetch_messages import EpochEnd
+from aclog.nodes.observer.fetch_options import ObserverOptions
+from aclog.nodes.observer.mirror import Mirroring
+from aclog.nodes.observer.quorum_log import QuorumLog
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.recovery import recover
+from aclog.sources.paths import LogSource
 from tests.nodes.observer.test_follower import acl
-from tests.support.fake_leader import FakeLeader
-from tests.support.fake_quorum import FakeQuorum
-from tests.support.log_files import segment_paths
-from tests.support.mirror_zygote import MirrorZygote
+from tests.support.builders.log_files import segment_paths
+from tests.support.fakes.leader import FakeLeader
+from tests.support.fakes.quorum import FakeQuorum
+from tests.support.processes.mirror_zygote import MirrorZygote
 
 QUICK = ObserverOptions(
     first_pause=0.005,
@@ -512,7 +512,7 @@ class TestRefusals:
 
     def test_a_controller_that_does_not_tell_its_cluster(self, tmp_path, quorum):
         def refuse(version, body):
-            from nodes.wire.building import build
+            from aclog.nodes.wire.message_builder import build
 
             return build(60, version, "response", error_code=31, error_message="no", cluster_id="", brokers=())
 

@@ -4,11 +4,11 @@ import asyncio
 import time
 from types import SimpleNamespace
 
-from metalog.batches import build_batch, read_header
-from nodes.observer.fetch_messages import FetchAnswer
-from nodes.observer.options import ObserverOptions
-from nodes.observer.past_reads import read_past
-from nodes.observer.shared_log import SharedLog
+from aclog.metalog.batches import build_batch, read_header
+from aclog.nodes.observer.committed_log import SharedLog
+from aclog.nodes.observer.fetch_messages import FetchAnswer
+from aclog.nodes.observer.fetch_options import ObserverOptions
+from aclog.nodes.observer.historical_reads import read_past
 
 BATCHES = [build_batch([b"x"], base_offset=offset, leader_epoch=1, timestamp=0) for offset in range(6)]
 

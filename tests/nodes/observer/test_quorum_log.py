@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from metalog.batches import iter_batches, read_header
-from metalog.errors import ConfigError, DecodeError, LogError
-from metalog.filelog.names import checkpoint_name
-from nodes.client.errors import UnreachableError
-from nodes.config.node_config import HostPort
-from nodes.observer.errors import CommittedRecordsLostError, QuorumRefusedError
-from nodes.observer.fetch_messages import EpochEnd, FetchAnswer
-from nodes.observer.options import ObserverOptions
-from nodes.observer.quorum_log import QuorumLog
-from nodes.wire.apis import ApiVersion
-from snapshots.checkpoint_writer import write_checkpoint
-from snapshots.recovery import recover, recover_log
-from tests.support.fake_leader import FakeLeader
-from tests.support.fake_quorum import FakeQuorum
-from tests.support.kafka_server import free_port
+from aclog.metalog.batches import iter_batches, read_header
+from aclog.metalog.errors import ConfigError, DecodeError, LogError
+from aclog.metalog.filelog.file_names import checkpoint_name
+from aclog.nodes.client.errors import UnreachableError
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.observer.errors import CommittedRecordsLostError, QuorumRefusedError
+from aclog.nodes.observer.fetch_messages import EpochEnd, FetchAnswer
+from aclog.nodes.observer.fetch_options import ObserverOptions
+from aclog.nodes.observer.quorum_log import QuorumLog
+from aclog.nodes.wire.apis import ApiVersion
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.recovery import recover, recover_log
+from tests.support.fakes.leader import FakeLeader
+from tests.support.fakes.quorum import FakeQuorum
+from tests.support.kafka.server import free_port
 
 QUICK = ObserverOptions(first_pause=0.005, longest_pause=0.02, refused_pause=0.02, answer_seconds=0.5, max_wait_ms=100)
 SMALL = Path(__file__).parents[2] / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"

@@ -5,21 +5,21 @@ from contextlib import ExitStack
 
 import pytest
 
-from metalog.errors import ConfigError, LogError
-from nodes.client.errors import LoginError, UnreachableError
-from nodes.config.node_config import HostPort
-from nodes.observer.errors import FollowingEndedError, OtherClusterError, QuorumRefusedError
-from nodes.observer.fetch_messages import FetchAnswer, Position, fetch_request
-from nodes.observer.follower import Follower
-from nodes.observer.options import ObserverOptions
-from nodes.observer.quorum_log import QuorumLog
-from nodes.observer.refusals import Refusals
-from nodes.observer.snapshot_messages import EpochEnd, snapshot_request
-from nodes.wire.apis import CONTROLLER_APIS, DESCRIBE_CLUSTER
-from snapshots.publisher import Publisher
-from tests.support.fake_leader import FakeLeader
-from tests.support.fake_quorum import FakeQuorum
-from tests.support.kafka_server import free_port
+from aclog.metalog.errors import ConfigError, LogError
+from aclog.nodes.client.errors import LoginError, UnreachableError
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.observer.errors import FollowingEndedError, OtherClusterError, QuorumRefusedError
+from aclog.nodes.observer.fetch_messages import FetchAnswer, Position, fetch_request
+from aclog.nodes.observer.fetch_options import ObserverOptions
+from aclog.nodes.observer.follower import Follower
+from aclog.nodes.observer.quorum_log import QuorumLog
+from aclog.nodes.observer.refusals import Refusals
+from aclog.nodes.observer.snapshot_messages import EpochEnd, snapshot_request
+from aclog.nodes.wire.apis import CONTROLLER_APIS, DESCRIBE_CLUSTER
+from aclog.snapshots.publisher import Publisher
+from tests.support.fakes.leader import FakeLeader
+from tests.support.fakes.quorum import FakeQuorum
+from tests.support.kafka.server import free_port
 
 ONE, TWO, THREE = (HostPort(host="h", port=port) for port in (1, 2, 3))
 QUICK = ObserverOptions(first_pause=0.005, longest_pause=0.02, refused_pause=0.02, answer_seconds=0.5, max_wait_ms=100)

@@ -11,9 +11,9 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metalog.errors import DecodeError
-from nodes.security.distinguished_name import distinguished_name, subject
-from tests.support.certificates import Authority
+from aclog.metalog.errors import DecodeError
+from aclog.nodes.security.distinguished_name import distinguished_name, subject
+from tests.support.nodes.certificates import Authority
 
 JAVA = json.loads((Path(__file__).parent / "java_texts.json").read_text())["distinguishedNames"]
 

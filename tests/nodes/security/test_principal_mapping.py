@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metalog.errors import ConfigError
-from nodes.security.errors import AuthenticationError
-from nodes.security.java_regex import find_all, java_pattern, replace_all
-from nodes.security.principal_mapping import SslPrincipalMapper
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.java_regex import find_all, java_pattern, replace_all
+from aclog.nodes.config.principal_mapping import SslPrincipalMapper
+from aclog.nodes.security.errors import AuthenticationError
 
 JAVA = json.loads((Path(__file__).parent / "java_texts.json").read_text())
 KEY = re.escape("ssl.principal.mapping.rules")

@@ -2,13 +2,14 @@
 
 import pytest
 
-from authorizer.principals import KafkaPrincipal
-from credentials import scram_keys
-from credentials.scram import ScramMechanism
-from metalog.errors import ConfigError
-from metalog.records import UserScramCredentialRecord
-from nodes.config.node_config import ClientSecurity, HostPort, Listener
-from nodes.security.sasl import (
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.credentials import scram_keys
+from aclog.credentials.scram import ScramMechanism
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.records import UserScramCredentialRecord
+from aclog.nodes.config.node_config import ClientSecurity, HostPort, Listener
+from aclog.nodes.security.sasl_client import sasl_client
+from aclog.nodes.security.sasl_server import (
     MECHANISMS,
     AuthenticationError,
     AuthenticationNotReadyError,
@@ -16,8 +17,7 @@ from nodes.security.sasl import (
     TokenCredential,
     sasl_server,
 )
-from nodes.security.sasl_client import sasl_client
-from nodes.session import SecurityProtocol
+from aclog.nodes.session import SecurityProtocol
 
 SCRAM = [mechanism.mechanism_name for mechanism in ScramMechanism]
 ALICE = KafkaPrincipal(type="User", name="alice")

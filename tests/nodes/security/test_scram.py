@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from credentials import scram_keys
-from credentials.scram import ScramMechanism
-from credentials.scram_control import credential_record
-from metalog.errors import DecodeError
-from nodes.security.errors import AuthenticationError
-from nodes.security.login_credentials import Credentials
-from nodes.security.sasl_client import MAX_ITERATIONS, ScramClient
-from nodes.security.saslprep import saslprep
-from nodes.security.scram_messages import MAX_BYTES, client_first, parse_client_first
-from nodes.security.scram_server import ScramServer
+from aclog.credentials import scram_keys
+from aclog.credentials.scram import ScramMechanism
+from aclog.credentials.scram_control import credential_record
+from aclog.metalog.errors import DecodeError
+from aclog.nodes.security.errors import AuthenticationError
+from aclog.nodes.security.login_credentials import Credentials
+from aclog.nodes.security.sasl_client import MAX_ITERATIONS, ScramClient
+from aclog.nodes.security.saslprep import saslprep
+from aclog.nodes.security.scram_messages import MAX_BYTES, client_first, parse_client_first
+from aclog.nodes.security.scram_server import ScramServer
 
 SHA_256, SHA_512 = ScramMechanism
 SALT = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")

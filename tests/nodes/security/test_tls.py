@@ -7,17 +7,17 @@ from functools import cache, partial
 import attrs
 import pytest
 
-from authorizer.principals import KafkaPrincipal
-from metalog.errors import ConfigError
-from nodes.config.node_config import ClientAuth, TlsSettings
-from nodes.security.certificate_watcher import CertificateWatcher
-from nodes.security.cipher_suites import TLS_1_3, cipher_suites
-from nodes.security.errors import AuthenticationError
-from nodes.security.peer_principal import peer_principal
-from nodes.security.principal_mapping import SslPrincipalMapper
-from nodes.security.tls import client_context, reload, server_context
-from nodes.session import ANONYMOUS
-from tests.support.certificates import Authority
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.cipher_suites import TLS_1_3, cipher_suites
+from aclog.nodes.config.node_config import ClientAuth, TlsSettings
+from aclog.nodes.config.principal_mapping import SslPrincipalMapper
+from aclog.nodes.security.certificate_watcher import CertificateWatcher
+from aclog.nodes.security.errors import AuthenticationError
+from aclog.nodes.security.peer_principal import peer_principal
+from aclog.nodes.security.tls import client_context, reload, server_context
+from aclog.nodes.session import ANONYMOUS
+from tests.support.nodes.certificates import Authority
 
 REQUIRED, REQUESTED, NONE = ClientAuth.REQUIRED, ClientAuth.REQUESTED, ClientAuth.NONE
 TLS_1_2_SUITE = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"

@@ -7,16 +7,16 @@ from hashlib import sha256
 import pytest
 from attrs import evolve
 
-from credentials import scram_keys
-from credentials.scram import ScramMechanism
-from metalog.records import UserScramCredentialRecord
-from nodes.config.node_config import ClientSecurity
-from nodes.security.sasl_client import sasl_client
-from nodes.server.authentication import Authentication
-from nodes.session import SecurityProtocol
-from nodes.wire.apis import DESCRIBE_CLUSTER, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
-from nodes.wire.frames import frame
-from tests.support.serving import SASL, Known, run
+from aclog.credentials import scram_keys
+from aclog.credentials.scram import ScramMechanism
+from aclog.metalog.records import UserScramCredentialRecord
+from aclog.nodes.config.node_config import ClientSecurity
+from aclog.nodes.security.sasl_client import sasl_client
+from aclog.nodes.server.authentication import Authentication
+from aclog.nodes.session import SecurityProtocol
+from aclog.nodes.wire.apis import DESCRIBE_CLUSTER, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from aclog.nodes.wire.frames import frame
+from tests.support.nodes.served_listener import SASL, Known, run
 
 SCRAM = evolve(SASL, sasl_mechanisms=("SCRAM-SHA-256", "PLAIN"))
 INVALID = "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256"
@@ -299,7 +299,7 @@ class Expiring:
 
 
 def test_the_lifetime_of_a_login(monkeypatch):
-    monkeypatch.setattr("nodes.server.authentication.sasl_server", lambda *_, **__: Expiring())
+    monkeypatch.setattr("aclog.nodes.server.authentication.sasl_server", lambda *_, **__: Expiring())
     now = [1000]
     client = Authentication(listener=SCRAM, credentials=Known(), versions=None, clock=lambda: now[0])
     handshake = bytes.fromhex("0011 0001 00000001 ffff 000d") + b"SCRAM-SHA-256"
@@ -314,7 +314,7 @@ def test_the_lifetime_of_a_login(monkeypatch):
 @pytest.mark.parametrize(("longest", "told"), [(2000, 2000), (90_000, 60_000)])
 def test_a_listener_that_wants_to_see_its_clients_again(monkeypatch, longest, told):
     """connections.max.reauth.ms: a token's session ends by whichever is sooner, and each login counts anew."""
-    monkeypatch.setattr("nodes.server.authentication.sasl_server", lambda *_, **__: Expiring())
+    monkeypatch.setattr("aclog.nodes.server.authentication.sasl_server", lambda *_, **__: Expiring())
     now, listener = [1000], evolve(SCRAM, session_lifetimes_ms={"SCRAM-SHA-256": longest})
     client = Authentication(listener=listener, credentials=Known(), versions=None, clock=lambda: now[0])
     handshake = bytes.fromhex("0011 0001 00000001 ffff 000d") + b"SCRAM-SHA-256"

@@ -7,11 +7,11 @@ import socket
 import pytest
 from attrs import evolve
 
-from metalog.errors import ConfigError
-from nodes.config.node_config import HostPort
-from nodes.server import listeners
-from nodes.server.binding import listen, peer
-from tests.support.serving import PLAINTEXT, Served, run
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.server import listeners
+from aclog.nodes.server.sockets import listen, peer
+from tests.support.nodes.served_listener import PLAINTEXT, Served, run
 
 
 def connected(host, to):

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 from attrs import evolve
 
-from authorizer.errors import AclRequestError, AuthorizerNotReadyError
-from nodes.request import MalformedRequestError, OutcomeUnknownError, RequestError
-from nodes.wire.apis import CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_CLUSTER, SASL_AUTHENTICATE, SASL_HANDSHAKE
-from nodes.wire.building import build
-from nodes.wire.frames import frame
-from tests.support.serving import PLAINTEXT, SASL, run
+from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
+from aclog.nodes.apis.request import MalformedRequestError, OutcomeUnknownError, RequestError
+from aclog.nodes.wire.apis import CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_CLUSTER, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from aclog.nodes.wire.frames import frame
+from aclog.nodes.wire.message_builder import build
+from tests.support.nodes.served_listener import PLAINTEXT, SASL, run
 
 
 def test_requests_are_answered_in_order():

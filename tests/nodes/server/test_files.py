@@ -4,8 +4,8 @@ import resource
 
 import pytest
 
-from nodes.server import files
-from nodes.server.files import OWN_FILES, connections_within_files
+from aclog.nodes.server import file_limit as files
+from aclog.nodes.server.file_limit import OWN_FILES, connections_within_files
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ import contextlib
 
 import pytest
 
-from nodes.config.node_config import Limits
-from nodes.request import RequestError
-from nodes.server.admission import Admission, BytePool
-from nodes.watching.metrics import Metrics
-from nodes.wire.apis import CONTROLLER_APIS, CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_CLUSTER, FETCH
-from nodes.wire.headers import RequestHeader, encode_header
-from tests.support.serving import SASL, run
+from aclog.nodes.apis.request import RequestError
+from aclog.nodes.config.node_config import Limits
+from aclog.nodes.server.admission import Admission, BytePool
+from aclog.nodes.telemetry.metrics import Metrics
+from aclog.nodes.wire.apis import CONTROLLER_APIS, CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_CLUSTER, FETCH
+from aclog.nodes.wire.headers import RequestHeader, encode_header
+from tests.support.nodes.served_listener import SASL, run
 
 
 def closed_for(served, reason, listener="CLIENT"):

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from nodes.wire.apis import DESCRIBE_ACLS, DESCRIBE_CLUSTER
-from tests.support.serving import run
+from aclog.nodes.wire.apis import DESCRIBE_ACLS, DESCRIBE_CLUSTER
+from tests.support.nodes.served_listener import run
 
 CLIENTS, REQUESTS, BAD = 150, 30, 12
 

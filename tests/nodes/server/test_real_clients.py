@@ -6,11 +6,11 @@ import contextlib
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from credentials.scram import ScramMechanism
-from nodes.wire.apis import METADATA
-from nodes.wire.building import answer, build
+from aclog.credentials.scram import ScramMechanism
+from aclog.nodes.wire.apis import METADATA
+from aclog.nodes.wire.message_builder import answer, build
 from tests.nodes.server.test_authentication import SCRAM, credential
-from tests.support.serving import Known, run
+from tests.support.nodes.served_listener import Known, run
 
 # kafka-python reads its schemas by a function of importlib that is on its way out.
 pytestmark = pytest.mark.filterwarnings("ignore:(read_text|open_text) is deprecated:DeprecationWarning")

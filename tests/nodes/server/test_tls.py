@@ -8,12 +8,12 @@ import tracemalloc
 import pytest
 from attrs import evolve
 
-from nodes.config.node_config import ClientAuth, TlsSettings
-from nodes.security.tls import client_context, server_context
-from nodes.session import SecurityProtocol
-from nodes.wire.apis import DESCRIBE_ACLS
-from tests.support.certificates import Authority
-from tests.support.serving import PLAINTEXT, SASL, run
+from aclog.nodes.config.node_config import ClientAuth, TlsSettings
+from aclog.nodes.security.tls import client_context, server_context
+from aclog.nodes.session import SecurityProtocol
+from aclog.nodes.wire.apis import DESCRIBE_ACLS
+from tests.support.nodes.certificates import Authority
+from tests.support.nodes.served_listener import PLAINTEXT, SASL, run
 
 TLS = evolve(PLAINTEXT, name="TLS", security_protocol=SecurityProtocol.SSL)
 SASL_TLS = evolve(SASL, security_protocol=SecurityProtocol.SASL_SSL)

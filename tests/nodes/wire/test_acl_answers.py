@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.acl import StandardAcl, StandardAclWithId
-from authorizer.errors import AclRequestError, AuthorizerNotReadyError, InvalidRequestError
-from authorizer.interface import AclCreateResult, AclDeleteResult
-from nodes.wire.acl_answers import acl_error, create_acls_body, delete_acls_chunks, describe_acls_chunks
-from nodes.wire.messages import decode_response
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError, InvalidRequestError
+from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
+from aclog.nodes.wire.acl_responses import acl_error, create_acls_body, delete_acls_chunks, describe_acls_chunks
+from aclog.nodes.wire.messages import decode_response
 
 VERSIONS = st.sampled_from([1, 2, 3])
 CODES = st.integers(-128, 127)

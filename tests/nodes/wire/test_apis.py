@@ -1,8 +1,8 @@
 import pytest
 from kio.index import load_request_schema
 
-from metalog.errors import DecodeError
-from nodes.wire.apis import (
+from aclog.metalog.errors import DecodeError
+from aclog.nodes.wire.apis import (
     BROKER_APIS,
     CONTROLLER_APIS,
     ENVELOPE,
@@ -11,7 +11,7 @@ from nodes.wire.apis import (
     api_versions_response,
     unsupported_api_versions_response,
 )
-from nodes.wire.messages import decode_response
+from aclog.nodes.wire.messages import decode_response
 
 FEATURES = Features(
     supported={"metadata.version": (7, 30), "kraft.version": (0, 1)},

@@ -5,13 +5,13 @@ from importlib import import_module
 
 import pytest
 
-from authorizer.acl import StandardAcl, StandardAclWithId
-from authorizer.errors import AclRequestError
-from authorizer.interface import AclCreateResult, AclDeleteResult
-from nodes.wire.acl_answers import create_acls_body, delete_acls_chunks, describe_acls_chunks
-from nodes.wire.headers import RequestHeader, decode_header, encode_header
-from nodes.wire.messages import decode_request, decode_response, encode_request, message_type
-from tests.support.wire_messages import SERVED, filled
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.errors import AclRequestError
+from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
+from aclog.nodes.wire.acl_responses import create_acls_body, delete_acls_chunks, describe_acls_chunks
+from aclog.nodes.wire.headers import RequestHeader, decode_header, encode_header
+from aclog.nodes.wire.messages import decode_request, decode_response, encode_request, message_type
+from tests.support.nodes.wire_messages import SERVED, filled
 
 MODULES = ("kafka.protocol.admin", "kafka.protocol.metadata", "kafka.protocol.consumer", "kafka.protocol.sasl")
 with warnings.catch_warnings():

@@ -1,9 +1,9 @@
 import pytest
 
-from metalog.errors import DecodeError
-from nodes.wire.building import answer, build
-from nodes.wire.messages import decode_request, decode_response, encode_request, encode_response
-from tests.support.wire_messages import SERVED
+from aclog.metalog.errors import DecodeError
+from aclog.nodes.wire.message_builder import answer, build
+from aclog.nodes.wire.messages import decode_request, decode_response, encode_request, encode_response
+from tests.support.nodes.wire_messages import SERVED
 
 
 @pytest.mark.parametrize(("api_key", "version"), SERVED)

@@ -7,9 +7,9 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 
-from authorizer.principals import KafkaPrincipal
-from metalog.errors import DecodeError
-from nodes.wire.envelope import (
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.metalog.errors import DecodeError
+from aclog.nodes.wire.envelope import (
     AUTHORIZER_NOT_READY,
     EnvelopeRequest,
     EnvelopeResponse,
@@ -18,10 +18,10 @@ from nodes.wire.envelope import (
     encode_envelope_request,
     encode_envelope_response,
 )
-from nodes.wire.headers import RequestHeader, decode_header
-from nodes.wire.messages import decode_request
-from nodes.wire.principal_data import decode_principal
-from tests.support.wire_messages import mutations
+from aclog.nodes.wire.headers import RequestHeader, decode_header
+from aclog.nodes.wire.messages import decode_request
+from aclog.nodes.wire.principal_data import decode_principal
+from tests.support.nodes.wire_messages import mutations
 
 CAPTURED = bytes.fromhex(
     "003a 0000 00000000 0001 31 00"

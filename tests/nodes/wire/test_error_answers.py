@@ -2,12 +2,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nodes.wire.apis import DESCRIBE_QUORUM
-from nodes.wire.building import build
-from nodes.wire.envelope import AUTHORIZER_NOT_READY, EnvelopeResponse, decode_envelope_response
-from nodes.wire.error_answers import MAX_MESSAGE, error_answer
-from nodes.wire.messages import decode_response
-from tests.support.wire_messages import SERVED
+from aclog.nodes.wire.apis import DESCRIBE_QUORUM
+from aclog.nodes.wire.envelope import AUTHORIZER_NOT_READY, EnvelopeResponse, decode_envelope_response
+from aclog.nodes.wire.error_responses import MAX_MESSAGE, error_answer
+from aclog.nodes.wire.message_builder import build
+from aclog.nodes.wire.messages import decode_response
+from tests.support.nodes.wire_messages import SERVED
 
 CODE, MESSAGE = 31, "Request denied."
 

@@ -8,17 +8,17 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_writer
 from kio.static.constants import EntityType
 
-from metalog.errors import DecodeError, EncodeError
-from metalog.primitives import unsigned_varint
-from nodes.wire.flexible import FIRST_FLEXIBLE, is_flexible
-from nodes.wire.headers import (
+from aclog.metalog.errors import DecodeError, EncodeError
+from aclog.metalog.primitives import unsigned_varint
+from aclog.nodes.wire.flexible import FIRST_FLEXIBLE, is_flexible
+from aclog.nodes.wire.headers import (
     RequestHeader,
     decode_header,
     decode_response_header,
     encode_header,
     response_header,
 )
-from tests.support.wire_messages import SERVED, UNKNOWN_TAGS, mutations
+from tests.support.nodes.wire_messages import SERVED, UNKNOWN_TAGS, mutations
 
 CLIENT_IDS = st.none() | st.text(max_size=20) | st.just("adminclient-1")
 HEADERS = st.builds(

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 
-from metalog.errors import DecodeError, EncodeError
-from metalog.primitives import unsigned_varint
-from nodes.wire import messages as m
-from nodes.wire.building import build
-from nodes.wire.entities import MAX_ELEMENTS, MAX_SLOW_BYTES
-from tests.support.wire_messages import MESSAGES, SERVED, UNKNOWN_TAGS, encode, filled, messages, mutations
+from aclog.metalog.errors import DecodeError, EncodeError
+from aclog.metalog.primitives import unsigned_varint
+from aclog.nodes.wire import messages as m
+from aclog.nodes.wire.message_builder import build
+from aclog.nodes.wire.message_readers import MAX_ELEMENTS, MAX_SLOW_BYTES
+from tests.support.nodes.wire_messages import MESSAGES, SERVED, UNKNOWN_TAGS, encode, filled, messages, mutations
 
 
 def decoder(kind):

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from kio.schema.default_principal_data.v0.data import DefaultPrincipalData
 from kio.serial import entity_writer
 
-from authorizer.principals import KafkaPrincipal
-from metalog.errors import DecodeError, EncodeError
-from nodes.wire.principal_data import decode_principal, encode_principal
-from tests.support.wire_messages import mutations
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.metalog.errors import DecodeError, EncodeError
+from aclog.nodes.wire.principal_data import decode_principal, encode_principal
+from tests.support.nodes.wire_messages import mutations
 
 TEXT = st.text(max_size=8) | st.just("é" * 70)
 

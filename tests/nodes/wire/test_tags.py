@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metalog.errors import DecodeError
-from metalog.primitives import unsigned_varint
-from nodes.wire.headers import decode_header
-from nodes.wire.messages import decode_request
-from nodes.wire.tags import MAX_TAGGED_FIELDS, tagged_fields
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.primitives import unsigned_varint
+from aclog.nodes.wire.headers import decode_header
+from aclog.nodes.wire.messages import decode_request
+from aclog.nodes.wire.tagged_fields import MAX_TAGGED_FIELDS, tagged_fields
 
 FIELDS = st.lists(st.tuples(st.integers(0, 2**32 - 1), st.binary(max_size=200)), max_size=4)
 

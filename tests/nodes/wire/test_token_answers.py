@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metalog.records import DelegationTokenRecord
-from nodes.wire.token_answers import created_answer, described_answer, expiry_answer, not_created_answer
-from tests.support import token_answers
-from tests.support.wire_client import decode_response
+from aclog.metalog.records import DelegationTokenRecord
+from aclog.nodes.wire.token_responses import created_answer, described_answer, expiry_answer, not_created_answer
+from tests.support.nodes.wire_client import decode_response
+from tests.support.tokens import answers as token_answers
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)

@@ -10,17 +10,24 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
-from aclog.audit_log import AuditLog
-from authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, StandardAcl, StandardAclWithId
-from authorizer.acls_image import AclsImage
-from authorizer.audit import AUDIT_LOGGER, TRACE, audit_event, audit_level, audit_line
-from authorizer.interface import Action, RequestContext
-from authorizer.standard import StandardAuthorizer
-from metalog.errors import ConfigError
-from nodes.watching.logs import configure_logging
-from pipeline.accesses import ingest, write
-from pipeline.accesses.events import event_schema
-from pipeline.accesses.table import ACCESS_COLUMNS
+from aclog.authorizer.acl import (
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+)
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.audit import AUDIT_LOGGER, TRACE, audit_event, audit_level, audit_line
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.cli.audit_logger import AuditLog
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.telemetry.node_log import configure_logging
+from aclog.pipeline.accesses import ingest, write
+from aclog.pipeline.accesses.access_table import ACCESS_COLUMNS
+from aclog.pipeline.accesses.events import event_schema
 
 ACLS = [
     StandardAclWithId(
@@ -149,7 +156,7 @@ def test_a_nodes_log_in_json(spark, tmp_path):
     configure_logging(node_id=1, json=True, audit_level="TRACE", stream=out)
     times = iter(range(len(ASKED)))
     ours.set_audit(AuditLog(clock=lambda: (1_795_255_200_123 + next(times) + 0.5) / 1000))
-    logging.getLogger("nodes.server").warning("slow")
+    logging.getLogger("aclog.nodes.server").warning("slow")
     for context, action in asked():
         ours.authorize(context, [action])
     path = tmp_path / "node.log"

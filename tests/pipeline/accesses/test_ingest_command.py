@@ -2,9 +2,9 @@
 
 import pytest
 
-from aclog.spark_ingest import column_pairs, ingest_command
-from metalog.errors import ConfigError
-from tests.support.access_logs import audit_text
+from aclog.cli.spark.ingest import column_pairs, ingest_command
+from aclog.metalog.errors import ConfigError
+from tests.support.spark.access_logs import audit_text
 
 
 def test_what_is_said(spark, tmp_path, capsys):

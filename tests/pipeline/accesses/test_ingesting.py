@@ -7,10 +7,10 @@ from random import Random
 import pyarrow.parquet as pq
 import pytest
 
-from metalog.errors import ConfigError
-from pipeline.accesses import ingest, write
-from pipeline.accesses.split import ACCESS_SCHEMA, REJECT_SCHEMA
-from tests.support.access_logs import audit_text
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.accesses import ingest, write
+from aclog.pipeline.accesses.split import ACCESS_SCHEMA, REJECT_SCHEMA
+from tests.support.spark.access_logs import audit_text
 
 
 def test_counts_add_up_over_many_files(spark, tmp_path):

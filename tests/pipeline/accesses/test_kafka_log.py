@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
-from metalog.errors import ConfigError
-from pipeline.accesses import ingest, write
-from pipeline.accesses.kafka_log import split_lines
-from pipeline.accesses.split import ACCESS_SCHEMA, REJECT_SCHEMA
-from pipeline.accesses.times import local_time
-from tests.support.access_logs import audit_text, batch_of, lines_of
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.accesses import ingest, write
+from aclog.pipeline.accesses.access_times import local_time
+from aclog.pipeline.accesses.kafka_log import split_lines
+from aclog.pipeline.accesses.split import ACCESS_SCHEMA, REJECT_SCHEMA
+from tests.support.spark.access_logs import audit_text, batch_of, lines_of
 
 DATA = Path(__file__).parent / "data"
 REAL = Path(__file__).parents[2] / "data" / "kafka-4.3.1-small" / "expected"

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from metalog.errors import ConfigError
-from pipeline.accesses import ingest, read_accesses, write
-from pipeline.accesses.table import ACCESS_COLUMNS
-from tests.support.access_logs import audit_text
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.accesses import ingest, read_accesses, write
+from aclog.pipeline.accesses.access_table import ACCESS_COLUMNS
+from tests.support.spark.access_logs import audit_text
 
 FIVE = {"principal": "User:a", "host": "10.0.0.1", "operation": "READ", "resourceType": "TOPIC", "resourceName": "t"}
 NAIVE = datetime(2026, 11, 21, 10, 0, 0, 123000)  # noqa: DTZ001  # what Spark gives for UTC

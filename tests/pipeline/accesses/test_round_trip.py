@@ -5,13 +5,20 @@ import re
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType, StandardAcl, StandardAclWithId
-from authorizer.api_keys import API_NAMES
-from authorizer.audit import audit_line
-from authorizer.decision import Basis, Decision
-from authorizer.interface import Action, AuthorizationResult, RequestContext
-from pipeline.accesses.kafka_log import split_lines
-from tests.support.access_logs import batch_of
+from aclog.authorizer.acl import (
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+)
+from aclog.authorizer.api_keys import API_NAMES
+from aclog.authorizer.audit import audit_line
+from aclog.authorizer.decision import Basis, Decision
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.pipeline.accesses.kafka_log import split_lines
+from tests.support.spark.access_logs import batch_of
 
 EXAMPLES = settings(max_examples=1500, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 FRAGMENTS = [

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
-from metalog.errors import ConfigError
-from pipeline.accesses import ingest, write
-from pipeline.accesses.times import any_time
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.accesses import ingest, write
+from aclog.pipeline.accesses.access_times import any_time
 
 COLUMNS = {"principal": "user", "resourceName": "what", "timestamp": "at"}
 TIME = datetime(2026, 11, 21, 10, 0, 0, 123000, tzinfo=UTC)

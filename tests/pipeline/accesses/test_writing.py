@@ -3,12 +3,12 @@
 import pyarrow.parquet as pq
 import pytest
 
-from metalog.errors import ConfigError
-from pipeline.accesses import writing
-from pipeline.accesses.kafka_log import split_lines
-from pipeline.accesses.split import ACCESS_SCHEMA, REJECT_SCHEMA
-from pipeline.accesses.writing import SplitAndWrite, settle
-from tests.support.access_logs import audit_text, batch_of
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.accesses import sink as writing
+from aclog.pipeline.accesses.kafka_log import split_lines
+from aclog.pipeline.accesses.sink import SplitAndWrite, settle
+from aclog.pipeline.accesses.split import ACCESS_SCHEMA, REJECT_SCHEMA
+from tests.support.spark.access_logs import audit_text, batch_of
 
 
 def written(directory, *batches):

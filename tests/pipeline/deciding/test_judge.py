@@ -7,7 +7,7 @@ from attrs import frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl import (
+from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
     PatternType,
@@ -15,17 +15,17 @@ from authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from authorizer.acls_image import AclsImage
-from authorizer.audit import rule_row
-from authorizer.standard import StandardAuthorizer
-from authorizer.super_users import parse_allow_everyone, parse_super_users
-from pipeline.deciding import judge as judge_module
-from pipeline.deciding.judge import NO_TIME, Judge, Settings
-from pipeline.deciding.rule_spans import RULE_COLUMNS, RuleSpans, rule_table
-from pipeline.deciding.verdicts import ALLOWED, BASES, ERRORS, Verdict
-from tests.support import estates, golden
-from tests.support.images import with_ids
-from tests.support.judging import decided, engine
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.audit import rule_row
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.authorizer.super_users import parse_allow_everyone, parse_super_users
+from aclog.pipeline.judge import judge as judge_module
+from aclog.pipeline.judge.judge import NO_TIME, Judge, Settings
+from aclog.pipeline.judge.rule_spans import RULE_COLUMNS, RuleSpans, rule_table
+from aclog.pipeline.judge.verdicts import ALLOWED, BASES, ERRORS, Verdict
+from tests.support.builders.images import with_ids
+from tests.support.models import estates, golden
+from tests.support.models.engine_answers import decided, engine
 
 LAST = 6
 """Rules come and go at times 0..LAST."""

@@ -7,17 +7,17 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from authorizer.acls_image import AclsImage
-from authorizer.errors import InvalidRequestError
-from pipeline.deciding.accesses import Asking
-from pipeline.deciding.judge import Judge, Settings
-from pipeline.deciding.needs import MOST_IN_A_GROUP, Needs
-from pipeline.deciding.rule_spans import RuleSpans
-from pipeline.deciding.verdicts import Verdict
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.errors import InvalidRequestError
+from aclog.pipeline.judge.accesses import Asking
+from aclog.pipeline.judge.judge import Judge, Settings
+from aclog.pipeline.judge.needs import MOST_IN_A_GROUP, Needs
+from aclog.pipeline.judge.rule_spans import RuleSpans
+from aclog.pipeline.judge.verdicts import Verdict
 from tests.pipeline.deciding.test_judge import LAST, Interval, columns_of, histories, table_of
-from tests.support import estates
-from tests.support.images import with_ids
+from tests.support.builders.images import with_ids
+from tests.support.models import estates
 
 ANY_REQUEST = estates.requests().filter(lambda r: r.resource_name is not None)
 FEW = st.builds(

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metalog.batches import build_batch, iter_batches
-from metalog.errors import DecodeError
-from metalog.filelog.names import checkpoint_name
-from pipeline.source.schema import columns_of
-from pipeline.source.wanted import Wanted
-from tests.support import spark_source as source
-from tests.support.log_files import small_log, value
+from aclog.metalog.batches import build_batch, iter_batches
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.filelog.file_names import checkpoint_name
+from aclog.pipeline.source.row_selection import Wanted
+from aclog.pipeline.source.schema import columns_of
+from tests.support.builders.log_files import small_log, value
+from tests.support.spark import source
 
 SMALL = next(each for each in source.LOGS if "small" in str(each))
 

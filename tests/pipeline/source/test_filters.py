@@ -16,8 +16,8 @@ from pyspark.sql.datasource import (
     Not,
 )
 
-from pipeline.source.filters import push
-from pipeline.source.wanted import Wanted
+from aclog.pipeline.source.filter_pushdown import push
+from aclog.pipeline.source.row_selection import Wanted
 
 OFFSET, TIME, TYPE = ("offset",), ("timestamp",), ("record_type",)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metalog.batches import iter_batches
-from metalog.errors import ConfigError, LogError
-from metalog.filelog import open_log
-from pipeline.source.following import DirectoryStream, LostRange
-from pipeline.source.options import read_options
-from pipeline.source.partition import read_part
-from pipeline.source.reading import Query
-from tests.support import spark_source as source
-from tests.support.log_files import small_log, value
+from aclog.metalog.batches import iter_batches
+from aclog.metalog.errors import ConfigError, LogError
+from aclog.metalog.filelog import open_log
+from aclog.pipeline.source.directory_stream import DirectoryStream, LostRange
+from aclog.pipeline.source.input_partition import read_part
+from aclog.pipeline.source.options import read_options
+from aclog.pipeline.source.range_reader import Query
+from tests.support.builders.log_files import small_log, value
+from tests.support.spark import source
 
 
 def stream(path, **options) -> DirectoryStream:

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metalog.errors import ConfigError, DecodeError, LogError
-from metalog.filelog import open_log
-from metalog.filelog.names import segment_name
-from pipeline.source.directory import plan
-from pipeline.source.options import read_options
-from pipeline.source.wanted import Wanted
-from tests.support import spark_source as source
-from tests.support.log_files import small_log, value
+from aclog.metalog.errors import ConfigError, DecodeError, LogError
+from aclog.metalog.filelog import open_log
+from aclog.metalog.filelog.file_names import segment_name
+from aclog.pipeline.source.directory import plan
+from aclog.pipeline.source.options import read_options
+from aclog.pipeline.source.row_selection import Wanted
+from tests.support.builders.log_files import small_log, value
+from tests.support.spark import source
 
 
 def ranges(path: Path, wanted: Wanted | None = None, **options: object) -> list:
@@ -160,6 +160,6 @@ def test_a_log_that_lacks_a_segment_is_damaged(tmp_path):
 
 
 def _read(place):
-    from pipeline.source.reading import Query, read_range
+    from aclog.pipeline.source.range_reader import Query, read_range
 
     return read_range(place, Query())

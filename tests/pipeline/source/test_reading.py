@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metalog.batches import build_batch
-from metalog.errors import DecodeError
-from metalog.filelog.walk import checked_batches
-from metalog.log import EpochStart
-from pipeline.source.ranges import FileRange
-from pipeline.source.reading import Query, read_range
-from tests.support import spark_source as source
+from aclog.metalog.batches import build_batch
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.filelog.batch_walk import checked_batches
+from aclog.metalog.log import EpochStart
+from aclog.pipeline.source.range_reader import Query, read_range
+from aclog.pipeline.source.ranges import FileRange
+from tests.support.spark import source
 
 EPOCHS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), max_size=4).map(
     lambda steps: tuple(

@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from metalog.filelog import open_log
-from metalog.filelog.names import segment_name
-from pipeline.source import register
-from pipeline.source.schema import LOG_SCHEMA
-from tests.support import spark_source as source
-from tests.support.log_files import small_log, value
+from aclog.metalog.filelog import open_log
+from aclog.metalog.filelog.file_names import segment_name
+from aclog.pipeline.source import register
+from aclog.pipeline.source.schema import LOG_SCHEMA
+from tests.support.builders.log_files import small_log, value
+from tests.support.spark import source
 
 CHURN = next(each for each in source.LOGS if "churn" in str(each))
 SMALL = next(each for each in source.LOGS if "small" in str(each))

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from metalog.batches import build_batch, build_control_batch
-from metalog.codec import encode_record
-from metalog.control import LeaderChange, LeaderChangeVoter, encode_control
-from metalog.errors import DecodeError
-from metalog.records import (
+from aclog.metalog.batch_scan import scan_batches
+from aclog.metalog.batches import build_batch, build_control_batch
+from aclog.metalog.codec import encode_record
+from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter, encode_control
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.records import (
     AccessControlEntryRecord,
     BeginTransactionRecord,
     DelegationTokenRecord,
@@ -24,13 +25,12 @@ from metalog.records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from metalog.scan import scan_batches
-from metalog.uuids import uuid_text
-from pipeline.source.schema import LOG_SCHEMA, columns_of
-from pipeline.source.structs import id_texts
-from pipeline.source.table import arrow_batches
-from pipeline.source.wanted import Wanted
-from tests.support import spark_source as source
+from aclog.metalog.uuids import uuid_text
+from aclog.pipeline.source.record_table import arrow_batches
+from aclog.pipeline.source.row_selection import Wanted
+from aclog.pipeline.source.schema import LOG_SCHEMA, columns_of
+from aclog.pipeline.source.structs import id_texts
+from tests.support.spark import source
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 CODE = st.integers(-128, 127)

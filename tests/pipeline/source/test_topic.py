@@ -9,18 +9,18 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from metalog.errors import ConfigError, DecodeError, LogError
-from metalog.topic_message import Placement, encode_headers
-from metalog.topiclog import TopicSettings, ensure_topic, open_topic_log
-from pipeline.source.options import read_options
-from pipeline.source.partition import read_part
-from pipeline.source.reading import Query
-from pipeline.source.topic import TopicStream, plan_topic
-from tests.support import spark_source as source
-from tests.support.log_files import value
-from tests.support.real_node import RealNode
-from tests.support.secured_clients import eventually
-from tests.support.server_properties import Ports
+from aclog.metalog.errors import ConfigError, DecodeError, LogError
+from aclog.metalog.topic_message import Placement, encode_headers
+from aclog.metalog.topiclog import TopicSettings, ensure_topic, open_topic_log
+from aclog.pipeline.source.input_partition import read_part
+from aclog.pipeline.source.options import read_options
+from aclog.pipeline.source.range_reader import Query
+from aclog.pipeline.source.topic_source import TopicStream, plan_topic
+from tests.support.builders.log_files import value
+from tests.support.kafka.real_node import RealNode
+from tests.support.nodes.secured_clients import eventually
+from tests.support.nodes.server_properties import Ports
+from tests.support.spark import source
 
 TIMEOUT = 60
 

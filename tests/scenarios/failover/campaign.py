@@ -21,18 +21,18 @@ from random import Random
 
 from attrs import define, field
 
-from metalog.topiclog import TopicSettings
-from nodes.config.loading import load_config
+from aclog.metalog.topiclog import TopicSettings
+from aclog.nodes.config.server_properties import load_config
 from tests.scenarios.failover.checking import check_epochs, check_rules, committed_messages
 from tests.scenarios.failover.cut_kafka import CutKafka
 from tests.scenarios.failover.faults import KINDS, SECONDS, Faults
 from tests.scenarios.failover.load import Ledger, Worker
-from tests.support.acl_client import AclClient
-from tests.support.acls_tool import TO_BROKERS, TO_CONTROLLERS, AclsTool
-from tests.support.cluster import HOST
-from tests.support.kafka_tools import ToolPipe
-from tests.support.node_zygote import NodeZygote
-from tests.support.topic_cluster import CONTROLLERS, TopicCluster
+from tests.support.kafka.acls_tool import TO_BROKERS, TO_CONTROLLERS, AclsTool
+from tests.support.kafka.tools import ToolPipe
+from tests.support.nodes.acl_client import AclClient
+from tests.support.nodes.cluster import HOST
+from tests.support.nodes.topic_cluster import CONTROLLERS, TopicCluster
+from tests.support.processes.node_zygote import NodeZygote
 
 WORKERS = 6
 BROKERS = 2

@@ -7,12 +7,12 @@ from contextlib import closing
 from attrs import frozen
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
-from authorizer.acl import StandardAcl
-from metalog.codec import decode_record
-from metalog.control import LeaderChange, decode_control
-from metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
-from metalog.topic_message import Placement, decode_headers
-from metalog.topiclog import TopicSettings
+from aclog.authorizer.acl import StandardAcl
+from aclog.metalog.codec import decode_record
+from aclog.metalog.control_records import LeaderChange, decode_control
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.topic_message import Placement, decode_headers
+from aclog.metalog.topiclog import TopicSettings
 from tests.scenarios.failover.load import Ledger
 
 _SILENCE_SECONDS = 30.0

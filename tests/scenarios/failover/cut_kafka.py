@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.support.kafka_quorum import KafkaQuorum, QuorumNode
-from tests.support.kafka_server import free_port, with_properties
-from tests.support.server_properties import PLAIN, USERS, password
-from tests.support.tcp_proxy import TcpProxy
+from tests.support.kafka.quorum import KafkaQuorum, QuorumNode
+from tests.support.kafka.server import free_port, with_properties
+from tests.support.nodes.server_properties import PLAIN, USERS, password
+from tests.support.nodes.tcp_proxy import TcpProxy
 
 
 class CutKafka(KafkaQuorum):

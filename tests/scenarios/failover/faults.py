@@ -9,12 +9,12 @@ from random import Random
 
 from attrs import define, field
 
-from metalog.errors import MetadataError
+from aclog.metalog.errors import MetadataError
 from tests.scenarios.failover.cut_kafka import CutKafka
 from tests.scenarios.failover.load import Ledger
-from tests.support.acl_client import AclClient, acl
-from tests.support.kafka_quorum import QuorumNode
-from tests.support.topic_cluster import CONTROLLERS, TopicCluster
+from tests.support.kafka.quorum import QuorumNode
+from tests.support.nodes.acl_client import AclClient, acl
+from tests.support.nodes.topic_cluster import CONTROLLERS, TopicCluster
 
 KINDS = ("killed", "paused", "cut off")
 SECONDS = 120.0

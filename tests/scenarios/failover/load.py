@@ -10,9 +10,9 @@ from random import Random
 
 from attrs import define, field
 
-from authorizer.acl import StandardAcl
-from metalog.errors import MetadataError
-from tests.support.acl_client import AclClient, acl, exactly
+from aclog.authorizer.acl import StandardAcl
+from aclog.metalog.errors import MetadataError
+from tests.support.nodes.acl_client import AclClient, acl, exactly
 
 NOT_CONTROLLER, REQUEST_TIMED_OUT = 41, 7
 CLIENT_SECONDS = 20.0

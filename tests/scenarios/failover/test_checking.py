@@ -5,14 +5,14 @@ from uuid import UUID
 import pytest
 from attrs import evolve
 
-from authorizer.acl import StandardAcl
-from metalog.codec import encode_record
-from metalog.control import LeaderChange, encode_control
-from metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
-from metalog.topic_message import Placement
+from aclog.authorizer.acl import StandardAcl
+from aclog.metalog.codec import encode_record
+from aclog.metalog.control_records import LeaderChange, encode_control
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.topic_message import Placement
 from tests.scenarios.failover.checking import Written, check_epochs, check_rules
 from tests.scenarios.failover.load import Ledger
-from tests.support.acl_client import acl
+from tests.support.nodes.acl_client import acl
 
 
 def led(offset: int, epoch: int, leader: int) -> Written:

@@ -9,17 +9,17 @@ from urllib.parse import quote, unquote_plus
 from attrs import define, field
 from kazoo.client import KazooClient
 
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
-from credentials.scram import ScramMechanism
-from metalog.records import DelegationTokenRecord, UserScramCredentialRecord
-from snapshots.image import Image
-from zkstore.acl_json import AclEntry
-from zkstore.client import ZkSettings, open_client
-from zkstore.migration.access_state import AccessState, state_of_image
-from zkstore.paths import resource_path
-from zkstore.scram_store import ScramStore
-from zkstore.store import ZkStore
-from zkstore.token_store import TokenStore
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
+from aclog.credentials.scram import ScramMechanism
+from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
+from aclog.snapshots.image import Image
+from aclog.zkstore.acl_json import AclEntry
+from aclog.zkstore.client.connect import ZkSettings, open_client
+from aclog.zkstore.migration.access_state import AccessState, state_of_image
+from aclog.zkstore.paths import resource_path
+from aclog.zkstore.scram_store import ScramStore
+from aclog.zkstore.store import ZkStore
+from aclog.zkstore.token_store import TokenStore
 
 NOW = 1_790_000_000_000
 _DIRECTORIES = {"Topic": "topic", "Group": "group", "TransactionalId": "tx"}

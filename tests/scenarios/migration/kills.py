@@ -19,10 +19,10 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-from snapshots.recovery import recover
+from aclog.snapshots.recovery import recover
 from tests.scenarios.migration.estate import Changes, fill, in_image, in_store
 from tests.scenarios.migration.running import DIED, Dying, finish, image_in, start
-from tests.support.zookeeper import ZooKeeperServer, zookeeper_client
+from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client
 
 NEVER = 1 << 40
 """More calls than any command makes."""

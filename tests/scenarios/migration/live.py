@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.scenarios.migration.estate import Changes, fill, in_image, in_store
 from tests.scenarios.migration.running import finish, image_in, start
-from tests.support.zookeeper import ZooKeeperServer, zookeeper_client
+from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client
 
 
 def migrate_live(connect: str, log: Path, *, acls: int, others: int, seconds: float) -> str:

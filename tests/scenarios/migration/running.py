@@ -15,15 +15,15 @@ from typing import Self
 import kazoo.client  # imported once, for all that are forked
 import kazoo.handlers.threading  # noqa: F401
 
-import aclog.migrate_flags
-import aclog.writing
-import zkstore.client_session  # noqa: F401
+import aclog.cli.log_writer
+import aclog.cli.migrate.flags
+import aclog.zkstore.client.session
 from aclog.__main__ import run
-from metalog.filelog.names import list_segments
-from snapshots.image import Image
-from snapshots.recovery import recover
-from tests.support.jvm import ROOT
-from tests.support.mirror_zygote import DIED, dying_at
+from aclog.metalog.filelog.file_names import list_segments
+from aclog.snapshots.image import Image
+from aclog.snapshots.recovery import recover
+from tests.support.kafka.jvm import ROOT
+from tests.support.processes.mirror_zygote import DIED, dying_at
 
 SECONDS = 120
 _FEW = 200
@@ -89,7 +89,7 @@ def dying(number: int, arguments: list[str]) -> int:
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
         sys.stdin = io.StringIO()
-        aclog.writing.MOST_RECORDS = _FEW
+        aclog.cli.log_writer.MOST_RECORDS = _FEW
         dying_at(number)
         return run(arguments)
     except BaseException:  # noqa: BLE001 - the exit code tells of it

@@ -10,7 +10,7 @@ from tests.scenarios.migration.estate import fill, in_store
 from tests.scenarios.migration.kills import kill_at_call, kill_at_random
 from tests.scenarios.migration.live import migrate_live
 from tests.scenarios.migration.running import Dying
-from tests.support.zookeeper import ZooKeeperServer, zookeeper_client
+from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client
 
 SECONDS = 4
 """A little longer than a migration of this size takes."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.node_zygote import NodeZygote
+from tests.support.processes.node_zygote import NodeZygote
 
 
 @pytest.fixture(scope="session")

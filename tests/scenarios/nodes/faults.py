@@ -18,19 +18,19 @@ from random import Random
 
 from attrs import define, field
 
-from authorizer.acl import StandardAcl
-from metalog.codec import decode_record
-from metalog.errors import MetadataError
-from metalog.filelog import verify
-from metalog.filelog.names import list_segments
-from metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
-from nodes.client.errors import LoginError
-from snapshots.recovery import recover
-from tests.support.acl_client import AclClient, acl, exactly
-from tests.support.cluster import SHORT_LOG, Cluster, ClusterNode
-from tests.support.log_files import read_directory
-from tests.support.node_zygote import NodeZygote
-from tests.support.tcp_proxy import TcpProxy
+from aclog.authorizer.acl import StandardAcl
+from aclog.metalog.codec import decode_record
+from aclog.metalog.errors import MetadataError
+from aclog.metalog.filelog import verify
+from aclog.metalog.filelog.file_names import list_segments
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.nodes.client.errors import LoginError
+from aclog.snapshots.recovery import recover
+from tests.support.builders.log_files import read_directory
+from tests.support.nodes.acl_client import AclClient, acl, exactly
+from tests.support.nodes.cluster import SHORT_LOG, Cluster, ClusterNode
+from tests.support.nodes.tcp_proxy import TcpProxy
+from tests.support.processes.node_zygote import NodeZygote
 
 UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, CLUSTER_AUTHORIZATION_FAILED = -1, 7, 31
 NOT_READY = "AUTHORIZER_NOT_READY"

@@ -19,13 +19,13 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from nodes.wire.apis import DESCRIBE_ACLS, DESCRIBE_CLUSTER, METADATA
-from nodes.wire.building import build
-from tests.support.acl_client import AclClient, acl, by_principal, exactly
-from tests.support.cluster import Cluster, ClusterNode
-from tests.support.node_zygote import NodeZygote
-from tests.support.server_properties import password
-from tests.support.wire_client import WireClient, encode_request, request_header
+from aclog.nodes.wire.apis import DESCRIBE_ACLS, DESCRIBE_CLUSTER, METADATA
+from aclog.nodes.wire.message_builder import build
+from tests.support.nodes.acl_client import AclClient, acl, by_principal, exactly
+from tests.support.nodes.cluster import Cluster, ClusterNode
+from tests.support.nodes.server_properties import password
+from tests.support.nodes.wire_client import WireClient, encode_request, request_header
+from tests.support.processes.node_zygote import NodeZygote
 
 STANDING = 5000
 """Rules that are there all the time: an answer with all of them has 127 kB."""

@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.support.acl_client import EVERYTHING, AclClient, acl, by_principal, exactly
-from tests.support.cluster import Cluster
+from tests.support.nodes.acl_client import EVERYTHING, AclClient, acl, by_principal, exactly
+from tests.support.nodes.cluster import Cluster
 
 RULES = [acl(f"orders-{number}", principal="User:batch") for number in range(1000)]
 OTHERS = [acl(f"others-{number}", principal="User:other") for number in range(50)]

@@ -15,32 +15,32 @@ from confluent_kafka.admin import (
     AclOperation as Operation,
 )
 
-from authorizer.acl import AclOperation
-from authorizer.principals import KafkaPrincipal
-from credentials import scram_keys
-from credentials.scram import ScramMechanism
-from metalog.primitives import compact_string, unsigned_varint
-from metalog.records import UserScramCredentialRecord
-from nodes.client.errors import LoginError, UnreachableError
-from nodes.client.login import connect
-from nodes.config.formatting import ensure_formatted
-from nodes.config.loading import load_config
-from nodes.config.node_config import HostPort
-from nodes.wire.apis import CREATE_ACLS, DESCRIBE_QUORUM, ENVELOPE
-from nodes.wire.building import build
-from nodes.wire.envelope import (
+from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.credentials import scram_keys
+from aclog.credentials.scram import ScramMechanism
+from aclog.metalog.primitives import compact_string, unsigned_varint
+from aclog.metalog.records import UserScramCredentialRecord
+from aclog.nodes.client.errors import LoginError, UnreachableError
+from aclog.nodes.client.login import connect
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.config.server_properties import load_config
+from aclog.nodes.storage.format import ensure_formatted
+from aclog.nodes.wire.apis import CREATE_ACLS, DESCRIBE_QUORUM, ENVELOPE
+from aclog.nodes.wire.envelope import (
     AUTHORIZER_NOT_READY,
     EnvelopeRequest,
     decode_envelope_response,
     encode_envelope_request,
 )
-from nodes.wire.principal_data import encode_principal
-from tests.support.acl_client import AclClient, acl, by_principal, cluster_acl, login
-from tests.support.cluster import HOST, Cluster, lasting_ports
-from tests.support.long_log import acl_record, batch, begin_log, coming_and_going, lengthen_log
-from tests.support.node_requests import frame
-from tests.support.server_properties import PLAIN, SCRAM
-from tests.support.tcp_proxy import TcpProxy
+from aclog.nodes.wire.message_builder import build
+from aclog.nodes.wire.principal_data import encode_principal
+from tests.support.builders.long_log import acl_record, batch, begin_log, coming_and_going, lengthen_log
+from tests.support.nodes.acl_client import AclClient, acl, by_principal, cluster_acl, login
+from tests.support.nodes.cluster import HOST, Cluster, lasting_ports
+from tests.support.nodes.node_requests import frame
+from tests.support.nodes.server_properties import PLAIN, SCRAM
+from tests.support.nodes.tcp_proxy import TcpProxy
 
 CLUSTER_AUTHORIZATION_FAILED = 31
 PAIRS = 100_000

@@ -5,16 +5,16 @@ import time
 from contextlib import ExitStack
 from random import Random
 
-from metalog.batches import iter_batches
-from metalog.filelog import open_reader
-from metalog.filelog.names import list_checkpoints, list_segments
-from snapshots.applier import Applier
-from snapshots.checkpoint_writer import checkpoint_batches
-from snapshots.recovery import recover
-from tests.support.acl_client import AclClient, acl, by_principal, exactly
-from tests.support.cluster import SHORT_LOG, Cluster
-from tests.support.inner_node import InnerNode
-from tests.support.tcp_proxy import TcpProxy
+from aclog.metalog.batches import iter_batches
+from aclog.metalog.filelog import open_reader
+from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_writer import checkpoint_batches
+from aclog.snapshots.recovery import recover
+from tests.support.nodes.acl_client import AclClient, acl, by_principal, exactly
+from tests.support.nodes.cluster import SHORT_LOG, Cluster
+from tests.support.nodes.inner_node import InnerNode
+from tests.support.nodes.tcp_proxy import TcpProxy
 
 CHANGES = 100
 

@@ -23,10 +23,10 @@ from uuid import UUID
 
 from attrs import define, field, frozen
 
-from metalog.codec import encode_record
-from metalog.filelog import open_log, open_reader
-from metalog.filelog.names import list_segments
-from metalog.records import AccessControlEntryRecord
+from aclog.metalog.codec import encode_record
+from aclog.metalog.filelog import open_log, open_reader
+from aclog.metalog.filelog.file_names import list_segments
+from aclog.metalog.records import AccessControlEntryRecord
 
 SEGMENT_BYTES = 32 << 10
 ROWS_A_TRIGGER = 2000
@@ -194,7 +194,7 @@ def _rule(rnd: random.Random) -> AccessControlEntryRecord:
 
 def stream(home: Path, *, finish: bool) -> None:
     """The streaming job: until it is killed, or up to the end of the log, and then the sink beside the log."""
-    from pipeline.session import open_session
+    from aclog.pipeline.session import open_session
 
     spark = open_session("local[2]", {"spark.sql.warehouse.dir": str(home / "warehouse")})
     log, out = str(home / "log"), str(home / "out")

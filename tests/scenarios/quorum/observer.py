@@ -19,14 +19,14 @@ from random import Random
 
 from attrs import define, field, frozen
 
-from metalog.batches import iter_batches
-from snapshots.recovery import recover
-from tests.support.described import acl_rows
-from tests.support.jvm import ROOT
-from tests.support.kafka_quorum import KafkaQuorum
-from tests.support.kafka_quorum_changes import RuleChanges, make
-from tests.support.kafka_quorum_faults import KINDS, LeaderFaults
-from tests.support.kafka_quorum_observer import (
+from aclog.metalog.batches import iter_batches
+from aclog.snapshots.recovery import recover
+from tests.support.kafka.described import acl_rows
+from tests.support.kafka.jvm import ROOT
+from tests.support.kafka.quorum import KafkaQuorum
+from tests.support.kafka.quorum_changes import RuleChanges, make
+from tests.support.kafka.quorum_faults import KINDS, LeaderFaults
+from tests.support.kafka.quorum_observer import (
     PATIENCE,
     QuorumObserver,
     assert_same,
@@ -34,7 +34,7 @@ from tests.support.kafka_quorum_observer import (
     end_of,
     start_of,
 )
-from tests.support.kafka_server import ADMIN, AdminClient
+from tests.support.kafka.server import ADMIN, AdminClient
 
 _REQUEST_MS = 3_000
 """A broker that is paused is left for another one."""

@@ -8,16 +8,16 @@ import sys
 
 import pytest
 
-from aclog.writing import open_writer
-from metalog.codec import encode_record
-from metalog.filelog.names import list_segments
-from metalog.records import BeginTransactionRecord
-from snapshots.features import METADATA_VERSION
-from snapshots.recovery import recover
+from aclog.cli.log_writer import open_writer
+from aclog.metalog.codec import encode_record
+from aclog.metalog.filelog.file_names import list_segments
+from aclog.metalog.records import BeginTransactionRecord
+from aclog.snapshots.features import METADATA_VERSION
+from aclog.snapshots.recovery import recover
 from tests.scenarios.migration.estate import Changes, fill, in_image, in_store
 from tests.scenarios.migration.running import finish, start
-from tests.support.command import aclog
-from tests.support.zookeeper import ZooKeeperServer, zookeeper_client
+from tests.support.cli.command import aclog
+from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client
 
 RULE = {"principal": "User:a", "permissionType": "Allow", "host": "*", "operation": "Read"}
 PATH = "/kafka-acl/Topic/orders"

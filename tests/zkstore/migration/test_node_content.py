@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.zkstore.migration.node_content import NodeContent, node_content, store_state
 from tests.zkstore.recorded import NODES
-from zkstore.migration.node_content import NodeContent, node_content, store_state
 
 ACL = {"principal": "User:ann", "permissionType": "Allow", "host": "*", "operation": "Read"}
 CREDENTIAL = "salt=c2FsdA==,stored_key=c3RvcmVk,server_key=c2VydmVy,iterations=4096"

@@ -10,32 +10,32 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
-from credentials.scram import ScramMechanism
-from credentials.scram_control import credential_record
-from credentials.scram_keys import salted_password
-from credentials.tokens import token_hmac
-from metalog.records import DelegationTokenRecord
-from nodes.client.errors import LoginError
-from nodes.client.login import connect
-from nodes.config.node_config import ClientSecurity, HostPort, SecurityProtocol
-from snapshots.recovery import recover
-from tests.support.command import aclog
-from tests.support.kafka_server import AdminClient
-from tests.support.kafka_tools import client_properties
-from tests.support.real_node import RealNode
-from tests.support.server_properties import CLUSTER_ID, Ports, server_properties
-from tests.support.zookeeper import ZooKeeperServer
-from tests.support.zookeeper_kafka import SECRET, ZooKeeperKafka
-from zkstore.acl_json import AclEntry
-from zkstore.client import ZkSettings, open_client
-from zkstore.client_session import ZkClient
-from zkstore.migration.access_state import AccessState
-from zkstore.migration.watching import StoreWatch
-from zkstore.paths import resource_path
-from zkstore.scram_store import ScramStore
-from zkstore.store import ZkStore
-from zkstore.token_store import TokenStore
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, ResourceType
+from aclog.credentials.scram import ScramMechanism
+from aclog.credentials.scram_control import credential_record
+from aclog.credentials.scram_keys import salted_password
+from aclog.credentials.tokens import token_hmac
+from aclog.metalog.records import DelegationTokenRecord
+from aclog.nodes.client.errors import LoginError
+from aclog.nodes.client.login import connect
+from aclog.nodes.config.node_config import ClientSecurity, HostPort, SecurityProtocol
+from aclog.snapshots.recovery import recover
+from aclog.zkstore.acl_json import AclEntry
+from aclog.zkstore.client.connect import ZkSettings, open_client
+from aclog.zkstore.client.session import ZkClient
+from aclog.zkstore.migration.access_state import AccessState
+from aclog.zkstore.migration.store_watch import StoreWatch
+from aclog.zkstore.paths import resource_path
+from aclog.zkstore.scram_store import ScramStore
+from aclog.zkstore.store import ZkStore
+from aclog.zkstore.token_store import TokenStore
+from tests.support.cli.command import aclog
+from tests.support.kafka.real_node import RealNode
+from tests.support.kafka.server import AdminClient
+from tests.support.kafka.tools import client_properties
+from tests.support.nodes.server_properties import CLUSTER_ID, Ports, server_properties
+from tests.support.zookeeper.kafka import SECRET, ZooKeeperKafka
+from tests.support.zookeeper.server import ZooKeeperServer
 
 ACL = {
     "resourceType": "TOPIC", "resourceName": "orders", "patternType": "LITERAL", "principal": "User:ann", "host": "*",

@@ -7,14 +7,14 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.migrate_target import AclIds
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from credentials.scram import ScramMechanism
-from metalog.batches import build_batch
-from metalog.records import DelegationTokenRecord, UserScramCredentialRecord
-from snapshots.applier import Applier
-from zkstore.migration.access_state import AccessState, difference, record_values, state_of_image
-from zkstore.migration.comparing import compare, suggested_requests
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.cli.migrate.log_target import AclIds
+from aclog.credentials.scram import ScramMechanism
+from aclog.metalog.batches import build_batch
+from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
+from aclog.snapshots.applier import Applier
+from aclog.zkstore.migration.access_state import AccessState, difference, record_values, state_of_image
+from aclog.zkstore.migration.comparison import compare, suggested_requests
 
 ACL = StandardAcl(
     resource_type=ResourceType.TOPIC, resource_name="t", pattern_type=PatternType.LITERAL, principal="User:ann",

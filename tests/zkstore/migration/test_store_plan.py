@@ -4,12 +4,12 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from credentials.scram import ScramMechanism
-from metalog.records import DelegationTokenRecord, UserScramCredentialRecord
-from zkstore.acl_json import entry_of
-from zkstore.migration.access_state import AccessState, difference
-from zkstore.migration.store_plan import storable, store_plan
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.credentials.scram import ScramMechanism
+from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
+from aclog.zkstore.acl_json import entry_of
+from aclog.zkstore.migration.access_state import AccessState, difference
+from aclog.zkstore.migration.store_plan import storable, store_plan
 
 ACL = StandardAcl(
     resource_type=ResourceType.TOPIC, resource_name="t", pattern_type=PatternType.LITERAL, principal="User:ann",

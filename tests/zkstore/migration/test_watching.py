@@ -7,11 +7,11 @@ import pytest
 from attrs import define
 from kazoo.security import CREATOR_ALL_ACL
 
+from aclog.zkstore.client.connect import ZkSettings, open_client
+from aclog.zkstore.errors import StoreError
+from aclog.zkstore.migration.store_watch import StoreWatch
 from tests.scenarios.migration.estate import Changes, fill, in_state, in_store
-from tests.support.zookeeper import expire, zookeeper_client
-from zkstore.client import ZkSettings, open_client
-from zkstore.errors import StoreError
-from zkstore.migration.watching import StoreWatch
+from tests.support.zookeeper.server import expire, zookeeper_client
 
 PATIENCE = 30
 RULE = b'{"version":1,"acls":[{"principal":"User:a","permissionType":"Allow","host":"*","operation":"Read"}]}'

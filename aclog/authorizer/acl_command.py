@@ -1,0 +1,68 @@
+"""Command lines that add or remove one rule: kafka-acls.sh's, or, on a log of aclog's, those of `aclog acls`."""
+
+from shlex import quote
+
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+
+_RESOURCE_FLAGS: dict[int, str] = {
+    ResourceType.TOPIC: "--topic",
+    ResourceType.GROUP: "--group",
+    ResourceType.TRANSACTIONAL_ID: "--transactional-id",
+    ResourceType.DELEGATION_TOKEN: "--delegation-token",
+    ResourceType.USER: "--user-principal",
+}
+
+
+def acl_command(acl: StandardAcl, *, add: bool, log: str | None = None) -> str | None:
+    """The command, quoted for a shell: on the log in the directory `log`, or on a running cluster; None without flags.
+
+    Either one asks before it removes: no `--force`, which for aclog also means a log that belongs to a Kafka.
+    """
+    flags = acl_flags(acl)
+    if flags is None:
+        return None
+    what = "add" if add else "remove"
+    if log is None:
+        return f"kafka-acls.sh --bootstrap-server HOST:PORT --{what} {flags}"
+    return f"aclog acls {what} --log {quote(log)} {flags}"
+
+
+def acl_flags(acl: StandardAcl) -> str | None:
+    """The flags, quoted for a shell; None for a rule that no flags can name: an odd code, a name of blanks.
+
+    None, too, where a name does not print: on a screen it would be shown as another one.
+    """
+    flags = _flags(acl)
+    return flags if flags is not None and flags.isprintable() else None
+
+
+def _flags(acl: StandardAcl) -> str | None:
+    who = _WHO.get(acl.permission_type)
+    resource = _resource_flags(acl)
+    if who is None or resource is None or acl.operation not in _OPERATIONS or ":" not in acl.principal:
+        return None
+    operation = _OPERATIONS[acl.operation]
+    return f"--{who}-principal {quote(acl.principal)} --{who}-host {quote(acl.host)} --operation {operation} {resource}"
+
+
+def _resource_flags(acl: StandardAcl) -> str | None:
+    if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        return None
+    pattern = "" if acl.pattern_type == PatternType.LITERAL else " --resource-pattern-type prefixed"
+    if acl.resource_type == ResourceType.CLUSTER:
+        return None if pattern else "--cluster"
+    flag = _RESOURCE_FLAGS.get(acl.resource_type)
+    # The commands trim the names that they are given, and take no empty ones.
+    if flag is None or not acl.resource_name or acl.resource_name != acl.resource_name.strip():
+        return None
+    return f"{flag} {quote(acl.resource_name)}{pattern}"
+
+
+_WHO: dict[int, str] = {AclPermissionType.ALLOW: "allow", AclPermissionType.DENY: "deny"}
+
+_OPERATIONS: dict[int, str] = {
+    operation: "".join(word.capitalize() for word in operation.name.split("_"))
+    for operation in AclOperation
+    if operation > AclOperation.ANY
+}
+"""READ as Read, ALTER_CONFIGS as AlterConfigs: kafka-acls.sh knows no other spelling."""

@@ -1,0 +1,176 @@
+"""ACL control: a request to create or delete rules becomes records, or the error that Kafka answers with.
+
+Pure, and in one step with the image it is given: whoever calls it appends the records as one batch and must not let
+another change in between (AclControlManager; the checks that a broker makes before it, AclApis, are in here too).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+from uuid import UUID
+
+from attrs import frozen
+
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    code_name,
+)
+from aclog.authorizer.acl_records import record_of
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.cidr import parse_cidr
+from aclog.authorizer.errors import AclRequestError
+from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
+from aclog.authorizer.principals import no_colon
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+
+MAX_RECORDS_PER_USER_OP = 10_000
+"""No request makes more records than this (QuorumController.MAX_RECORDS_PER_USER_OP)."""
+
+UNKNOWN_SERVER_ERROR, INVALID_REQUEST, POLICY_VIOLATION = -1, 42, 44
+
+NewId: TypeAlias = Callable[[], UUID]
+
+
+@frozen(kw_only=True)
+class AclCreation:
+    """What to append, as one batch, and one result a rule, in order."""
+
+    records: tuple[AccessControlEntryRecord, ...]
+    results: tuple[AclCreateResult, ...]
+
+
+@frozen(kw_only=True)
+class AclDeletion:
+    """What to append, as one atomic batch, and one result a filter, in order."""
+
+    records: tuple[RemoveAccessControlEntryRecord, ...]
+    results: tuple[AclDeleteResult, ...]
+
+
+def create_acls(image: AclsImage, acls: Sequence[StandardAcl], new_id: NewId, *, cidr: bool = False) -> AclCreation:
+    """The records for the rules that are good and new, and what becomes of each rule of the request.
+
+    A rule that stands already, or twice in the request, is a success without a record. A rule of ANY or MATCH fails
+    the whole request, as do more than 10,000 new rules; anything else fails by itself. `new_id` gives random uuids.
+    With `cidr`, a host that means a range must be one.
+    """
+    if any(_holds_filter_value(acl) for acl in acls):
+        return AclCreation(records=(), results=_created(creation_errors(acls)))
+    refused_first = [_broker_check(acl) for acl in acls]
+    results = [error or _controller_check(acl, cidr=cidr) for acl, error in zip(acls, refused_first, strict=True)]
+    new = dict.fromkeys(
+        acl for acl, error in zip(acls, results, strict=True) if error is None and image.find(acl) is None
+    )
+    if len(new) > MAX_RECORDS_PER_USER_OP:
+        too_large = AclRequestError(POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+        return AclCreation(records=(), results=_created(error or too_large for error in refused_first))
+    return AclCreation(records=_records(image, new, new_id), results=_created(results))
+
+
+def creation_errors(acls: Sequence[StandardAcl]) -> list[AclRequestError | None]:
+    """What is wrong with each rule of a request, whatever rules there are; one of ANY or MATCH spoils them all."""
+    if any(_holds_filter_value(acl) for acl in acls):
+        return [AclRequestError(UNKNOWN_SERVER_ERROR) for _ in acls]
+    return [_broker_check(acl) or _controller_check(acl, cidr=False) for acl in acls]
+
+
+def _created(errors: Iterable[AclRequestError | None]) -> tuple[AclCreateResult, ...]:
+    return tuple(AclCreateResult(error=error) for error in errors)
+
+
+def _records(image: AclsImage, acls: Iterable[StandardAcl], new_id: NewId) -> tuple[AccessControlEntryRecord, ...]:
+    records: dict[UUID, AccessControlEntryRecord] = {}
+    for acl in acls:
+        id = new_id()  # noqa: A001  # the record's own name for it
+        while id in records or image.get(id) is not None:
+            id = new_id()  # noqa: A001
+        records[id] = record_of(acl, id)
+    return tuple(records.values())
+
+
+def _holds_filter_value(acl: StandardAcl) -> bool:
+    """Whether the rule holds what only a filter may; Kafka fails to read such a request, and so all of it."""
+    return (
+        acl.resource_type == ResourceType.ANY
+        or acl.pattern_type in (PatternType.ANY, PatternType.MATCH)
+        or acl.operation == AclOperation.ANY
+        or acl.permission_type == AclPermissionType.ANY
+    )
+
+
+def _broker_check(acl: StandardAcl) -> AclRequestError | None:
+    """What is wrong with the rule's resource, checked before the controller is asked (AclApis)."""
+    if acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
+        return _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
+    if not acl.resource_name:
+        return _invalid("Invalid empty resource name")
+    return None
+
+
+def _controller_check(acl: StandardAcl, *, cidr: bool) -> AclRequestError | None:
+    """What is wrong with the rule (AclControlManager.validateNewAcl); of ANY and MATCH nothing is left here."""
+    fields = (
+        ("resourceType", ResourceType, acl.resource_type),
+        ("patternType", PatternType, acl.pattern_type),
+        ("operation", AclOperation, acl.operation),
+        ("permissionType", AclPermissionType, acl.permission_type),
+    )
+    for field, kind, code in fields:
+        if code_name(kind, code) == "UNKNOWN":
+            return _invalid(f"Invalid {field} UNKNOWN")
+    if ":" not in acl.principal:
+        return _invalid(no_colon(acl.principal))
+    if cidr and "/" in acl.host:
+        try:
+            parse_cidr(acl.host)
+        except ConfigError as e:
+            return _invalid(str(e))
+    return None
+
+
+def _invalid(message: str) -> AclRequestError:
+    return AclRequestError(INVALID_REQUEST, message)
+
+
+def delete_acls(image: AclsImage, filters: Sequence[AclBindingFilter]) -> AclDeletion:
+    """The records that remove what the filters take, and what each filter took.
+
+    A rule that several filters take is listed under each and removed once. An unknown code in a filter fails that
+    filter; more than 10,000 rules fail all of them, and nothing is removed.
+    """
+    removed: dict[UUID, RemoveAccessControlEntryRecord] = {}
+    results = []
+    for wanted in filters:
+        error = filter_error(wanted)
+        deleted = []
+        for rule in image.matching(wanted) if error is None else ():
+            # As in Kafka, at the limit even a rule that is on the list already is one too many.
+            if len(removed) >= MAX_RECORDS_PER_USER_OP:
+                return _too_many(filters)
+            if rule.id is not None:
+                removed[rule.id] = RemoveAccessControlEntryRecord(id=rule.id)
+                deleted.append(rule)
+        results.append(AclDeleteResult(deleted=tuple(deleted), error=error))
+    return AclDeletion(records=tuple(removed.values()), results=tuple(results))
+
+
+def _too_many(filters: Sequence[AclBindingFilter]) -> AclDeletion:
+    error = _invalid(f"Cannot remove more than {MAX_RECORDS_PER_USER_OP} acls in a single delete operation.")
+    return AclDeletion(records=(), results=tuple(AclDeleteResult(error=error) for _ in filters))
+
+
+def filter_error(wanted: AclBindingFilter) -> AclRequestError | None:
+    """What is wrong with a filter of a request; None for a good one."""
+    pattern = code_name(ResourceType, wanted.resource_type), code_name(PatternType, wanted.pattern_type)
+    if "UNKNOWN" in pattern:
+        return _invalid("Unknown patternFilter.")
+    entry = code_name(AclOperation, wanted.operation), code_name(AclPermissionType, wanted.permission_type)
+    if "UNKNOWN" in entry:
+        return _invalid("Unknown entryFilter.")
+    return None

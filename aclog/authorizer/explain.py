@@ -1,0 +1,179 @@
+"""Explains a decision: every rule on the resource is looked at and put in its place."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from attrs import define, field
+
+from aclog.authorizer.acl import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    StandardAcl,
+    StandardAclWithId,
+    code_name,
+)
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.cidr import looks_like_cidr, parse_cidr
+from aclog.authorizer.decision import Basis, Decision
+from aclog.authorizer.explanation import ExaminedRule, Explanation, Role
+from aclog.authorizer.hosts import host_address
+from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, rule_mask
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.quirks import quirks_of
+from aclog.authorizer.remedy import opposite
+from aclog.metalog.errors import ConfigError
+
+MOST_RULES = 40
+"""How many rules an explanation shows unless told otherwise; all are counted."""
+
+
+def explain(
+    image: AclsImage,
+    decision: Decision,
+    context: RequestContext,
+    action: Action,
+    *,
+    allow_everyone: bool = False,
+    limit: int = MOST_RULES,
+) -> Explanation:
+    """Why `decision` came from `image`, which must be the image, with its options, that it was made on.
+
+    At most `limit` rules stand in the explanation and in what would have to change; all are counted.
+
+    Raises:
+        InvalidRequestError: as AclsImage.verdict.
+
+    """
+    pattern = action.resource_pattern
+    bench = _Bench(context=context, operation=known_operation(action.operation), cidr=image.cidr, limit=limit)
+    for rule in image.candidates(pattern.resource_type, pattern.name):
+        bench.examine(rule, decides=decision.rule is not None and rule == decision.rule)
+    return Explanation(
+        context=context,
+        action=action,
+        decision=decision,
+        rules=bench.shown(),
+        counts=bench.counts,
+        implied_by=_implied_by(decision, bench.operation),
+        quirks=() if decision.basis is Basis.SUPER_USER else (*bench.quirks(), *_quirks(image, context, action)),
+        remedy=opposite(
+            decision,
+            context,
+            action,
+            denying=bench.denying,
+            denying_in_all=bench.denying_in_all,
+            allowed_without=bench.allowing,
+            allow_everyone=allow_everyone,
+            candidates=sum(bench.counts.values()),
+        ),
+    )
+
+
+def _quirks(image: AclsImage, context: RequestContext, action: Action) -> tuple[str, ...]:
+    pattern = action.resource_pattern
+    verdict = image.verdict(
+        context.principal, context.host, action.operation, pattern.resource_type, pattern.name
+    )  # fmt: skip
+    return quirks_of(image, verdict, context, action)
+
+
+@define(kw_only=True)
+class _Bench:
+    """Where rules are sorted by role; keeps `limit` of each."""
+
+    context: RequestContext
+    operation: int
+    cidr: bool
+    limit: int
+    kept: dict[Role, list[ExaminedRule]] = field(factory=lambda: {role: [] for role in Role}, init=False)
+    counts: Counter[Role] = field(factory=Counter, init=False)
+    denying: list[StandardAclWithId] = field(factory=list, init=False)
+    denying_in_all: int = field(default=0, init=False)
+    allowing: bool = field(default=False, init=False)
+    failing_open: int = field(default=0, init=False)
+
+    def examine(self, rule: StandardAclWithId, *, decides: bool) -> None:
+        """Put the next rule on the resource in its place; `decides`: it is the one that the decision names."""
+        role = self._role(rule.acl)
+        if role is Role.MATCHES:
+            self._note_match(rule)
+            role = Role.DECIDES if decides else role
+        if role is Role.OTHER_HOST and self._fails_open(rule.acl):
+            self.failing_open += 1
+        self.counts[role] += 1
+        if len(self.kept[role]) < self.limit:
+            notes = tuple(_notes(rule.acl, self.context, role, cidr=self.cidr))
+            self.kept[role].append(ExaminedRule(rule=rule, role=role, notes=notes))
+
+    def _role(self, acl: StandardAcl) -> Role:
+        if acl.principal not in (self.context.principal, WILDCARD_PRINCIPAL):
+            return Role.OTHER_PRINCIPAL
+        if acl.host not in (self.context.host, WILDCARD) and not (self.cidr and _in_range(acl.host, self.context.host)):
+            return Role.OTHER_HOST
+        speaks = rule_mask(acl.operation, acl.permission_type) >> self.operation & (ALLOWED | DENIED)
+        return Role.MATCHES if speaks else Role.OTHER_OPERATION
+
+    def _note_match(self, rule: StandardAclWithId) -> None:
+        if rule.acl.permission_type == AclPermissionType.ALLOW:
+            self.allowing = True
+            return
+        self.denying_in_all += 1
+        if len(self.denying) < self.limit:
+            self.denying.append(rule)
+
+    def _fails_open(self, acl: StandardAcl) -> bool:
+        denies = acl.permission_type != AclPermissionType.ALLOW
+        return denies and looks_like_cidr(acl.host) and _in_range(acl.host, self.context.host)
+
+    def quirks(self) -> Iterator[str]:
+        if self.failing_open:
+            yield (
+                f"{self.failing_open} rule(s) that deny are meant for a range of addresses that holds "
+                f"{self.context.host}. Kafka 4.3.1 knows no ranges: such a rule denies nobody."
+            )
+
+    def shown(self) -> tuple[ExaminedRule, ...]:
+        return tuple(examined for role in Role for examined in self.kept[role])[: self.limit]
+
+
+def _implied_by(decision: Decision, operation: int) -> AclOperation | None:
+    rule = decision.rule
+    if rule is None or rule.acl.operation in (operation, AclOperation.ALL):
+        return None
+    return AclOperation(known_operation(rule.acl.operation))
+
+
+def _in_range(text: str, host: str) -> bool:
+    try:
+        return parse_cidr(text).contains(host)
+    except ConfigError:
+        return False
+
+
+def _notes(acl: StandardAcl, context: RequestContext, role: Role, *, cidr: bool) -> Iterator[str]:
+    """What is worth knowing about a rule beside its role."""
+    if acl.principal.endswith(":*") and acl.principal != WILDCARD_PRINCIPAL:
+        yield f"only {WILDCARD_PRINCIPAL} stands for everyone; {acl.principal} is one principal of that name"
+    if role is Role.OTHER_HOST:
+        yield from _host_notes(acl.host, context.host, cidr=cidr)
+    if role is Role.OTHER_OPERATION and acl.permission_type != AclPermissionType.ALLOW:
+        yield "a rule that denies an operation denies no other that the operation would imply"
+    if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        yield f"pattern type {code_name(PatternType, acl.pattern_type)} acts as PREFIXED"
+    if acl.permission_type not in (AclPermissionType.ALLOW, AclPermissionType.DENY):
+        yield f"permission {code_name(AclPermissionType, acl.permission_type)} acts as DENY"
+
+
+def _host_notes(text: str, host: str, *, cidr: bool) -> Iterator[str]:
+    if looks_like_cidr(text) and not cidr:
+        inside = "would hold" if _in_range(text, host) else "would not hold"
+        yield f"{text} looks like a range, which {inside} {host}; Kafka 4.3.1 compares hosts as texts: nobody matches"
+        return
+    try:
+        if host_address(text) == host:
+            yield f"{text} is the same address, but only the text {host} matches"
+    except ConfigError:
+        yield f"{text!r} is no address, so no client matches"

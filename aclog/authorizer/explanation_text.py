@@ -1,0 +1,83 @@
+"""An explanation as lines for people."""
+
+from collections.abc import Iterable, Iterator
+
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, code_name
+from aclog.authorizer.acl_command import acl_command
+from aclog.authorizer.explanation import Change, ExaminedRule, Explanation, Remedy, Role
+
+
+def explanation_lines(explanation: Explanation, log: str | None = None) -> Iterator[str]:
+    """The lines of a text that fits a terminal; characters that do not print are spelled out.
+
+    `log` is the directory of a log that `aclog acls` can change: the commands that are advised are then for it.
+    """
+    return map(_printable, _lines(explanation, log))
+
+
+def _lines(explanation: Explanation, log: str | None) -> Iterator[str]:
+    context, pattern = explanation.context, explanation.action.resource_pattern
+    operation = code_name(AclOperation, explanation.action.operation)
+    kind = code_name(ResourceType, pattern.resource_type)
+    answer = explanation.decision.result.value
+    yield f"{answer}: {context.principal} {operation} {kind} {pattern.name!r} from {context.host}"
+    yield f"based on {explanation.decision.text}"
+    if explanation.implied_by is not None:
+        yield f"A permission to {explanation.implied_by.name} implies {operation}."
+    yield ""
+    yield from _rules(explanation)
+    for quirk in explanation.quirks:
+        yield from ("", f"Note: {quirk}")
+    yield ""
+    yield "It would be DENIED by:" if explanation.allowed else "It would be ALLOWED by:"
+    yield from (f"  {line}" for line in _remedy(explanation.remedy, log))
+
+
+def _rules(explanation: Explanation) -> Iterator[str]:
+    total = sum(explanation.counts.values())
+    if not total:
+        yield "No rule is about this resource."
+        return
+    parts = ", ".join(f"{explanation.counts[role]} {role.value}" for role in Role if explanation.counts.get(role))
+    yield f"{total} rule(s) on this resource: {parts}"
+    width = max((len(examined.role.value) for examined in explanation.rules), default=0)
+    for examined in explanation.rules:
+        yield from _rule(examined, width)
+    if explanation.left_off:
+        yield f"  ... and {explanation.left_off} more"
+
+
+def _rule(examined: ExaminedRule, width: int) -> Iterable[str]:
+    yield f"  {examined.role.value:<{width}}  {acl_text(examined.rule.acl)}"
+    for note in examined.notes:
+        yield f"  {'':<{width}}    ({note})"
+
+
+def acl_text(acl: StandardAcl) -> str:
+    """A rule in one line, as one would say it."""
+    return (
+        f"{code_name(AclPermissionType, acl.permission_type)} {acl.principal} {code_name(AclOperation, acl.operation)} "
+        f"on {code_name(ResourceType, acl.resource_type)} {code_name(PatternType, acl.pattern_type)} "
+        f"{acl.resource_name!r} from {acl.host}"
+    )
+
+
+def _remedy(remedy: Remedy, log: str | None) -> Iterator[str]:
+    for change in remedy.changes:
+        yield from _change(change, log)
+    if remedy.left_off:
+        yield f"... and removing {remedy.left_off} more such rules"
+    yield from remedy.notes
+
+
+def _change(change: Change, log: str | None) -> Iterator[str]:
+    yield f"{'adding' if change.add else 'removing'} {acl_text(change.acl)}"
+    command = change.command if log is None else acl_command(change.acl, add=change.add, log=log)
+    if command is not None:
+        yield f"  {command}"
+
+
+def _printable(line: str) -> str:
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line)

@@ -1,0 +1,46 @@
+"""Addresses of clients in the one text form that rules are compared with (InetAddress.getHostAddress)."""
+
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from aclog.metalog.errors import ConfigError
+
+_SCOPE = re.compile(r"[0-9A-Za-z._@-]{1,32}")
+_SHOWN = 80
+"""No error repeats more of a bad text than this."""
+
+
+def host_address(text: str) -> str:
+    """Any textual address in the form that Java's getHostAddress gives it, which is what a rule's host must equal.
+
+    IPv4 as it is; IPv6 in eight lower-case groups without leading zeros and never `::`; an IPv4-mapped address as
+    the IPv4 address; a scope (`%1`, `%eth0`) is kept; brackets around IPv6 are taken off.
+
+    Raises:
+        ConfigError: not an address: a name, a range, a wildcard, an IPv4 address of fewer than four numbers.
+
+    """
+    bracketed = text.startswith("[") and text.endswith("]")
+    try:
+        address = IPv6Address(text[1:-1]) if bracketed else ip_address(text)
+    except ValueError as e:
+        raise _no_address(text) from e
+    if isinstance(address, IPv4Address):
+        return str(address)
+    mapped, scope = address.ipv4_mapped, address.scope_id
+    if scope is not None and not _SCOPE.fullmatch(scope):
+        raise _no_address(text)
+    return _long_form(address) if mapped is None else str(mapped)
+
+
+def _no_address(text: str) -> ConfigError:
+    return ConfigError(f"{text[:_SHOWN]!r} is not an IPv4 or IPv6 address, such as 10.0.0.1 or 2001:db8::1")
+
+
+def _long_form(address: IPv6Address) -> str:
+    packed = address.packed
+    groups = ":".join(f"{packed[i] << 8 | packed[i + 1]:x}" for i in range(0, 16, 2))
+    scope = address.scope_id
+    if scope is None:
+        return groups
+    return f"{groups}%{int(scope) if scope.isdigit() and len(scope) < 10 else scope}"

@@ -1,0 +1,112 @@
+"""byResourceType where many resources are allowed and their like denied: all of them at once, in the order of names.
+
+The outermost of the denied prefixes part the names into ranges, each of which begins with what the prefix takes away.
+So of the allowed names in a range, the last one tells whether any of them survives.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+
+import numpy as np
+
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType
+from aclog.authorizer.index.arrays import Int32s
+from aclog.authorizer.index.base import Base, Subject
+from aclog.authorizer.index.columns import row_columns
+from aclog.authorizer.index.decision_mask import State
+from aclog.authorizer.index.keys import resource_name
+from aclog.authorizer.index.masks import known_type
+from aclog.authorizer.index.name_ranks import name_ranks
+from aclog.authorizer.index.overlay import key_of
+from aclog.metalog.records import AccessControlEntryRecord
+from aclog.metalog.vectors import Bools, Int64s
+
+
+def some_survives(state: State, subject: Subject, operation: int, resource_type: int) -> bool:
+    """Whether one of the base's rules allows the operation on a resource that no rule takes away.
+
+    A DENY takes away the resource that it is on, and with a prefix that is not empty all that begin with it.
+    """
+    base, ask = state.base, (subject, operation, resource_type)
+    denied = _resources(state, *ask, AclPermissionType.DENY)
+    denied = denied[denied != base.resource(resource_type, "", literal=False)]
+    prefixes = {_name(base, number): number for number in denied[_are_prefixes(base, denied)].tolist()}
+    literals: list[int] = []
+    for record in added(state, *ask, AclPermissionType.DENY):
+        _, name, literal = key_of(record)
+        if literal:
+            literals.append(base.resource(resource_type, name, literal=True))
+        elif name:
+            prefixes.setdefault(name, base.resource(resource_type, name, literal=False))
+    is_left = np.zeros(len(base.resources) + 1, np.bool_)  # and one for those that are not in the base, -1
+    is_left[_resources(state, *ask, AclPermissionType.ALLOW)] = True
+    is_left[denied] = False
+    is_left[literals] = False
+    left = np.flatnonzero(is_left)
+    return _some_beyond(base, left, {name: prefixes[name] for name in _outermost(prefixes)})
+
+
+def added(
+    state: State, subject: Subject, operation: int, resource_type: int, permission: int
+) -> Iterator[AccessControlEntryRecord]:
+    """The rules of the overlay that say this of a type, as byResourceType reads them."""
+    for record in state.overlay.added.values():
+        if (
+            (record.principal, record.host) in subject.keys
+            and record.operation in (operation, AclOperation.ALL)
+            and record.permission_type == permission
+            and record.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
+            and known_type(record.resource_type) == resource_type
+        ):
+            yield record
+
+
+def _resources(state: State, subject: Subject, operation: int, resource_type: int, permission: int) -> Int32s:
+    """The resources of the base with a rule that says this; some of them more than once."""
+    columns = row_columns(state.base)
+    said = product(subject.pairs, {operation, int(AclOperation.ALL)})
+    rows = np.concatenate(
+        [columns.by_pair[:0], *(columns.of(pair, resource_type, op, permission) for pair, op in said)]
+    )
+    gone = np.array([*state.overlay.removed, *state.base.odd], np.int32)
+    left: Int32s = columns.resource_of[rows[~np.isin(rows, gone)]]
+    return left
+
+
+def _are_prefixes(base: Base, resources: Int32s) -> Bools:
+    ends = np.asarray(base.resources.offsets)[resources + 1]
+    return np.asarray(np.frombuffer(base.resources.data, np.uint8)[ends - 1] == PatternType.PREFIXED)
+
+
+def _outermost(prefixes: Iterable[str]) -> list[str]:
+    """Those that begin with no other, in order."""
+    found: list[str] = []
+    for prefix in sorted(prefixes):
+        if not found or not prefix.startswith(found[-1]):
+            found.append(prefix)
+    return found
+
+
+def _some_beyond(base: Base, resources: Int64s, prefixes: dict[str, int]) -> bool:
+    """Whether the name of one of these resources begins with none of the outermost prefixes.
+
+    These are in order, with their numbers in the base, or -1.
+    """
+    if not len(resources) or not prefixes:
+        return bool(len(resources))
+    ranks = name_ranks(base)
+    is_here = np.zeros(len(ranks.order), np.bool_)
+    is_here[ranks.of_resource[resources]] = True
+    here = np.flatnonzero(is_here)
+    starts = np.array([ranks.of(name, number) for name, number in prefixes.items()])
+    range_of = np.searchsorted(starts, here, "right") - 1
+    if range_of[0] < 0:
+        return True
+    last = np.flatnonzero(np.append(range_of[1:] != range_of[:-1], [True]))
+    pairs = zip(ranks.order[here[last]].tolist(), range_of[last].tolist(), strict=True)
+    names = list(prefixes)
+    return any(not _name(base, resource).startswith(names[at]) for resource, at in pairs)
+
+
+def _name(base: Base, resource: int) -> str:
+    return resource_name(base.resources.key(resource))

@@ -1,0 +1,103 @@
+"""Columns that only filters and byResourceType need: made when first asked for, and kept with the base."""
+
+from bisect import bisect_left
+
+import numpy as np
+import pyarrow.compute as pc
+from attrs import frozen
+from numpy.typing import NDArray
+
+from aclog.authorizer.index.arrays import Int32s
+from aclog.authorizer.index.base import Base
+from aclog.authorizer.index.keys import compact
+from aclog.authorizer.index.masks import Masks
+from aclog.metalog.vectors import Bytes, Int64s
+
+
+@frozen(eq=False, kw_only=True)
+class RowColumns:
+    """What each row is about, and the rows of each pair."""
+
+    resource_of: Int32s
+    pair_of: Int32s
+    operations: Bytes
+    permissions: Bytes
+    types: Bytes
+    """By row: the resource type, 0..7."""
+    masks: Masks
+    """By row: what its cell says."""
+    by_pair: Int32s
+    """Rows ordered by pair, resource type, operation and permission."""
+    keys: NDArray[np.uint64]
+    """These four as one number, in that order."""
+    pair_starts: Int64s
+    pair_order: Int32s
+    """Pairs ordered by key: those of one principal lie together."""
+
+    def of_pair(self, pair: int) -> Int32s:
+        """The rows of a pair; none of -1."""
+        return self.by_pair[self.pair_starts[pair] : self.pair_starts[pair + 1]] if pair >= 0 else self.by_pair[:0]
+
+    def of(self, pair: int, resource_type: int, operation: int, permission: int) -> Int32s:
+        """The rows of a pair that say one thing about one resource type."""
+        key = pair << 24 | resource_type << 16 | operation << 8 | permission
+        low, high = np.searchsorted(self.keys, np.array([key, key + 1], np.uint64)).tolist()
+        return self.by_pair[low:high]
+
+
+def row_columns(base: Base) -> RowColumns:
+    """The columns of a base."""
+    known = base.memo.columns
+    if not isinstance(known, RowColumns):
+        known = base.memo.columns = _make(base)
+    return known
+
+
+def row_keys(base: Base) -> tuple[Int32s, Int32s]:
+    """The resource and the pair of each row."""
+    cell_resources = np.repeat(np.arange(len(base.resources), dtype=np.int32), np.diff(np.asarray(base.cell_starts)))
+    return cell_resources[_cell_of(base)], np.asarray(base.cell_pairs)[_cell_of(base)]
+
+
+def _cell_of(base: Base) -> Int64s | slice:
+    """The cell of each row."""
+    if isinstance(base.cell_rows, range):
+        return slice(None)
+    return np.repeat(np.arange(len(base.cell_pairs)), np.diff(np.asarray(base.cell_rows)))
+
+
+def _make(base: Base) -> RowColumns:
+    resource_of, pair_of = row_keys(base)
+    starts = np.zeros(len(base.pairs) + 1, np.int64)
+    np.cumsum(np.bincount(pair_of, minlength=len(base.pairs)), out=starts[1:])
+    key_data = np.frombuffer(base.resources.data, np.uint8)
+    types = key_data[np.asarray(base.resources.offsets)[:-1]][resource_of]
+    operations, permissions = np.frombuffer(base.operations, np.uint8), np.frombuffer(base.permissions, np.uint8)
+    keys = pair_of.astype(np.uint64)
+    for column in (types, operations, permissions):
+        keys = keys << np.uint64(8) | column
+    by_pair = np.argsort(keys)
+    return RowColumns(
+        resource_of=resource_of,
+        pair_of=pair_of,
+        operations=operations,
+        permissions=permissions,
+        masks=np.asarray(base.cell_masks)[_cell_of(base)],
+        types=types,
+        by_pair=by_pair.astype(np.int32),
+        keys=keys[by_pair],
+        pair_starts=starts,
+        pair_order=np.asarray(pc.array_sort_indices(base.pairs.array())).astype(np.int32),
+    )
+
+
+def pairs_of(base: Base, principal: str) -> list[int]:
+    """The pairs of a principal, with any host."""
+    wanted = compact(principal)
+    order, key = row_columns(base).pair_order, base.pairs.key
+    at = bisect_left(order, wanted, key=key)
+    found = []
+    while at < len(order) and key(order[at]).startswith(wanted):
+        found.append(int(order[at]))
+        at += 1
+    return found

@@ -1,0 +1,156 @@
+"""Which rules a filter takes (AclBindingFilter.matches), without a look at the others where the filter allows."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from aclog.authorizer.acl import (
+    WILDCARD,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+)
+from aclog.authorizer.acl_records import rule_of
+from aclog.authorizer.index.arrays import Int32s
+from aclog.authorizer.index.columns import RowColumns, pairs_of, row_columns
+from aclog.authorizer.index.decision_mask import Resource, State
+from aclog.authorizer.index.keys import pair_key
+from aclog.authorizer.index.masks import (
+    OPERATIONS,
+    TYPES,
+    known_operation,
+    known_pattern,
+    known_permission,
+    known_type,
+)
+from aclog.authorizer.index.rules import rules_of
+from aclog.metalog.vectors import Bools
+
+_BLOCK = 1 << 14
+"""Rows looked at before the first of them is given."""
+
+
+def takes(wanted: AclBindingFilter, acl: StandardAcl) -> bool:
+    """Whether a filter takes a rule; codes count as what Kafka takes them for."""
+    if wanted.principal is not None and wanted.principal != acl.principal:
+        return False
+    if wanted.host is not None and wanted.host != acl.host:
+        return False
+    kind = known_type(wanted.resource_type)
+    if kind not in (ResourceType.ANY, known_type(acl.resource_type)):
+        return False
+    operation = known_operation(wanted.operation)
+    if operation not in (AclOperation.ANY, known_operation(acl.operation)):
+        return False
+    permission = known_permission(wanted.permission_type)
+    if permission not in (AclPermissionType.ANY, known_permission(acl.permission_type)):
+        return False
+    return _takes_pattern(wanted, acl)
+
+
+def _takes_pattern(wanted: AclBindingFilter, acl: StandardAcl) -> bool:
+    pattern, name = known_pattern(wanted.pattern_type), wanted.resource_name
+    if pattern not in (PatternType.ANY, PatternType.MATCH, known_pattern(acl.pattern_type)):
+        return False
+    if name is None:
+        return True
+    if pattern != PatternType.MATCH:
+        return name == acl.resource_name
+    if acl.pattern_type == PatternType.LITERAL:
+        return acl.resource_name in (name, WILDCARD)
+    return name.startswith(acl.resource_name)
+
+
+def matching(state: State, wanted: AclBindingFilter) -> Iterator[StandardAclWithId]:
+    """The rules that a filter takes, one by one, in no order."""
+    if wanted.resource_name is not None:
+        found = _of_name(state, wanted, wanted.resource_name)
+        if not state.base.odd and not state.overlay.irregular and _any_entry(wanted):
+            return found
+    elif wanted.principal is not None:
+        found = _of_rows(state, wanted, _rows_of_principal(state, wanted))
+    else:
+        found = _of_rows(state, wanted, np.arange(len(state.base), dtype=np.int32))
+    return (rule for rule in found if takes(wanted, rule.acl))
+
+
+def _any_entry(wanted: AclBindingFilter) -> bool:
+    """Whether the filter is about the resource alone, which plain rules are found by."""
+    return (
+        wanted.principal is None
+        and wanted.host is None
+        and wanted.operation == AclOperation.ANY
+        and wanted.permission_type == AclPermissionType.ANY
+        and wanted.pattern_type in (PatternType.ANY, PatternType.MATCH, PatternType.LITERAL, PatternType.PREFIXED)
+    )
+
+
+def _of_name(state: State, wanted: AclBindingFilter, name: str) -> Iterator[StandardAclWithId]:
+    kind = known_type(wanted.resource_type)
+    for code in range(TYPES) if kind == ResourceType.ANY else (kind,):
+        for resource in _resources(state, wanted, code, name):
+            yield from _of_resource(state, wanted, resource)
+
+
+def _resources(state: State, wanted: AclBindingFilter, kind: int, name: str) -> Iterator[Resource]:
+    pattern = known_pattern(wanted.pattern_type)
+    if pattern == PatternType.MATCH:
+        yield from state.prefixes(kind, name)
+        if name != WILDCARD:
+            yield state.literal(kind, WILDCARD)
+        yield state.literal(kind, name)
+        return
+    literal, prefixed = state.named(kind, name)
+    if pattern in (PatternType.ANY, PatternType.LITERAL):
+        yield literal
+    if pattern != PatternType.LITERAL:
+        yield prefixed
+
+
+def _of_resource(state: State, wanted: AclBindingFilter, resource: Resource) -> Iterator[StandardAclWithId]:
+    """The rules of a resource; where principal and host are known, only theirs."""
+    if wanted.principal is not None and wanted.host is not None:
+        keys = ((wanted.principal, wanted.host),)
+        yield from rules_of(state, resource, state.base.subject(keys))
+    else:
+        yield from rules_of(state, resource)
+
+
+def _rows_of_principal(state: State, wanted: AclBindingFilter) -> Int32s:
+    base, principal = state.base, wanted.principal or ""
+    if wanted.host is not None:
+        return row_columns(base).of_pair(base.pairs.find(pair_key(principal, wanted.host)))
+    columns = row_columns(base)
+    return np.concatenate([columns.of_pair(pair) for pair in (*pairs_of(base, principal), -1)])
+
+
+def _of_rows(state: State, wanted: AclBindingFilter, rows: Int32s) -> Iterator[StandardAclWithId]:
+    """The rules of these rows that may be wanted, and of all that were added."""
+    base, removed = state.base, state.overlay.removed
+    columns = row_columns(base)
+    for start in range(0, len(rows), _BLOCK):
+        block = rows[start : start + _BLOCK]
+        for row in block[_wanted(columns, wanted, block)].tolist():
+            if row not in removed:
+                yield base.rule(row)
+    yield from map(rule_of, state.overlay.added.values())
+
+
+def _wanted(columns: RowColumns, wanted: AclBindingFilter, rows: Int32s) -> Bools:
+    """Which rows fit the filter's type, operation and permission, as far as these are codes that Kafka knows."""
+    fits = np.ones(len(rows), np.bool_)
+    kind, operation = known_type(wanted.resource_type), known_operation(wanted.operation)
+    permission = known_permission(wanted.permission_type)
+    if kind != ResourceType.ANY:
+        fits &= columns.types[rows] == kind
+    if operation != AclOperation.ANY:
+        codes = columns.operations[rows]
+        fits &= (codes == operation) | (operation == 0) & (codes >= OPERATIONS)
+    if permission != AclPermissionType.ANY:
+        codes = columns.permissions[rows]
+        fits &= (codes == permission) | (permission == 0) & (codes > AclPermissionType.ALLOW)
+    return fits

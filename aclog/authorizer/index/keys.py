@@ -1,0 +1,141 @@
+"""Keys: a resource or a pair (principal, host) as the bytes that stand in the record, numbered by a table.
+
+A resource key is type byte, compact name, and LITERAL or PREFIXED; a pair key is compact principal, compact host.
+"""
+
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from aclog.authorizer.acl import PatternType
+from aclog.authorizer.index.arrays import INT32_BYTES, Binary, Pause, binary_columns, copied, go_on, values
+from aclog.authorizer.index.masks import TYPES
+from aclog.metalog.vectors import Int64s
+
+_CHUNK = 2048
+"""Keys made into objects at a time: a longer call would keep other threads waiting for the interpreter."""
+
+_TYPE_BYTES = tuple(bytes([code]) for code in range(TYPES))
+_SHORT = 0x7F
+"""A compact string whose length with its own byte is not beyond this has a length of one byte."""
+_HEADS = tuple(tuple(bytes((code, length + 1)) for length in range(_SHORT)) for code in range(TYPES))
+"""What a key begins with, by type and length of a short name."""
+_PATTERN_BYTES = (bytes([PatternType.PREFIXED]), bytes([PatternType.LITERAL]))
+
+
+def compact(text: str) -> bytes:
+    """A compact string; a lone surrogate is kept (a request may hold one, a record never does)."""
+    data = text.encode("utf-8", "surrogatepass")
+    length = len(data) + 1
+    if length < 0x80:
+        return bytes((length,)) + data
+    head = bytearray()
+    while length >= 0x80:
+        head.append(length & 0x7F | 0x80)
+        length >>= 7
+    head.append(length)
+    return bytes(head) + data
+
+
+def utf16(text: str) -> bytes:
+    """What sorts as String.compareTo does: by UTF-16 code units."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def resource_key(resource_type: int, name: str, *, literal: bool) -> bytes:
+    """The key of a resource; `resource_type` is 0..7, and every pattern type but LITERAL acts as PREFIXED."""
+    if name.isascii() and len(name) < _SHORT:
+        return _HEADS[resource_type][len(name)] + name.encode() + _PATTERN_BYTES[literal]
+    return _TYPE_BYTES[resource_type] + compact(name) + _PATTERN_BYTES[literal]
+
+
+def pair_key(principal: str, host: str) -> bytes:
+    """The key of who and from where."""
+    return compact(principal) + compact(host)
+
+
+def _string(key: bytes, start: int) -> tuple[str, int]:
+    end = start + key[start]
+    if end - start <= _SHORT:
+        return key[start + 1 : end].decode(), end
+    length, shift, at = 0, 0, start
+    while True:
+        byte = key[at]
+        at += 1
+        length |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+    end = at + length - 1
+    return key[at:end].decode(), end
+
+
+def resource_name(key: bytes) -> str:
+    """The name in a resource key."""
+    return _string(key, 1)[0]
+
+
+def split_pair(key: bytes) -> tuple[str, str]:
+    """Principal and host of a pair key."""
+    principal, end = _string(key, 0)
+    return principal, _string(key, end)[0]
+
+
+@frozen(eq=False)
+class KeyTable:
+    """Distinct keys, numbered 0..n-1: `key(number)` and, by a hash in int32 columns, `find(key)`."""
+
+    data: bytes
+    offsets: memoryview
+    """n + 1 positions in `data`."""
+    _buckets: memoryview
+    _entries: memoryview
+
+    @classmethod
+    def of(cls, array: Binary, pause: Pause = go_on) -> Self:
+        """A table of a binary array's values, which are distinct and not null."""
+        offsets, data = binary_columns(array)
+        hashes = np.empty(len(array), np.int64)
+        for start in range(0, len(array), _CHUNK):
+            chunk = values(array.slice(start, _CHUNK))
+            hashes[start : start + len(chunk)] = np.fromiter(map(hash, chunk), np.int64, len(chunk))
+            pause()
+        buckets, entries = bucketed(hashes & (bucket_count(len(array)) - 1), bucket_count(len(array)))
+        narrow = offsets.astype(np.int32) if len(data) < INT32_BYTES else offsets
+        return cls(copied(data, pause), narrow.data, buckets, entries)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def key(self, number: int) -> bytes:
+        """The key with this number."""
+        return self.data[self.offsets[number] : self.offsets[number + 1]]
+
+    def find(self, key: bytes) -> int:
+        """The number of a key; -1 if it is not here."""
+        bucket = hash(key) & (len(self._buckets) - 2)
+        buckets, entries, offsets = self._buckets, self._entries, self.offsets
+        for entry in range(buckets[bucket], buckets[bucket + 1]):
+            number: int = entries[entry]
+            if self.data[offsets[number] : offsets[number + 1]] == key:
+                return number
+        return -1
+
+    def array(self) -> Binary:
+        """The keys as an Arrow array over the same memory."""
+        kind = pa.large_binary() if self.offsets.itemsize == 8 else pa.binary()
+        return pa.Array.from_buffers(kind, len(self), [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)])
+
+
+def bucket_count(n: int) -> int:
+    """A power of two, at least n and 1."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def bucketed(bucket_of: Int64s, count: int) -> tuple[memoryview, memoryview]:
+    """Which entries lie in each bucket: (count + 1 starts, entries ordered by bucket)."""
+    starts = np.zeros(count + 1, np.int32)
+    np.cumsum(np.bincount(bucket_of, minlength=count), out=starts[1:])
+    return starts.data, np.argsort(bucket_of.astype(np.uint32)).astype(np.int32).data

@@ -1,0 +1,210 @@
+"""One change after another on an overlay: what a node does for every ACL record that is committed, so it is kept short.
+
+Codes are plain integers here, as they are in a record: an enum's members take long to look up.
+"""
+
+from collections.abc import Iterable
+from itertools import product
+from typing import TypeAlias
+from uuid import UUID
+
+from immutables import Map
+
+from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.index.base import Base
+from aclog.authorizer.index.keys import pair_key, resource_key, resource_name, split_pair
+from aclog.authorizer.index.masks import TYPES, rule_mask
+from aclog.authorizer.index.overlay import NO_ROWS, Cell, Overlay, PairKey, ResourceKey, Touched
+from aclog.metalog.errors import ReplayError
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.uuids import uuid_text
+
+Change: TypeAlias = AccessControlEntryRecord | RemoveAccessControlEntryRecord
+Codes: TypeAlias = tuple[int, int, int, int]
+"""Resource type, pattern type, operation and permission as they stand in the record."""
+
+_LITERAL = int(PatternType.LITERAL)
+_PATTERNS = frozenset(map(int, (PatternType.LITERAL, PatternType.PREFIXED)))
+_PERMISSIONS = frozenset(map(int, (AclPermissionType.DENY, AclPermissionType.ALLOW)))
+_TYPES = frozenset(map(int, ResourceType)) - {ResourceType.ANY}
+_OPERATIONS = frozenset(map(int, AclOperation)) - {AclOperation.ANY}
+_ORDINARY: frozenset[Codes] = frozenset(product(_TYPES, _PATTERNS, _OPERATIONS, _PERMISSIONS))
+"""What nearly every rule has, and is neither unbindable nor irregular."""
+
+_NO_CELLS: "Map[PairKey, Cell]" = Map()
+_UNTOUCHED = Touched(_NO_CELLS, rules=0, shrunk=False, number=-1)
+
+
+def apply_changes(base: Base, overlay: Overlay, changes: Iterable[Change]) -> Overlay:
+    """The overlay after these changes, in order.
+
+    Raises:
+        ReplayError: an id that stands already, a content that stands under another id, a removal of an absent id.
+
+    """
+    for change in changes:
+        if isinstance(change, AccessControlEntryRecord):
+            overlay = _add(base, overlay, change)
+        else:
+            overlay = _remove(base, overlay, change.id)
+    return overlay
+
+
+def is_unbindable(codes: Codes) -> bool:
+    """Whether Kafka cannot list the rule: something that only a filter may have."""
+    kind, pattern, operation, permission = codes
+    return (
+        kind == ResourceType.ANY
+        or operation == AclOperation.ANY
+        or permission == AclPermissionType.ANY
+        or pattern in {PatternType.ANY, PatternType.MATCH}
+    )
+
+
+def is_irregular(codes: Codes) -> bool:
+    """Whether authorize() and byResourceType read the rule differently."""
+    return codes[3] not in _PERMISSIONS or codes[1] not in _PATTERNS
+
+
+def _add(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Overlay:
+    number, added, removed = record.id.int, overlay.added, overlay.removed
+    if number in added or (base.has_ids and (row := base.ids.find(number)) >= 0 and row not in removed):
+        raise ReplayError(f"ACL {uuid_text(record.id)} is added, but stands already")
+    codes = record.resource_type, record.pattern_type, record.operation, record.permission_type
+    kind, pattern, operation, permission = codes
+    key = kind if 0 <= kind < TYPES else 0, record.resource_name, pattern == _LITERAL
+    pair = principal, host = record.principal, record.host
+    touched = overlay.touched.get(key)
+    if touched is None:
+        touched = _untouched(base, base.resources.find(resource_key(key[0], key[1], literal=key[2])))
+    cells, rules, shrunk, resource = touched
+    mask, rows = rule_mask(operation, permission), NO_ROWS
+    records: tuple[AccessControlEntryRecord, ...] = (record,)
+    cell = cells.get(pair)
+    if cell is None and resource >= 0:
+        cell = _untouched_cell(base, resource, pair)
+    if cell is not None:
+        _check_content(base, overlay, record.id, codes, cell)
+        mask, rows, records = mask | cell.mask, cell.rows, (*cell.added, record)
+    cells = cells.set(pair, Cell(mask, records, rows))
+    touched = Touched(cells, rules + 1, shrunk, resource)
+    overlay = _changed(overlay, added.set(number, record), removed, key, touched, codes, 1)
+    if "/" in host:
+        hosts = (*overlay.ranges.get(principal, ()), host)
+        overlay = overlay._replace(ranges=overlay.ranges.set(principal, hosts))
+    if ":" not in principal:
+        overlay = overlay._replace(colonless=overlay.colonless + 1)
+    return overlay
+
+
+def _remove(base: Base, overlay: Overlay, uuid: UUID) -> Overlay:
+    number = uuid.int
+    record = overlay.added.get(number)
+    if record is not None:
+        return _remove_added(base, overlay, record)
+    row = base.ids.find(number) if base.has_ids else -1
+    if row < 0 or row in overlay.removed:
+        raise ReplayError(f"ACL {uuid_text(uuid)} is removed, but does not stand")
+    return _remove_row(base, overlay, row)
+
+
+def _remove_added(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Overlay:
+    kind = record.resource_type
+    codes = kind, record.pattern_type, record.operation, record.permission_type
+    key = kind if 0 <= kind < TYPES else 0, record.resource_name, codes[1] == _LITERAL
+    pair = record.principal, record.host
+    touched = overlay.touched[key]
+    cell = touched.cells[pair]
+    others = tuple(other for other in cell.added if other is not record)
+    cells = _with_cell(base, overlay.removed, touched.cells, pair, others, cell.rows)
+    touched = Touched(cells, touched.rules - 1, touched.shrunk, touched.number)
+    return _changed(overlay, overlay.added.delete(record.id.int), overlay.removed, key, touched, codes, -1)
+
+
+def _remove_row(base: Base, overlay: Overlay, row: int) -> Overlay:
+    at = base.cell_of(row)
+    resource = base.resource_of(at)
+    data = base.resources.key(resource)
+    key, pair = (data[0], resource_name(data), data[-1] == _LITERAL), split_pair(base.pairs.key(base.cell_pairs[at]))
+    touched = overlay.touched.get(key) or _untouched(base, resource)
+    cell = touched.cells.get(pair)
+    others, rows = (cell.added, cell.rows) if cell is not None else ((), base.rows(at, at + 1))
+    removed = overlay.removed.set(row, True)
+    cells = _with_cell(base, removed, touched.cells, pair, others, rows)
+    touched = Touched(cells, touched.rules - 1, True, resource)
+    return _changed(overlay, overlay.added, removed, key, touched, base.codes(row, data), -1)
+
+
+def _with_cell(
+    base: Base,
+    removed: "Map[int, bool]",
+    cells: "Map[PairKey, Cell]",
+    pair: PairKey,
+    others: tuple[AccessControlEntryRecord, ...],
+    rows: range,
+) -> "Map[PairKey, Cell]":
+    """Cells of which one has these rules only: added ones, and the base's rows that are not removed."""
+    if not others and not rows:
+        return cells.delete(pair)
+    mask = 0
+    for other in others:
+        mask |= rule_mask(other.operation, other.permission_type)
+    for row in rows:
+        if row not in removed:
+            mask |= rule_mask(base.operations[row], base.permissions[row])
+    return cells.set(pair, Cell(mask, others, rows))
+
+
+def _changed(
+    overlay: Overlay,
+    added: "Map[int, AccessControlEntryRecord]",
+    removed: "Map[int, bool]",
+    key: ResourceKey,
+    touched: Touched,
+    codes: Codes,
+    step: int,
+) -> Overlay:
+    """The overlay with a resource as it is after a rule of these codes came (`step` 1) or went (-1)."""
+    _, _, resources, lengths, stars, ranges, colonless, unbindable, irregular, _ = overlay
+    kind, name, literal = key
+    if not literal:
+        if len(name) not in lengths[kind]:
+            longest_first = tuple(sorted((*lengths[kind], len(name)), reverse=True))
+            lengths = (*lengths[:kind], longest_first, *lengths[kind + 1 :])
+    elif name == WILDCARD:
+        stars = (*stars[:kind], touched, *stars[kind + 1 :])
+    if codes not in _ORDINARY:
+        unbindable += step * is_unbindable(codes)
+        irregular += step * is_irregular(codes)
+    resources = resources.set(key, touched)
+    changes = len(added) + len(removed)
+    return Overlay(added, removed, resources, lengths, stars, ranges, colonless, unbindable, irregular, changes)
+
+
+def _untouched(base: Base, resource: int) -> Touched:
+    """A resource as it stands in the base, or one that does not (-1)."""
+    if resource < 0:
+        return _UNTOUCHED
+    return Touched(_NO_CELLS, len(base.rows(*base.cells(resource))), shrunk=False, number=resource)
+
+
+def _untouched_cell(base: Base, resource: int, pair: PairKey) -> Cell | None:
+    """What the base says of a resource and a pair."""
+    low, high = base.cell(resource, base.pairs.find(pair_key(*pair)))
+    return Cell(base.cell_masks[low], (), base.rows(low, high)) if low < high else None
+
+
+def _check_content(base: Base, overlay: Overlay, uuid: UUID, codes: Codes, cell: Cell) -> None:
+    """Check that no rule of a cell says what a new one does."""
+    other: UUID | None = None
+    for known in cell.added:
+        if codes == (known.resource_type, known.pattern_type, known.operation, known.permission_type):
+            other = known.id
+    if cell.rows:
+        data = base.resources.key(base.resource_of(base.cell_of(cell.rows[0])))
+        for row in cell.rows:
+            if row not in overlay.removed and base.codes(row, data) == codes:
+                other = base.id_of(row) or UUID(int=0)
+    if other is not None:
+        both = f"ACL {uuid_text(uuid)} says what ACL {uuid_text(other)} says"
+        raise ReplayError(f"{both}: expected every rule once")

@@ -1,0 +1,116 @@
+"""Hash tables with open addressing, in numpy: for looking up millions of (resource, pair) and (principal, host)."""
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+from numpy.typing import NDArray
+
+from aclog.authorizer.index.arrays import Binary, Int32s, binary_columns, slices
+from aclog.authorizer.index.base import Base
+from aclog.authorizer.index.keys import compact
+from aclog.metalog.vectors import Int64s, unsigned_varints
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+@frozen(eq=False)
+class PairedTable:
+    """(number, number) -> uint32, 0 for what is not here; about 24 bytes an entry, at most half full."""
+
+    _keys: NDArray[np.uint64]
+    _values: NDArray[np.uint32]
+    _shift: np.uint64
+
+    @classmethod
+    def of(cls, first: Int64s, second: Int64s, values: NDArray[np.uint32]) -> Self:
+        """Of distinct pairs of numbers, none negative and none beyond 31 bits."""
+        wanted = _key(first, second)
+        bits = len(wanted).bit_length() + 1
+        keys, found = np.zeros(1 << bits, np.uint64), np.zeros(1 << bits, np.uint32)
+        shift = np.uint64(64 - bits)
+        left = np.arange(len(wanted))
+        slots = (wanted * _MULTIPLIER >> shift).astype(np.int64)
+        while left.size:
+            free = keys[slots] == 0
+            keys[slots[free]] = wanted[left[free]]  # of several for one slot, the last wins
+            won = keys[slots] == wanted[left]
+            found[slots[won]] = values[left[won]]
+            left, slots = left[~won], (slots[~won] + 1) & ((1 << bits) - 1)
+        return cls(keys, found, shift)
+
+    def get(self, first: Int32s | Int64s, second: Int32s | Int64s) -> NDArray[np.uint32]:
+        """The values of pairs; 0 also where a number is negative."""
+        result = np.zeros(len(first), np.uint32)
+        rows = np.flatnonzero((first >= 0) & (second >= 0))
+        wanted = _key(first[rows], second[rows])
+        slots = (wanted * _MULTIPLIER >> self._shift).astype(np.int64)
+        wrap = len(self._keys) - 1
+        while rows.size:
+            keys = self._keys[slots]
+            same = keys == wanted
+            result[rows[same]] = self._values[slots[same]]
+            going = ~same & (keys != 0)
+            rows, wanted, slots = rows[going], wanted[going], (slots[going] + 1) & wrap
+        return result
+
+
+def _key(first: Int32s | Int64s, second: Int32s | Int64s) -> NDArray[np.uint64]:
+    """Never 0: that is a free slot."""
+    return (first.astype(np.uint64) << np.uint64(32)) + second.astype(np.uint64) + np.uint64(1)
+
+
+@frozen(eq=False, kw_only=True)
+class Tables:
+    """A base as tables."""
+
+    cells: PairedTable
+    """(resource, pair) -> mask."""
+    pairs: PairedTable
+    """(principal, host) -> pair + 1."""
+    principals: Binary
+    hosts: Binary
+    """Compact strings; their places are their numbers."""
+    principal_of: Int32s
+    host_of: Int32s
+    """By pair."""
+
+    def pair(self, principals: Int32s | Int64s, hosts: Int32s | Int64s) -> Int32s:
+        """The pairs of principals and hosts by number; -1 where there is none."""
+        return self.pairs.get(principals, hosts).astype(np.int32) - 1
+
+
+def tables_of(base: Base) -> Tables:
+    """The tables of a base, kept with it once they were asked for."""
+    known = base.memo.tables
+    if not isinstance(known, Tables):
+        known = base.memo.tables = _make(base)
+    return known
+
+
+def _make(base: Base) -> Tables:
+    resources = np.repeat(np.arange(len(base.resources)), np.diff(np.asarray(base.cell_starts)))
+    keys = base.pairs.array()
+    offsets, data = binary_columns(keys)
+    length, starts, _ = unsigned_varints(data, offsets[:-1])
+    middle = starts + length - 1
+    principals = slices(data.data, offsets[:-1], middle).dictionary_encode()
+    hosts = slices(data.data, middle, offsets[1:]).dictionary_encode()
+    pairs = np.arange(1, len(keys) + 1, dtype=np.uint32)
+    return Tables(
+        cells=PairedTable.of(resources, np.asarray(base.cell_pairs), np.asarray(base.cell_masks)),
+        pairs=PairedTable.of(np.asarray(principals.indices), np.asarray(hosts.indices), pairs),
+        principals=principals.dictionary,
+        hosts=hosts.dictionary,
+        principal_of=np.asarray(principals.indices).astype(np.int32, copy=False),
+        host_of=np.asarray(hosts.indices).astype(np.int32, copy=False),
+    )
+
+
+def numbers_of(texts: Sequence[str], known: Binary) -> Int32s:
+    """The number of each text among compact strings; -1 for one that is not there."""
+    found = pc.index_in(pa.array([compact(text) for text in texts], known.type), value_set=known)
+    return np.asarray(found.fill_null(-1)).astype(np.int32, copy=False)

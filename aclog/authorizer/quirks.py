@@ -1,0 +1,73 @@
+"""Where Kafka 4.3.1 does not do what its documentation says, or nothing at all."""
+
+from aclog.authorizer.acl import WILDCARD, AclBindingFilter, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acls_image import AclsImage, Verdict
+from aclog.authorizer.interface import Action, RequestContext
+
+
+def quirks_of(image: AclsImage, verdict: Verdict, context: RequestContext, action: Action) -> tuple[str, ...]:
+    """What is odd about Kafka's answer to this request, in sentences."""
+    pattern = action.resource_pattern
+    found = (_hidden_from_star(image, verdict, context, action), _without_answer(image, verdict, pattern))
+    return tuple(quirk for quirk in found if quirk is not None)
+
+
+def _hidden_from_star(image: AclsImage, verdict: Verdict, context: RequestContext, action: Action) -> str | None:
+    """LITERAL `*` does not cover a longer name that begins with `*`."""
+    pattern = action.resource_pattern
+    if image.documented or pattern.name == WILDCARD or not pattern.name.startswith(WILDCARD):
+        return None
+    star = AclBindingFilter(
+        resource_type=pattern.resource_type, resource_name=WILDCARD, pattern_type=PatternType.LITERAL
+    )
+    count = sum(1 for _ in image.matching(star))
+    if not count:
+        return None
+    documented = image.with_options(documented=True, cidr=image.cidr)
+    other = documented.verdict(
+        context.principal, context.host, action.operation, pattern.resource_type, pattern.name
+    )  # fmt: skip
+    return (
+        f"{count} rule(s) on LITERAL * do not cover this resource: in Kafka * does not match a longer name that begins "
+        f"with *. As documented they would, and the rules would say {other.name} instead of {verdict.name}."
+        if other is not verdict
+        else f"{count} rule(s) on LITERAL * do not cover this resource: in Kafka * does not match a longer name that "
+        "begins with *. The answer would be the same if they did."
+    )
+
+
+def _without_answer(image: AclsImage, verdict: Verdict, pattern: ResourcePattern) -> str | None:
+    """The endless loop over names that sort below `*`; a rule that denies is found before it begins."""
+    name = _units(pattern.name)
+    if not name or name >= _units(WILDCARD) or verdict is Verdict.DENY:
+        return None
+    in_the_way = b""
+    for rule in image.matching(AclBindingFilter(resource_type=_known(pattern.resource_type))):
+        other = _units(rule.acl.resource_name)
+        if rule.acl.resource_name == WILDCARD and rule.acl.pattern_type == PatternType.PREFIXED:
+            return None
+        if in_the_way < other < _units(WILDCARD) and not name.startswith(other):
+            in_the_way = other
+    shared = _shared(name, in_the_way)
+    if not shared:
+        return None
+    what = "never returns from" if shared == 1 else "throws StringIndexOutOfBoundsException on"
+    culprit = in_the_way.decode("utf-16-be", "surrogatepass")
+    return (
+        f"A real Kafka 4.3.1 {what} this request, because of the rules on {culprit!r}, a name that sorts below * "
+        "(fixed upstream later); the answer here is the one that the rules give."
+    )
+
+
+def _known(resource_type: int) -> int:
+    return resource_type if resource_type in set(ResourceType) else ResourceType.UNKNOWN
+
+
+def _units(text: str) -> bytes:
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _shared(a: bytes, b: bytes) -> int:
+    """How many UTF-16 code units two names share from the start."""
+    pairs = zip(zip(a[::2], a[1::2], strict=True), zip(b[::2], b[1::2], strict=True), strict=False)
+    return next((i for i, (x, y) in enumerate(pairs) if x != y), min(len(a), len(b)) // 2)

@@ -1,0 +1,75 @@
+"""What would have to change for the opposite answer."""
+
+from collections.abc import Iterable, Sequence
+
+from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, ResourceType, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl_command import acl_command
+from aclog.authorizer.decision import Basis, Decision
+from aclog.authorizer.explanation import Change, Remedy
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+
+ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
+
+
+def opposite(
+    decision: Decision,
+    context: RequestContext,
+    action: Action,
+    *,
+    denying: Sequence[StandardAclWithId],
+    denying_in_all: int,
+    allowed_without: bool,
+    allow_everyone: bool,
+    candidates: int,
+) -> Remedy:
+    """The least change.
+
+    `denying` are the rules that match and deny, or the first of them, `denying_in_all` how many there are;
+    `allowed_without` is whether a rule would allow the request if they were gone; `candidates` how many rules are on
+    the resource.
+    """
+    if decision.basis is Basis.SUPER_USER:
+        return Remedy(notes=(f"take {context.principal} out of super.users, and the rules decide",))
+    if decision.result is AuthorizationResult.ALLOWED:
+        notes = ("or turn off allow.everyone.if.no.acl.found",) if decision.basis is Basis.DEFAULT_ALLOW else ()
+        return _with(notes, _adding(DENY, context, action))
+    removals = _removing(rule.acl for rule in denying)
+    left_off = denying_in_all - len(denying)
+    if denying_in_all and allow_everyone and denying_in_all == candidates:
+        note = "allow.everyone.if.no.acl.found then allows it, since no rule is left on the resource"
+        return Remedy(changes=removals, left_off=left_off, notes=(note,))
+    if allowed_without:
+        return Remedy(changes=removals, left_off=left_off)
+    added = _with((), _adding(ALLOW, context, action))
+    return Remedy(changes=(*removals, *added.changes), left_off=left_off, notes=added.notes)
+
+
+def _with(notes: tuple[str, ...], change: Change | None) -> Remedy:
+    if change is None:
+        return Remedy(notes=(*notes, "no rule can be created for such a request"))
+    if change.acl.resource_name == WILDCARD:
+        notes = (*notes, "a rule on the name * covers nearly every resource of the type, not only this one")
+    return Remedy(changes=(change,), notes=notes)
+
+
+def _removing(acls: Iterable[StandardAcl]) -> tuple[Change, ...]:
+    return tuple(Change(add=False, acl=acl, command=acl_command(acl, add=False)) for acl in acls)
+
+
+def _adding(permission: AclPermissionType, context: RequestContext, action: Action) -> Change | None:
+    """The narrowest rule that speaks of this request; None where Kafka lets no such rule be created."""
+    pattern = action.resource_pattern
+    known_type = pattern.resource_type in set(ResourceType) and pattern.resource_type > ResourceType.ANY
+    known_operation = action.operation in set(AclOperation) and action.operation > AclOperation.ANY
+    if not (known_type and known_operation and pattern.name):
+        return None
+    acl = StandardAcl(
+        resource_type=pattern.resource_type,
+        resource_name=pattern.name,
+        pattern_type=pattern.pattern_type,
+        principal=context.principal,
+        host=context.host,
+        operation=action.operation,
+        permission_type=permission,
+    )
+    return Change(add=True, acl=acl, command=acl_command(acl, add=True))

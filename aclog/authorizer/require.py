@@ -1,0 +1,53 @@
+"""For callers that would rather have an error than an answer."""
+
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    code_name,
+)
+from aclog.authorizer.errors import AclRequestError, AuthorizationError
+from aclog.authorizer.interface import Action, AuthorizationResult, Authorizer, RequestContext
+
+CLUSTER_AUTHORIZATION_FAILED = 31
+
+
+def require(authorizer: Authorizer, context: RequestContext, action: Action) -> None:
+    """Return if the action is allowed.
+
+    Raises:
+        AuthorizationError: it is not (KIP-11).
+        AuthorizerNotReadyError, InvalidRequestError: as `authorize`.
+
+    """
+    if authorizer.authorize(context, [action])[0] is AuthorizationResult.ALLOWED:
+        return
+    pattern = action.resource_pattern
+    raise AuthorizationError(
+        principal=context.principal,
+        operation=code_name(AclOperation, action.operation),
+        host=context.host,
+        resource=(
+            f"{code_name(ResourceType, pattern.resource_type)}:{code_name(PatternType, pattern.pattern_type)}:"
+            f"{pattern.name}"
+        ),
+    )
+
+
+def require_on_cluster(authorizer: Authorizer, context: RequestContext, operation: int, request: str) -> None:
+    """Return if the operation on the cluster is allowed: ALTER to create and delete ACLs, DESCRIBE to list them.
+
+    `request` is the text that stands for the request in the error (AuthHelper.authorizeClusterOperation).
+
+    Raises:
+        AclRequestError: it is not allowed (31, CLUSTER_AUTHORIZATION_FAILED).
+        AuthorizerNotReadyError, InvalidRequestError: as `authorize`.
+
+    """
+    pattern = ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
+    action = Action(operation=operation, resource_pattern=pattern)
+    if authorizer.authorize(context, [action])[0] is not AuthorizationResult.ALLOWED:
+        name = code_name(AclOperation, operation)
+        raise AclRequestError(CLUSTER_AUTHORIZATION_FAILED, f"Request {request} needs {name} permission.")

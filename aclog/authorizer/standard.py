@@ -1,0 +1,276 @@
+"""The authorizer that Kafka ships (org.apache.kafka.metadata.authorizer.StandardAuthorizer), on top of an image."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import TypeAlias
+
+from attrs import Factory, define, field
+
+from aclog.authorizer.acl import (
+    AclBindingFilter,
+    AclOperation,
+    PatternType,
+    ResourcePattern,
+    StandardAcl,
+    StandardAclWithId,
+)
+from aclog.authorizer.acls_image import PROBE, AclsImage, check_kinds
+from aclog.authorizer.decision import Basis, Decision
+from aclog.authorizer.errors import AuthorizerNotReadyError, InvalidRequestError
+from aclog.authorizer.index.base import LONGEST_REMEMBERED
+from aclog.authorizer.index.masks import ALLOWED, DENIED
+from aclog.authorizer.interface import (
+    AclCreateResult,
+    AclDeleteResult,
+    AclMutator,
+    Action,
+    AuthorizationResult,
+    Authorizer,
+    RequestContext,
+)
+from aclog.authorizer.super_users import (
+    ALLOW_EVERYONE_CONFIG,
+    SUPER_USERS_CONFIG,
+    parse_allow_everyone,
+    parse_super_users,
+)
+from aclog.metalog.errors import ConfigError
+
+AuditHook: TypeAlias = Callable[[RequestContext, Action, Decision], None]
+"""Called with every decision of authorize(), and with the probe of byResourceType."""
+
+Answers: TypeAlias = dict[str, dict[str, dict[int, dict[str, dict[int, AuthorizationResult]]]]]
+"""By principal, host, resource type, resource name (LITERAL) and operation."""
+
+_MOST_ANSWERS = 1 << 16
+"""How many answers are remembered before all are forgotten: 0.2 kB each, 1.4 kB where no two are of one client."""
+
+_OPERATIONS = frozenset(AclOperation)
+_LITERAL = PatternType.LITERAL
+_ALLOWED, _DENIED = AuthorizationResult.ALLOWED, AuthorizationResult.DENIED
+
+
+@define(eq=False)
+class _View:
+    """What one call decides on: an image and the settings, and the answers that these gave (None: not remembered)."""
+
+    image: AclsImage
+    super_users: frozenset[str]
+    allow_everyone: bool
+    audit: AuditHook | None
+    answers: Answers | None
+    count: int = 0
+
+
+@define(eq=False, kw_only=True)
+class StandardAuthorizer(Authorizer):
+    """Decides from one image at a time; `load` swaps it, in one step, for all threads.
+
+    Whoever makes it owns it: a node's loader, or a command. Calls may come from any number of threads.
+    """
+
+    documented: bool = False
+    """Whether `*` matches names that begin with `*` too, as the documentation says and Kafka does not."""
+    cidr: bool = False
+    """Whether a rule's host may be a CIDR range (KIP-1276)."""
+    cache: bool = True
+    """Whether answers are remembered until the next `load`."""
+    _mutator: AclMutator | None = None
+    _audit: AuditHook | None = None
+    _super_users: frozenset[str] = frozenset()
+    _allow_everyone: bool = False
+    _ready: bool = False
+    _swapping: threading.Lock = field(factory=threading.Lock, init=False)
+    """Held by those who make a new view of the one there is, so that none of them undoes another's."""
+    _view: _View = field(init=False, default=Factory(lambda self: self._new_view(AclsImage.empty()), takes_self=True))
+
+    def configure(self, properties: Mapping[str, str]) -> None:
+        """Take `super.users` and `allow.everyone.if.no.acl.found`; rules and readiness stay.
+
+        Raises:
+            ConfigError: a super user without a colon.
+
+        """
+        super_users = parse_super_users(properties.get(SUPER_USERS_CONFIG))
+        allow_everyone = parse_allow_everyone(properties.get(ALLOW_EVERYONE_CONFIG))
+        with self._swapping:
+            self._super_users, self._allow_everyone = super_users, allow_everyone
+            self._view = self._new_view(self._view.image)
+
+    def set_acl_mutator(self, mutator: AclMutator) -> None:
+        """Who turns create_acls and delete_acls into records (ClusterMetadataAuthorizer.setAclMutator)."""
+        self._mutator = mutator
+
+    def set_audit(self, audit: AuditHook | None) -> None:
+        """Report every decision to this hook from now on, or to none; remembered answers are not used then."""
+        with self._swapping:
+            self._audit = audit
+            self._view = self._new_view(self._view.image)
+
+    def load(self, image: AclsImage) -> None:
+        """Decide from this image from now on (loadSnapshot, addAcl and removeAcl in one)."""
+        with self._swapping:
+            self._view = self._new_view(image)
+
+    def complete_initial_load(self) -> None:
+        """Say that the image has reached the high-water mark; it stays so."""
+        self._ready = True
+
+    @property
+    def ready(self) -> bool:
+        """Whether principals other than super users are decided."""
+        return self._ready
+
+    def _new_view(self, image: AclsImage) -> _View:
+        image = image.with_options(documented=self.documented, cidr=self.cidr)
+        answers: Answers | None = {} if self.cache and self._audit is None else None
+        return _View(image, self._super_users, self._allow_everyone, self._audit, answers)
+
+    def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:
+        """One answer an action, all from the same image.
+
+        Raises:
+            AuthorizerNotReadyError: not ready, and not a super user.
+            InvalidRequestError: a pattern that is not LITERAL, a principal that is `User:*` or has no colon, or a rule
+                that was looked at has such a principal.
+
+        """
+        # Nothing here may be captured by a comprehension: a captured variable is slower to read, and this is the path
+        # that a server takes for every request.
+        view = self._view
+        answers = view.answers
+        if answers is not None and len(actions) == 1:
+            action = actions[0]
+            pattern = action.resource_pattern
+            if pattern.pattern_type is _LITERAL:
+                try:
+                    known = answers[context.principal][context.host][pattern.resource_type]
+                    return [known[pattern.name][action.operation]]
+                except KeyError:
+                    pass
+        if view.audit is not None:
+            return self._audited(view, context, actions)
+        return self._answer(view, context, actions)
+
+    def _answer(self, view: _View, context: RequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:
+        if context.principal in view.super_users:
+            return [_ALLOWED] * len(actions)
+        if not self._ready:
+            raise AuthorizerNotReadyError("the authorizer has not replayed the log up to its high-water mark yet")
+        image, state = view.image, view.image.state
+        subject = image.subject(context.principal, context.host)
+        answers = []
+        for action in actions:
+            pattern, operation = action.resource_pattern, action.operation
+            if pattern.pattern_type is not _LITERAL:
+                _check_literal(pattern)
+            if operation not in _OPERATIONS:
+                operation = AclOperation.UNKNOWN
+            bits = state.mask(subject, pattern.resource_type, pattern.name, image.documented) >> operation
+            if state.throws:
+                image.check_principals(subject, operation, pattern.resource_type, pattern.name)
+            if bits & DENIED:
+                answers.append(_DENIED)
+            elif bits & ALLOWED or (
+                view.allow_everyone and not image.has_candidate(pattern.resource_type, pattern.name)
+            ):
+                answers.append(_ALLOWED)
+            else:
+                answers.append(_DENIED)
+        if view.answers is not None:
+            _remember(view, context, actions, answers)
+        return answers
+
+    def decide(self, context: RequestContext, action: Action) -> Decision:
+        """The answer to one action, with its reason; raises as `authorize`."""
+        return self._decide(self._view, context, action)
+
+    def _decide(self, view: _View, context: RequestContext, action: Action) -> Decision:
+        (result,) = self._answer(view, context, (action,))
+        if context.principal in view.super_users:
+            return Decision(result=result, basis=Basis.SUPER_USER)
+        pattern = action.resource_pattern
+        ask = context.principal, context.host, action.operation, pattern.resource_type, pattern.name
+        rule = view.image.rule(*ask)
+        if rule is not None:
+            return Decision(result=result, basis=Basis.MATCHING_ACL, rule=rule)
+        allowed = result is AuthorizationResult.ALLOWED
+        return Decision(result=result, basis=Basis.DEFAULT_ALLOW if allowed else Basis.DEFAULT_DENY)
+
+    def _audited(self, view: _View, context: RequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:
+        audit, results = view.audit, []
+        for action in actions:
+            decision = self._decide(view, context, action)
+            if audit is not None:
+                audit(context, action, decision)
+            results.append(decision.result)
+        return results
+
+    def authorize_by_resource_type(
+        self, context: RequestContext, operation: int, resource_type: int
+    ) -> AuthorizationResult:
+        """Whether the operation is allowed on at least one resource of the type.
+
+        A resource of the name `hardcode` is asked about first, as Kafka does, and only that is audited.
+
+        Raises:
+            AuthorizerNotReadyError, InvalidRequestError: as `authorize`; also for an operation or type ANY or UNKNOWN,
+                and for a rule that holds what only a filter may.
+
+        """
+        view = self._view
+        check_kinds(operation, resource_type)
+        pattern = ResourcePattern(resource_type=resource_type, name=PROBE)
+        probe = Action(operation=operation, resource_pattern=pattern, resource_reference_count=0, log_if_denied=False)
+        decide = self._answer if view.audit is None else self._audited
+        (answer,) = decide(view, context, (probe,))
+        if answer is _ALLOWED:
+            return answer
+        allowed = view.image.by_resource_type(context.principal, context.host, operation, resource_type)
+        return _ALLOWED if allowed else _DENIED
+
+    def acls(self, acl_filter: AclBindingFilter) -> Iterable[StandardAclWithId]:
+        """The rules that the filter takes, lazily, from one image, in no order."""
+        return self._view.image.matching(acl_filter)
+
+    def create_acls(self, context: RequestContext, acls: Sequence[StandardAcl]) -> "Future[list[AclCreateResult]]":
+        """Create rules through the mutator; raises ConfigError where there is none."""
+        return self._checked_mutator().create_acls(context, acls)
+
+    def delete_acls(
+        self, context: RequestContext, filters: Sequence[AclBindingFilter]
+    ) -> "Future[list[AclDeleteResult]]":
+        """Delete rules through the mutator; raises ConfigError where there is none."""
+        return self._checked_mutator().delete_acls(context, filters)
+
+    def _checked_mutator(self) -> AclMutator:
+        if self._mutator is None:
+            raise ConfigError("rules cannot be changed here: expected a controller or a log to write to")
+        return self._mutator
+
+    def acl_count(self) -> int:
+        """The number of rules (KIP-801)."""
+        return len(self._view.image)
+
+
+def _check_literal(pattern: ResourcePattern) -> None:
+    if pattern.pattern_type != _LITERAL:
+        raise InvalidRequestError(f"only LITERAL resources can be authorized: got {pattern}")
+
+
+def _remember(
+    view: _View, context: RequestContext, actions: Sequence[Action], results: Sequence[AuthorizationResult]
+) -> None:
+    if view.count + len(actions) > _MOST_ANSWERS:
+        view.answers, view.count = {}, 0
+    answers = view.answers
+    if answers is None:
+        return
+    known = answers.setdefault(context.principal, {}).setdefault(context.host, {})
+    for action, result in zip(actions, results, strict=True):
+        pattern = action.resource_pattern
+        if len(pattern.name) > LONGEST_REMEMBERED:
+            continue
+        known.setdefault(pattern.resource_type, {}).setdefault(pattern.name, {})[action.operation] = result
+    view.count += len(actions)

@@ -1,0 +1,1 @@
+"""`aclog acls`: list, add and remove ACLs."""

@@ -1,0 +1,72 @@
+"""`acls add` and `acls remove`: rules of a log or of a running server, changed as kafka-acls.sh would."""
+
+import sys
+from collections.abc import Iterable
+
+from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
+from aclog.cli.acls.flags import EntryFlags, ResourceFlags
+from aclog.cli.acls.kafka_format import adding, already_there, question
+from aclog.cli.acls.plan import Plan, filters_of, plan_to_add, plan_to_remove, rule_of
+from aclog.cli.acls.targets import RuleTarget, TargetFlags, open_target
+from aclog.metalog.errors import ConfigError
+from aclog.terminal.notices import note
+
+
+def add_rules(target: TargetFlags, resources: ResourceFlags, entries: EntryFlags, *, force: bool) -> None:
+    """Add the rules that the flags name, all in one batch, and print what kafka-acls.sh prints.
+
+    Raises:
+        ConfigError: flags that do not go together.
+        AclRequestError, RequestError: a rule that the controller refuses; in a log then none is added.
+        LockedError, LogError, DecodeError: the log cannot be written, or is damaged; or the server is out of reach.
+
+    """
+    plan = plan_to_add(resources, entries)
+    with open_target(target, force=force) as rules:
+        lines = list(_what_is_added(rules, plan))
+        _raise_first(rules.create([rule_of(pattern, entry) for pattern, listed in plan.items() for entry in listed]))
+        for line in lines:
+            print(line)
+
+
+def _what_is_added(rules: RuleTarget, plan: Plan) -> Iterable[str]:
+    standing = rules.standing(list(plan))
+    for pattern, entries in plan.items():
+        new = []
+        for entry in entries:
+            if rule_of(pattern, entry) in standing:
+                yield already_there(pattern, entry)
+            else:
+                new.append(entry)
+        if new:
+            yield adding(pattern, new)
+
+
+def remove_rules(target: TargetFlags, resources: ResourceFlags, entries: EntryFlags, *, force: bool) -> None:
+    """Remove the rules that the flags name, all in one batch; without `force`, after a `y` on stdin for each resource.
+
+    Raises as add_rules; and ConfigError, if there is no answer.
+    """
+    plan = plan_to_remove(resources, entries)
+    agreed = {pattern: listed for pattern, listed in plan.items() if force or _agrees(question(pattern, listed))}
+    if not agreed:
+        return
+    with open_target(target, force=force) as rules:
+        results = rules.delete([each for pattern, listed in agreed.items() for each in filters_of(pattern, listed)])
+        _raise_first(results)
+    removed = {rule for result in results for rule in result.deleted}
+    note(f"{len(removed)} rule(s) removed")
+
+
+def _agrees(text: str) -> bool:
+    print(text, flush=True)
+    answer = sys.stdin.readline()
+    if not answer:
+        raise ConfigError("no answer on stdin: nothing is removed; --force removes without asking")
+    return answer.strip().lower() == "y"
+
+
+def _raise_first(results: Iterable[AclCreateResult | AclDeleteResult]) -> None:
+    for result in results:
+        if result.error is not None:
+            raise result.error

@@ -1,0 +1,76 @@
+"""`acls list`: the rules of a state in three formats."""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from attrs import evolve
+
+from aclog.authorizer.acl import AclBindingFilter, StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage
+from aclog.cli.acls.flags import ResourceFlags, parse_principal
+from aclog.cli.acls.kafka_format import listed
+from aclog.cli.acls.plan import resource_filter
+from aclog.cli.acls.text_order import in_text_order
+from aclog.cli.cidr_warning import CidrWatch
+from aclog.cli.options import ListFormat
+from aclog.shell.rule_text import rule_fields, rule_json, rule_object
+from aclog.terminal.table import aligned
+
+_BLOCK = 512
+_HEADER = ("TYPE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION", "ID")
+
+
+def print_rules(
+    acls: AclsImage, resources: ResourceFlags, principals: Sequence[str], list_format: ListFormat | None
+) -> None:
+    """Print the rules that the flags ask for; a rule with a CIDR host is warned of.
+
+    Raises:
+        ConfigError: a principal without colon.
+
+    """
+    list_format = list_format or (ListFormat.TABLE if sys.stdout.isatty() else ListFormat.KAFKA)
+    filters = [resource_filter(pattern) for pattern in resources.patterns()] or [AclBindingFilter()]
+    wanted = list(dict.fromkeys(map(parse_principal, principals)))
+    watch = CidrWatch()
+    lines = _lines(acls, filters, wanted, list_format, watch)
+    while block := list(islice(lines, _BLOCK)):
+        print("\n".join(block))
+    watch.report()
+
+
+def _lines(
+    acls: AclsImage,
+    filters: Sequence[AclBindingFilter],
+    principals: Sequence[str],
+    list_format: ListFormat,
+    watch: CidrWatch,
+) -> Iterator[str]:
+    if list_format is ListFormat.KAFKA and principals:
+        for principal in principals:
+            yield f"ACLs for principal `{principal}`"
+            yield from listed(watch.watch(_sorted(acls, [evolve(each, principal=principal) for each in filters])))
+        return
+    if principals:
+        filters = [evolve(each, principal=principal) for each in filters for principal in principals]
+    rules = watch.watch(_sorted(acls, filters))
+    if list_format is ListFormat.KAFKA:
+        yield from listed(rules)
+    elif list_format is ListFormat.JSONL:
+        yield from map(rule_json, rules)
+    else:
+        yield from aligned(_HEADER, _cells(rules))
+
+
+def _sorted(acls: AclsImage, filters: Iterable[AclBindingFilter]) -> Iterable[StandardAclWithId]:
+    """The rules that any of the filters takes, each once, in the order of JSON lines."""
+    filters = list(filters)
+    if filters == [AclBindingFilter()]:
+        return in_text_order(acls)
+    found = dict.fromkeys(rule for each in filters for rule in acls.matching(each))
+    return sorted(found, key=rule_fields)
+
+
+def _cells(rules: Iterable[StandardAclWithId]) -> Iterator[Sequence[str]]:
+    return (tuple(text or "-" for text in rule_object(rule).values()) for rule in rules)

@@ -1,0 +1,167 @@
+"""Where `acls add` and `acls remove` change rules: in a log, as its one writer, or through a server that runs."""
+
+import asyncio
+import secrets
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from attrs import define, field, frozen
+
+from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl
+from aclog.authorizer.control import create_acls, delete_acls
+from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
+from aclog.cli.log_writer import LogWriter, open_writer
+from aclog.metalog.codec import encode_record
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.records import MetadataRecord
+from aclog.metalog.uuids import random_uuid
+from aclog.nodes.client import acl_requests
+from aclog.nodes.client.connection import Connection
+from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.sources.bootstrap import client_security, parse_servers
+from aclog.sources.connect import connect_to_first
+from aclog.sources.zookeeper import ZooKeeperTarget, open_store, store_properties
+
+_T = TypeVar("_T")
+
+
+class RuleTarget(Protocol):
+    """What changes rules, for the time of one command."""
+
+    def standing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+        """The rules that stand on these very resource patterns."""
+        ...
+
+    def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
+        """Create rules, committed when it returns; one result a rule, in order."""
+        ...
+
+    def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
+        """Delete what the filters take, committed when it returns; one result a filter, in order."""
+        ...
+
+
+@frozen(kw_only=True)
+class TargetFlags:
+    """The flags that name a target; exactly one of the first four is to be given."""
+
+    log: Path | None = None
+    servers: tuple[HostPort, ...] = ()
+    controllers: tuple[HostPort, ...] = ()
+    store: Mapping[str, str] = field(factory=dict)
+    """Properties of the older authorizer, whose rules are in ZooKeeper."""
+    security: ClientSecurity = field(factory=ClientSecurity)
+
+
+def target_flags(
+    log: Path | None,
+    bootstrap_server: str | None,
+    bootstrap_controller: str | None,
+    command_config: Path | None,
+    authorizer_properties: Sequence[str] = (),
+) -> TargetFlags:
+    """The place that the flags name.
+
+    Raises:
+        ConfigError: an address that is none, a bad properties file, a property that is none.
+
+    """
+    return TargetFlags(
+        log=log,
+        servers=parse_servers("--bootstrap-server", bootstrap_server),
+        controllers=parse_servers("--bootstrap-controller", bootstrap_controller),
+        store=store_properties(authorizer_properties),
+        security=client_security(command_config),
+    )
+
+
+@contextmanager
+def open_target(flags: TargetFlags, *, force: bool) -> Iterator[RuleTarget]:
+    """The target that is named.
+
+    Raises:
+        ConfigError: none is named, or more than one; or the security settings cannot be used.
+        LockedError, LogError, DecodeError: the log cannot be written, or is damaged; or no server can be reached.
+
+    """
+    if sum(map(bool, (flags.log, flags.servers, flags.controllers, flags.store))) != 1:
+        raise ConfigError(
+            "exactly one place must be given: --log DIR, --bootstrap-server HOST:PORT, "
+            "--bootstrap-controller HOST:PORT or --authorizer-properties zookeeper.connect=HOST:PORT"
+        )
+    if flags.log is not None:
+        with open_writer(flags.log, force=force) as writer:
+            yield _LogTarget(writer)
+        return
+    if flags.store:
+        with open_store(flags.store) as store:
+            yield ZooKeeperTarget(store)
+        return
+    with asyncio.Runner() as runner:
+        connection = runner.run(connect_to_first(flags.servers or flags.controllers, flags.security))
+        try:
+            yield _ServerTarget(runner, connection)
+        finally:
+            runner.run(connection.close())
+
+
+@define
+class _LogTarget:
+    """A log; nothing of a request is written where a part of it is refused."""
+
+    _writer: LogWriter
+
+    def standing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+        """See RuleTarget."""
+        filters = [_exactly(pattern) for pattern in patterns]
+        return {rule.acl for wanted in filters for rule in self._writer.image.acls.matching(wanted)}
+
+    def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
+        """See RuleTarget."""
+        creation = create_acls(self._writer.image.acls, acls, lambda: random_uuid(secrets.token_bytes))
+        if not any(result.error for result in creation.results):
+            self._append(creation.records)
+        return creation.results
+
+    def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
+        """See RuleTarget."""
+        deletion = delete_acls(self._writer.image.acls, filters)
+        if not any(result.error for result in deletion.results):
+            self._append(deletion.records)
+        return deletion.results
+
+    def _append(self, records: Sequence[MetadataRecord]) -> None:
+        if records:
+            self._writer.append([encode_record(record) for record in records])
+
+
+@define
+class _ServerTarget:
+    """A server, which takes the good parts of a request and refuses the others."""
+
+    _runner: asyncio.Runner
+    _connection: Connection
+
+    def standing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+        """See RuleTarget."""
+        ask = acl_requests.describe_acls
+        return {acl for pattern in patterns for acl in self._run(ask(self._connection, _exactly(pattern)))}
+
+    def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
+        """See RuleTarget."""
+        return self._run(acl_requests.create_acls(self._connection, acls))
+
+    def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
+        """See RuleTarget."""
+        return self._run(acl_requests.delete_acls(self._connection, filters))
+
+    def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        return self._runner.run(work)
+
+
+def _exactly(pattern: ResourcePattern) -> AclBindingFilter:
+    return AclBindingFilter(
+        resource_type=pattern.resource_type, resource_name=pattern.name, pattern_type=pattern.pattern_type
+    )

@@ -1,0 +1,111 @@
+"""`snapshot create`, `snapshot verify` and `snapshot list`."""
+
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from attrs import evolve
+
+from aclog.authorizer.acls_image import AclsImage
+from aclog.cli.cidr_warning import CidrWatch
+from aclog.cli.log.verify import summary
+from aclog.metalog.errors import CheckpointError, LogError, MetadataError
+from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.records import FeatureLevelRecord
+from aclog.metalog.uuids import random_uuid
+from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.features import METADATA_VERSION
+from aclog.snapshots.image import Image
+from aclog.snapshots.newer_kafka import NewerKafka
+from aclog.snapshots.provenance import Provenance
+from aclog.terminal.notices import note, one_line
+from aclog.terminal.timestamps import utc_text
+
+_LEAST_METADATA_VERSION = 7
+"""3.3-IV3, the oldest metadata.version that Kafka 4 still takes; its tools read no state without one."""
+
+
+def create_checkpoint(image: Image, directory: Path) -> Path:
+    """Write the state as a checkpoint into a directory, which is made if need be; rules without an id get one.
+
+    Raises:
+        CheckpointError, LogError: no checkpoint can be made of this state, or the disk refuses.
+        OSError: the directory cannot be made.
+
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    if image.scram.keyless:
+        note(f"{len(image.scram)} SCRAM credentials are left out: their source does not tell their keys")
+    from_a_file = len(image.acls) and not image.end_offset
+    return write_checkpoint(_as_if_logged(image) if from_a_file else image, directory)
+
+
+def _as_if_logged(image: Image) -> Image:
+    """Rules that come from no log, as they would stand in one; before them a metadata.version, which Kafka needs."""
+    features = image.features.apply([FeatureLevelRecord(name=METADATA_VERSION, feature_level=_LEAST_METADATA_VERSION)])
+    acls = _with_ids(image.acls)
+    now = time.time_ns() // 1_000_000
+    return Image(
+        acls=acls,
+        features=features,
+        provenance=Provenance(end_offset=len(acls) + len(features), epoch=1, timestamp=now),
+    )
+
+
+def _with_ids(acls: AclsImage) -> AclsImage:
+    if all(rule.id is not None for rule in acls):
+        return acls
+    return AclsImage.from_acls(evolve(rule, id=rule.id or random_uuid(secrets.token_bytes)) for rule in acls)
+
+
+def verify_checkpoints(paths: Sequence[Path]) -> bool:
+    """Print a line for each file; tells whether all are whole.
+
+    Raises:
+        LogError: a path is not there.
+
+    """
+    sound, watch = True, CidrWatch()
+    for path in paths:
+        if not path.is_file():
+            raise LogError(f"{path}: not a file: expected a checkpoint")
+        try:
+            image = _read(path)
+        except MetadataError as error:
+            sound = False
+            print(one_line(str(error)))
+            continue
+        for _ in watch.watch(image.acls):
+            pass
+        print(f"{path}: whole: {summary(image)}")
+    watch.report()
+    return sound
+
+
+def describe_checkpoints(directory: Path) -> Iterator[str]:
+    """A line for each checkpoint of a directory, oldest first.
+
+    Raises:
+        LogError: it holds none, or is none.
+
+    """
+    found = list_checkpoints(directory)
+    if not found:
+        raise LogError(f"{directory}: no checkpoints (*.checkpoint) in it")
+    for checkpoint in found:
+        try:
+            image = _read(checkpoint.path)
+        except CheckpointError as error:
+            yield one_line(f"{checkpoint.path.name}  damaged: {error}")
+            continue
+        yield f"{checkpoint.path.name}  {utc_text(image.timestamp)}  {summary(image)}"
+
+
+def _read(path: Path) -> Image:
+    newer = NewerKafka(strict=False)
+    image = read_checkpoint(path, newer=newer)
+    for warning in newer.warnings():
+        note(f"{path}: {warning}")
+    return image

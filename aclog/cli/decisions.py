@@ -1,0 +1,172 @@
+"""`authorize` and `explain`: one request, or a file of them."""
+
+import json
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+
+from attrs import frozen
+
+from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.acls_image import PROBE
+from aclog.authorizer.builder import build_authorizer
+from aclog.authorizer.decision import Decision
+from aclog.authorizer.explain import explain
+from aclog.authorizer.explanation_text import explanation_lines
+from aclog.authorizer.hosts import host_address
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.cli.cidr_warning import CidrWatch
+from aclog.cli.request_options import Request
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.snapshots.image import Image
+from aclog.sources.acl_lines import enum_field
+from aclog.sources.json_object import parse_object, text_field
+from aclog.sources.text_lines import blocks
+
+ALLOWED, DENIED, BAD_INPUT = 0, 1, 2
+"""Exit codes."""
+
+_BY_RESOURCE_TYPE = "byResourceType"
+_MOST_REMEMBERED = 1 << 18
+"""Lines whose answers are remembered before all are forgotten: about 400 bytes each."""
+
+_canonical = lru_cache(1 << 16)(host_address)
+_quoted = json.encoder.encode_basestring
+
+
+@frozen(kw_only=True)
+class AuthorizerFlags:
+    """The properties of a broker that decide beside the rules; `documented` is --semantics documented."""
+
+    super_users: str = ""
+    allow_everyone: bool = False
+    documented: bool = False
+
+    def build(self, image: Image) -> StandardAuthorizer:
+        """An authorizer on this state; it remembers no answers. Raises ConfigError: a super user without colon."""
+        return build_authorizer(
+            image.acls,
+            super_users=self.super_users,
+            allow_everyone=self.allow_everyone,
+            documented=self.documented,
+            cache=False,
+        )
+
+
+def decide_one(image: Image, flags: AuthorizerFlags, request: Request) -> int:
+    """Print the decision and its rule; returns the exit code.
+
+    Raises:
+        ConfigError: the host is no address, or a super user has no colon.
+        InvalidRequestError: a request on which Kafka's authorizer throws.
+
+    """
+    decision = decide(flags.build(image), request)
+    print(decision.result.value, decision.text)
+    return ALLOWED if decision.result is AuthorizationResult.ALLOWED else DENIED
+
+
+def decide(authorizer: StandardAuthorizer, request: Request) -> Decision:
+    """The decision on a request for a named resource. Raises as decide_one."""
+    context = RequestContext(principal=request.principal, host=_canonical(request.host))
+    pattern = ResourcePattern(resource_type=request.resource_type, name=request.name or "")
+    return authorizer.decide(context, Action(operation=request.operation, resource_pattern=pattern))
+
+
+def decide_requests(image: Image, flags: AuthorizerFlags, path: str) -> int:
+    """Answer each line of a file with a line on stdout; returns the exit code.
+
+    Raises:
+        ConfigError: a super user without colon, a damaged gzip file, or an endless line.
+        OSError: the file cannot be read.
+
+    """
+    answers = RequestAnswers(flags.build(image))
+    for lines in blocks(path):
+        if lines:
+            sys.stdout.buffer.write(b"\n".join(answers.answer(lines)) + b"\n")
+            sys.stdout.buffer.flush()
+    return BAD_INPUT if answers.failed else ALLOWED
+
+
+class RequestAnswers:
+    """Answers lines of JSON from one state; a line that was seen before costs a look into a dict.
+
+    `failed` tells whether a line was malformed.
+    """
+
+    def __init__(self, authorizer: StandardAuthorizer) -> None:
+        """`authorizer` must not change: its answers are remembered."""
+        self.failed = False
+        self._authorizer = authorizer
+        self._known: dict[bytes, bytes] = {}
+
+    def answer(self, lines: Sequence[bytes]) -> list[bytes]:
+        """The answer to each line, without line ends."""
+        known = self._known
+        return [known.get(line) or self._learn(line) for line in lines]
+
+    def _learn(self, line: bytes) -> bytes:
+        if len(self._known) >= _MOST_REMEMBERED:
+            self._known.clear()
+        answer = self._known[line] = self._answer(line).encode(errors="backslashreplace")
+        return answer
+
+    def _answer(self, line: bytes) -> str:
+        try:
+            result, rule = self._decide(parse_request(line))
+        except MetadataError as error:
+            self.failed = True
+            return f'{{"decision":"ERROR","error":{_quoted(str(error))}}}'
+        decision = "ALLOWED" if result is AuthorizationResult.ALLOWED else "DENIED"
+        return f'{{"decision":"{decision}","rule":{_quoted(rule)}}}'
+
+    def _decide(self, request: Request) -> tuple[AuthorizationResult, str]:
+        if request.name is not None:
+            decision = decide(self._authorizer, request)
+            return decision.result, decision.text
+        context = RequestContext(principal=request.principal, host=_canonical(request.host))
+        result = self._authorizer.authorize_by_resource_type(context, request.operation, request.resource_type)
+        probe = ResourcePattern(resource_type=request.resource_type, name=PROBE)
+        asked = Action(operation=request.operation, resource_pattern=probe)
+        return result, f"{PROBE}:{self._authorizer.decide(context, asked).text}"
+
+
+def parse_request(line: bytes) -> Request:
+    """The request in one line of JSON.
+
+    Raises:
+        ConfigError: it is not JSON, a key is missing, or an enum name is not one.
+
+    """
+    value = parse_object(line)
+    kind = value.get("kind")
+    if kind not in {None, _BY_RESOURCE_TYPE}:
+        raise ConfigError(f"kind must be {_BY_RESOURCE_TYPE} or absent, not {json.dumps(kind)[:40]}")
+    return Request(
+        principal=text_field(value, "principal"),
+        operation=enum_field(value, "operation", AclOperation),
+        host=text_field(value, "host"),
+        resource_type=enum_field(value, "resourceType", ResourceType),
+        name=None if kind else text_field(value, "resourceName"),
+    )
+
+
+def explain_one(image: Image, flags: AuthorizerFlags, request: Request, log: str | None = None) -> None:
+    """Print every rule that took part in a decision, which one decided, and what would have to change.
+
+    `log` is the directory of a log that `aclog acls` can change. Raises as decide_one.
+    """
+    context = RequestContext(principal=request.principal, host=host_address(request.host))
+    pattern = ResourcePattern(resource_type=request.resource_type, name=request.name or "")
+    action = Action(operation=request.operation, resource_pattern=pattern)
+    decision = flags.build(image).decide(context, action)
+    acls = image.acls.with_options(documented=flags.documented, cidr=False)
+    explanation = explain(acls, decision, context, action, allow_everyone=flags.allow_everyone)
+    for line in explanation_lines(explanation, log):
+        print(line)
+    watch = CidrWatch()
+    for _ in watch.watch(acls.candidates(pattern.resource_type, pattern.name)):
+        pass
+    watch.report()

@@ -1,0 +1,1 @@
+"""`aclog log`: dump, verify and copy metadata logs."""

@@ -1,0 +1,225 @@
+"""`aclog log copy`: a log carried over from a directory into a topic of a Kafka, or back, or into another directory."""
+
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from hashlib import sha256
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, TypeAlias
+
+from attrs import define, field, frozen
+
+from aclog.cli.log.directory_copy import copied_directory
+from aclog.metalog.batches import check_crc, iter_batches, read_header
+from aclog.metalog.errors import ConfigError, LogError
+from aclog.metalog.filelog import open_reader
+from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints
+from aclog.metalog.log import LogReader
+from aclog.metalog.topic_message import read_batch
+from aclog.terminal.notices import note
+from aclog.terminal.progress import Advance, progress
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
+
+    from aclog.metalog.topiclog import TopicSettings
+
+_READ_BYTES = 4 << 20
+_KNOWN_SECONDS = 30.0
+_TOPIC = re.compile(r"kafka://([^/]+)/((?!\.{1,2}$)[a-zA-Z0-9._-]{1,249})")
+
+
+@frozen(kw_only=True)
+class TopicClient:
+    """How to reach the brokers of a topic, in librdkafka's words, and how many replicas a new one gets."""
+
+    properties: dict[str, str] = field(repr=False)
+    replication_factor: int
+
+
+@frozen(kw_only=True)
+class Copied:
+    """What was carried over: the offsets, and a digest of all batches as they stand in the copy."""
+
+    start_offset: int
+    end_offset: int
+    batches: int
+    digest: str
+
+
+Place: TypeAlias = "Path | TopicSettings"
+
+
+def copy_log(source: str, target: str, client: TopicClient, checkpoint: Path | None) -> None:
+    """Copy all that is committed now, read the copy again, and say what was copied.
+
+    Raises:
+        ConfigError: an address that is none; a topic that is not fit to hold a log; no confluent-kafka.
+        LogError: the target is not empty, or cannot be written; the source cannot be read; or the copy differs.
+        DecodeError: the source is damaged.
+
+    """
+    come_from, go_to = parse_place(source, client), parse_place(target, client)
+    with _opened(come_from) as reader:
+        checkpoints = _checkpoints(come_from, checkpoint)
+        if reader.high_watermark() <= reader.start_offset():
+            raise LogError(f"{reader.name}: there is nothing in it to be copied")
+        with progress(f"copying to {target}") as advance:
+            if isinstance(go_to, Path):
+                copied = _copy_to_directory(reader, go_to, checkpoints, advance)
+            else:
+                copied = _copy_to_topic(reader, go_to, advance)
+    what = f"offsets {copied.start_offset} to {copied.end_offset}, {copied.batches} batches"
+    print(f"{target}: {what}, read again and found alike: SHA-256 {copied.digest}")
+    if not isinstance(go_to, Path) and copied.start_offset:
+        _tell_of_checkpoints(copied.start_offset, checkpoints)
+
+
+def parse_place(text: str, client: TopicClient) -> Place:
+    """A directory, or the topic of kafka://HOST:PORT[,HOST:PORT...]/TOPIC.
+
+    Raises:
+        ConfigError: an address that is none; confluent-kafka is not installed.
+
+    """
+    if not text.startswith("kafka:"):
+        return Path(text)
+    found = _TOPIC.fullmatch(text)
+    if found is None:
+        raise ConfigError(f"{text}: expected kafka://HOST:PORT[,HOST:PORT...]/TOPIC, or a directory")
+    from aclog.metalog.topiclog import TopicSettings
+    from aclog.sources.bootstrap import parse_servers
+
+    servers = ",".join(map(str, parse_servers(text, found[1])))
+    return TopicSettings(
+        topic=found[2],
+        properties={**client.properties, "bootstrap.servers": servers},
+        replication_factor=client.replication_factor,
+    )
+
+
+@contextmanager
+def _opened(place: Place) -> Iterator[LogReader]:
+    """A reader that knows how far the log reaches."""
+    if isinstance(place, Path):
+        with open_reader(place) as directory:
+            directory.high_watermark()
+            for text in directory.notes:
+                note(text)
+            yield directory
+        return
+    from aclog.metalog.topiclog import TopicReader
+    from aclog.metalog.topiclog.historical_reads import PastReads
+
+    with closing(PastReads(place, Event())) as look:
+        look.connect(_KNOWN_SECONDS)  # a reader would wait for a topic that is not there
+    with TopicReader(place) as topic:
+        topic.wait_known(_KNOWN_SECONDS)
+        yield topic
+
+
+def _checkpoints(source: Place, given: Path | None) -> tuple[CheckpointFile, ...]:
+    found = list_checkpoints(source) if isinstance(source, Path) else ()
+    if given is None:
+        return found
+    named = [one for one in list_checkpoints(given.parent) if one.path.name == given.name]
+    if not named:
+        what = "no finished checkpoint: expected a file as 00000000000000000211-0000000002.checkpoint"
+        raise ConfigError(f"--checkpoint {given}: {what}")
+    return (*found, *named)
+
+
+def _copy_to_directory(
+    reader: LogReader, target: Path, checkpoints: tuple[CheckpointFile, ...], advance: Advance
+) -> Copied:
+    start, end = reader.start_offset(), reader.high_watermark()
+    needed = [one for one in checkpoints if one.end_offset >= start] if start else []
+    if start and not needed:
+        what = f"the log begins at offset {start}, and so needs a checkpoint of {start} or later"
+        raise LogError(f"{reader.name}: {what}: expected --checkpoint FILE")
+    with copied_directory(target, start, needed) as copy:
+        written = LogDigest()
+        for batch in _batches(reader, start, end, advance):
+            written.add(batch)
+            copy.append(batch)
+        with copy.read_again() as again:
+            return _verified(again, start, end, written)
+
+
+def _copy_to_topic(reader: LogReader, settings: "TopicSettings", advance: Advance) -> Copied:
+    from aclog.metalog.topiclog import ensure_topic
+    from aclog.metalog.topiclog.bulk_copy import fill_topic
+
+    start, end = reader.start_offset(), reader.high_watermark()
+    ensure_topic(settings)
+    written = LogDigest()
+    fill_topic(settings, _carried(_batches(reader, start, end, advance), written))
+    if written.changed:
+        note(f"{written.changed} batches stand there in other bytes: records, offsets, epochs and times are the same")
+    with _opened(settings) as again:
+        again.wait(end - 1, _KNOWN_SECONDS)  # a commit is acknowledged a little before readers see it
+        return _verified(again, start, end, written)
+
+
+@define(eq=False)
+class LogDigest:
+    """What batches amount to, in their order."""
+
+    batches: int = field(default=0, init=False)
+    changed: int = field(default=0, init=False)
+    """Those that a copy holds in other bytes than its source."""
+    _hash: "Hash" = field(factory=sha256, init=False)
+
+    def add(self, batch: bytes) -> None:
+        """One more of them."""
+        self.batches += 1
+        self._hash.update(batch)
+
+    def text(self) -> str:
+        """All of them, in hexadecimal digits."""
+        return self._hash.hexdigest()
+
+
+def _batches(reader: LogReader, start: int, end: int, advance: Advance | None = None) -> Iterator[bytes]:
+    """Each batch of these offsets, its CRC checked."""
+    offset = start
+    while offset < end:
+        data = reader.read(offset, _READ_BYTES)
+        for position, header in iter_batches(data):
+            check_crc(data, position, header)
+            if header.base_offset >= end:
+                return
+            yield data[position : position + header.size]
+            offset = header.end_offset
+        if advance is not None:
+            advance(offset - start, end - start)
+
+
+def _carried(batches: Iterator[bytes], digest: LogDigest) -> Iterator[bytes]:
+    """The batches as a topic holds them; the digest is of those."""
+    for batch in batches:
+        carried = read_batch(batch, 0, read_header(batch)).encode()
+        digest.changed += carried != batch
+        digest.add(carried)
+        yield carried
+
+
+def _verified(again: LogReader, start: int, end: int, written: LogDigest) -> Copied:
+    """What was written, read again, and compared by its ends and its digest."""
+    found = LogDigest()
+    for batch in _batches(again, again.start_offset(), again.high_watermark()):
+        found.add(batch)
+    ends = again.start_offset(), again.high_watermark()
+    if ends != (start, end) or found.text() != written.text():
+        what = f"the copy holds offsets {ends[0]} to {ends[1]}, SHA-256 {found.text()}"
+        raise LogError(f"{again.name}: {what}: expected {start} to {end}, {written.text()}; do not use it")
+    return Copied(start_offset=start, end_offset=end, batches=found.batches, digest=found.text())
+
+
+def _tell_of_checkpoints(start: int, checkpoints: tuple[CheckpointFile, ...]) -> None:
+    """A topic holds no checkpoints, which stand in files beside each controller."""
+    useful = [str(one.path) for one in checkpoints if one.end_offset >= start]
+    which = f"such as {useful[-1]}" if useful else "which the source does not have"
+    what = f"the log begins at offset {start}: each controller needs a checkpoint of {start} or later, {which}"
+    note(f"{what}: copy it into the controller's own metadata directory")

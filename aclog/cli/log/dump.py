@@ -1,0 +1,125 @@
+"""`log dump`: every record of a file, as text or JSON (what kafka-dump-log --cluster-metadata-decoder shows)."""
+
+import json
+import mmap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from attrs import frozen
+
+from aclog.metalog.batches import BatchHeader, check_crc, iter_batches, read_records
+from aclog.metalog.codec import decode_record
+from aclog.metalog.control_records import decode_control
+from aclog.metalog.errors import DecodeError, LogError
+from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+from aclog.metalog.json_form import Json, control_json, record_json
+
+RecordJson: TypeAlias = dict[str, Json]
+
+
+@frozen(kw_only=True)
+class DumpedRecord:
+    """A record and where it stands; `timestamp` is its batch's, in ms since 1970; `content` type, version and data."""
+
+    file: str
+    offset: int
+    leader_epoch: int
+    timestamp: int
+    content: RecordJson
+
+
+def dump_json(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[str]:
+    """One JSON object a record. Raises as `dump`."""
+    for record in dump(paths, show_secrets=show_secrets):
+        place: RecordJson = {
+            "file": record.file,
+            "offset": record.offset,
+            "leaderEpoch": record.leader_epoch,
+            "timestamp": record.timestamp,
+        }
+        yield _compact({**place, **record.content})
+
+
+def dump_text(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[str]:
+    """A line for each file and for each of its records. Raises as `dump`."""
+    file = None
+    for record in dump(paths, show_secrets=show_secrets):
+        if record.file != file:
+            file = record.file
+            yield f"Dumping {file}"
+        content = record.content
+        yield (
+            f"offset: {record.offset} leaderEpoch: {record.leader_epoch} timestamp: {record.timestamp} "
+            f"{content['type']} v{content['version']} {_compact(content['data'])}"
+        )
+
+
+def dump(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[DumpedRecord]:
+    """Every record of these segments and checkpoints, in the order of the paths, of the offsets in a directory.
+
+    Raises:
+        DecodeError: damage, or bytes after the last whole batch, once all before is out; with file, byte and offset.
+        LogError: a path is neither, or a directory holds neither.
+        OSError: a file cannot be read.
+
+    """
+    for file in [file for path in paths for file in _files(path)]:
+        yield from _dump_file(file, show_secrets=show_secrets)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = sorted([each.path for each in list_checkpoints(path)] + [each.path for each in list_segments(path)])
+    if not found:
+        raise LogError(f"{path}: not a metadata log: it holds no segments (*.log) and no checkpoints")
+    return found
+
+
+def _dump_file(path: Path, *, show_secrets: bool) -> Iterator[DumpedRecord]:
+    with path.open("rb") as file:
+        if path.stat().st_size == 0:
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            try:
+                yield from _dump_buffer(str(path), data, show_secrets=show_secrets)
+            except DecodeError as error:
+                raise error.at(path=str(path)) from None
+
+
+def _dump_buffer(name: str, data: mmap.mmap, *, show_secrets: bool) -> Iterator[DumpedRecord]:
+    end = 0
+    for position, header in iter_batches(data):
+        check_crc(data, position, header)
+        end = position + header.size
+        for offset, content in _contents(bytes(data[position:end]), position, header, show_secrets=show_secrets):
+            yield DumpedRecord(
+                file=name,
+                offset=offset,
+                leader_epoch=header.leader_epoch,
+                timestamp=header.max_timestamp,
+                content=content,
+            )
+    if end < len(data):
+        raise DecodeError(f"{len(data) - end} bytes that are not a whole batch: cut?", position=end)
+
+
+def _contents(
+    batch: bytes, position: int, header: BatchHeader, *, show_secrets: bool
+) -> Iterator[tuple[int, RecordJson]]:
+    """Each record of a batch as (offset, JSON); `position` is the batch's in the file."""
+    for record in read_records(batch, 0, header):
+        offset = header.base_offset + record.offset_delta
+        try:
+            if header.is_control:
+                yield offset, control_json(decode_control(record.key or b"", record.value))
+            else:
+                yield offset, record_json(decode_record(record.value), show_secrets=show_secrets)
+        except DecodeError as error:
+            # The position inside the value is of less use than the batch's place in the file.
+            raise DecodeError(f"{error.what} (in the batch here)", position=position, offset=offset) from None
+
+
+def _compact(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,59 @@
+"""`log verify`: a log directory, checked whole, and replayed."""
+
+from pathlib import Path
+
+from aclog.cli.cidr_warning import CidrWatch
+from aclog.metalog.errors import MetadataError
+from aclog.metalog.filelog import verify
+from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+from aclog.snapshots.image import Image
+from aclog.sources.paths import LogSource
+from aclog.terminal.notices import note, one_line
+from aclog.terminal.progress import progress
+
+
+def verify_log(directory: Path) -> bool:
+    """Print every finding and a line that says what was checked; tells whether nothing is wrong.
+
+    Raises:
+        LogError: there is no log, or it cannot be read.
+
+    """
+    sound = True
+    with progress(f"checking {directory.name}") as advance:
+        for finding in verify(directory, advance):
+            sound = False
+            print(one_line(str(finding)))
+    image = _replay(directory)
+    segments, checkpoints = len(list_segments(directory)), len(list_checkpoints(directory))
+    what = f"{directory}: {segments} segment(s), {checkpoints} checkpoint(s)"
+    if image is not None:
+        print(f"{what}, end offset {image.end_offset}, epoch {image.epoch}: {summary(image)}")
+        watch = CidrWatch()
+        for _ in watch.watch(image.acls):
+            pass
+        watch.report()
+    print("all is well" if sound and image is not None else "damaged")
+    return sound and image is not None
+
+
+def _replay(directory: Path) -> Image | None:
+    """The newest state; None, and the reason printed, where the log cannot be replayed."""
+    try:
+        with progress(f"replaying {directory.name}") as advance:
+            source = LogSource(directory, note, advance)
+            try:
+                return source.image()
+            finally:
+                source.close()
+    except MetadataError as error:
+        print(one_line(f"cannot be replayed: {error}"))
+        return None
+
+
+def summary(image: Image) -> str:
+    """What a state holds, in numbers."""
+    return (
+        f"{len(image.acls)} ACLs, {len(image.scram)} SCRAM credentials, {len(image.tokens)} delegation tokens, "
+        f"{len(image.features)} features, {len(image.opaque)} other records"
+    )

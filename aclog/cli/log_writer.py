@@ -1,0 +1,110 @@
+"""Writing to a log directory: its one writer, and the state that what is written must fit."""
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import define
+
+from aclog.metalog.codec import encode_record
+from aclog.metalog.control_records import ControlRecord
+from aclog.metalog.errors import LogError
+from aclog.metalog.filelog import FileLog, open_log
+from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.log import Appended
+from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+from aclog.snapshots.image import Image
+from aclog.snapshots.newer_kafka import NewerKafka
+from aclog.snapshots.recovery import recover_log
+from aclog.sources.sync_properties import refuse_other_writers
+from aclog.terminal.notices import note
+
+MOST_RECORDS = 10_000
+"""Of a batch (QuorumController.MAX_RECORDS_PER_USER_OP): what does not fit goes into a transaction (KIP-868)."""
+
+MOST_BYTES = 4 << 20
+"""Of a batch, well below the 8 MiB that Kafka takes."""
+
+
+@define
+class LogWriter:
+    """An open log and its newest state; owned by the command that writes."""
+
+    log: FileLog
+    image: Image
+
+    def append(self, values: Sequence[bytes], *, together: bool = True) -> None:
+        """Append record values and wait until they are committed; `together`: they become visible together.
+
+        Raises:
+            LogError: the log cannot be written.
+
+        """
+        for done in self.submit(values, together=together, timestamp=_now()):
+            done.result()
+
+    def submit(self, values: Sequence[bytes], *, together: bool, timestamp: int) -> list[Future[Appended]]:
+        """As `append`, without waiting; `timestamp` is ms since 1970."""
+        batches = list(batched(values))
+        if together and len(batches) > 1:
+            begin = encode_record(BeginTransactionRecord(name="aclog import"))
+            batches = [[begin], *batches, [encode_record(EndTransactionRecord())]]
+        return [self.log.append(batch, timestamp=timestamp) for batch in batches]
+
+    def append_control(self, records: Sequence[ControlRecord]) -> None:
+        """Append control records as one batch, and wait until they are committed. Raises LogError."""
+        self.log.append_control(*records, timestamp=_now()).result()
+
+
+def batched(values: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """The values in batches that Kafka takes."""
+    batch: list[bytes] = []
+    size = 0
+    for value in values:
+        if batch and (len(batch) >= MOST_RECORDS or size + len(value) > MOST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(value)
+        size += len(value)
+    if batch:
+        yield batch
+
+
+@contextmanager
+def open_writer(
+    directory: Path,
+    *,
+    create: bool = False,
+    force: bool = False,
+    timestamp: int | None = None,
+    for_sync: bool = False,
+) -> Iterator[LogWriter]:
+    """Open a log for writing, with its newest state; a transaction that a writer left open is aborted.
+
+    A new log begins at `timestamp`, ms since 1970; now by default. `for_sync`: it may be a record of `aclog sync`.
+
+    Raises:
+        LockedError: somebody else writes to it, or a Kafka runs on it.
+        LogError: it is no log, or belongs to a Kafka and `force` is not given, or to `aclog sync`.
+        DecodeError: it is damaged.
+
+    """
+    if not create and not directory.is_dir():
+        raise LogError(f"{directory}: no such directory")
+    if not for_sync:
+        refuse_other_writers(directory)
+    with open_log(directory, create=create, force=force, timestamp=timestamp) as log:
+        found = recover_log(log, list_checkpoints(directory), newer=NewerKafka(strict=True))
+        for text in (*log.notes, *found.notes):
+            note(text)
+        writer = LogWriter(log, found.image)
+        if found.applier.in_transaction:
+            note(f"{directory}: a transaction that was left open is aborted")
+            writer.append([encode_record(AbortTransactionRecord(reason="left open by its writer"))])
+        yield writer
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,78 @@
+"""`aclog serve`: a node in this process, from its configuration to its end."""
+
+import asyncio
+import gc
+import logging
+from pathlib import Path
+
+import typer
+
+from aclog.cli.audit_logger import AuditLog
+from aclog.cli.signals import pause, stop_on_signals, unless
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.nodes.client.cluster_id import cluster_id_of
+from aclog.nodes.config.node_config import NodeConfig
+from aclog.nodes.config.server_properties import load_config
+from aclog.nodes.controller.shared.kafka_topic import check_installed
+from aclog.nodes.listener_factory import check_certificates
+from aclog.nodes.node import Node
+from aclog.nodes.storage.format import ensure_formatted
+from aclog.nodes.storage.meta_properties import MetaProperties, read_meta_properties
+from aclog.nodes.telemetry.node_log import configure_logging
+
+FAILED = 1
+_PAUSE_S = 1.0
+
+_log = logging.getLogger("aclog.serve")
+
+
+def run_node(path: Path, *, strict: bool, json: bool, level: str, audit_level: str) -> None:
+    """Run the node that the file describes until SIGTERM or an interrupt.
+
+    Raises:
+        ConfigError: the file, a certificate that it names, or a package that it needs, before anything is started.
+        LogError: its directories cannot be formatted.
+        typer.Exit: the node failed; the log says why.
+
+    """
+    config = load_config(path, strict=strict)
+    check_certificates(config)
+    if config.topic is not None:
+        check_installed()
+    configure_logging(node_id=config.node_id, json=json, level=level, audit_level=audit_level)
+    for note in config.notes:
+        _log.warning("%s", note)
+    gc.collect()
+    gc.freeze()  # what was imported stays: the collector need not look at it again
+    try:
+        asyncio.run(_run(config))
+    except MetadataError as error:
+        _log.critical("stopped: %s", error)
+        raise typer.Exit(FAILED) from None
+
+
+async def _run(config: NodeConfig) -> None:
+    stop = stop_on_signals()
+    meta = await _formatted(config, stop)
+    if meta is not None:
+        await Node(config=config, meta=meta, audit=AuditLog()).run(stop)
+
+
+async def _formatted(config: NodeConfig, stop: asyncio.Event) -> MetaProperties | None:
+    """Format what is empty. A broker asks its controllers which cluster it belongs to; None if it is to stop first."""
+    if config.is_controller or read_meta_properties(config.metadata_log_dir) is not None:
+        return ensure_formatted(config)
+    told = ""
+    while not stop.is_set():
+        try:
+            cluster_id = await unless(stop, cluster_id_of(config.controller_quorum, config.controller_client))
+        except ConfigError:
+            raise
+        except MetadataError as error:
+            if told != str(error):
+                _log.warning("no controller tells the cluster's id: %s; trying again", error)
+            told = str(error)
+            await pause(stop, _PAUSE_S)
+        else:
+            return None if cluster_id is None else ensure_formatted(config, cluster_id=cluster_id)
+    return None

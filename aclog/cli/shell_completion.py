@@ -1,0 +1,62 @@
+"""Completion, in the user's own shell, of what follows `aclog shell`: commands, and what they take."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import typer
+
+from aclog.metalog.errors import MetadataError
+from aclog.shell.completion import complete
+from aclog.shell.engine import ONE_SHOT_COMMANDS
+from aclog.shell.state import ShellState
+from aclog.shell.words import quoted, split_line
+from aclog.sources.text_lines import STDIN
+
+_SPECIAL = re.compile(r"""[\s*?{}\\'"$`!&;|<>()#~\[\]]""")
+"""What some shell, or a glob of ours, would take for more than itself; percent-encoded it is safe in all of them."""
+
+
+def complete_words(context: typer.Context, incomplete: str) -> list[str]:
+    """What the last word on the command line could be; nothing where the source cannot be read."""
+    before = context.params.get("command") or []
+    if not before:
+        return [name for name in ONE_SHOT_COMMANDS if name.startswith(incomplete)]
+    if before[0] not in ONE_SHOT_COMMANDS:
+        return []
+    try:
+        return list(_words(before, incomplete, _state(context.params)))
+    except (MetadataError, OSError):
+        return []
+
+
+def _state(given: Mapping[str, Any]) -> ShellState:
+    """The state that the options before the words name. Raises as choose_source and ShellState.go_to."""
+    from aclog.sources.choice import LiveFlags, choose_source
+
+    acls = given.get("acls")
+    acls = None if acls == STDIN else acls
+    live = LiveFlags(given.get("bootstrap_controller"), given.get("bootstrap_server"), given.get("command_config"))
+    chosen = choose_source(
+        given.get("log"), given.get("snapshot"), acls, given.get("as_of"), notify=lambda _: None, live=live
+    )
+    state = ShellState(source=chosen.source)
+    state.go_to(chosen.moment)
+    return state
+
+
+def _words(before: list[str], incomplete: str, state: ShellState) -> Iterator[str]:
+    line = " ".join(map(quoted, [*before, incomplete])) if incomplete else " ".join(map(quoted, before)) + " "
+    for candidate in complete(line, state).candidates:
+        [word] = split_line(candidate.text).words
+        yield _path(word.text) if ONE_SHOT_COMMANDS[before[0]].path_arguments else word.text
+
+
+def _path(text: str) -> str:
+    """The path with its last name, which is new, safe in any shell; what was typed before it stays."""
+    parent, slash, name = text.removesuffix("/").rpartition("/")
+    return parent + slash + _SPECIAL.sub(_encoded, name) + text[len(parent + slash + name) :]
+
+
+def _encoded(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found[0].encode())

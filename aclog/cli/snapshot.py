@@ -1,0 +1,75 @@
+"""`aclog snapshot`: checkpoint files."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aclog.cli.options import AclsFile, AsOf, BootstrapController, BootstrapServer, CommandConfig, LogDir, SnapshotFile
+
+app = typer.Typer(name="snapshot", help="Write, check and list checkpoint files.", no_args_is_help=True)
+
+
+@app.command()
+def create(
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="DIR", help="Where the checkpoint goes; made if missing.", show_default=False),
+    ],
+    log: LogDir = None,
+    snapshot: SnapshotFile = None,
+    acls: AclsFile = None,
+    bootstrap_controller: BootstrapController = None,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    as_of: AsOf = None,
+) -> None:
+    """Write the state as a checkpoint, DIR/<end offset>-<epoch>.checkpoint, that Kafka's tools read too.
+
+    [bold]Examples[/]
+
+      aclog snapshot create --log DIR --as-of 70000 --out /tmp/then
+      aclog snapshot create --acls rules.jsonl --out /tmp/rules
+    """
+    from aclog.cli.checkpoints import create_checkpoint
+    from aclog.sources.choice import LiveFlags, choose_source
+
+    live = LiveFlags(bootstrap_controller, bootstrap_server, command_config)
+    print(
+        create_checkpoint(
+            choose_source(log, snapshot, acls, as_of, live=live).image(),
+            out,
+        )
+    )
+
+
+@app.command()
+def verify(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Checkpoint files.", show_default=False)],
+) -> None:
+    """Check checkpoint files: every CRC, header, footer, name and record. Exit code 1 if anything is wrong.
+
+    [bold]Example[/]
+
+      aclog snapshot verify DIR/*.checkpoint
+    """
+    from aclog.cli.checkpoints import verify_checkpoints
+
+    if not verify_checkpoints(files):
+        raise typer.Exit(1)
+
+
+@app.command(name="list")
+def list_(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory with checkpoints.", show_default=False)],
+) -> None:
+    """List the checkpoints of a directory, oldest first: end offset, epoch, time, and what each holds.
+
+    [bold]Example[/]
+
+      aclog snapshot list DIR
+    """
+    from aclog.cli.checkpoints import describe_checkpoints
+
+    for line in describe_checkpoints(directory):
+        print(line)

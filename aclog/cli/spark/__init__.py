@@ -1,0 +1,1 @@
+"""`aclog spark`: jobs over metadata logs and access logs."""

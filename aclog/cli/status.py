@@ -1,0 +1,35 @@
+"""`aclog status`: a running cluster at a glance."""
+
+from typing import Annotated
+
+import typer
+
+from aclog.cli.options import ChangeConfig, ChangedController, ChangedServer
+
+app = typer.Typer()
+
+
+@app.command()
+def status(
+    bootstrap_server: ChangedServer = None,
+    bootstrap_controller: ChangedController = None,
+    command_config: ChangeConfig = None,
+    json: Annotated[bool, typer.Option("--json", metavar="", help="One JSON object.")] = False,
+) -> None:
+    """Tell who leads a running cluster, how far its log is, and who follows.
+
+    Needs DESCRIBE on the cluster, and ALTER to ask a controller.
+
+    [bold]Example[/]
+
+      aclog status --bootstrap-controller HOST:9093
+    """
+    from aclog.cli.status_report import print_status
+    from aclog.metalog.errors import ConfigError
+    from aclog.sources.bootstrap import client_security, parse_servers
+
+    servers = parse_servers("--bootstrap-server", bootstrap_server)
+    controllers = parse_servers("--bootstrap-controller", bootstrap_controller)
+    if bool(servers) is bool(controllers):
+        raise ConfigError("exactly one must be given: --bootstrap-server HOST:PORT or --bootstrap-controller HOST:PORT")
+    print_status(servers or controllers, client_security(command_config), controller=bool(controllers), as_json=json)

@@ -1,0 +1,81 @@
+"""`aclog status`: a running cluster at a glance."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from aclog.nodes.client.cluster_requests import ReplicaDescription
+from aclog.nodes.client.cluster_status import Status, describe_status
+from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.sources.connect import connect_to_first
+from aclog.terminal.table import aligned
+
+
+def print_status(servers: Sequence[HostPort], security: ClientSecurity, *, controller: bool, as_json: bool) -> None:
+    """Ask the first server that answers, and print what it says.
+
+    Raises:
+        MetadataError: none answers, or one refuses.
+
+    """
+    status = asyncio.run(_ask(servers, security, controller=controller))
+    if as_json:
+        print(json.dumps(_object(status)))
+        return
+    for line in aligned(("WHAT", "IS"), _rows(status, time.time())):
+        print(line)
+
+
+async def _ask(servers: Sequence[HostPort], security: ClientSecurity, *, controller: bool) -> Status:
+    async with await connect_to_first(servers, security) as connection:
+        return await describe_status(connection, security, controller=controller)
+
+
+def _rows(status: Status, now: float) -> Iterator[tuple[str, str]]:
+    quorum, features = status.quorum, status.features
+    yield "cluster", status.cluster.cluster_id
+    yield "asked", f"{status.address}, a {'controller' if status.controller else 'broker'}"
+    yield "leader", f"{quorum.leader_id}, in epoch {quorum.leader_epoch}"
+    yield "high-water mark", str(quorum.high_watermark)
+    for kind, replicas in (("voter", quorum.voters), ("observer", quorum.observers)):
+        for each in replicas:
+            yield kind, _replica(each, quorum.high_watermark, now)
+    for node in status.cluster.nodes:
+        yield "controller" if status.controller else "broker", f"{node.node_id} at {node.address}"
+    for name, level in sorted(features.finalized.items()):
+        least, most = features.supported.get(name, (level, level))
+        yield "feature", f"{name} {level} (of {least} to {most})"
+
+
+def _replica(replica: ReplicaDescription, high_watermark: int, now: float) -> str:
+    behind = max(high_watermark - replica.log_end_offset, 0)
+    text = f"{replica.replica_id} at offset {replica.log_end_offset}, {behind} behind"
+    if replica.last_fetch_timestamp < 0:
+        return text
+    return f"{text}, heard of {max(now - replica.last_fetch_timestamp / 1000, 0):.1f} s ago"
+
+
+def _object(status: Status) -> dict[str, Any]:
+    quorum, features = status.quorum, status.features
+    return {
+        "clusterId": status.cluster.cluster_id,
+        "asked": str(status.address),
+        "controllerId": status.cluster.controller_id,
+        "nodes": [{"nodeId": each.node_id, "address": str(each.address)} for each in status.cluster.nodes],
+        "leaderId": quorum.leader_id,
+        "leaderEpoch": quorum.leader_epoch,
+        "highWatermark": quorum.high_watermark,
+        "voters": [_replica_object(each) for each in quorum.voters],
+        "observers": [_replica_object(each) for each in quorum.observers],
+        "features": dict(sorted(features.finalized.items())),
+    }
+
+
+def _replica_object(replica: ReplicaDescription) -> dict[str, int]:
+    return {
+        "replicaId": replica.replica_id,
+        "logEndOffset": replica.log_end_offset,
+        "lastFetchTimestamp": replica.last_fetch_timestamp,
+    }

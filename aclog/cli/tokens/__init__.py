@@ -1,0 +1,1 @@
+"""`aclog tokens`: delegation tokens."""

@@ -1,0 +1,160 @@
+"""`aclog tokens`: kafka-delegation-tokens.sh."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from aclog.cli.tokens.output import Broker
+
+app = typer.Typer(
+    name="tokens",
+    help="Make, renew, expire and describe delegation tokens, with the flags of kafka-delegation-tokens.sh.",
+    no_args_is_help=True,
+)
+
+Server: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="A running broker, ours or Kafka's; several with commas between them.",
+        show_default=False,
+    ),
+]
+Config: TypeAlias = Annotated[
+    Path,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        help="Client properties with the login: tokens are for those only who say who they are.",
+        show_default=False,
+    ),
+]
+Hmac: TypeAlias = Annotated[
+    str, typer.Option("--hmac", metavar="BASE64", help="The token's HMAC, as create prints it.", show_default=False)
+]
+
+
+@app.command()
+def create(
+    bootstrap_server: Server,
+    command_config: Config,
+    max_life_time_period: Annotated[
+        int,
+        typer.Option(
+            "--max-life-time-period",
+            metavar="MS",
+            help="How long the token can be renewed for; -1: as long as the server allows.",
+            show_default=False,
+        ),
+    ],
+    renewer_principal: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--renewer-principal", metavar="TYPE:NAME", help="Who may renew and expire it, besides its owner."
+        ),
+    ] = None,
+    owner_principal: Annotated[
+        str | None,
+        typer.Option(
+            "--owner-principal",
+            metavar="TYPE:NAME",
+            help="Whose token it is; needs CREATE_TOKENS on that user.",
+            show_default="whoever is logged in",
+        ),
+    ] = None,
+) -> None:
+    """Make a token, and print its id and its HMAC: with them its bearer logs in as its owner.
+
+    [bold]Example[/]
+
+      aclog tokens create --bootstrap-server HOST:9092 --command-config FILE --max-life-time-period -1
+    """
+    from aclog.cli.tokens.output import print_created
+
+    broker = _broker(bootstrap_server, command_config)
+    print_created(broker, renewer_principal or (), max_life_time_period, owner_principal)
+
+
+@app.command()
+def renew(
+    bootstrap_server: Server,
+    command_config: Config,
+    hmac: Hmac,
+    renew_time_period: Annotated[
+        int,
+        typer.Option(
+            "--renew-time-period",
+            metavar="MS",
+            help="How long it is to hold from now; -1: as long as the server allows.",
+            show_default=False,
+        ),
+    ],
+) -> None:
+    """Let a token hold for longer: for its owner and its renewers, and never beyond its maximum.
+
+    [bold]Example[/]
+
+      aclog tokens renew --bootstrap-server HOST:9092 --command-config FILE --hmac HMAC --renew-time-period -1
+    """
+    from aclog.cli.tokens.output import print_renewed
+
+    print_renewed(_broker(bootstrap_server, command_config), hmac, renew_time_period)
+
+
+@app.command()
+def expire(
+    bootstrap_server: Server,
+    command_config: Config,
+    hmac: Hmac,
+    expiry_time_period: Annotated[
+        int,
+        typer.Option(
+            "--expiry-time-period", metavar="MS", help="When it ends, from now; -1: at once.", show_default=False
+        ),
+    ],
+) -> None:
+    """Let a token end sooner, or at once: for its owner and its renewers.
+
+    [bold]Example[/]
+
+      aclog tokens expire --bootstrap-server HOST:9092 --command-config FILE --hmac HMAC --expiry-time-period -1
+    """
+    from aclog.cli.tokens.output import print_expired
+
+    print_expired(_broker(bootstrap_server, command_config), hmac, expiry_time_period)
+
+
+@app.command()
+def describe(
+    bootstrap_server: Server,
+    command_config: Config,
+    owner_principal: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--owner-principal",
+            metavar="TYPE:NAME",
+            help="Only the tokens that this principal owns, asked for, or may renew.",
+            show_default="all that you may see",
+        ),
+    ] = None,
+) -> None:
+    """Print tokens with their HMACs: one's own, and those that one may describe.
+
+    [bold]Example[/]
+
+      aclog tokens describe --bootstrap-server HOST:9092 --command-config FILE
+    """
+    from aclog.cli.tokens.output import print_described
+
+    print_described(_broker(bootstrap_server, command_config), owner_principal or ())
+
+
+def _broker(bootstrap_server: str, command_config: Path) -> "Broker":
+    from aclog.cli.tokens.output import Broker
+    from aclog.sources.bootstrap import client_security, parse_servers
+
+    servers = parse_servers("--bootstrap-server", bootstrap_server)
+    return Broker(servers=servers, security=client_security(command_config))

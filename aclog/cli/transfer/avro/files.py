@@ -1,0 +1,64 @@
+"""Avro container files of our schemas, streamed row by row."""
+
+import json
+from collections.abc import Iterable, Iterator
+from importlib.resources import files
+from typing import IO, TypeAlias
+
+import fastavro
+from fastavro.types import Schema
+
+from aclog.metalog.errors import ConfigError
+
+Row: TypeAlias = dict[str, object]
+
+MAGIC = b"Obj\x01"
+"""The first bytes of every Avro container file."""
+
+IMAGE, HISTORY = "aclog.ImageRow", "aclog.AclChange"
+_FILES = {IMAGE: "image.avsc", HISTORY: "history.avsc"}
+
+
+def load_schema(name: str) -> Schema:
+    """The schema of this name, as it stands beside the code."""
+    text = files("aclog.cli.transfer.avro").joinpath(_FILES[name]).read_text(encoding="utf-8")
+    schema: Schema = json.loads(text)
+    return schema
+
+
+def write_rows(file: IO[bytes], name: str, rows: Iterable[Row]) -> None:
+    """Write a container file (deflate) of the schema of this name. Raises OSError."""
+    fastavro.writer(file, fastavro.parse_schema(load_schema(name)), rows, codec="deflate")
+
+
+def read_rows(file: IO[bytes], source: str) -> tuple[str, Iterator[Row]]:
+    """The schema name of a container file and its rows, in the shape of the schema that we have today.
+
+    A file of an older or newer version of the schema is resolved by Avro's rules.
+
+    Raises:
+        ConfigError: not such a file, or damaged; the rows raise it too.
+
+    """
+    try:
+        name = str(fastavro.reader(file).writer_schema["name"])  # type: ignore[index, call-overload]
+    except Exception as error:  # fastavro raises whatever the bytes lead it into
+        raise ConfigError(f"{source}: not an Avro file: {_reason(error)}") from error
+    if name not in _FILES:
+        raise ConfigError(f"{source}: an Avro file of {name}: expected {IMAGE} or {HISTORY}")
+    file.seek(0)
+    return name, _rows(file, name, source)
+
+
+def _rows(file: IO[bytes], name: str, source: str) -> Iterator[Row]:
+    number = 0
+    try:
+        for row in fastavro.reader(file, reader_schema=load_schema(name)):
+            number += 1
+            yield row  # type: ignore[misc]
+    except Exception as error:  # fastavro raises whatever the bytes lead it into
+        raise ConfigError(f"{source}: damaged or cut after row {number}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:200]

@@ -1,0 +1,134 @@
+"""The history of rules as rows of avro/history.avsc, out of a log and into a new one."""
+
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import Future
+from itertools import chain, groupby, takewhile
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.acl_records import acl_of
+from aclog.cli.log_writer import LogWriter
+from aclog.cli.options import ExportFormat
+from aclog.cli.transfer.avro.files import HISTORY, Row
+from aclog.cli.transfer.exporter import counted, write_export
+from aclog.cli.transfer.importer import open_target
+from aclog.cli.transfer.reader import Rows, open_export
+from aclog.cli.transfer.rows import NO_ID, acl_record, acl_row, record_of_rule
+from aclog.metalog.codec import encode_record
+from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.log import Appended
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.uuids import uuid_text
+from aclog.snapshots.rule_history import Change, ChangeKind, history
+from aclog.snapshots.state_source import Moment, StateSource
+from aclog.snapshots.time_travel import milliseconds
+from aclog.sources.paths import LogSource
+from aclog.terminal.progress import Advance, progress
+
+_MOST_WAITING = 1000
+"""Batches that are on their way to the disk at once."""
+
+
+def export_history(source: StateSource, as_of: Moment | None, export_format: ExportFormat, out: Path | None) -> None:
+    """Write every change of a rule in a log, up to a moment.
+
+    Raises:
+        ConfigError: the source is no log, or Avro would go to a terminal.
+        MetadataError: the log is damaged.
+        OSError: the file cannot be written.
+
+    """
+    if not isinstance(source, LogSource):
+        raise ConfigError(f"{source.name}: a history is in a log only: give --log DIR")
+    changes = takewhile(lambda change: _is_within(change, as_of), history(source.directory))
+    with progress("exporting") as advance:
+        write_export(counted([], map(change_row, changes), advance, None), HISTORY, export_format, out)
+
+
+def _is_within(change: Change, as_of: Moment | None) -> bool:
+    if as_of is None:
+        return True
+    return change.end_offset <= as_of if isinstance(as_of, int) else change.timestamp <= milliseconds(as_of)
+
+
+def change_row(change: Change) -> Row:
+    """A change in the shape of avro/history.avsc."""
+    return {
+        "offset": change.offset,
+        "endOffset": change.end_offset,
+        "timestamp": change.timestamp,
+        "change": change.kind.value,
+        "firstSeen": change.first_seen,
+        "acl": acl_row(record_of_rule(change.rule)),
+    }
+
+
+def import_history(path: str, directory: Path, *, force: bool) -> None:
+    """Replay the changes of a history into a new log, with their times, and say how many there were.
+
+    Raises:
+        ConfigError: a row that is none, or that contradicts the rows before it; or the log is not new.
+        LogError: the log cannot be written.
+        OSError: the file cannot be read.
+
+    """
+    with open_export(path, HISTORY) as rows:
+        first = next(rows, None)
+        start = None if first is None else int(str(first[1]["timestamp"]))
+        with open_target(directory, force=force, timestamp=start) as (writer, is_new):
+            if not is_new:
+                raise ConfigError(f"{directory}: a history goes into a new log only: expected an empty directory")
+            with progress("replaying") as advance:
+                number = _replay(chain([] if first is None else [first], rows), writer, advance)
+    print(f"written: {number} changes")
+
+
+def _replay(rows: Rows, writer: LogWriter, advance: Advance) -> int:
+    standing = _Standing()
+    waiting: deque[Future[Appended]] = deque()
+    number = 0
+    for (_, timestamp), group in groupby(rows, key=lambda found: (found[1]["endOffset"], found[1]["timestamp"])):
+        values = [standing.value(place, row) for place, row in group]
+        waiting.extend(writer.submit(values, together=True, timestamp=timestamp))
+        while len(waiting) > _MOST_WAITING:
+            waiting.popleft().result()
+        number += len(values)
+        advance(number, None)
+    for done in waiting:
+        done.result()
+    return number
+
+
+class _Standing:
+    """The rules that stand at one point of a history; owned by the import that reads it."""
+
+    def __init__(self) -> None:
+        self._rules: dict[UUID, StandardAcl] = {}
+        self._contents: set[StandardAcl] = set()
+
+    def value(self, place: str, row: Mapping[str, Any]) -> bytes:
+        """The record of a change, as the value that goes into the log. Raises ConfigError, with the place."""
+        try:
+            return self._value(acl_record(row["acl"]), row["change"])
+        except MetadataError as error:
+            raise ConfigError(f"{place}: {error}") from error
+
+    def _value(self, record: AccessControlEntryRecord, change: str) -> bytes:
+        acl, text = acl_of(record), uuid_text(record.id)
+        if record.id == NO_ID:
+            raise ConfigError("a rule of a history needs its id")
+        if change == ChangeKind.ADDED.value:
+            if record.id in self._rules or acl in self._contents:
+                raise ConfigError(f"{text} is added, but the id or the rule stands already")
+            self._rules[record.id] = acl
+            self._contents.add(acl)
+            return encode_record(record)
+        if change != ChangeKind.REMOVED.value:
+            raise ConfigError(f"change is {change[:40]!r}: expected ADDED or REMOVED")
+        if self._rules.pop(record.id, None) is None:
+            raise ConfigError(f"{text} is removed, but does not stand")
+        self._contents.discard(acl)
+        return encode_record(RemoveAccessControlEntryRecord(id=record.id))

@@ -1,0 +1,182 @@
+"""`import`: an exported state, or rules as JSON lines, into a log: all of it or nothing."""
+
+import secrets
+import shutil
+import struct
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from attrs import define, evolve, field
+
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.acl_records import acl_of
+from aclog.cli.log_writer import LogWriter, open_writer
+from aclog.cli.transfer.avro.files import IMAGE, Row
+from aclog.cli.transfer.reader import open_export
+from aclog.cli.transfer.rows import NO_ID, record_of
+from aclog.metalog.codec import encode_record
+from aclog.metalog.control_records import ControlRecord, ControlType, KRaftVersion, decode_control
+from aclog.metalog.errors import ConfigError, LogError, MetadataError
+from aclog.metalog.records import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    MetadataRecord,
+    UserScramCredentialRecord,
+)
+from aclog.metalog.uuids import random_uuid, uuid_text
+from aclog.snapshots.image import Image
+from aclog.terminal.notices import warn
+from aclog.terminal.progress import progress
+
+_STEP = 1000
+_NAMES = {
+    "acl": "ACLs",
+    "scram": "SCRAM credentials",
+    "delegationToken": "delegation tokens",
+    "feature": "features",
+    "opaque": "other records",
+}
+
+
+def import_state(path: str, directory: Path, *, force: bool) -> None:
+    """Write the rows of a file into a log, and print what was written.
+
+    Raises:
+        ConfigError: a row that is none, or that cannot stand beside another or beside what the log holds.
+        LockedError, LogError, DecodeError: the log cannot be written, or is damaged.
+        OSError: the file cannot be read.
+
+    """
+    with open_target(directory, force=force) as (writer, is_new):
+        state = _NewState(image=writer.image, is_new=is_new)
+        with open_export(path, IMAGE) as rows, progress("reading") as advance:
+            for number, (place, row) in enumerate(rows):
+                state.add(place, row)
+                if number % _STEP == 0:
+                    advance(number, None)
+        state.write(writer)
+    state.report()
+
+
+@contextmanager
+def open_target(directory: Path, *, force: bool, timestamp: int | None = None) -> Iterator[tuple[LogWriter, bool]]:
+    """A writer of the log in this directory, and whether it is new: a new log gets its name when the `with` ends well.
+
+    A new log begins at `timestamp`, now by default. Raises as writing.open_writer.
+    """
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        with open_writer(directory, force=force) as writer:
+            yield writer, False
+        return
+    if not directory.absolute().parent.is_dir():
+        raise LogError(f"{directory.parent}: no such directory: expected one to make {directory.name} in")
+    partial = directory.with_name(f"{directory.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open_writer(partial, create=True, force=force, timestamp=timestamp) as writer:
+            yield writer, True
+        partial.replace(directory)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+@define(kw_only=True)
+class _NewState:
+    """What is to be written; owned by the one import that reads its rows."""
+
+    image: Image
+    is_new: bool
+    _values: list[bytes] = field(factory=list, init=False)
+    _control: list[ControlRecord] = field(factory=list, init=False)
+    _ids: set[UUID] = field(factory=set, init=False)
+    _acls: dict[StandardAcl, UUID] = field(factory=dict, init=False)
+    _written: Counter[str] = field(factory=Counter, init=False)
+    _present: Counter[str] = field(factory=Counter, init=False)
+    _left_out: Counter[tuple[str, str]] = field(factory=Counter, init=False)
+
+    def add(self, place: str, row: Row) -> None:
+        """Take in a row. Raises ConfigError, with the place."""
+        try:
+            [(kind, value)] = [(kind, value) for kind, value in row.items() if value is not None]
+        except ValueError:
+            raise ConfigError(f"{place}: expected exactly one of {', '.join(row)}") from None
+        try:
+            self._add(kind, value)  # type: ignore[arg-type]
+        except MetadataError as error:
+            raise ConfigError(f"{place}: {error}") from error
+
+    def _add(self, kind: str, value: Mapping[str, Any]) -> None:
+        if kind == "provenance":
+            self._control += _control_records(value)
+            return
+        record = record_of(kind, value)
+        if record is None:
+            self._left_out[kind, "exported without their secrets"] += 1
+        elif kind in {"feature", "opaque"} and not self.is_new:
+            self._left_out[kind, "they go into a new log only"] += 1
+        elif isinstance(record, AccessControlEntryRecord):
+            self._add_acl(record)
+        elif self._is_there(record):
+            self._present[kind] += 1
+        else:
+            self._put(kind, record)
+
+    def _put(self, kind: str, record: MetadataRecord) -> None:
+        self._values.append(encode_record(record))
+        self._written[kind] += 1
+
+    def _is_there(self, record: MetadataRecord) -> bool:
+        match record:
+            case UserScramCredentialRecord():
+                return self.image.scram.get(record.name, record.mechanism) == record
+            case DelegationTokenRecord():
+                return self.image.tokens.get(record.token_id) == record
+            case _:
+                return False
+
+    def _add_acl(self, record: AccessControlEntryRecord) -> None:
+        acl = acl_of(record)
+        above = self._acls.get(acl)
+        if above is not None or (not self.is_new and self.image.acls.find(acl) is not None):
+            if above is not None and NO_ID not in {record.id, above}:
+                raise ConfigError(f"the same rule stands above, as {uuid_text(above)}: {acl}")
+            self._present["acl"] += 1
+            return
+        if record.id != NO_ID and (record.id in self._ids or self.image.acls.get(record.id) is not None):
+            raise ConfigError(f"id {uuid_text(record.id)} is that of another rule")
+        self._acls[acl] = record.id
+        if record.id == NO_ID:
+            record = evolve(record, id=random_uuid(secrets.token_bytes))
+        self._ids.add(record.id)
+        self._put("acl", record)
+
+    def write(self, writer: LogWriter) -> None:
+        """Write it all. Raises LogError."""
+        if self.is_new and self._control:
+            writer.append_control(self._control)
+        # A new log is not seen before it is whole; in one that is read already, all must become visible together.
+        writer.append(self._values, together=not self.is_new)
+
+    def report(self) -> None:
+        """Say what was written, what was there already, and what was left out."""
+        print(f"written: {_counts(self._written)}")
+        if self._present:
+            print(f"there already: {_counts(self._present)}")
+        for (kind, why), count in self._left_out.items():
+            warn(f"left out: {count} {_NAMES[kind]}: {why}")
+
+
+def _control_records(provenance: Mapping[str, Any]) -> list[ControlRecord]:
+    """What a new log must say of its quorum where a dynamic one was exported (KIP-853)."""
+    if not provenance["kraftVersion"] or provenance["voters"] is None:
+        return []
+    voters = decode_control(struct.pack(">hh", 0, ControlType.KRAFT_VOTERS), provenance["voters"])
+    return [KRaftVersion(kraft_version=provenance["kraftVersion"]), voters]
+
+
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {_NAMES[kind]}" for kind, count in counts.items()) or "nothing"

@@ -1,0 +1,193 @@
+"""Metadata records as rows of an export, and back: plain dicts in the shape of avro/image.avsc."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+from uuid import UUID
+
+from aclog.authorizer import acl_records
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
+from aclog.cli.transfer.avro.files import Row
+from aclog.cli.transfer.codes import code_text, parse_code
+from aclog.credentials.scram import ScramMechanism, UserCredentials
+from aclog.metalog.codec import decode_record
+from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.json_form import HIDDEN, record_json
+from aclog.metalog.records import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    OpaqueRecord,
+    RecordType,
+    TaggedFields,
+    UserScramCredentialRecord,
+)
+from aclog.metalog.uuids import parse_uuid, uuid_text
+
+NO_ID = UUID(int=0)
+"""Stands in a record for the id of a rule from a source without ids; Kafka never gives it to a rule."""
+
+
+def row_of(record: MetadataRecord, *, show_secrets: bool) -> Row:
+    """The record as a row with one key, its kind. `show_secrets`: with salts and keys."""
+    match record:
+        case AccessControlEntryRecord():
+            return {"acl": acl_row(record)}
+        case UserScramCredentialRecord():
+            return {"scram": _scram_row(record, show_secrets=show_secrets)}
+        case DelegationTokenRecord():
+            return {"delegationToken": _token_row(record)}
+        case FeatureLevelRecord():
+            tagged = _tagged_rows(record.tagged_fields)
+            return {"feature": {"name": record.name, "level": record.feature_level, "taggedFields": tagged}}
+        case OpaqueRecord():
+            hidden = not show_secrets and record_json(record)["data"] == {"base64": HIDDEN}
+            value = None if hidden else record.value
+            return {"opaque": {"type": code_text(RecordType, record.api_key), "value": value}}
+        case _:
+            raise TypeError(f"{type(record).__name__} is not part of a state")
+
+
+def keyless_rows(users: Iterable[UserCredentials]) -> Iterator[Row]:
+    """The credentials of which a source tells no keys, as they stand in an export without secrets."""
+    for user in users:
+        for info in user.credential_infos:
+            yield {"scram": _scram(user.user, info.mechanism, info.iterations)}
+
+
+def record_of(kind: str, row: Mapping[str, Any]) -> MetadataRecord | None:
+    """The record of a row; None for one that was written without its secrets.
+
+    Raises:
+        ConfigError: a name, an id or an opaque value that is not one.
+
+    """
+    return _READERS[kind](row)
+
+
+def acl_row(record: AccessControlEntryRecord) -> Row:
+    """A rule in the shape of the schema's Acl."""
+    return {
+        "id": uuid_text(record.id) if record.id != NO_ID else None,
+        "resourceType": code_text(ResourceType, record.resource_type),
+        "resourceName": record.resource_name,
+        "patternType": code_text(PatternType, record.pattern_type),
+        "principal": record.principal,
+        "host": record.host,
+        "operation": code_text(AclOperation, record.operation),
+        "permissionType": code_text(AclPermissionType, record.permission_type),
+        "taggedFields": _tagged_rows(record.tagged_fields),
+    }
+
+
+def record_of_rule(rule: StandardAclWithId) -> AccessControlEntryRecord:
+    """A rule as the record that adds it."""
+    return acl_records.record_of(rule.acl, rule.id or NO_ID)
+
+
+def acl_record(row: Mapping[str, Any]) -> AccessControlEntryRecord:
+    """The rule of such a row. Raises as record_of."""
+    return AccessControlEntryRecord(
+        id=NO_ID if row["id"] is None else parse_uuid(row["id"]),
+        resource_type=parse_code(ResourceType, row["resourceType"]),
+        resource_name=row["resourceName"],
+        pattern_type=parse_code(PatternType, row["patternType"]),
+        principal=row["principal"],
+        host=row["host"],
+        operation=parse_code(AclOperation, row["operation"]),
+        permission_type=parse_code(AclPermissionType, row["permissionType"]),
+        tagged_fields=_tagged_fields(row),
+    )
+
+
+def _scram_row(record: UserScramCredentialRecord, *, show_secrets: bool) -> Row:
+    row = _scram(record.name, record.mechanism, record.iterations)
+    if show_secrets:
+        row |= {"salt": record.salt, "storedKey": record.stored_key, "serverKey": record.server_key}
+    return row | {"taggedFields": _tagged_rows(record.tagged_fields)}
+
+
+def _scram(user: str, mechanism: int, iterations: int) -> Row:
+    """A credential in the shape of the schema's ScramCredential, without its secrets."""
+    return {
+        "user": user,
+        "mechanism": code_text(ScramMechanism, mechanism).replace("_", "-"),
+        "iterations": iterations,
+        "salt": None,
+        "storedKey": None,
+        "serverKey": None,
+        "taggedFields": [],
+    }
+
+
+def _scram_record(row: Mapping[str, Any]) -> UserScramCredentialRecord | None:
+    if row["salt"] is None or row["storedKey"] is None or row["serverKey"] is None:
+        return None
+    return UserScramCredentialRecord(
+        name=row["user"],
+        mechanism=parse_code(ScramMechanism, row["mechanism"].replace("SCRAM-SHA-", "SCRAM_SHA_")),
+        salt=row["salt"],
+        stored_key=row["storedKey"],
+        server_key=row["serverKey"],
+        iterations=row["iterations"],
+        tagged_fields=_tagged_fields(row),
+    )
+
+
+def _token_row(record: DelegationTokenRecord) -> Row:
+    return {
+        "tokenId": record.token_id,
+        "owner": record.owner,
+        "requester": record.requester,
+        "renewers": list(record.renewers),
+        "issueTimestamp": record.issue_timestamp,
+        "maxTimestamp": record.max_timestamp,
+        "expirationTimestamp": record.expiration_timestamp,
+        "taggedFields": _tagged_rows(record.tagged_fields),
+    }
+
+
+def _token_record(row: Mapping[str, Any]) -> DelegationTokenRecord:
+    return DelegationTokenRecord(
+        owner=row["owner"],
+        requester=row["requester"],
+        renewers=tuple(row["renewers"]),
+        issue_timestamp=row["issueTimestamp"],
+        max_timestamp=row["maxTimestamp"],
+        expiration_timestamp=row["expirationTimestamp"],
+        token_id=row["tokenId"],
+        tagged_fields=_tagged_fields(row),
+    )
+
+
+def _feature_record(row: Mapping[str, Any]) -> FeatureLevelRecord:
+    return FeatureLevelRecord(name=row["name"], feature_level=row["level"], tagged_fields=_tagged_fields(row))
+
+
+def _opaque_record(row: Mapping[str, Any]) -> OpaqueRecord | None:
+    if row["value"] is None:
+        return None
+    try:
+        record = decode_record(row["value"])
+    except DecodeError as error:
+        raise ConfigError(f"an opaque record that is none: {error}") from error
+    if not isinstance(record, OpaqueRecord):
+        raise ConfigError(f"an opaque record that is none: its value is a {record.api_key.name}")
+    return record
+
+
+def _tagged_rows(fields: TaggedFields) -> list[Row]:
+    return [{"tag": tag, "data": data} for tag, data in fields]
+
+
+def _tagged_fields(row: Mapping[str, Any]) -> TaggedFields:
+    return tuple((field["tag"], field["data"]) for field in row["taggedFields"])
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any]], MetadataRecord | None]] = {
+    "acl": acl_record,
+    "scram": _scram_record,
+    "delegationToken": _token_record,
+    "feature": _feature_record,
+    "opaque": _opaque_record,
+}

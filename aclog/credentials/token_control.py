@@ -1,0 +1,169 @@
+"""Token control: a request to create, renew or expire a token becomes records, or the error that Kafka answers with.
+
+Pure, and in one step with the image it is given: whoever calls it appends the records as one batch and must not let
+another change in between (org.apache.kafka.controller.DelegationTokenControlManager, KIP-48, KIP-373). Times are ms
+since 1970; principals are texts such as `User:alice`.
+"""
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from attrs import evolve, field, frozen
+
+from aclog.credentials.tokens import TokenChange, TokensImage
+from aclog.metalog.records import DelegationTokenRecord, RemoveDelegationTokenRecord
+
+UNSUPPORTED_VERSION, INVALID_PRINCIPAL_TYPE = 35, 67
+DELEGATION_TOKEN_AUTH_DISABLED, DELEGATION_TOKEN_NOT_FOUND, DELEGATION_TOKEN_OWNER_MISMATCH = 61, 62, 63
+DELEGATION_TOKEN_EXPIRED = 66
+
+MAX_SWEPT = 1000
+"""How many expired tokens are removed at once (MAX_RECORDS_PER_EXPIRATION)."""
+
+USER_TYPE = "User"
+"""The type that a renewer must have."""
+
+_MAX_LONG = (1 << 63) - 1
+
+
+@frozen(kw_only=True)
+class TokenSettings:
+    """delegation.token.*; without a secret there are no tokens. The secret is left out of the repr."""
+
+    secret: str | None = field(default=None, repr=False)
+    """delegation.token.secret.key, the same on every node"""
+    max_lifetime_ms: int = 7 * 24 * 3_600_000
+    """delegation.token.max.lifetime.ms"""
+    expiry_time_ms: int = 24 * 3_600_000
+    """delegation.token.expiry.time.ms: how long a token holds until it has to be renewed"""
+    expiry_check_interval_ms: int = 3_600_000
+    """delegation.token.expiry.check.interval.ms"""
+
+
+@frozen(kw_only=True)
+class Renewer:
+    """Who may renew a token, as a request names them."""
+
+    type: str
+    name: str
+
+
+@frozen(kw_only=True)
+class TokenCreation:
+    """A token to be made for `owner`, whom `requester` may make tokens for; a lifetime of 0 or less: the longest."""
+
+    owner: str
+    requester: str
+    renewers: tuple[Renewer, ...]
+    max_lifetime_ms: int
+
+
+@frozen(kw_only=True)
+class TokenResult:
+    """What to append, and what to answer: code 0 and the time at which the token expires now, or the error."""
+
+    error_code: int = 0
+    records: tuple[TokenChange, ...] = ()
+    expiry_ms: int = 0
+
+
+Lifetime: TypeAlias = int
+"""In ms, as a request asks for it."""
+
+
+def refusal(settings: TokenSettings, *, supported: bool) -> int:
+    """The error for any request about tokens where there are none, else 0.
+
+    `supported`: whether the metadata.version has tokens (3.6-IV2).
+    """
+    if not settings.secret:
+        return DELEGATION_TOKEN_AUTH_DISABLED
+    return 0 if supported else UNSUPPORTED_VERSION
+
+
+def all_users(renewers: Iterable[Renewer]) -> bool:
+    """Whether no renewer is of another type; else a creation is refused with 67, INVALID_PRINCIPAL_TYPE."""
+    return all(renewer.type == USER_TYPE for renewer in renewers)
+
+
+def create_token(creation: TokenCreation, *, token_id: str, now: int, settings: TokenSettings) -> TokenResult:
+    """The record of a new token with this id, which is the text of a random uuid."""
+    if not all_users(creation.renewers):
+        return TokenResult(error_code=INVALID_PRINCIPAL_TYPE)
+    max_timestamp = _sum(now, _shorter(settings.max_lifetime_ms, creation.max_lifetime_ms))
+    record = DelegationTokenRecord(
+        owner=creation.owner,
+        requester=creation.requester,
+        renewers=tuple(f"{renewer.type}:{renewer.name}" for renewer in creation.renewers),
+        issue_timestamp=now,
+        max_timestamp=max_timestamp,
+        expiration_timestamp=min(max_timestamp, _sum(now, settings.expiry_time_ms)),
+        token_id=token_id,
+    )
+    return TokenResult(records=(record,), expiry_ms=record.expiration_timestamp)
+
+
+def renew_token(
+    token: DelegationTokenRecord | None, requester: str, period: Lifetime, *, now: int, settings: TokenSettings
+) -> TokenResult:
+    """The token for a further period, never beyond its max timestamp; a period of 0 or less: the longest.
+
+    Whether it has expired is looked at before who asks, as in Kafka.
+    """
+    if token is None:
+        return TokenResult(error_code=DELEGATION_TOKEN_NOT_FOUND)
+    if is_expired(token, now):
+        return TokenResult(error_code=DELEGATION_TOKEN_EXPIRED)
+    if not _may_renew(token, requester):
+        return TokenResult(error_code=DELEGATION_TOKEN_OWNER_MISMATCH)
+    return _until(token, _sum(now, _shorter(settings.expiry_time_ms, period)))
+
+
+def expire_token(token: DelegationTokenRecord | None, requester: str, period: Lifetime, *, now: int) -> TokenResult:
+    """The token until the end of a period, or gone at once where it is negative.
+
+    Who asks is looked at before whether it has expired, as in Kafka.
+    """
+    if token is None:
+        return TokenResult(error_code=DELEGATION_TOKEN_NOT_FOUND)
+    if not _may_renew(token, requester):
+        return TokenResult(error_code=DELEGATION_TOKEN_OWNER_MISMATCH)
+    if period < 0:
+        return TokenResult(records=(RemoveDelegationTokenRecord(token_id=token.token_id),), expiry_ms=now)
+    if is_expired(token, now):
+        return TokenResult(error_code=DELEGATION_TOKEN_EXPIRED)
+    return _until(token, _sum(now, period))
+
+
+def sweep(image: TokensImage, now: int) -> tuple[RemoveDelegationTokenRecord, ...]:
+    """The removal of expired tokens, at most MAX_SWEPT: as many mean that there may be more."""
+    found: list[RemoveDelegationTokenRecord] = []
+    for token in image.records():
+        if is_expired(token, now):
+            found.append(RemoveDelegationTokenRecord(token_id=token.token_id))
+            if len(found) == MAX_SWEPT:
+                break
+    return tuple(found)
+
+
+def is_expired(token: DelegationTokenRecord, now: int) -> bool:
+    """Whether the token is past its expiry; at the very ms it still holds, as in Kafka."""
+    return min(token.max_timestamp, token.expiration_timestamp) < now
+
+
+def _may_renew(token: DelegationTokenRecord, principal: str) -> bool:
+    return principal == token.owner or principal in token.renewers
+
+
+def _until(token: DelegationTokenRecord, timestamp: int) -> TokenResult:
+    renewed = evolve(token, expiration_timestamp=min(token.max_timestamp, timestamp))
+    return TokenResult(records=(renewed,), expiry_ms=renewed.expiration_timestamp)
+
+
+def _shorter(longest: Lifetime, wanted: Lifetime) -> Lifetime:
+    return min(longest, wanted) if wanted > 0 else longest
+
+
+def _sum(now: int, duration: Lifetime) -> int:
+    """A time that may lie far ahead."""
+    return min(now + duration, _MAX_LONG)

@@ -1,0 +1,68 @@
+"""The delegation tokens of an image: immutable, keyed by token id (org.apache.kafka.image.DelegationTokenImage)."""
+
+import hashlib
+import hmac
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Self, TypeAlias
+
+from attrs import field, frozen
+from immutables import Map
+
+from aclog.metalog.records import DelegationTokenRecord, RemoveDelegationTokenRecord
+
+TokenChange: TypeAlias = DelegationTokenRecord | RemoveDelegationTokenRecord
+
+
+def token_hmac(secret: str, token_id: str) -> str:
+    """The token's secret as clients use it: the password of a SCRAM login whose user name is the token id (base64)."""
+    return b64encode(token_hmac_bytes(secret, token_id)).decode("ascii")
+
+
+def token_hmac_bytes(secret: str, token_id: str) -> bytes:
+    """HmacSHA512 over the token id, keyed by `delegation.token.secret.key` (KIP-48); it is never in the log."""
+    return hmac.digest(secret.encode(), token_id.encode(), hashlib.sha512)
+
+
+def _number(values: Map[Any, Any]) -> str:
+    return str(len(values))
+
+
+@frozen(kw_only=True)
+class TokensImage:
+    """All delegation tokens at one offset; expired ones are among them until the controller removes them."""
+
+    EMPTY: ClassVar["TokensImage"]
+
+    _tokens: Map[str, DelegationTokenRecord] = field(factory=Map, alias="tokens", repr=_number)
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def get(self, token_id: str) -> DelegationTokenRecord | None:
+        """The token of this id, or None."""
+        return self._tokens.get(token_id)
+
+    def records(self) -> Iterator[DelegationTokenRecord]:
+        """The records that make this image, by token id."""
+        return (self._tokens[token_id] for token_id in sorted(self._tokens))
+
+    def owned_by(self, principals: Iterable[str]) -> Iterator[DelegationTokenRecord]:
+        """The tokens that one of these principals owns, requested or may renew, as Kafka's describe by owner."""
+        wanted = frozenset(principals)
+        for record in self.records():
+            if not wanted.isdisjoint((record.owner, record.requester, *record.renewers)):
+                yield record
+
+    def apply(self, changes: Iterable[TokenChange]) -> Self:
+        """The image after these changes, in order. Removing what is not there is nothing: Kafka writes such logs."""
+        tokens = self._tokens.mutate()
+        for change in changes:
+            if isinstance(change, DelegationTokenRecord):
+                tokens[change.token_id] = change
+            else:
+                tokens.pop(change.token_id, None)
+        return type(self)(tokens=tokens.finish())
+
+
+TokensImage.EMPTY = TokensImage()

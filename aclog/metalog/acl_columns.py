@@ -1,0 +1,144 @@
+"""ACL records in columns, for bulk replay: positions of their fields in the bytes, none of them made an object.
+
+Nothing is taken for granted: what the vectorised code cannot prove to be plain and valid is left to the scalar decoder
+(aclog.metalog.codec), which accepts it or raises its own error.
+"""
+
+from typing import Self
+
+import numpy as np
+from attrs import fields, frozen
+from numpy.typing import NDArray
+
+from aclog.metalog.primitives import MAX_STRING, Buffer
+from aclog.metalog.vectors import BLOCK, Bools, Bytes, Int64s, bytes_at, slices_at, unsigned_varints
+
+_FRAME = 3
+"""Bytes of frame version, apiKey 18 and version 0."""
+
+_UUID = 16
+
+
+@frozen(kw_only=True, eq=False)
+class AclColumns:
+    """n AccessControlEntryRecord values (version 0, no tagged fields) in `buffer`, as int64 positions in it.
+
+    Every slice is start inclusive, end exclusive; the strings are valid UTF-8. What lies together in the record is one
+    key: the resource key is [resource_start, resource_end) = type byte, compact name, pattern type byte; the pair key
+    is [pair_start, pair_end) = compact principal, compact host. The name alone is [name_start, resource_end - 1), the
+    principal [principal_start, principal_end), the host [host_start, pair_end).
+    """
+
+    buffer: Buffer
+    value_start: Int64s
+    value_end: Int64s
+    name_start: Int64s
+    resource_end: Int64s
+    principal_start: Int64s
+    principal_end: Int64s
+    host_start: Int64s
+    pair_end: Int64s
+    ids: NDArray[np.uint8]
+    """(n, 16): the uuids' big-endian bytes."""
+    resource_type: NDArray[np.int8]
+    pattern_type: NDArray[np.int8]
+    operation: NDArray[np.int8]
+    permission_type: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.value_start)
+
+    @property
+    def resource_start(self) -> Int64s:
+        """Where the resource key begins: after frame and uuid."""
+        return self.value_start + _FRAME + _UUID
+
+    @property
+    def pair_start(self) -> Int64s:
+        """Where the pair key begins: at the end of the resource key."""
+        return self.resource_end
+
+    def take(self, rows: Int64s | Bools | slice) -> Self:
+        """The records of these rows (indices, a mask or a slice), in the order given, over the same buffer."""
+        return type(self)(buffer=self.buffer, **{name: getattr(self, name)[rows] for name in _column_names()})
+
+
+def _column_names() -> list[str]:
+    return [field.name for field in fields(AclColumns) if field.name != "buffer"]
+
+
+def read_acls(buffer: Buffer, value_start: Int64s, value_end: Int64s) -> tuple[AclColumns, Int64s]:
+    """The record values in these slices as columns, and the rows of slices left out of them, ascending.
+
+    Every value must begin with frame version 1, apiKey 18, version 0, and lie inside the buffer. A row left out is not
+    proven to be plain and valid (it may have tagged fields, or be damaged): decode it with `codec.decode_record`.
+    """
+    data = np.frombuffer(buffer, np.uint8)
+    blocks, left = [], []
+    for first in range(0, max(len(value_start), 1), BLOCK):
+        block = slice(first, first + BLOCK)
+        acls, plain = _read_block(buffer, data, value_start[block], value_end[block])
+        blocks.append(acls if plain.all() else acls.take(plain))
+        left.append(np.flatnonzero(~plain) + first)
+    columns = {name: np.concatenate([getattr(block, name) for block in blocks]) for name in _column_names()}
+    return AclColumns(buffer=buffer, **columns), np.concatenate(left)
+
+
+def _read_block(buffer: Buffer, data: Bytes, start: Int64s, end: Int64s) -> tuple[AclColumns, Bools]:
+    resource_start = start + _FRAME + _UUID
+    name_start, name_end, plain = _strings(data, resource_start + 1)
+    resource_end = name_end + 1
+    principal_start, principal_end, principal_ok = _strings(data, resource_end)
+    host_start, pair_end, host_ok = _strings(data, principal_end)
+    plain &= principal_ok & host_ok & (pair_end + 3 == end) & (bytes_at(data, pair_end + 2) == 0)
+    acls = AclColumns(
+        buffer=buffer,
+        value_start=start,
+        value_end=end,
+        name_start=name_start,
+        resource_end=resource_end,
+        principal_start=principal_start,
+        principal_end=principal_end,
+        host_start=host_start,
+        pair_end=pair_end,
+        ids=slices_at(data, start + _FRAME, _UUID),
+        resource_type=bytes_at(data, resource_start).view(np.int8),
+        pattern_type=bytes_at(data, name_end).view(np.int8),
+        operation=bytes_at(data, pair_end).view(np.int8),
+        permission_type=bytes_at(data, pair_end + 1).view(np.int8),
+    )
+    rows = np.flatnonzero(plain)
+    plain[rows[_not_utf8(data, acls if len(rows) == len(plain) else acls.take(rows))]] = False
+    return acls, plain
+
+
+def _strings(data: Bytes, at: Int64s) -> tuple[Int64s, Int64s, Bools]:
+    """Compact strings: (start, end, which have a valid length); that they lie inside the value is not checked."""
+    length, start, valid = unsigned_varints(data, at)
+    return start, start + length - 1, valid & (length >= 1) & (length <= MAX_STRING + 1)
+
+
+def _not_utf8(data: Bytes, acls: AclColumns) -> list[int]:
+    """The rows with a string that is not UTF-8; only those with a byte above 0x7f are looked at one by one."""
+    if not len(acls):
+        return []
+    edges = np.stack((acls.resource_start, acls.pair_end), axis=1).ravel()
+    highest = np.maximum.reduceat(data[: edges.max() + 1], edges)[::2]
+    bad = []
+    for row in np.flatnonzero(highest > 0x7F).tolist():
+        strings = (
+            data[acls.name_start[row] : acls.resource_end[row] - 1],
+            data[acls.principal_start[row] : acls.principal_end[row]],
+            data[acls.host_start[row] : acls.pair_end[row]],
+        )
+        if not all(map(_is_utf8, strings)):
+            bad.append(row)
+    return bad
+
+
+def _is_utf8(data: Bytes) -> bool:
+    try:
+        data.tobytes().decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,130 @@
+"""One record inside a record batch (org.apache.kafka.common.record.DefaultRecord), as a metadata log may hold it.
+
+No timestamp delta, no headers; in a data batch no key and no empty value, in a control batch a key and a value.
+"""
+
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.primitives import Buffer, read_varint, read_varlong, varint
+
+
+@frozen(kw_only=True)
+class Record:
+    """One record of a batch; `key` is None but in control batches. Timestamp delta and headers are always 0 here."""
+
+    attributes: int = 0
+    offset_delta: int
+    key: bytes | None = None
+    value: bytes
+
+
+def read_record(batch: memoryview, position: int, delta: int, *, control: bool) -> tuple[Record, int]:
+    """(The record at `position`, the position after it) in a buffer that ends with its batch.
+
+    Raises:
+        DecodeError: cut, another offset delta than `delta`, or what a metadata log cannot hold.
+
+    """
+    length, start = read_varint(batch, position)
+    end = start + length
+    if length < 0 or end > len(batch):
+        raise DecodeError(f"a record of {length} bytes, {len(batch) - start} left in its batch", position=position)
+    body = batch[:end]
+    if start == end:
+        raise DecodeError("an empty record", position=position)
+    timestamp_delta, at = read_varlong(body, start + 1)
+    if timestamp_delta:
+        raise DecodeError(f"timestamp delta {timestamp_delta}: expected 0", position=start + 1)
+    offset_delta, after = read_varint(body, at)
+    if offset_delta != delta:
+        raise DecodeError(f"offset delta {offset_delta}: expected {delta}", position=at)
+    key, at = _read_key(body, after, control=control)
+    value, after = _read_nullable(body, at)
+    if not value:
+        raise DecodeError("a record without a value", position=at)
+    headers, at = read_varint(body, after)
+    if headers:
+        raise DecodeError(f"{headers} record headers: expected none in a metadata log", position=after)
+    if at != end:
+        raise DecodeError(f"{end - at} bytes after the end of a record", position=at)
+    return Record(attributes=body[start], offset_delta=delta, key=key, value=value), at
+
+
+def _read_key(body: memoryview, position: int, *, control: bool) -> tuple[bytes | None, int]:
+    key, after = _read_nullable(body, position)
+    if control and key is None:
+        raise DecodeError("a control record without a key", position=position)
+    if not control and key is not None:
+        raise DecodeError("a data record with a key: expected none in a metadata log", position=position)
+    return key, after
+
+
+def _read_nullable(body: memoryview, position: int) -> tuple[bytes | None, int]:
+    length, start = read_varint(body, position)
+    if length == -1:
+        return None, start
+    end = start + length
+    if length < 0 or end > len(body):
+        raise DecodeError(f"{length} bytes announced, {len(body) - start} left in the record", position=position)
+    return bytes(body[start:end]), end
+
+
+def _lone_heads() -> Iterator[bytes]:
+    for size in range(_LONE_SIZES):
+        head = b""
+        for value_size in range(max(size - 9, 1), size - 6):
+            body = _PLAIN + varint(value_size)
+            length = len(body) + value_size + 1
+            if len(varint(length)) + length == size:
+                head = varint(length) + body
+        yield head
+
+
+_LONE_SIZES = 512
+_PLAIN = bytes((0, 0, 0, 1))
+"""Attributes, timestamp delta, offset delta and key of the first record of a data batch."""
+
+LONE_HEADS = tuple(_lone_heads())
+"""By the size of a record that is alone in its batch: the bytes before its value; none where no plain record has it."""
+
+
+def plain_value(buffer: Buffer, at: int, delta: int) -> tuple[int, int]:
+    """(Start of the value, end of the record) of a plain record below 8 KiB, delta below 64; (0, 0) for any other."""
+    try:
+        length, body = _short_length(buffer, at)
+        size, start = _short_length(buffer, body + 4)
+        end = start + size + 1
+        if (
+            size > 0
+            and end == body + length
+            and buffer[body + 1] == 0
+            and 0x80 > buffer[body + 2] == delta << 1
+            and buffer[body + 3] == 1
+            and buffer[end - 1] == 0
+        ):
+            return start, end
+    except IndexError:
+        pass
+    return 0, 0
+
+
+def _short_length(buffer: Buffer, at: int) -> tuple[int, int]:
+    """(A length, the position after it), the length -1 unless it is positive and its varint of one or two bytes."""
+    low = buffer[at]
+    if low < 0x80:
+        return (-1 if low & 1 else low >> 1), at + 1
+    high = buffer[at + 1]
+    if low & 1 or not 0 < high < 0x80:
+        return -1, at + 2
+    return (low & 0x7F | high << 7) >> 1, at + 2
+
+
+def record_bytes(record: Record) -> bytes:
+    """The bytes of a record, its length first."""
+    key = varint(-1) if record.key is None else varint(len(record.key)) + record.key
+    start = bytes((record.attributes, 0)) + varint(record.offset_delta) + key
+    body = start + varint(len(record.value)) + record.value + b"\x00"
+    return varint(len(body)) + body

@@ -1,0 +1,118 @@
+"""Whole batches that follow one another, with what is needed to cut them at any of their ends."""
+
+from typing import Self
+
+import numpy as np
+from attrs import frozen
+
+from aclog.metalog.batch_scan import scan_batches
+from aclog.metalog.batches import check_crc, read_header
+from aclog.metalog.errors import DecodeError, ReplayError
+from aclog.metalog.vectors import Int64s
+
+
+@frozen(eq=False)
+class BatchRun:
+    """At least one batch, headers and CRCs checked, offsets without a gap, epochs that never go back.
+
+    `positions` are where in `data` the batches begin, and where the last one ends; `ends` are the offsets after each.
+    """
+
+    data: bytes
+    positions: Int64s
+    bases: Int64s
+    ends: Int64s
+    epochs: Int64s
+
+    @classmethod
+    def of(cls, records: bytes) -> Self:
+        """The whole batches in the bytes of a Fetch's answer, up to damage or to a batch that the end cuts.
+
+        Raises:
+            DecodeError: the first one is damaged or cut already.
+            ReplayError: they do not follow one another.
+
+        """
+        found, _ = scan_batches(records)
+        if not len(found):
+            header = read_header(records)
+            check_crc(records, 0, header)
+            raise DecodeError("no whole batch", position=0, offset=header.base_offset)  # pragma: no cover
+        positions = np.append(found.position, found.end[-1])
+        ends = found.base_offset + found.record_count
+        run = cls(records[: positions[-1]], positions, found.base_offset, ends, found.leader_epoch)
+        run._check_order()
+        return run
+
+    def _check_order(self) -> None:
+        wrong = np.flatnonzero((self.bases[1:] != self.ends[:-1]) | (self.epochs[1:] < self.epochs[:-1]))
+        if len(wrong):
+            self.check_follows(int(self.ends[wrong[0]]), int(self.epochs[wrong[0]]), batch=int(wrong[0]) + 1)
+
+    def check_follows(self, offset: int, epoch: int, batch: int = 0) -> None:
+        """Check that this batch, the first one unless said, holds `offset`, and is not of an epoch before `epoch`.
+
+        Raises:
+            ReplayError: it is another batch.
+
+        """
+        base, end, found = int(self.bases[batch]), int(self.ends[batch]), int(self.epochs[batch])
+        if not base <= offset < end or (batch and base != offset):
+            what = f"a batch of offsets {base}..{end - 1}: expected the one that holds {offset}"
+        elif found < epoch:
+            what = f"leader epoch {found} after epoch {epoch}: expected none that goes back"
+        else:
+            return
+        raise ReplayError(what, position=int(self.positions[batch]), offset=base)
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return len(self.data)
+
+    @property
+    def base_offset(self) -> int:
+        """Of the first record."""
+        return int(self.bases[0])
+
+    @property
+    def end_offset(self) -> int:
+        """After the last record."""
+        return int(self.ends[-1])
+
+    @property
+    def epoch(self) -> int:
+        """Of the last batch."""
+        return int(self.epochs[-1])
+
+    def below(self, offset: int) -> int:
+        """How many of the batches end at or below an offset."""
+        return int(np.searchsorted(self.ends, offset, side="right"))
+
+    def slice(self, first: int, last: int) -> "BatchRun | None":
+        """The batches from number `first` to before `last`; None if there is none."""
+        if first >= last:
+            return None
+        if first == 0 and last == len(self):
+            return self
+        start, end = int(self.positions[first]), int(self.positions[last])
+        positions = self.positions[first : last + 1] - start
+        rows = slice(first, last)
+        return BatchRun(self.data[start:end], positions, self.bases[rows], self.ends[rows], self.epochs[rows])
+
+    def read(self, offset: int, max_bytes: int) -> tuple[bytes, int]:
+        """Batches from the one that holds `offset` on, at most `max_bytes`, but one at least; and where they end."""
+        first = self.below(offset)
+        start = int(self.positions[first])
+        fitting = int(np.searchsorted(self.positions, start + max_bytes, side="right")) - 1
+        last = max(fitting, first + 1)
+        return self.data[start : int(self.positions[last])], int(self.ends[last - 1])
+
+    def joined(self, after: "BatchRun") -> "BatchRun":
+        """This run and the one that follows it, as one."""
+        positions = np.concatenate((self.positions[:-1], after.positions + self.size))
+        rows = ((self.bases, after.bases), (self.ends, after.ends), (self.epochs, after.epochs))
+        return BatchRun(self.data + after.data, positions, *map(np.concatenate, rows))

@@ -1,0 +1,223 @@
+"""Record values to records and back: frame version, apiKey, version, then the fields in Kafka's flexible encoding.
+
+Mirrors org.apache.kafka.server.common.serialization.AbstractApiMessageSerde and the generated record classes. What
+decodes, encodes to the same bytes: a form that Kafka does not write (a varint longer than needed, a tagged field with
+its default value, bytes after the end) is a DecodeError, as is a string that is not UTF-8.
+"""
+
+from types import MappingProxyType
+from uuid import UUID, SafeUUID
+
+from aclog.metalog.batches import BatchHeader, read_values
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.fields import BYTES, INT8, INT16, INT32, INT64, STRING, UUID_BYTES, StructType, array_of
+from aclog.metalog.primitives import Buffer, read_unsigned_varint
+from aclog.metalog.records import (
+    FRAME_VERSION,
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    DelegationTokenRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    NoOpRecord,
+    OpaqueRecord,
+    RecordType,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+
+_MAX_INT16 = 0x7FFF
+
+_ACL_FRAME = bytes((FRAME_VERSION, RecordType.ACCESS_CONTROL_ENTRY_RECORD, 0))
+_REMOVE_FRAME = bytes((FRAME_VERSION, RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD, 0))
+_REMOVE_SIZE = 20
+"""Frame, uuid, no tagged fields: the second commonest record."""
+
+_STRINGS = array_of(STRING)
+
+_UNKNOWN = SafeUUID.unknown
+_set = object.__setattr__
+
+SCHEMAS = MappingProxyType(
+    {
+        RecordType.DELEGATION_TOKEN_RECORD: StructType(
+            make=DelegationTokenRecord,
+            fields=(
+                ("owner", STRING),
+                ("requester", STRING),
+                ("renewers", _STRINGS),
+                ("issue_timestamp", INT64),
+                ("max_timestamp", INT64),
+                ("expiration_timestamp", INT64),
+                ("token_id", STRING),
+            ),
+        ),
+        RecordType.USER_SCRAM_CREDENTIAL_RECORD: StructType(
+            make=UserScramCredentialRecord,
+            fields=(
+                ("name", STRING),
+                ("mechanism", INT8),
+                ("salt", BYTES),
+                ("stored_key", BYTES),
+                ("server_key", BYTES),
+                ("iterations", INT32),
+            ),
+        ),
+        RecordType.FEATURE_LEVEL_RECORD: StructType(
+            make=FeatureLevelRecord, fields=(("name", STRING), ("feature_level", INT16))
+        ),
+        RecordType.ACCESS_CONTROL_ENTRY_RECORD: StructType(
+            make=AccessControlEntryRecord,
+            fields=(
+                ("id", UUID_BYTES),
+                ("resource_type", INT8),
+                ("resource_name", STRING),
+                ("pattern_type", INT8),
+                ("principal", STRING),
+                ("host", STRING),
+                ("operation", INT8),
+                ("permission_type", INT8),
+            ),
+        ),
+        RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD: StructType(
+            make=RemoveAccessControlEntryRecord, fields=(("id", UUID_BYTES),)
+        ),
+        RecordType.NO_OP_RECORD: StructType(make=NoOpRecord),
+        RecordType.REMOVE_USER_SCRAM_CREDENTIAL_RECORD: StructType(
+            make=RemoveUserScramCredentialRecord, fields=(("name", STRING), ("mechanism", INT8))
+        ),
+        RecordType.BEGIN_TRANSACTION_RECORD: StructType(make=BeginTransactionRecord, tag_0="name"),
+        RecordType.END_TRANSACTION_RECORD: StructType(make=EndTransactionRecord),
+        RecordType.ABORT_TRANSACTION_RECORD: StructType(make=AbortTransactionRecord, tag_0="reason"),
+        RecordType.REMOVE_DELEGATION_TOKEN_RECORD: StructType(
+            make=RemoveDelegationTokenRecord, fields=(("token_id", STRING),)
+        ),
+    }
+)
+"""How every record that this project interprets stands in the log; all have version 0 only."""
+
+_KNOWN_KEYS = frozenset(RecordType)
+
+
+def is_known_to_kafka(api_key: int) -> bool:
+    """Whether Kafka 4.3.1 has a record of this apiKey; if not, a newer Kafka wrote it and what it means is unknown.
+
+    What to do about it is the reader's policy: a node stops, a read command goes on with a warning.
+    """
+    return api_key in _KNOWN_KEYS
+
+
+def read_frame(value: Buffer) -> tuple[int, int, int]:
+    """(apiKey, version, position of the first field) of a record value.
+
+    Raises:
+        DecodeError: not frame version 1, cut, or an apiKey or version that is no int16.
+
+    """
+    frame, at = read_unsigned_varint(value, 0)
+    if frame != FRAME_VERSION:
+        raise DecodeError(f"record frame version {frame}: expected {FRAME_VERSION}", position=0)
+    api_key, version_at = read_unsigned_varint(value, at)
+    version, body = read_unsigned_varint(value, version_at)
+    if api_key > _MAX_INT16:
+        raise DecodeError(f"apiKey {api_key}: expected at most {_MAX_INT16}", position=at)
+    if version > _MAX_INT16:
+        raise DecodeError(f"record version {version}: expected at most {_MAX_INT16}", position=version_at)
+    return api_key, version, body
+
+
+def decode_record(value: bytes) -> MetadataRecord:
+    """The record of a value; one of a type that we do not interpret is kept whole as an OpaqueRecord.
+
+    Raises:
+        DecodeError: with the position in `value`; also for a record that we interpret in a version above 0.
+
+    """
+    if value.startswith(_ACL_FRAME):
+        acl = _plain_acl(value)
+        if acl is not None:
+            return acl
+    elif value.startswith(_REMOVE_FRAME) and len(value) == _REMOVE_SIZE and not value[-1]:
+        return RemoveAccessControlEntryRecord(id=_uuid(value[3:19]))
+    api_key, version, body = read_frame(value)
+    schema = SCHEMAS.get(RecordType(api_key)) if api_key in _KNOWN_KEYS else None
+    if schema is None:
+        return OpaqueRecord(api_key=api_key, version=version, value=value)
+    if version:
+        name = RecordType(api_key).name
+        raise DecodeError(f"{name} in version {version}, written by a newer Kafka: expected version 0", position=2)
+    record: MetadataRecord
+    record, end = schema.read(value, body)
+    if end != len(value):
+        raise DecodeError(f"{len(value) - end} bytes after the end of the record", position=end)
+    return record
+
+
+def _plain_acl(value: bytes) -> AccessControlEntryRecord | None:
+    """The commonest record by a shorter way; None for long or invalid strings, negative codes or tagged fields."""
+    try:
+        size, kind = value[20], value[19]
+        name_end = 20 + size
+        principal = name_end + 1
+        principal_size = value[principal]
+        host = principal + principal_size
+        host_size = value[host]
+        end = host + host_size
+        pattern = value[name_end]
+        operation, permission, tags = value[end:]
+        if size | principal_size | host_size | kind | pattern | operation | permission >= 128 or tags:
+            return None
+        if not (size and principal_size and host_size):
+            return None
+        return AccessControlEntryRecord(
+            id=_uuid(value[3:19]),
+            resource_type=kind,
+            resource_name=value[21:name_end].decode(),
+            pattern_type=pattern,
+            principal=value[principal + 1 : host].decode(),
+            host=value[host + 1 : end].decode(),
+            operation=operation,
+            permission_type=permission,
+        )
+    except (IndexError, ValueError):  # strings that are not UTF-8 or longer than they say, or bytes after the end
+        return None
+
+
+def _uuid(data: bytes) -> UUID:
+    """What UUID(bytes=data) gives, but for its checks, which take twice as long as all else."""
+    value = object.__new__(UUID)
+    _set(value, "int", int.from_bytes(data))
+    _set(value, "is_safe", _UNKNOWN)
+    return value
+
+
+def decode_values(buffer: Buffer, position: int, header: BatchHeader) -> list[MetadataRecord]:
+    """The records, in order, of the whole data batch at `position`, its header read and its CRC checked.
+
+    Raises:
+        DecodeError: the batch's structure, then a record that is damaged, with position in the buffer and offset.
+
+    """
+    records: list[MetadataRecord] = []
+    for start, value in read_values(buffer, position, header):
+        try:
+            records.append(decode_record(value))
+        except DecodeError as e:
+            raise e.at(offset=header.base_offset + len(records), base=start) from None
+    return records
+
+
+def encode_record(record: MetadataRecord) -> bytes:
+    """The value of a record, as Kafka writes it; an OpaqueRecord's is what it was.
+
+    Raises:
+        EncodeError: a field that the format cannot hold.
+
+    """
+    if isinstance(record, OpaqueRecord):
+        return record.value
+    return bytes((FRAME_VERSION, record.api_key, 0)) + SCHEMAS[record.api_key].write(record)

@@ -1,0 +1,194 @@
+"""The wire types of message fields, each a reader and a writer, and messages made of them (KIP-482, flexible versions).
+
+Which record has which fields is in aclog.metalog.codec and aclog.metalog.control_records.
+"""
+
+import struct
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+from uuid import UUID
+
+from attrs import frozen
+
+from aclog.metalog.errors import DecodeError, EncodeError
+from aclog.metalog.primitives import (
+    Buffer,
+    compact_bytes,
+    compact_string,
+    read_compact_bytes,
+    read_compact_string,
+    read_unsigned_varint,
+    unsigned_varint,
+)
+from aclog.metalog.records import TaggedFields
+
+
+@frozen(kw_only=True)
+class FieldType:
+    """A wire type: `read(buffer, position) -> (value, position after)` raises DecodeError, `write` EncodeError."""
+
+    read: Callable[[Buffer, int], tuple[Any, int]]
+    write: Callable[[Any], bytes]
+
+
+@frozen(kw_only=True)
+class StructType:
+    """A message: its `fields` as (attribute, wire type) in wire order, then tagged fields.
+
+    `make` builds the value from keyword arguments, `tagged_fields` among them: the unknown ones. `tag_0` names the one
+    known tagged field that Kafka's records have, a string that is absent when null.
+    """
+
+    make: Callable[..., Any]
+    fields: tuple[tuple[str, FieldType], ...] = ()
+    tag_0: str | None = None
+
+    def read(self, buffer: Buffer, position: int) -> tuple[Any, int]:
+        """(value, position after it).
+
+        Raises:
+            DecodeError: cut, or a form that would not be written so.
+
+        """
+        found: dict[str, Any] = {}
+        at = position
+        for name, kind in self.fields:
+            found[name], at = kind.read(buffer, at)
+        tags, end = read_tagged_fields(buffer, at)
+        if self.tag_0 is not None and tags and tags[0][0] == 0:
+            found[self.tag_0] = _tagged_string(tags[0][1], at)
+            tags = tags[1:]
+        return self.make(**found, tagged_fields=tags), end
+
+    def write(self, value: Any) -> bytes:
+        """The bytes of a value.
+
+        Raises:
+            EncodeError: a field that the format cannot hold.
+
+        """
+        parts = [kind.write(getattr(value, name)) for name, kind in self.fields]
+        return b"".join((*parts, write_tagged_fields(self._tags(value))))
+
+    def _tags(self, value: Any) -> TaggedFields:
+        tags: TaggedFields = value.tagged_fields
+        if self.tag_0 is None:
+            return tags
+        if tags and tags[0][0] == 0:
+            raise EncodeError(f"tag 0 is {self.tag_0}, not an unknown tagged field")
+        text = getattr(value, self.tag_0)
+        return tags if text is None else ((0, compact_string(text)), *tags)
+
+
+def _tagged_string(data: bytes, position: int) -> str:
+    try:
+        text, end = read_compact_string(data, 0)
+    except DecodeError as e:
+        raise DecodeError(f"in the field of tag 0: {e.what}", position=position) from None
+    if end != len(data):
+        raise DecodeError(f"in the field of tag 0: {len(data) - end} bytes too many", position=position)
+    return text
+
+
+def array_of(element: FieldType | StructType) -> FieldType:
+    """A compact array, not nullable, of elements that take a byte or more each; its values are tuples."""
+
+    def read(buffer: Buffer, position: int) -> tuple[tuple[Any, ...], int]:
+        """The elements; a count that the rest of the buffer cannot hold is refused before any is read."""
+        count, at = read_unsigned_varint(buffer, position)
+        if count == 0:
+            raise DecodeError("a null array where one is required", position=position)
+        if count - 1 > len(buffer) - at:
+            raise DecodeError(f"{count - 1} elements announced in {len(buffer) - at} bytes", position=position)
+        values = []
+        for _ in range(count - 1):
+            value, at = element.read(buffer, at)
+            values.append(value)
+        return tuple(values), at
+
+    def write(values: tuple[Any, ...]) -> bytes:
+        return unsigned_varint(len(values) + 1) + b"".join(map(element.write, values))
+
+    return FieldType(read=read, write=write)
+
+
+def field_of(message: StructType) -> FieldType:
+    """A message as a field of another one."""
+    return FieldType(read=message.read, write=message.write)
+
+
+def _integer(code: str) -> FieldType:
+    layout = struct.Struct(">" + code)
+
+    def read(buffer: Buffer, position: int) -> tuple[int, int]:
+        """The integer, big-endian."""
+        try:
+            return layout.unpack_from(buffer, position)[0], position + layout.size
+        except struct.error:
+            raise DecodeError(f"cut inside an integer of {layout.size} bytes", position=position) from None
+
+    def write(value: int) -> bytes:
+        try:
+            return layout.pack(value)
+        except struct.error:
+            raise EncodeError(f"{value} does not fit an integer of {layout.size} bytes") from None
+
+    return FieldType(read=read, write=write)
+
+
+def _read_uuid(buffer: Buffer, position: int) -> tuple[UUID, int]:
+    data = bytes(buffer[position : position + 16])
+    if len(data) < 16:
+        raise DecodeError("cut inside a uuid of 16 bytes", position=position)
+    return UUID(bytes=data), position + 16
+
+
+def _write_uuid(value: UUID) -> bytes:
+    return value.bytes
+
+
+INT8 = _integer("b")
+INT16 = _integer("h")
+UINT16 = _integer("H")
+INT32 = _integer("i")
+INT64 = _integer("q")
+UUID_BYTES = FieldType(read=_read_uuid, write=_write_uuid)
+STRING = FieldType(read=read_compact_string, write=compact_string)
+BYTES = FieldType(read=read_compact_bytes, write=compact_bytes)
+
+
+def read_tagged_fields(buffer: Buffer, position: int) -> tuple[TaggedFields, int]:
+    """The tagged fields at the end of a message, known and unknown ones alike, as (tag, bytes) pairs.
+
+    Raises:
+        DecodeError: cut, or tags that do not ascend.
+
+    """
+    count, at = read_unsigned_varint(buffer, position)
+    pairs: list[tuple[int, bytes]] = []
+    for _ in range(count):
+        start = at
+        tag, at = read_unsigned_varint(buffer, start)
+        size, at = read_unsigned_varint(buffer, at)
+        if pairs and tag <= pairs[-1][0]:
+            raise DecodeError(f"tag {tag} after tag {pairs[-1][0]}: expected ascending tags", position=start)
+        if size > len(buffer) - at:
+            raise DecodeError(f"{size} bytes of tag {tag} announced, {len(buffer) - at} left", position=start)
+        pairs.append((tag, bytes(buffer[at : at + size])))
+        at += size
+    return tuple(pairs), at
+
+
+def write_tagged_fields(pairs: TaggedFields) -> bytes:
+    """The bytes of tagged fields, their count first.
+
+    Raises:
+        EncodeError: tags that do not ascend or do not fit.
+
+    """
+    tags = [tag for tag, _ in pairs]
+    if any(later <= earlier for earlier, later in pairwise(tags)):
+        raise EncodeError(f"tags {tags}: expected ascending ones")
+    written = (unsigned_varint(tag) + unsigned_varint(len(data)) + data for tag, data in pairs)
+    return unsigned_varint(len(pairs)) + b"".join(written)

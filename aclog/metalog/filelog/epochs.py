@@ -1,0 +1,94 @@
+"""The file `leader-epoch-checkpoint`: where each leader epoch begins, in Kafka's text form.
+
+Mirrors Kafka's `LeaderEpochCheckpointFile`: a line with the version 0, a line with the number of entries, then a line
+`epoch start-offset` for each, both ascending. A batch's CRC does not cover its epoch: this file is what holds it.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.filelog.filesystem import read_small, replace_durably
+from aclog.metalog.log import EpochStart
+
+EPOCHS_FILE = "leader-epoch-checkpoint"
+MAX_EPOCH = 2**31 - 1
+"""An epoch is an int32."""
+_MAX_OFFSET = 2**63 - 1
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
+
+
+def read_epochs(directory: Path) -> tuple[EpochStart, ...] | None:
+    """The epochs of a log directory, ascending; None if it has no such file.
+
+    Raises:
+        DecodeError: the file is not what Kafka writes.
+        LogError: it cannot be read.
+
+    """
+    path = directory / EPOCHS_FILE
+    data = read_small(path)
+    if data is None:
+        return None
+    try:
+        return decode_epochs(data)
+    except DecodeError as error:
+        raise error.at(path=str(path)) from error
+
+
+def write_epochs(directory: Path, starts: Sequence[EpochStart]) -> None:
+    """Replace the file durably.
+
+    Raises:
+        LogError: the disk is full, or refuses.
+
+    """
+    replace_durably(directory / EPOCHS_FILE, encode_epochs(starts))
+
+
+def encode_epochs(starts: Sequence[EpochStart]) -> bytes:
+    """The file's content."""
+    lines = ["0", str(len(starts)), *(f"{start.epoch} {start.start_offset}" for start in starts)]
+    return "".join(f"{line}\n" for line in lines).encode("ascii")
+
+
+def decode_epochs(data: bytes) -> tuple[EpochStart, ...]:
+    """The epochs in the file's content.
+
+    Raises:
+        DecodeError: a line that is not what is expected there; the position is that of the line.
+
+    """
+    lines = data.split(b"\n")
+    if lines[-1] != b"":
+        raise DecodeError("the last line is not ended", position=len(data) - len(lines[-1]))
+    if lines[0] != b"0":
+        raise DecodeError("the first line is not the version 0", position=0)
+    starts: list[EpochStart] = []
+    position = len(lines[0]) + len(lines[1]) + 2
+    for line in lines[2:-1]:
+        starts.append(_decode_line(line, position, starts[-1] if starts else None))
+        position += len(line) + 1
+    if lines[1] != str(len(starts)).encode("ascii"):
+        raise DecodeError(f"{len(starts)} epochs follow, but the second line says another number", position=2)
+    return tuple(starts)
+
+
+def epoch_at(starts: Sequence[EpochStart], offset: int) -> int | None:
+    """The epoch of the record at `offset`; None if it lies before the first known epoch."""
+    number = bisect_right(starts, offset, key=lambda start: start.start_offset)
+    return starts[number - 1].epoch if number else None
+
+
+def _decode_line(line: bytes, position: int, before: EpochStart | None) -> EpochStart:
+    numbers = line.decode("latin-1").split(" ")
+    if len(numbers) != 2 or not all(_NUMBER.fullmatch(number) for number in numbers):
+        raise DecodeError("not a line of an epoch and its start offset", position=position)
+    start = EpochStart(epoch=int(numbers[0]), start_offset=int(numbers[1]))
+    if start.epoch > MAX_EPOCH or start.start_offset > _MAX_OFFSET:
+        raise DecodeError("an epoch beyond 31 bits, or an offset beyond 63", position=position)
+    if before is not None and (start.epoch <= before.epoch or start.start_offset < before.start_offset):
+        raise DecodeError(f"epoch {start.epoch} does not come after epoch {before.epoch}", position=position)
+    return start

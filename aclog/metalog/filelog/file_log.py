@@ -1,0 +1,151 @@
+"""A log of ours, open for writing: appends by group commit, reads up to its own high-water mark, retention."""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from attrs import define, field
+
+from aclog.metalog.batches import build_batch
+from aclog.metalog.control_records import ControlRecord, control_batch
+from aclog.metalog.errors import LogError
+from aclog.metalog.filelog.appender import Appender
+from aclog.metalog.filelog.locks import WriterLock
+from aclog.metalog.filelog.mark import Mark, MarkFile
+from aclog.metalog.filelog.retention import remove_segments_below
+from aclog.metalog.filelog.segments import Segments
+from aclog.metalog.finished_batch import read_finished
+from aclog.metalog.group_commit import GroupCommit
+from aclog.metalog.log import Appended
+
+
+@define(eq=False)
+class FileLog:
+    """The one writer of a log directory, and a reader of it (aclog.metalog.log.Log). Made by `open_log`.
+
+    Safe for many threads. `notes` says what was found and done when it was opened (a torn tail that was cut).
+    """
+
+    directory: Path
+    notes: tuple[str, ...]
+    leader_epoch: int
+    _lock: WriterLock
+    _marks: MarkFile
+    _segments: Segments
+    _appender: Appender
+    _high_watermark: int
+    _published: threading.Condition = field(init=False, factory=threading.Condition)
+    _closed: bool = field(init=False, default=False)
+    _committer: GroupCommit = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._committer = GroupCommit(self.name, self._high_watermark, self._commit)
+
+    @property
+    def name(self) -> str:
+        """The directory."""
+        return str(self.directory)
+
+    def start_offset(self) -> int:
+        """The first offset that can still be read."""
+        return self._segments.start_offset()
+
+    def high_watermark(self) -> int:
+        """All below is on the disk and published to readers in other processes."""
+        return self._high_watermark
+
+    def end_offset(self) -> int:
+        """The offset that the next record gets."""
+        return self._committer.end_offset
+
+    def append(self, values: Sequence[bytes], *, timestamp: int) -> Future[Appended]:
+        """Append record values as one atomic batch (aclog.metalog.log.Log.append)."""
+        batch = build_batch(values, base_offset=0, leader_epoch=self.leader_epoch, timestamp=timestamp)
+        return self._committer.submit(batch, len(values), self.leader_epoch)
+
+    def append_batch(self, batch: bytes) -> Future[Appended]:
+        """Append a batch as it is (aclog.metalog.log.Log.append_batch)."""
+        header = read_finished(self.name, batch, self.leader_epoch)
+        return self._committer.submit(batch, header.record_count, self.leader_epoch, base_offset=header.base_offset)
+
+    def append_control(self, *records: ControlRecord, timestamp: int) -> Future[Appended]:
+        """Append control records as one atomic control batch; raises what `append` raises."""
+        batch = control_batch(*records, base_offset=0, leader_epoch=self.leader_epoch, timestamp=timestamp)
+        return self._committer.submit(batch, len(records), self.leader_epoch)
+
+    def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
+        """Whole committed batches from the one that holds `offset` (aclog.metalog.log.LogReader.read)."""
+        self._check_open()
+        start, mark = self.start_offset(), self._high_watermark
+        if not start <= offset <= mark:
+            raise LogError(f"{self.name}: offset {offset} is outside {start}..{mark}, the log's start and end")
+        return b"" if offset == mark else self._segments.read(offset, mark, max_bytes)
+
+    def wait(self, offset: int, timeout: float) -> bool:
+        """Wait until the high-water mark is above `offset` (aclog.metalog.log.LogReader.wait)."""
+        with self._published:
+            most = min(timeout, threading.TIMEOUT_MAX)
+            self._published.wait_for(lambda: self._high_watermark > offset or self._closed, most)
+            return self._high_watermark > offset
+
+    def delete_segments_below(self, offset: int) -> int:
+        """Remove segments that lie wholly below `offset`, a checkpoint's end offset; returns the new start offset.
+
+        The last segment always stays. A crash in between leaves a log that begins where a removed segment ended.
+
+        Raises:
+            LogError: no checkpoint in the directory reaches to `offset`, the disk refuses, or the log is closed.
+
+        """
+        self._check_open()
+        return remove_segments_below(self._segments, min(offset, self._high_watermark))
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LogError(f"{self.name}: closed")
+
+    def close(self) -> None:
+        """Commit what waits, let go of files and locks; a second close is nothing."""
+        self._committer.close()
+        with self._published:
+            if self._closed:
+                return
+            self._closed = True
+            self._published.notify_all()
+        with ExitStack() as stack:
+            stack.callback(self._lock.close)
+            stack.callback(self._marks.close)
+            stack.callback(self._appender.close)
+            self._marks.sync()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _commit(self, batches: Sequence[bytes], ends: Sequence[int]) -> int:
+        """Write as many of `batches` as go into one segment, make them durable, publish; in the commit thread."""
+        count = self._appender.fits(batches)
+        if not count:
+            self._marks.sync()  # so that the mark that a power loss leaves behind is in the last segment
+            self._segments.add(self._appender.roll(self._high_watermark))
+            count = self._appender.fits(batches)
+        self._appender.write(batches[:count])
+        self._publish(ends[count - 1])
+        with self._published:
+            self._high_watermark = ends[count - 1]
+            self._published.notify_all()
+        return count
+
+    def _publish(self, offset: int) -> None:
+        try:
+            self._marks.publish(Mark(epoch=self.leader_epoch, offset=offset))
+        except LogError as error:
+            raise LogError(f"{error}; what was appended last stands in the log, and may be found again") from error

@@ -1,0 +1,188 @@
+"""A mirror: a log directory that holds what a quorum has committed, byte for byte, and remembers of which cluster."""
+
+import os
+from contextlib import ExitStack, closing
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from attrs import define, evolve, field
+
+from aclog.metalog.errors import LogError
+from aclog.metalog.filelog.appender import Fsync
+from aclog.metalog.filelog.file_names import CheckpointFile
+from aclog.metalog.filelog.filesystem import DIRECTORY_MODE, TEMPORARY_SUFFIX, fsync_directory, log_error
+from aclog.metalog.filelog.locks import LOCK_FILE, WriterLock
+from aclog.metalog.filelog.mirror_properties import (
+    MIRROR_FILE,
+    LogEnd,
+    MirrorProperties,
+    read_mirror_properties,
+    write_mirror_properties,
+)
+from aclog.metalog.filelog.mirror_start import add_checkpoint, archive_name, enter_start, remove_unfinished_checkpoint
+from aclog.metalog.filelog.mirror_writer import MirrorWriter
+from aclog.metalog.filelog.reader import open_reader
+from aclog.metalog.filelog.startup import SEGMENT_BYTES
+
+_LOG_START = LogEnd(end_offset=0, epoch=0)
+
+
+@define(eq=False)
+class MirrorLog:
+    """The one writer of a mirror; for one thread at a time. Made by `open_mirror`.
+
+    A new one is bound to a cluster first (`bind`), then begins (`begin`), and grows by `append`.
+    """
+
+    directory: Path
+    _lock: WriterLock
+    _properties: MirrorProperties | None
+    _segment_bytes: int
+    _fsync: Fsync
+    _writer: MirrorWriter | None = field(default=None, init=False)
+
+    @property
+    def name(self) -> str:
+        """The directory."""
+        return str(self.directory)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was cut when it was opened."""
+        return () if self._writer is None else self._writer.notes
+
+    @property
+    def cluster_id(self) -> str | None:
+        """Of the cluster that is mirrored; None for a new mirror."""
+        return None if self._properties is None else self._properties.cluster_id
+
+    @property
+    def end(self) -> LogEnd | None:
+        """The end of what is mirrored; None before the log has begun."""
+        return None if self._writer is None else self._writer.end
+
+    def bind(self, cluster_id: str) -> None:
+        """Remember for good which cluster is mirrored.
+
+        Raises:
+            LogError: it is another one than that of the mirror; or the disk refuses.
+
+        """
+        if self._properties is None:
+            properties = MirrorProperties(cluster_id=cluster_id)
+            write_mirror_properties(self.directory, properties)
+            self._properties = properties
+        if cluster_id != self._properties.cluster_id:
+            raise LogError(f"{self.name}: a mirror of cluster {self._properties.cluster_id}, not of {cluster_id}")
+
+    def begin(self, snapshot: CheckpointFile | None) -> Path | None:
+        """Begin at offset 0, or after a snapshot, which is copied; returns where the log before it is kept, if any.
+
+        Raises:
+            LogError: the mirror reaches as far as the snapshot; or the disk is full, or refuses.
+
+        """
+        if self._properties is None:
+            raise LogError(f"{self.name}: not bound to a cluster yet")
+        start = _LOG_START
+        if snapshot is not None:
+            start = LogEnd(end_offset=snapshot.end_offset, epoch=snapshot.epoch)
+        before = self.end
+        if before is not None and start.end_offset <= before.end_offset:
+            raise LogError(f"{self.name}: ends at {before.end_offset}: expected a snapshot of more than that")
+        if snapshot is not None:
+            add_checkpoint(self.directory, snapshot)
+        self._close_writer()
+        properties = evolve(self._properties, start=start)
+        write_mirror_properties(self.directory, properties)
+        self._properties = properties
+        self.enter()
+        return self.directory / archive_name(before.end_offset) if before and before.end_offset else None
+
+    def enter(self) -> None:
+        """Open the log, if it has begun. Raises as `open_mirror`."""
+        if self._properties is None or self._properties.start is None:
+            return
+        start = self._properties.start
+        enter_start(self.directory, start)
+        self._writer = MirrorWriter.open(self.directory, start, segment_bytes=self._segment_bytes, fsync=self._fsync)
+
+    def last_batch(self) -> bytes:
+        """The last batch that is mirrored; nothing where the log holds none.
+
+        Raises:
+            LogError: it cannot be read; DecodeError: it is damaged.
+
+        """
+        if self.end is None:
+            return b""
+        with open_reader(self.directory) as reader:
+            offset = self.end.end_offset - 1
+            return b"" if offset < reader.start_offset() else reader.read(offset, 1)
+
+    def append(self, batches: bytes) -> int:
+        """Append whole committed batches that follow the end, durably; returns how many (MirrorWriter.append)."""
+        if self._writer is None:
+            raise LogError(f"{self.name}: not open, or its log has not begun")
+        return self._writer.append(batches)
+
+    def close(self) -> None:
+        """Let go of files and locks; a second close is nothing."""
+        with ExitStack() as stack:
+            stack.callback(self._lock.close)
+            self._close_writer()
+
+    def _close_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fsync: Fsync = os.fsync) -> MirrorLog:
+    """Open a mirror, to go on where it ends, or make a new one of a directory that is empty or not there.
+
+    What a crash left undone is done: a torn tail is cut (`notes`), an old log set aside.
+
+    Raises:
+        LockedError: somebody else writes to it.
+        LogError: the directory holds something else, belongs to a Kafka, or cannot be read or written.
+        DecodeError: what is mirrored is damaged, with path, position and offset.
+
+    """
+    directory = Path(directory)
+    try:
+        directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        fsync_directory(directory.parent)
+    except OSError as error:
+        raise log_error(error, directory, "cannot create") from error
+    with ExitStack() as stack:
+        _check_is_mirror_or_empty(directory)  # before a lock file is left in what is something else
+        lock = stack.enter_context(closing(WriterLock.acquire(directory, force=False)))
+        remove_unfinished_checkpoint(directory)
+        mirror = MirrorLog(directory, lock, _check_is_mirror_or_empty(directory), segment_bytes, fsync)
+        mirror.enter()
+        stack.pop_all()
+    return mirror
+
+
+def _check_is_mirror_or_empty(directory: Path) -> MirrorProperties | None:
+    found = read_mirror_properties(directory)
+    if found is not None:
+        return found
+    try:
+        names = {path.name.removesuffix(TEMPORARY_SUFFIX) for path in directory.iterdir()}
+    except OSError as error:
+        raise log_error(error, directory, "cannot list") from error
+    if others := names - {LOCK_FILE, MIRROR_FILE}:
+        what = f"no mirror ({min(others)} is in it, but no {MIRROR_FILE})"
+        raise LogError(f"{directory}: {what}: expected a mirror of this cluster, or an empty directory")
+    return None

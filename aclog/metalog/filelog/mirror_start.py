@@ -1,0 +1,170 @@
+"""Where a mirror's log begins: at offset 0, or after a snapshot; what stood there before is set aside first.
+
+A mirror that fell behind finds that the quorum's log no longer reaches back to where the mirror ends. The old segments
+and what comes after the snapshot cannot stand in one log without a gap, so the old ones move to `archive-<end offset>`
+in the mirror's directory, with their checkpoints, epochs and mark: a log directory like any other.
+
+The order of the steps lets a crash interrupt them anywhere. The snapshot stands in the directory before anything goes;
+mirror.properties then says where the log begins now, and from there on the next open finishes what is not done. At any
+moment the directory holds the old log or the end of it, with a checkpoint ahead of it, or the checkpoint, or the new
+log after it.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+from attrs import evolve
+
+from aclog.metalog.errors import LogError
+from aclog.metalog.filelog.appender import create_segment
+from aclog.metalog.filelog.creation import PARTITION, PARTITION_FILE
+from aclog.metalog.filelog.epochs import EPOCHS_FILE, write_epochs
+from aclog.metalog.filelog.file_names import (
+    PARTIAL_SUFFIX,
+    CheckpointFile,
+    SegmentFile,
+    checkpoint_name,
+    list_checkpoints,
+    list_segments,
+    parse_checkpoint_name,
+    segment_name,
+)
+from aclog.metalog.filelog.filesystem import DIRECTORY_MODE, FILE_MODE, fsync_directory, log_error, replace_durably
+from aclog.metalog.filelog.mark import Mark, MarkFile, create_mark_file, publish_durably
+from aclog.metalog.filelog.mirror_properties import LogEnd, read_mirror_properties, write_mirror_properties
+
+ARCHIVE_PREFIX = "archive-"
+
+
+def archive_name(end_offset: int) -> str:
+    """The directory, in that of the mirror, of a log that ended at this offset."""
+    return f"{ARCHIVE_PREFIX}{end_offset:020d}"
+
+
+def add_checkpoint(directory: Path, snapshot: CheckpointFile) -> None:
+    """Copy a snapshot into a directory, under the name that Kafka gives it; it has it when it is whole and durable.
+
+    Raises:
+        LogError: the disk is full, or refuses.
+
+    """
+    path = directory / checkpoint_name(snapshot.end_offset, snapshot.epoch)
+    partial = path.with_name(path.name + PARTIAL_SUFFIX)
+    try:
+        with (
+            snapshot.path.open("rb") as source,
+            os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "wb") as target,
+        ):
+            shutil.copyfileobj(source, target, 1 << 20)
+            target.flush()
+            os.fsync(target.fileno())
+        partial.replace(path)
+        fsync_directory(directory)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise log_error(error, path, "cannot write") from error
+
+
+def remove_unfinished_checkpoint(directory: Path) -> None:
+    """Remove what `add_checkpoint` had not finished when its process died.
+
+    Raises:
+        LogError: the disk refuses.
+
+    """
+    try:
+        for path in directory.glob(f"*{PARTIAL_SUFFIX}"):
+            if parse_checkpoint_name(path.name.removesuffix(PARTIAL_SUFFIX)) is not None:
+                path.unlink()
+    except OSError as error:
+        raise log_error(error, directory, "cannot remove an unfinished checkpoint") from error
+
+
+def enter_start(directory: Path, start: LogEnd) -> None:
+    """Make sure that the log of a mirror begins after `start`, whatever a crash has left undone.
+
+    Raises:
+        LogError: the segments of the log are gone; or the disk is full, or refuses.
+
+    """
+    old = [file for file in list_segments(directory) if file.base_offset < start.end_offset]
+    mark = _read_mark(directory)
+    try:
+        if mark is not None and mark.offset < start.end_offset:
+            _set_aside(directory, old, mark, start)
+        if not list_segments(directory):
+            _create(directory, start, mark)
+    except OSError as error:
+        raise log_error(error, directory, "cannot set the old log aside") from error
+
+
+def _read_mark(directory: Path) -> Mark | None:
+    marks = MarkFile.open(directory)
+    if marks is None:
+        return None
+    try:
+        return marks.read()
+    finally:
+        marks.close()
+
+
+def _set_aside(directory: Path, old: list[SegmentFile], mark: Mark, start: LogEnd) -> None:
+    """Move the old log into its archive, the oldest segment first: what is left is a log that a checkpoint covers."""
+    if not mark.offset:  # nothing was mirrored
+        for file in old:
+            file.path.unlink()
+        return
+    archive = directory / archive_name(mark.offset)
+    if archive.exists():
+        if old:
+            raise LogError(f"{archive}: there is such an archive already: the old log cannot be set aside")
+        return
+    partial = archive.with_name(archive.name + PARTIAL_SUFFIX)
+    partial.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+    if not (partial / EPOCHS_FILE).exists():
+        _copy_small(directory, partial, old[0].base_offset if old else mark.offset, mark)
+    for file in old:
+        file.path.replace(partial / file.path.name)
+    for checkpoint in list_checkpoints(directory):
+        if checkpoint.end_offset < start.end_offset:
+            checkpoint.path.replace(partial / checkpoint.path.name)
+    fsync_directory(partial)
+    partial.replace(archive)
+    fsync_directory(directory)
+
+
+def _copy_small(directory: Path, archive: Path, base_offset: int, mark: Mark) -> None:
+    """The files beside the segments; leader-epoch-checkpoint last, which tells that all are there."""
+    create_mark_file(archive, mark).close()
+    replace_durably(archive / PARTITION_FILE, PARTITION)
+    properties = read_mirror_properties(directory)
+    if properties is not None:
+        began = (found.epoch for found in list_checkpoints(directory) if found.end_offset == base_offset)
+        start = LogEnd(end_offset=base_offset, epoch=next(began, 0))
+        write_mirror_properties(archive, evolve(properties, start=start))
+    replace_durably(archive / EPOCHS_FILE, (directory / EPOCHS_FILE).read_bytes())
+
+
+def _create(directory: Path, start: LogEnd, mark: Mark | None) -> None:
+    """The files of a log that begins after `start`, its segment last."""
+    if mark is not None and mark.offset > start.end_offset:
+        raise LogError(f"{directory}: a log was committed here up to {mark.offset}, but its segments are gone")
+    replace_durably(directory / PARTITION_FILE, PARTITION)
+    write_epochs(directory, ())
+    _publish(directory, Mark(epoch=start.epoch, offset=start.end_offset))
+    file = SegmentFile(base_offset=start.end_offset, path=directory / segment_name(start.end_offset))
+    os.close(create_segment(file))
+
+
+def _publish(directory: Path, mark: Mark) -> None:
+    """In place where there is a mark already, for the sake of those who have the file open."""
+    marks = MarkFile.open(directory, writable=True)
+    if marks is None:
+        create_mark_file(directory, mark).close()
+        return
+    try:
+        marks.read()
+        publish_durably(marks, mark)
+    finally:
+        marks.close()

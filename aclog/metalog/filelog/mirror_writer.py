@@ -1,0 +1,128 @@
+"""Append batches of any epoch as a quorum's leader wrote them: a follower's log (KafkaMetadataLog.appendAsFollower)."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from attrs import define, field
+
+from aclog.metalog.batch_run import BatchRun
+from aclog.metalog.errors import DecodeError, LogError, ReplayError
+from aclog.metalog.filelog.appender import Appender, Fsync
+from aclog.metalog.filelog.epochs import epoch_at, write_epochs
+from aclog.metalog.filelog.mark import Mark, MarkFile, publish_durably
+from aclog.metalog.filelog.mirror_properties import LogEnd
+from aclog.metalog.filelog.tail_recovery import recover_end
+from aclog.metalog.log import EpochStart
+
+
+@define(eq=False)
+class MirrorWriter:
+    """The open log of a mirror; for one thread at a time. `notes` says what was cut when it was opened.
+
+    A batch that it is given is committed in the quorum: what a crash leaves above the mark is kept, if it is whole.
+    """
+
+    directory: Path
+    notes: tuple[str, ...]
+    _marks: MarkFile
+    _appender: Appender
+    _epochs: tuple[EpochStart, ...]
+    _end: LogEnd
+    _failure: str = field(default="", init=False)
+
+    @classmethod
+    def open(cls, directory: Path, start: LogEnd, *, segment_bytes: int, fsync: Fsync) -> Self:
+        """Go on with a log that begins after `start`; the caller holds the writer's lock.
+
+        Raises:
+            LogError: it cannot be read or written.
+            DecodeError: committed bytes are damaged.
+
+        """
+        with ExitStack() as stack:
+            found = recover_end(directory, stack, segment_bytes, fsync)
+            epoch = epoch_at(found.epochs, found.end_offset - 1)
+            end = LogEnd(end_offset=found.end_offset, epoch=start.epoch if epoch is None else epoch)
+            writer = cls(directory, found.notes, found.marks, found.appender, found.epochs, end)
+            stack.pop_all()
+        return writer
+
+    @property
+    def end(self) -> LogEnd:
+        """The end of what is durable."""
+        return self._end
+
+    def append(self, batches: bytes) -> int:
+        """Append whole batches that follow the end, make them durable and publish them; returns how many they are.
+
+        A batch that begins a new epoch is written only when leader-epoch-checkpoint knows of it.
+
+        Raises:
+            DecodeError: damaged or cut; a ReplayError if they do not follow the end. Nothing is written then.
+            LogError: the disk is full, or refuses; the mirror must be opened anew then.
+
+        """
+        if self._failure:
+            raise LogError(self._failure)
+        run = self._checked(batches)
+        try:
+            first = 0
+            for last in _epoch_ends(run):
+                self._append_epoch(run, first, last)
+                first = last
+        except BaseException as error:
+            self._failure = f"{error}; the mirror takes no more until it is opened again"
+            raise
+        return len(run)
+
+    def _checked(self, batches: bytes) -> BatchRun:
+        run = BatchRun.of(batches)
+        if run.size != len(batches):
+            raise DecodeError("a damaged batch, or one that is cut", position=run.size, offset=run.end_offset)
+        run.check_follows(self._end.end_offset, self._end.epoch)
+        if run.base_offset != self._end.end_offset:
+            what = f"a batch that begins at {run.base_offset}: expected one that begins where the mirror ends"
+            raise ReplayError(what, position=0, offset=self._end.end_offset)
+        return run
+
+    def _append_epoch(self, run: BatchRun, first: int, last: int) -> None:
+        """Append the batches from number `first` to before `last`, which are of one epoch."""
+        epoch = int(run.epochs[first])
+        if not self._epochs or epoch > self._epochs[-1].epoch:
+            self._begin_epoch(epoch)
+        while first < last:
+            batches = [run.data[run.positions[n] : run.positions[n + 1]] for n in range(first, last)]
+            count = self._appender.fits(batches)
+            if not count:
+                self._marks.sync()  # so that the mark that a power loss leaves behind is in the last segment
+                self._appender.roll(self._end.end_offset)
+                count = self._appender.fits(batches)
+            self._appender.write(batches[:count])
+            first += count
+            self._publish(LogEnd(end_offset=int(run.ends[first - 1]), epoch=epoch))
+
+    def _publish(self, end: LogEnd) -> None:
+        self._marks.publish(Mark(epoch=end.epoch, offset=end.end_offset))
+        self._end = end
+
+    def _begin_epoch(self, epoch: int) -> None:
+        """The mark file first, so that it is never behind leader-epoch-checkpoint (see aclog.metalog.filelog.mark)."""
+        start = self._end.end_offset
+        publish_durably(self._marks, Mark(epoch=epoch, offset=start))
+        epochs = (*self._epochs, EpochStart(epoch=epoch, start_offset=start))
+        write_epochs(self.directory, epochs)
+        self._epochs = epochs
+
+    def close(self) -> None:
+        """Make the mark durable too, and let go of the files."""
+        with ExitStack() as stack:
+            stack.callback(self._marks.close)
+            stack.callback(self._appender.close)
+            self._marks.sync()
+
+
+def _epoch_ends(run: BatchRun) -> list[int]:
+    """The number of the batch after the last one of each epoch."""
+    changes = (run.epochs[1:] != run.epochs[:-1]).nonzero()[0] + 1
+    return [*map(int, changes), len(run)]

@@ -1,0 +1,188 @@
+"""A log directory, open for reading only: it takes no lock, changes nothing, and follows a writer live."""
+
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from attrs import define, field
+
+from aclog.metalog.errors import LogError, ReplayError
+from aclog.metalog.filelog.epochs import EPOCHS_FILE, read_epochs
+from aclog.metalog.filelog.file_names import find_segments
+from aclog.metalog.filelog.filesystem import log_error
+from aclog.metalog.filelog.mark import MarkFile, open_valid_mark_file
+from aclog.metalog.filelog.segments import Segments
+from aclog.metalog.filelog.tail import Tail, find_tail
+
+_FIRST_PAUSE = 0.0005
+_LONGEST_PAUSE = 0.02
+_GROWTH = 1.5
+
+UNCOMMITTED_TAIL = "is taken as committed: in a quorum of several voters the last records may not be"
+"""How the note ends of a log that a Kafka wrote; it can be left out where the quorum is known to have one voter."""
+
+
+@define(eq=False)
+class FileLogReader:
+    """Reads a log that another process may be writing (aclog.metalog.log.LogReader). Made by `open_reader`.
+
+    Where a writer of ours publishes a high-water mark, nothing is read beyond it. In a directory that a Kafka wrote,
+    the end of the last whole batch stands for it; `notes` says so. Safe for many threads.
+    """
+
+    directory: Path
+    notes: tuple[str, ...] = field(init=False, default=())
+    _segments: Segments
+    _marks: MarkFile | None = field(init=False, default=None)
+    _high_watermark: int = field(init=False, default=-1)
+    _epochs_seen: object = field(init=False, default="not looked at yet")
+    _end: int = field(init=False, default=-1)
+    _end_seen: object = field(init=False, default=None)
+    _closed: bool = field(init=False, default=False)
+    _guard: threading.Lock = field(init=False, factory=threading.Lock)
+
+    @property
+    def name(self) -> str:
+        """The directory."""
+        return str(self.directory)
+
+    def start_offset(self) -> int:
+        """The first offset that can still be read; retention moves it up."""
+        self._check_open()
+        self._segments.refresh()
+        return self._segments.start_offset()
+
+    def high_watermark(self) -> int:
+        """What the writer has published by now; it never goes back.
+
+        Raises:
+            LogError: closed.
+            DecodeError: the mark file is damaged.
+
+        """
+        with self._guard:
+            self._check_open()
+            self._high_watermark = max(self._high_watermark, self._published())
+            return self._high_watermark
+
+    def _published(self) -> int:
+        """The mark, or the end of a Kafka's log; the epochs known are then those of all batches below it.
+
+        Looked at again whenever a new epoch has begun: it is a Kafka's or ours, and the mark counts no more or again.
+        """
+        self._learn_epochs()
+        while True:
+            try:
+                end = self._marks.read().offset if self._marks is not None else self._end_of_kafkas_log()
+            except ReplayError:
+                if not self._learn_epochs():
+                    raise
+            else:
+                if not self._learn_epochs():
+                    return end
+
+    def _learn_epochs(self) -> bool:
+        """Begin anew with leader-epoch-checkpoint and the mark file if the former has changed; tells whether it has."""
+        seen = _identity(self.directory / EPOCHS_FILE)
+        if seen == self._epochs_seen:
+            return False
+        self._segments.epochs = read_epochs(self.directory)
+        self._look_for_marks()
+        self._epochs_seen, self._end_seen = seen, None
+        return True
+
+    def _look_for_marks(self) -> None:
+        if self._marks is not None:
+            self._marks.close()
+            self._marks = None
+        self._marks = open_valid_mark_file(self.directory)
+        self.notes = self.notes if self._marks is None else ()
+
+    def _end_of_kafkas_log(self) -> int:
+        """The end of the last whole batch, looked for again only when the last segment has changed."""
+        self._segments.refresh()
+        path = self._segments.files()[-1].path
+        seen = (path, _identity(path))
+        if seen != self._end_seen:
+            tail = find_tail(self._segments.files(), None, self._segments.epochs)
+            self._end, self._end_seen = tail.end_offset, seen
+            self.notes = _kafka_notes(self.directory, tail)
+        self._look_for_marks()  # a writer of ours may have taken over meanwhile
+        return self._end if self._marks is None else self._marks.read().offset
+
+    def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
+        """Whole committed batches from the one that holds `offset` (aclog.metalog.log.LogReader.read)."""
+        mark, start = self.high_watermark(), self.start_offset()
+        if not start <= offset <= mark:
+            raise LogError(f"{self.name}: offset {offset} is outside {start}..{mark}, the log's start and end")
+        return b"" if offset == mark else self._segments.read(offset, mark, max_bytes)
+
+    def wait(self, offset: int, timeout: float) -> bool:
+        """Wait until the high-water mark is above `offset`, looking again after 0.5 ms, and rising to every 20 ms."""
+        end, pause = time.monotonic() + timeout, _FIRST_PAUSE
+        while self.high_watermark() <= offset:
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(pause, left))
+            pause = min(pause * _GROWTH, _LONGEST_PAUSE)
+        return True
+
+    def close(self) -> None:
+        """Let go of the mark file; a second close is nothing."""
+        with self._guard:
+            if not self._closed and self._marks is not None:
+                self._marks.close()
+            self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LogError(f"{self.name}: closed")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_reader(directory: Path | str) -> FileLogReader:
+    """Open a log directory for reading: one of ours, live or not, or the `__cluster_metadata-0` of a stopped Kafka.
+
+    Raises:
+        LogError: no log is there, or it cannot be read.
+        DecodeError: the mark file, leader-epoch-checkpoint or the end of a Kafka's log is damaged.
+
+    """
+    directory = Path(directory)
+    find_segments(directory)
+    reader = FileLogReader(directory, Segments.open(directory, None))
+    try:
+        reader.high_watermark()
+    except BaseException:
+        reader.close()
+        raise
+    return reader
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    """What changes when a file is replaced or written to; None if there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise log_error(error, path, "cannot read") from error
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _kafka_notes(directory: Path, tail: Tail) -> tuple[str, ...]:
+    note = f"{directory}: the end of this Kafka's log, offset {tail.end_offset}, {UNCOMMITTED_TAIL}"
+    if not tail.torn_bytes:
+        return (note,)
+    where = f"{tail.path}: byte {tail.position}, offset {tail.end_offset}"
+    return note, f"{where}: {tail.torn_bytes} bytes that are not a whole batch are left out ({tail.problem})"

@@ -1,0 +1,126 @@
+"""Find where a log ends: the end of the last whole batch, and whether what follows is a torn tail or damage.
+
+Mirrors the recovery of Kafka's `LogSegment.recover`, with one difference: Kafka cuts at the first bad batch, wherever
+it is; here only what was never committed may be cut, everything else is an error.
+"""
+
+import os
+from pathlib import Path
+
+from attrs import frozen
+
+from aclog.metalog.batches import HEADER_SIZE, check_crc, read_header
+from aclog.metalog.errors import DecodeError, ReplayError
+from aclog.metalog.filelog.batch_walk import Epochs, walk
+from aclog.metalog.filelog.file_names import SegmentFile
+from aclog.metalog.filelog.filesystem import log_error, read_at
+
+_CRC_BUDGET = 4
+"""How many times a tail's bytes may be summed in the search for a batch behind damage, whatever they claim."""
+
+_SMALLEST_WINDOW = 1 << 16
+_LARGEST_WINDOW = 1 << 24
+"""Twice the largest batch, so that one lies whole in one of two windows that overlap by half."""
+
+
+@frozen(kw_only=True)
+class Tail:
+    """The end of the last whole batch: its file, the position and offset after it, and how many bytes follow."""
+
+    path: Path
+    position: int
+    end_offset: int
+    torn_bytes: int = 0
+    problem: str = ""
+
+
+def find_tail(segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epochs) -> Tail:
+    """Where the log ends; `mark` is the published high-water mark, None in a directory that a Kafka wrote.
+
+    Below the mark everything must be sound, and segments must join; above it, what is not a whole batch is a torn
+    tail. Without a mark it is a torn tail only if no whole batch follows it.
+
+    Raises:
+        DecodeError: damage, with path, position and offset; segments that do not join; a log that ends below its mark.
+        LogError: a file cannot be read.
+
+    """
+    first = 0 if mark is None else max((n for n, file in enumerate(segments) if file.base_offset <= mark), default=0)
+    if mark is None:
+        first = len(segments) - 1
+    tail = Tail(path=segments[first].path, position=0, end_offset=segments[first].base_offset)
+    for file in segments[first:]:
+        if tail.problem:
+            raise DecodeError(tail.problem, path=str(tail.path), position=tail.position, offset=tail.end_offset)
+        if file.base_offset != tail.end_offset:
+            what = f"the segment before ends at offset {tail.end_offset}, expected {file.base_offset}"
+            raise DecodeError(what, path=str(file.path), position=0, offset=tail.end_offset)
+        tail = _end_of(file, mark, epochs)
+    if mark is not None and tail.end_offset < mark:
+        what = f"the log ends here, below its high-water mark {mark}: committed records are lost"
+        raise DecodeError(what, path=str(tail.path), position=tail.position, offset=tail.end_offset)
+    return tail
+
+
+def _end_of(file: SegmentFile, mark: int | None, epochs: Epochs) -> Tail:
+    position, offset = 0, file.base_offset
+    try:
+        fd = os.open(file.path, os.O_RDONLY)
+        try:
+            for at, header in walk(fd, file.path, position=0, offset=offset, epochs=epochs):
+                position, offset = at + header.size, header.end_offset
+        except ReplayError:
+            raise
+        except DecodeError as error:
+            if offset < (mark or 0) or (mark is None and batch_behind(fd, position, offset)):
+                raise
+            torn = os.fstat(fd).st_size - position
+            return Tail(path=file.path, position=position, end_offset=offset, torn_bytes=torn, problem=error.what)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise log_error(error, file.path, "cannot read") from error
+    return Tail(path=file.path, position=position, end_offset=offset)
+
+
+def batch_behind(fd: int, position: int, offset: int) -> tuple[int, int] | None:
+    """Position and base offset of the first whole batch behind damage at `position`, whose offset is above `offset`.
+
+    The file is looked at in windows, which grow, since the next batch is mostly near, and then move on by half.
+    """
+    size, end = _SMALLEST_WINDOW, os.fstat(fd).st_size
+    start = position + 1
+    while start < end:
+        found = _next_batch(read_at(fd, start, size), offset, offset + end - position)
+        if found is not None:
+            return start + found[0], found[1]
+        if start + size >= end:
+            return None
+        if size < _LARGEST_WINDOW:
+            size *= 4
+        else:
+            start += size // 2
+    return None
+
+
+def _next_batch(data: bytes, offset: int, most: int) -> tuple[int, int] | None:
+    """Position and base offset of the first whole batch in `data` whose offset is above `offset`, and at most `most`.
+
+    Bytes that only look like batches cost at most a few times the data's length: when that is spent, the next thing
+    that looks like a batch is taken for one, since it is safer to call it damage.
+    """
+    budget = _CRC_BUDGET * len(data)
+    magic = data.find(b"\x02", 16)
+    while 0 <= magic <= len(data) - HEADER_SIZE + 16:
+        start = magic - 16
+        try:
+            header = read_header(data, start)
+            if offset < header.base_offset <= most and start + header.size <= len(data):
+                budget -= header.size
+                if budget > 0:
+                    check_crc(data, start, header)
+                return start, header.base_offset
+        except DecodeError:
+            pass
+        magic = data.find(b"\x02", magic + 1)
+    return None

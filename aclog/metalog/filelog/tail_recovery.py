@@ -1,0 +1,72 @@
+"""The end of a log directory that is opened for writing: what a crash left is cut, and what is kept is made durable.
+
+Only the holder of the writer's lock ever gets here, so only it ever cuts a tail.
+"""
+
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from attrs import frozen
+
+from aclog.metalog.errors import LogError
+from aclog.metalog.filelog.appender import Appender, Fsync
+from aclog.metalog.filelog.epochs import EPOCHS_FILE, read_epochs
+from aclog.metalog.filelog.mark import Mark, MarkFile, create_mark_file, open_valid_mark_file, publish_durably
+from aclog.metalog.filelog.retention import unlink_deleted_segments
+from aclog.metalog.filelog.segments import Segments
+from aclog.metalog.filelog.tail import Tail, find_tail
+from aclog.metalog.log import EpochStart
+
+
+@frozen(kw_only=True)
+class RecoveredEnd:
+    """A log directory whose end is known and durable: what it ends with, and the open files to go on with."""
+
+    marks: MarkFile
+    segments: Segments
+    appender: Appender
+    epochs: tuple[EpochStart, ...]
+    latest_epoch: int
+    end_offset: int
+    notes: tuple[str, ...]
+
+
+def recover_end(directory: Path, stack: ExitStack, segment_bytes: int, fsync: Fsync) -> RecoveredEnd:
+    """Find the end, cut what was torn, make all of it durable, and only then publish it.
+
+    Whole batches above the published mark are kept. They stand in the order in which offsets were given out, and
+    nobody was told that they failed: a failed write is cut back at once, and who waited when the process died learned
+    nothing. Cutting them could lose what was acknowledged, since a power loss may leave an old mark behind.
+    """
+    unlink_deleted_segments(directory)
+    epochs = read_epochs(directory)
+    if epochs is None:
+        raise LogError(f"{directory / EPOCHS_FILE}: not there: nothing can be appended without the leader epochs")
+    marks = open_valid_mark_file(directory, writable=True)
+    mark = stack.enter_context(closing(marks)).read() if marks else None
+    segments = Segments.open(directory, epochs)
+    tail = find_tail(segments.files(), mark.offset if mark else None, epochs)
+    appender = Appender.open(tail.path, tail.position, segment_bytes=segment_bytes, fsync=fsync)
+    stack.callback(appender.close)
+    begun = tuple(start for start in epochs if start.start_offset < tail.end_offset)
+    latest = max([0, *(start.epoch for start in epochs), mark.epoch if mark else 0])
+    if marks is None:
+        marks = stack.enter_context(closing(create_mark_file(directory, Mark(epoch=latest, offset=tail.end_offset))))
+    else:
+        publish_durably(marks, Mark(epoch=latest, offset=tail.end_offset))
+    return RecoveredEnd(
+        marks=marks,
+        segments=segments,
+        appender=appender,
+        epochs=begun,
+        latest_epoch=latest,
+        end_offset=tail.end_offset,
+        notes=_notes(tail),
+    )
+
+
+def _notes(tail: Tail) -> tuple[str, ...]:
+    if not tail.torn_bytes:
+        return ()
+    where = f"{tail.path}: byte {tail.position}, offset {tail.end_offset}"
+    return (f"{where}: a torn tail of {tail.torn_bytes} bytes was cut ({tail.problem})",)

@@ -1,0 +1,229 @@
+"""Check a log directory whole: what is wrong, and where. Nothing is locked or changed.
+
+Checked are every batch below the high-water mark (or, in a directory that a Kafka wrote, to the end of the last
+segment): length, magic, CRC, offset continuity, leader epoch, every record; segment names against what they hold; both
+slots of the mark file; leader-epoch-checkpoint against the batches; and the checkpoints. What lies above the mark is
+not part of the log: a writer may be at work there, and the next one cuts what is torn.
+
+A directory may hold nothing but checkpoints: copies of them, or the one that a Kafka's format leaves. Then each is
+checked for itself, and so is that no log was there whose segments are gone.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.filelog.batch_walk import Epochs, walk
+from aclog.metalog.filelog.epochs import EPOCHS_FILE, read_epochs
+from aclog.metalog.filelog.file_names import CheckpointFile, SegmentFile, find_segments, list_checkpoints, list_segments
+from aclog.metalog.filelog.filesystem import log_error, read_small
+from aclog.metalog.filelog.mark import MARK_FILE, decode_slots, open_valid_mark_file
+from aclog.metalog.filelog.tail import batch_behind
+from aclog.metalog.filelog.verify_checkpoint import verify_checkpoint
+from aclog.metalog.filelog.verify_records import records_problem
+
+Progress = Callable[[int, int], None]
+"""Told how many bytes have been checked, and how many there are."""
+
+
+@frozen(kw_only=True)
+class Finding:
+    """Something that is wrong: the file, the byte position in it, the log offset (each as far as it makes sense)."""
+
+    path: Path
+    position: int | None = None
+    offset: int | None = None
+    what: str
+
+    def __str__(self) -> str:
+        return str(DecodeError(self.what, path=str(self.path), position=self.position, offset=self.offset))
+
+
+def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[Finding]:
+    """Everything that is wrong with a log directory, as it is found; nothing if all is well.
+
+    Raises:
+        LogError: neither a log nor a checkpoint is there, or a file cannot be read.
+
+    """
+    directory = Path(directory)
+    if directory.is_dir() and not list_segments(directory) and (alone := list_checkpoints(directory)):
+        yield from _verify_alone(directory, alone, progress)
+        return
+    find_segments(directory)
+    problems: list[DecodeError] = []
+    mark = _mark(directory, problems)
+    epochs = _epochs(directory, problems)
+    segments = find_segments(directory)  # after the mark, which covers what a live writer had put into them by then
+    checkpoints = list_checkpoints(directory)
+    paths = [file.path for file in segments] + [file.path for file in checkpoints]
+    meter = _Meter(progress, sum(map(_size, paths)))
+    start = segments[0].base_offset
+    ends = {checkpoint.end_offset for checkpoint in checkpoints}
+    _check_starts(directory, start, epochs, ends, problems)
+    yield from map(_finding, problems)
+    yield from _verify_segments(segments, mark, epochs, meter)
+    for checkpoint in checkpoints:
+        ahead = mark is not None and checkpoint.end_offset > mark  # of which the log's epochs say nothing
+        yield from map(_finding, verify_checkpoint(checkpoint, None if ahead else epochs, start))
+        meter.add(_size(checkpoint.path))
+
+
+def _verify_alone(
+    directory: Path, checkpoints: tuple[CheckpointFile, ...], progress: Progress | None
+) -> Iterator[Finding]:
+    """A directory without segments. What the creation of a log leaves that was interrupted is no trace of one."""
+    problems: list[DecodeError] = []
+    mark = _mark(directory, problems)
+    try:
+        epochs = read_epochs(directory)
+    except DecodeError as error:
+        problems.append(error)
+        epochs = None
+    if list_segments(directory):  # a node has begun its log meanwhile
+        yield from verify(directory, progress)
+        return
+    newest = checkpoints[-1].end_offset
+    if mark and mark > newest:
+        what = f"a log was committed up to {mark}, but its segments are gone"
+        problems.append(DecodeError(what, path=str(directory / MARK_FILE)))
+    if epochs and not (mark is not None and mark < newest):  # else a snapshot ahead of the log comes in its place
+        what = f"a log had epochs up to {epochs[-1].epoch}, but its segments are gone"
+        problems.append(DecodeError(what, path=str(directory / EPOCHS_FILE)))
+    yield from map(_finding, problems)
+    meter = _Meter(progress, sum(_size(checkpoint.path) for checkpoint in checkpoints))
+    for checkpoint in checkpoints:
+        yield from map(_finding, verify_checkpoint(checkpoint, None, 0))
+        meter.add(_size(checkpoint.path))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise log_error(error, path, "cannot read") from error
+
+
+def _check_starts(directory: Path, start: int, epochs: Epochs, ends: set[int], problems: list[DecodeError]) -> None:
+    """Where the log and its first epoch begin, against the checkpoints that hold what came before (`ends`)."""
+    if start > 0 and max(ends, default=0) < start:
+        what = "the log begins here, but no checkpoint holds what came before"
+        problems.append(DecodeError(what, path=str(directory), offset=start))
+    if epochs and epochs[0].start_offset > start and epochs[0].start_offset not in ends:
+        what = (
+            f"the first epoch begins at offset {epochs[0].start_offset}, where no checkpoint ends; the log at {start}"
+        )
+        problems.append(DecodeError(what, path=str(directory / EPOCHS_FILE)))
+
+
+@define
+class _Meter:
+    """How far the check is."""
+
+    _progress: Progress | None
+    _total: int
+    _done: int = field(init=False, default=0)
+
+    def add(self, size: int) -> None:
+        """`size` more bytes have been checked."""
+        self._done += size
+        if self._progress is not None:
+            self._progress(self._done, self._total)
+
+
+def _finding(error: DecodeError) -> Finding:
+    path = Path(error.path or ".")
+    return Finding(path=path, position=error.position, offset=error.offset, what=error.what)
+
+
+def _mark(directory: Path, problems: list[DecodeError]) -> int | None:
+    """The high-water mark, None where a Kafka's log has none; what is wrong with the file is added to `problems`."""
+    path = directory / MARK_FILE
+    try:
+        file = open_valid_mark_file(directory)
+        if file is None:
+            return None
+        with closing(file):
+            mark = file.read().offset
+        slots = decode_slots(read_small(path) or b"")
+    except DecodeError as error:
+        if error.path == str(path):
+            problems.append(error)
+        return None
+    for number, slot in enumerate(slots):
+        if slot is None:
+            problems.append(DecodeError("a damaged slot", path=str(path), position=number * 512))
+    return mark
+
+
+def _epochs(directory: Path, problems: list[DecodeError]) -> Epochs:
+    try:
+        epochs = read_epochs(directory)
+    except DecodeError as error:
+        problems.append(error)
+        return None
+    if epochs is None:
+        what = "not there: epochs can only be checked for their order"
+        problems.append(DecodeError(what, path=str(directory / EPOCHS_FILE)))
+    return epochs
+
+
+def _verify_segments(
+    segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epochs, meter: _Meter
+) -> Iterator[Finding]:
+    end = segments[0].base_offset
+    for file in segments:
+        if mark is not None and end >= mark:
+            break  # a live writer has rolled since
+        if file.base_offset != end:
+            what = f"the segment's name says offset {file.base_offset}, the segment before ends at {end}"
+            yield Finding(path=file.path, offset=end, what=what)
+        end = file.base_offset
+        for offset, problem in _verify_segment(file, mark, epochs, meter):
+            end = offset
+            if problem is not None:
+                yield _finding(problem)
+    last = segments[-1].path
+    if mark is not None and end > mark:
+        what = f"no batch of this log ends at {mark}, the high-water mark"
+        yield Finding(path=last.parent / MARK_FILE, what=what)
+    if mark is not None and end < mark:
+        yield Finding(path=last, offset=end, what=f"the log ends here, below its high-water mark {mark}")
+    for start in epochs or ():
+        if start.start_offset > end:
+            what = f"epoch {start.epoch} begins at offset {start.start_offset}, beyond the log's end {end}"
+            yield Finding(path=last.parent / EPOCHS_FILE, what=what)
+
+
+def _verify_segment(
+    file: SegmentFile, mark: int | None, epochs: Epochs, meter: _Meter
+) -> Iterator[tuple[int, DecodeError | None]]:
+    """The offset after each batch, and what is wrong there; goes on behind damage where a whole batch follows."""
+    position, offset = 0, file.base_offset
+    try:
+        fd = os.open(file.path, os.O_RDONLY)
+    except OSError as error:
+        raise log_error(error, file.path, "cannot read") from error
+    try:
+        while mark is None or offset < mark:
+            try:
+                for at, header in walk(fd, file.path, position=position, offset=offset, epochs=epochs):
+                    meter.add(header.size)
+                    position, offset = at + header.size, header.end_offset
+                    yield offset, records_problem(fd, file.path, at, header)
+                    if mark is not None and offset >= mark:
+                        return
+            except DecodeError as error:
+                yield offset, error
+                follows = batch_behind(fd, position, offset)
+                if follows is None:
+                    return
+                position, offset = follows
+            else:
+                return
+    finally:
+        os.close(fd)

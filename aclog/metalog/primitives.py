@@ -1,0 +1,147 @@
+"""Kafka's primitive types as bytes: varints, compact strings, bytes and arrays (KIP-482), zigzag varints (batches).
+
+Readers take (buffer, position) and give (value, position after it); a `DecodeError` carries the byte position in that
+buffer. Only the shortest form of a varint is accepted: Kafka writes no other, and a longer one would not re-encode to
+the same bytes.
+"""
+
+from mmap import mmap
+from typing import TypeAlias
+
+from aclog.metalog.errors import DecodeError, EncodeError
+
+Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
+"""What decoders read from: anything with single bytes as ints, slices, and the buffer protocol."""
+
+MAX_STRING = 0x7FFF
+"""The most bytes of UTF-8 in a string field; Kafka's generated readers refuse more."""
+
+_MAX_UINT32 = 0xFFFFFFFF
+
+
+def read_unsigned_varint(buffer: Buffer, position: int) -> tuple[int, int]:
+    """An unsigned 32-bit varint of 1 to 5 bytes (ByteUtils.readUnsignedVarint).
+
+    Raises:
+        DecodeError: cut, longer than needed, or beyond 32 bits.
+
+    """
+    return _read_groups(buffer, position, 5, _MAX_UINT32)
+
+
+def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
+    """A zigzag 32-bit varint (ByteUtils.readVarint); raises as `read_unsigned_varint`."""
+    value, after = _read_groups(buffer, position, 5, _MAX_UINT32)
+    return (value >> 1) ^ -(value & 1), after
+
+
+def read_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
+    """A zigzag 64-bit varint of 1 to 10 bytes (ByteUtils.readVarlong); raises as `read_unsigned_varint`."""
+    value, after = _read_groups(buffer, position, 10, 0xFFFFFFFFFFFFFFFF)
+    return (value >> 1) ^ -(value & 1), after
+
+
+def _read_groups(buffer: Buffer, position: int, most: int, limit: int) -> tuple[int, int]:
+    value, at = 0, position
+    try:
+        for shift in range(0, 7 * most, 7):
+            byte = buffer[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                if (byte == 0 and shift) or value > limit:
+                    break
+                return value, at
+    except IndexError:
+        raise DecodeError("cut inside a varint", position=position) from None
+    raise DecodeError(
+        f"not a varint: expected the shortest form, at most {most} bytes and {limit.bit_length()} bits",
+        position=position,
+    )
+
+
+def unsigned_varint(value: int) -> bytes:
+    """The bytes of an unsigned 32-bit varint.
+
+    Raises:
+        EncodeError: the value is not in 0..2^32-1.
+
+    """
+    if not 0 <= value <= _MAX_UINT32:
+        raise EncodeError(f"{value} does not fit an unsigned varint of 32 bits")
+    return _groups(value)
+
+
+def varint(value: int) -> bytes:
+    """The bytes of a zigzag varint; `value` is an int32 or, for a varlong, an int64.
+
+    Raises:
+        EncodeError: the value is not an int64.
+
+    """
+    if not -(1 << 63) <= value < 1 << 63:
+        raise EncodeError(f"{value} does not fit a varint of 64 bits")
+    return _groups((value << 1) ^ (value >> 63))
+
+
+def _groups(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_compact_string(buffer: Buffer, position: int) -> tuple[str, int]:
+    """A compact string: unsigned varint of length + 1, then strict UTF-8.
+
+    Raises:
+        DecodeError: null, cut, beyond 32,767 bytes, or not UTF-8.
+
+    """
+    data, after = read_compact_bytes(buffer, position)
+    if len(data) > MAX_STRING:
+        raise DecodeError(f"a string of {len(data)} bytes: expected at most {MAX_STRING}", position=position)
+    try:
+        return data.decode(), after
+    except UnicodeDecodeError as e:
+        start = after - len(data) + e.start
+        raise DecodeError(f"a string that is not UTF-8: {e.reason}", position=start) from None
+
+
+def read_compact_bytes(buffer: Buffer, position: int) -> tuple[bytes, int]:
+    """Compact bytes: unsigned varint of length + 1, then the bytes.
+
+    Raises:
+        DecodeError: null or cut.
+
+    """
+    length, start = read_unsigned_varint(buffer, position)
+    if length == 0:
+        raise DecodeError("null where a value is required", position=position)
+    end = start + length - 1
+    if end > len(buffer):
+        raise DecodeError(f"{length - 1} bytes announced, {len(buffer) - start} left", position=position)
+    return bytes(buffer[start:end]), end
+
+
+def compact_string(value: str) -> bytes:
+    """The bytes of a compact string.
+
+    Raises:
+        EncodeError: a lone surrogate, or beyond 32,767 bytes of UTF-8.
+
+    """
+    try:
+        data = value.encode()
+    except UnicodeEncodeError:
+        raise EncodeError("a string with a lone surrogate has no UTF-8") from None
+    if len(data) > MAX_STRING:
+        raise EncodeError(f"a string of {len(data)} bytes: the format holds at most {MAX_STRING}")
+    return _groups(len(data) + 1) + data
+
+
+def compact_bytes(value: bytes) -> bytes:
+    """The bytes of a compact bytes field."""
+    return unsigned_varint(len(value) + 1) + value

@@ -1,0 +1,233 @@
+"""A metadata log in one partition of a topic: what a message's headers say, and batches put together from messages.
+
+One message a record: key null, value the record's value, timestamp the batch's. The headers are big-endian integers of
+fixed width: `offset` (int64, our own dense offset), `batch` (int64, the batch's base offset), `count` (int32, its
+records) and `epoch` (int32, the controller's). Kafka's own offsets have holes where markers and aborted messages stand.
+
+Two more headers stand where they are needed: `control`, the key of a control record (int16 version, int16 type), which
+tells a control batch; and `time` (int64), the batch's timestamp where it is 0 or less, which clients cannot send.
+"""
+
+import struct
+from collections.abc import Sequence
+
+from attrs import define, field, frozen
+
+from aclog.metalog.batches import BatchHeader, build_batch, build_control_batch, read_records, read_values
+from aclog.metalog.errors import DecodeError, EncodeError, ReplayError
+
+_INT64, _INT32 = struct.Struct(">q"), struct.Struct(">i")
+_HEADERS = (("offset", _INT64), ("batch", _INT64), ("count", _INT32), ("epoch", _INT32))
+_CONTROL, _TIME = "control", "time"
+_CONTROL_KEY_BYTES = 4
+
+Headers = list[tuple[str, bytes]]
+"""What a message carries beside its value."""
+
+
+@frozen(kw_only=True)
+class Placement:
+    """Where a record stands: its dense offset, its batch's base offset and number of records, the leader epoch.
+
+    `control` is the key of a control record, None for one of data; `time` the batch's timestamp (ms since 1970) where
+    the message's own is not, None where it is.
+    """
+
+    offset: int
+    base_offset: int
+    count: int
+    epoch: int
+    control: bytes | None = None
+    time: int | None = None
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the batch's last record."""
+        return self.base_offset + self.count
+
+
+@frozen(kw_only=True)
+class BatchMessage:
+    """A record as a message carries it; `timestamp` 0 leaves it to the client, and `place.time` says the true one."""
+
+    place: Placement
+    value: bytes
+    timestamp: int
+
+
+@frozen(kw_only=True)
+class MessageBatch:
+    """A whole batch as messages held it; `timestamp` is ms since 1970, `keys` those of control records, if they are."""
+
+    base_offset: int
+    epoch: int
+    timestamp: int
+    values: tuple[bytes, ...]
+    keys: tuple[bytes, ...] = ()
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last record."""
+        return self.base_offset + len(self.values)
+
+    def encode(self) -> bytes:
+        """The batch in the log's own bytes, as Kafka's controller and ours build it."""
+        where = {"base_offset": self.base_offset, "leader_epoch": self.epoch, "timestamp": self.timestamp}
+        if self.keys:
+            return build_control_batch(tuple(zip(self.keys, self.values, strict=True)), **where)
+        return build_batch(self.values, **where)
+
+    def messages(self) -> list[BatchMessage]:
+        """One for each record, in their order."""
+        sent = max(0, self.timestamp)
+        time, count = None if sent else self.timestamp, len(self.values)
+        keys = self.keys or (None,) * count
+        messages = []
+        for offset, key, value in zip(range(self.base_offset, self.end_offset), keys, self.values, strict=True):
+            place = Placement(
+                offset=offset, base_offset=self.base_offset, count=count, epoch=self.epoch, control=key, time=time
+            )
+            messages.append(BatchMessage(place=place, value=value, timestamp=sent))
+        return messages
+
+
+def read_batch(buffer: bytes, position: int, header: BatchHeader) -> MessageBatch:
+    """What messages say of the whole batch at `position`, whose CRC has been checked.
+
+    `encode` may give other bytes: what a metadata log's writers leave at its default is not kept.
+
+    Raises:
+        DecodeError: as batches.read_records.
+
+    """
+    keys: tuple[bytes, ...] = ()
+    if header.is_control:
+        records = tuple(read_records(buffer, position, header))
+        keys = tuple(record.key or b"" for record in records)
+        values = tuple(record.value for record in records)
+    else:
+        values = tuple(value for _, value in read_values(buffer, position, header))
+    return MessageBatch(
+        base_offset=header.base_offset,
+        epoch=header.leader_epoch,
+        timestamp=header.max_timestamp,
+        values=values,
+        keys=keys,
+    )
+
+
+def encode_headers(place: Placement) -> Headers:
+    """The headers of a message.
+
+    Raises:
+        EncodeError: a number out of its header's range, or a control record's key that is none.
+
+    """
+    numbers = (place.offset, place.base_offset, place.count, place.epoch)
+    try:
+        headers = [(name, layout.pack(number)) for (name, layout), number in zip(_HEADERS, numbers, strict=True)]
+        if place.time is not None:
+            headers.append((_TIME, _INT64.pack(place.time)))
+    except struct.error as e:
+        raise EncodeError(f"{place}: {e}") from None
+    if place.control is not None:
+        if len(place.control) != _CONTROL_KEY_BYTES:
+            raise EncodeError(f"{place}: a control record's key of {len(place.control)} bytes: expected 4")
+        headers.append((_CONTROL, place.control))
+    return headers
+
+
+def decode_headers(headers: Sequence[tuple[str, bytes | None]] | None) -> Placement:
+    """The placement that a message's headers say; headers of other names are not looked at.
+
+    Raises:
+        DecodeError: one is missing, there twice or of another width, or together they make no sense.
+
+    """
+    given = _by_name(headers or ())
+    offset, base, count, epoch = (layout.unpack(_required(given, name, layout.size))[0] for name, layout in _HEADERS)
+    if not (0 <= base <= offset < base + count < 1 << 63 and epoch >= 0):
+        raise DecodeError(f"headers offset {offset}, batch {base}, count {count}, epoch {epoch}: no record's place")
+    time = _INT64.unpack(_required(given, _TIME, _INT64.size))[0] if _TIME in given else None
+    control = _required(given, _CONTROL, _CONTROL_KEY_BYTES) if _CONTROL in given else None
+    return Placement(offset=offset, base_offset=base, count=count, epoch=epoch, control=control, time=time)
+
+
+def _by_name(headers: Sequence[tuple[str, bytes | None]]) -> dict[str, bytes | None]:
+    """The headers' values; None for one that is there twice."""
+    found: dict[str, bytes | None] = {}
+    for name, value in headers:
+        found[name] = None if name in found else value
+    return found
+
+
+def _required(headers: dict[str, bytes | None], name: str, size: int) -> bytes:
+    value = headers.get(name)
+    if value is None or len(value) != size:
+        raise DecodeError(f"header {name!r}: expected once, of {size} bytes")
+    return value
+
+
+@define
+class Assembler:
+    """Puts batches together from the messages of a partition, in their order; its owner is who consumes them.
+
+    The messages before the first that begins a batch are left out: a topic's retention may cut inside of one.
+    """
+
+    end_offset: int | None = None
+    """The offset after the last whole batch; None before there is one."""
+    _first: Placement | None = field(init=False, default=None)
+    _timestamp: int = field(init=False, default=-1)
+    _values: list[bytes] = field(init=False, factory=list)
+    _keys: list[bytes] = field(init=False, factory=list)
+    _epoch: int = field(init=False, default=0)
+
+    def add(self, place: Placement, value: bytes | None, timestamp: int) -> MessageBatch | None:
+        """The batch that this message completes, else None.
+
+        Raises:
+            ReplayError: a gap, a batch that is not the one under way, an epoch that goes back.
+            DecodeError: a message without a value.
+
+        """
+        if self._first is None and self.end_offset is None and place.offset != place.base_offset:
+            return None
+        timestamp = timestamp if place.time is None else place.time
+        self._check(place, timestamp)
+        if not value:
+            raise DecodeError("a message without a value", offset=place.offset)
+        if self._first is None:
+            self._first, self._timestamp, self._epoch = place, timestamp, place.epoch
+        self._values.append(value)
+        if place.control is not None:
+            self._keys.append(place.control)
+        return self._whole(self._first) if len(self._values) == place.count else None
+
+    def _whole(self, first: Placement) -> MessageBatch:
+        batch = MessageBatch(
+            base_offset=first.base_offset,
+            epoch=first.epoch,
+            timestamp=self._timestamp,
+            values=tuple(self._values),
+            keys=tuple(self._keys),
+        )
+        self._first, self._values, self._keys, self.end_offset = None, [], [], batch.end_offset
+        return batch
+
+    def _check(self, place: Placement, timestamp: int) -> None:
+        first = self._first
+        expected = self.end_offset if first is None else first.base_offset + len(self._values)
+        if place.offset != (place.base_offset if expected is None else expected):
+            raise ReplayError(f"a message of offset {place.offset}: a gap, or one again", offset=expected)
+        if first is None:
+            if place.offset != place.base_offset or place.epoch < self._epoch:
+                what = f"a batch of base {place.base_offset}, epoch {place.epoch}, after epoch {self._epoch}"
+                raise ReplayError(what, offset=place.offset)
+        elif _batch_of(place, timestamp) != _batch_of(first, self._timestamp):
+            raise ReplayError("a message that says otherwise of its batch than the first one", offset=place.offset)
+
+
+def _batch_of(place: Placement, timestamp: int) -> tuple[object, ...]:
+    """What all messages of a batch say alike."""
+    return place.base_offset, place.count, place.epoch, place.control is None, timestamp

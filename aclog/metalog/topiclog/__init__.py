@@ -1,0 +1,53 @@
+"""A metadata log in a one-partition topic of a real Kafka: one writer whom Kafka fences, readers, an election.
+
+Nothing here is consensus of our own: the transactional id decides who may write, the consumer group of the topic who
+should, and the last stable offset what is committed (docs/decisions/0009-topic-log.md).
+
+It needs confluent-kafka, the extra `kafka`. That is imported with the first name that needs it; where it is not
+installed, such a name raises a ConfigError that says what to install.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from aclog.metalog.errors import ConfigError, FencedError
+from aclog.metalog.topiclog.leader_change import Leader
+from aclog.metalog.topiclog.settings import TopicSettings
+
+if TYPE_CHECKING:
+    from aclog.metalog.topiclog.election import Election
+    from aclog.metalog.topiclog.reader import TopicReader
+    from aclog.metalog.topiclog.takeover import open_topic_log
+    from aclog.metalog.topiclog.topic_creation import ensure_topic
+    from aclog.metalog.topiclog.topic_log import TopicLog
+
+__all__ = [
+    "Election",
+    "FencedError",
+    "Leader",
+    "TopicLog",
+    "TopicReader",
+    "TopicSettings",
+    "ensure_topic",
+    "open_topic_log",
+]
+
+
+def __getattr__(name: str) -> object:
+    homes = {
+        "Election": "election",
+        "TopicLog": "topic_log",
+        "TopicReader": "reader",
+        "ensure_topic": "topic_creation",
+        "open_topic_log": "takeover",
+    }
+    if name not in homes:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"{__name__}.{homes[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("confluent_kafka"):
+            raise
+        raise ConfigError(
+            "a topic log needs confluent-kafka, which is not installed: pip install 'aclog[kafka]'"
+        ) from None

@@ -1,0 +1,172 @@
+"""Batches that a process does not hold in memory, read from the topic when they are asked for."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from attrs import define, field
+
+from aclog.metalog.errors import DecodeError, LogError
+from aclog.metalog.topiclog.batch_stream import BatchStream, TakenBatch
+from aclog.metalog.topiclog.leader_change import Leader
+from aclog.metalog.topiclog.partition import ANSWER_SECONDS, Partition, connect_reader, written_end
+from aclog.metalog.topiclog.positions import StoredMessage
+from aclog.metalog.topiclog.settings import TopicSettings
+from aclog.metalog.topiclog.survey import Survey, find_base, find_leader, survey
+
+_SLICE_SECONDS = 0.5
+_FETCH_WAIT_MS = 10
+"""A search asks for much that is not there, and begins while a fetch is still kept by the broker."""
+_AGAIN_SECONDS = 0.05
+_REMEMBERED = 64
+"""Places where readers stopped, so that each goes on without a search."""
+
+
+@define(eq=False)
+class PastReads:
+    """Safe for many threads, one at a time. Connects with the first read, and anew after an error."""
+
+    settings: TopicSettings
+    closing: threading.Event
+    """Set before `close`, it ends a read that waits."""
+    _partition: Partition | None = field(default=None, init=False)
+    _known: Survey | None = field(default=None, init=False)
+    _stream: BatchStream | None = field(default=None, init=False)
+    _ahead: deque[TakenBatch] = field(factory=deque, init=False)
+    """What the stream gave already."""
+    _next: int = field(default=-1, init=False)
+    """The offset of what comes next, out of `_ahead` or of the stream."""
+    _left_at: dict[int, int] = field(factory=dict, init=False)
+    """Kafka's offsets of batches that somebody may want next, by base offset."""
+    _turn: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def connect(self, timeout: float) -> None:
+        """Connect now. Raises as open_partition."""
+        with self._turn:
+            self._connected(timeout)
+
+    def survey(self, timeout: float = ANSWER_SECONDS) -> Survey:
+        """What is committed now. Raises as survey.survey; a DecodeError names the log."""
+        with self._turn, self._afresh():
+            self._known = survey(self._connected(), timeout)
+            return self._known
+
+    def survey_decided(self, timeout: float) -> Survey:
+        """What is committed of all that is written now, once no transaction is open.
+
+        For a new writer, who has fenced the one before. Without the wait, what stood behind a stranger's open
+        transaction would be missed.
+
+        Raises:
+            LogError, DecodeError: as `survey`; or a transaction is still open after `timeout` seconds.
+
+        """
+        deadline = time.monotonic() + timeout
+        written = written_end(self.settings, self.closing, timeout)
+        while True:
+            found = self.survey(max(deadline - time.monotonic(), _SLICE_SECONDS))
+            if found.end >= written:
+                return found
+            if time.monotonic() > deadline:
+                what = f"a transaction that is not ours is open at Kafka's offset {found.end}"
+                raise LogError(f"{self.settings.name}: {what}: nobody else may write to the topic")
+            time.sleep(_AGAIN_SECONDS)
+
+    def last_batch(self) -> tuple[StoredMessage | None, Leader | None]:
+        """Of what was surveyed: the first message of the last batch, and who wrote the newest epoch, if anybody did.
+
+        Raises:
+            LogError, DecodeError: as find_base and find_leader.
+
+        """
+        with self._turn, self._afresh():
+            known = self._known
+            if known is None or known.last is None:
+                return None, None
+            partition = self._connected()
+            return find_base(partition, known.last.place.offset, known), find_leader(partition, known)
+
+    def read(self, offset: int, mark: int, max_bytes: int) -> bytes:
+        """Batches from the one that holds `offset` on, up to the offset `mark`, at most `max_bytes`, but one at least.
+
+        Raises:
+            LogError: no broker answers, or messages are no longer there.
+            DecodeError: a message that is no record's, a ReplayError where one is missing.
+
+        """
+        with self._turn, self._afresh():
+            return self._read(offset, mark, max_bytes)
+
+    @contextmanager
+    def _afresh(self) -> Iterator[None]:
+        """After an error, whatever comes next begins with a new connection."""
+        try:
+            yield
+        except DecodeError as error:
+            self._disconnect()
+            raise error.at(path=self.settings.name) from None
+        except LogError:
+            self._disconnect()
+            raise
+
+    def _connected(self, timeout: float = ANSWER_SECONDS) -> Partition:
+        if self._partition is None:
+            self._partition = connect_reader(self.settings, self.closing, fetch_wait_ms=_FETCH_WAIT_MS, timeout=timeout)
+        return self._partition
+
+    def _read(self, offset: int, mark: int, max_bytes: int) -> bytes:
+        if self._stream is None or offset != self._next:
+            self._stream = self._begin(offset)
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while not (found := self._held(mark, max_bytes)):
+            if self.closing.is_set():
+                raise LogError(f"{self.settings.name}: closed")
+            if time.monotonic() > deadline:
+                what = f"offset {offset}: nothing came for {ANSWER_SECONDS:.0f} s"
+                raise LogError(f"{self.settings.name}: {what}")
+            self._ahead.extend(self._stream.take(_SLICE_SECONDS))
+        self._next = found[-1].end_offset
+        self._remember(found[-1])
+        return b"".join(batch.data for batch in found)
+
+    def _held(self, mark: int, max_bytes: int) -> list[TakenBatch]:
+        """Of what is there already, as much as may be given out at once."""
+        found: list[TakenBatch] = []
+        room = max_bytes
+        while self._ahead and self._ahead[0].end_offset <= mark:
+            room -= len(self._ahead[0].data)
+            if found and room < 0:
+                break
+            found.append(self._ahead.popleft())
+        return found
+
+    def _begin(self, offset: int) -> BatchStream:
+        partition = self._connected()
+        self._ahead.clear()
+        position, base = self._left_at.get(offset), offset
+        if position is None:
+            if self._known is None or offset >= self._known.end_offset:
+                self._known = survey(partition)
+            found = find_base(partition, offset, self._known)
+            position, base = found.position, found.place.base_offset
+        return BatchStream(partition, position, base)
+
+    def _remember(self, batch: TakenBatch) -> None:
+        self._left_at[batch.end_offset] = batch.after
+        while len(self._left_at) > _REMEMBERED:
+            del self._left_at[next(iter(self._left_at))]
+
+    def close(self) -> None:
+        """Let go of the connection; a second close is nothing."""
+        self.closing.set()
+        with self._turn:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        self._ahead.clear()
+        self._stream, self._next = None, -1
+        partition, self._partition = self._partition, None
+        if partition is not None:
+            partition.close()

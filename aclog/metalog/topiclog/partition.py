@@ -1,0 +1,252 @@
+"""The one partition of a topic, read_committed, through a consumer of its own."""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attrs import define, field
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from aclog.metalog.errors import DecodeError, LogError
+from aclog.metalog.topic_message import decode_headers
+from aclog.metalog.topiclog.clients import ClientErrors, new_consumer
+from aclog.metalog.topiclog.kafka_errors import error_in, kafka_error, retriable
+from aclog.metalog.topiclog.positions import StoredMessage
+from aclog.metalog.topiclog.settings import TopicSettings
+
+_TOGETHER = 5000
+_SLICE = 0.5
+"""Seconds after which a call that waits for a broker is broken off, to hear what the client has to say meanwhile."""
+ANSWER_SECONDS = 30.0
+"""How long a broker may take."""
+
+FIXED = {
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "enable.partition.eof": "true",
+    "auto.offset.reset": "error",
+    "isolation.level": "read_committed",
+}
+"""What is no user's choice: the rest of a read depends on it."""
+
+
+class RemovedError(LogError):
+    """Messages that a reader needs are not in the topic any more."""
+
+
+@define(eq=False)
+class Partition:
+    """Partition 0 of `topic`; `name` is the log's, for errors. For one thread at a time. Made by `open_partition`."""
+
+    topic: str
+    name: str
+    _consumer: Consumer = field(repr=False)
+    errors: ClientErrors = field(repr=False)
+    _closing: threading.Event = field(repr=False)
+    """Whoever waits for a broker gives up when it is set."""
+    ended: bool = field(default=False, init=False)
+    """Whether there was nothing more below the last stable offset when `take` looked last."""
+
+    _behind: LogError | DecodeError | None = field(default=None, init=False)
+    """What comes after the messages that were given."""
+
+    def bounds(self, timeout: float = ANSWER_SECONDS) -> tuple[int, int]:
+        """Kafka's offsets of the first message that is there, and the last stable offset.
+
+        Raises:
+            LogError: no broker answers in that time, or one refuses.
+
+        """
+        place, deadline = TopicPartition(self.topic, 0), time.monotonic() + timeout
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                start, end = self._consumer.get_watermark_offsets(place, timeout=min(_SLICE, max(left, 0.05)))
+            except KafkaException as error:
+                self._check(error, left)
+            else:
+                return start, end
+
+    def check_partitions(self, timeout: float = ANSWER_SECONDS) -> None:
+        """Check that the topic is there, and has one partition.
+
+        Raises:
+            LogError: it is not, or has not; or no broker answers in that time, or one refuses.
+
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                found = self._consumer.list_topics(self.topic, timeout=min(_SLICE, max(left, 0.05)))
+                break
+            except KafkaException as error:
+                self._check(error, left)
+        topic = found.topics[self.topic]
+        if topic.error is not None:
+            raise kafka_error(topic.error, self.name)
+        if len(topic.partitions) != 1:
+            raise LogError(f"{self.name}: it has {len(topic.partitions)} partitions: a log has one")
+
+    def _check(self, error: KafkaException, left: float) -> None:
+        """Return if a call may be made again; else raise what went wrong."""
+        self._check_open()
+        self._consumer.poll(0)  # what the client tells by the way comes only now
+        if self.errors.refused and self.errors.latest is not None:
+            raise self.errors.latest
+        said = error_in(error)
+        transport = said is not None and said.code() in {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
+        if left <= 0 or not (transport or retriable(error)):
+            raise self.errors.latest if transport and self.errors.latest else kafka_error(error, self.name)
+
+    def _check_open(self) -> None:
+        if self._closing.is_set():
+            raise LogError(f"{self.name}: closed")
+
+    def seek(self, position: int) -> None:
+        """Go on at Kafka's offset `position`."""
+        self._consumer.assign([TopicPartition(self.topic, 0, position)])
+        self.ended, self._behind = False, None
+
+    def take(self, timeout: float, most: int = _TOGETHER) -> list[StoredMessage]:
+        """The messages that come next, as soon as there is one, none after `timeout` seconds, and at most so many.
+
+        Raises:
+            LogError: a broker refuses; RemovedError where messages are no longer there.
+            DecodeError: a message that is no record's.
+
+        """
+        if self._behind is not None:
+            raise self._behind
+        try:
+            first = self._consumer.poll(timeout)
+            if first is None:
+                return []
+            others = self._consumer.consume(most - 1, timeout=0) if most > 1 else []
+            return self._records([first, *others])
+        except KafkaException as error:
+            raise kafka_error(error, self.name) from error
+
+    def _records(self, messages: list[Message]) -> list[StoredMessage]:
+        """The records among them; an error is raised by the next call, if records came before it."""
+        found: list[StoredMessage] = []
+        try:
+            for message in messages:
+                if self._is_record(message):
+                    found.append(self._stored(message))  # noqa: PERF401 - what came before an error is kept
+        except (LogError, DecodeError) as error:
+            if not found:
+                raise
+            self._behind = error
+        return found
+
+    def _is_record(self, message: Message) -> bool:
+        error = message.error()
+        if error is None or error.code() == KafkaError._PARTITION_EOF:
+            self.ended = error is not None
+            return error is None
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:
+            raise RemovedError(f"{self.name}: messages that come next are not in the topic: {error.str()}")
+        raise kafka_error(error, self.name)
+
+    def _stored(self, message: Message) -> StoredMessage:
+        position = message.offset() or 0
+        try:
+            place = decode_headers(_headers(message))
+        except DecodeError as error:
+            raise error.at(path=f"{self.name}, Kafka's offset {position}") from None
+        return StoredMessage(position=position, place=place, value=message.value(), timestamp=message.timestamp()[1])
+
+    def first_from(self, position: int, end: int) -> StoredMessage | None:
+        """The first committed message at `position` or after it, and before `end` (positions.Messages).
+
+        Raises:
+            LogError, DecodeError: as `take`; or nothing comes for as long as a broker may take.
+
+        """
+        for message in self._from(position, most=1):
+            return message if message.position < end else None
+        return None
+
+    def last_in(self, position: int, end: int) -> StoredMessage | None:
+        """The last committed message at `position` or after it, and before `end`. Raises as `first_from`."""
+        last = None
+        for message in self._from(position):
+            if message.position >= end:
+                break
+            last = message
+        return last
+
+    def _from(self, position: int, most: int = _TOGETHER) -> Iterator[StoredMessage]:
+        """The committed messages from a position on, up to the last stable offset."""
+        self.seek(position)
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while not self.ended:
+            for message in self.take(_SLICE, most):
+                deadline = time.monotonic() + ANSWER_SECONDS
+                yield message
+            self._check_open()
+            if time.monotonic() > deadline:
+                what = f"no answer within {ANSWER_SECONDS:.0f} s, at Kafka's offset {position}"
+                raise self.errors.latest or LogError(f"{self.name}: {what}")
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._consumer.close()
+
+
+def open_partition(
+    topic: str,
+    name: str,
+    properties: Mapping[str, Any],
+    *,
+    fetch_wait_ms: int = 50,
+    timeout: float = ANSWER_SECONDS,
+    closing: threading.Event | None = None,
+) -> Partition:
+    """Connect to a topic of one partition; `properties` are librdkafka's, a group.id among them.
+
+    The end is known once a fetch comes back empty, which takes `fetch_wait_ms`. Once `closing` is set, nobody waits
+    for a broker any more.
+
+    Raises:
+        LogError: as Partition.check_partitions.
+        ConfigError: properties that the client refuses.
+
+    """
+    errors = ClientErrors(name)
+    consumer = new_consumer(name, {"fetch.wait.max.ms": fetch_wait_ms, **properties, **FIXED}, errors)
+    partition = Partition(topic, name, consumer, errors, closing or threading.Event())
+    try:
+        partition.check_partitions(timeout)
+    except BaseException:
+        consumer.close()
+        raise
+    return partition
+
+
+def connect_reader(
+    settings: TopicSettings, closing: threading.Event, *, fetch_wait_ms: int, timeout: float = ANSWER_SECONDS
+) -> Partition:
+    """Connect to a log's topic. Raises as open_partition."""
+    properties = {**settings.properties, "group.id": settings.group_id}
+    return open_partition(
+        settings.topic, settings.name, properties, fetch_wait_ms=fetch_wait_ms, timeout=timeout, closing=closing
+    )
+
+
+def written_end(settings: TopicSettings, closing: threading.Event, timeout: float) -> int:
+    """Kafka's offset after the last message that is there, whatever becomes of it. Raises as Partition.bounds."""
+    errors = ClientErrors(settings.name)
+    properties = {**settings.properties, **FIXED, "group.id": settings.group_id, "isolation.level": "read_uncommitted"}
+    consumer = new_consumer(settings.name, properties, errors)
+    try:
+        return Partition(settings.topic, settings.name, consumer, errors, closing).bounds(timeout)[1]
+    finally:
+        consumer.close()
+
+
+def _headers(message: Message) -> list[tuple[str, bytes | None]]:
+    headers: Any = message.headers() or ()  # declared wider than what comes: a list of pairs
+    return [(name, value.encode() if isinstance(value, str) else value) for name, value in headers]

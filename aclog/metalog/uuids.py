@@ -1,0 +1,42 @@
+"""Kafka's uuid text: 22 characters of url-safe base64 without padding (org.apache.kafka.common.Uuid)."""
+
+import binascii
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
+from uuid import UUID
+
+from aclog.metalog.errors import ConfigError
+
+_RESERVED = (UUID(int=0), UUID(int=1))
+
+
+def uuid_text(value: UUID) -> str:
+    """The 22-character text of a uuid."""
+    return urlsafe_b64encode(value.bytes).decode("ascii")[:22]
+
+
+def parse_uuid(text: str) -> UUID:
+    """The uuid of a 22-character text.
+
+    Raises:
+        ConfigError: the text is not the canonical base64 of 16 bytes.
+
+    """
+    try:
+        value = UUID(bytes=urlsafe_b64decode(text + "=="))
+    except (ValueError, binascii.Error) as e:
+        raise ConfigError(f"{text!r} is not a Kafka uuid: expected 22 characters of url-safe base64") from e
+    if uuid_text(value) != text:
+        raise ConfigError(f"{text!r} is not a Kafka uuid: expected 22 characters of url-safe base64")
+    return value
+
+
+def random_uuid(token_bytes: Callable[[int], bytes]) -> UUID:
+    """A new uuid from a source of random bytes (`secrets.token_bytes` in life), as Uuid.randomUuid makes it.
+
+    Version 4, never 0 or 1, and its text never begins with `-` (it would look like a flag on a command line).
+    """
+    while True:
+        value = UUID(bytes=token_bytes(16), version=4)
+        if value not in _RESERVED and not uuid_text(value).startswith("-"):
+            return value

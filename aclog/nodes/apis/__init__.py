@@ -1,0 +1,1 @@
+"""Request handling that brokers and controllers share."""

@@ -1,0 +1,79 @@
+"""What a node's own APIs may be used by whom (org.apache.kafka.server.authorizer's callers, AuthHelper)."""
+
+from collections.abc import Iterable
+
+from attrs import define
+
+from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.api_keys import api_name
+from aclog.authorizer.interface import Action, AuthorizationResult, Authorizer
+from aclog.authorizer.require import require_on_cluster
+from aclog.authorizer.supported_operations import SUPPORTED_OPERATIONS
+from aclog.nodes.apis.request import Request
+
+_CLUSTER = ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
+
+
+@define
+class AuthHelper:
+    """Asks the authorizer on behalf of a request; where a node has none, everything is allowed."""
+
+    authorizer: Authorizer | None
+
+    def authorize_cluster_operation(self, request: Request, operation: int) -> None:
+        """Return if the operation on the cluster is allowed.
+
+        Raises:
+            AclRequestError: it is not (31, CLUSTER_AUTHORIZATION_FAILED).
+            AuthorizerNotReadyError, InvalidRequestError: as Authorizer.authorize.
+
+        """
+        if self.authorizer is not None:
+            require_on_cluster(self.authorizer, request.context, operation, _text(request))
+
+    def on_cluster(self, request: Request, operation: int, *, log: bool = True) -> bool:
+        """Whether the operation on the cluster is allowed; raises as Authorizer.authorize."""
+        return self._allowed(request, _CLUSTER, operation, log=log)
+
+    def cluster_operations(self, request: Request) -> int:
+        """The operations on the cluster that are allowed, a bit each; 0 for who may not describe it."""
+        if not self.on_cluster(request, AclOperation.DESCRIBE):
+            return 0
+        supported: Iterable[AclOperation] = SUPPORTED_OPERATIONS[ResourceType.CLUSTER]
+        return sum(1 << each for each in supported if self.on_cluster(request, each, log=False))
+
+    def topic_operations(self, request: Request, name: str) -> int:
+        """The operations on a topic that are allowed, a bit each; raises as Authorizer.authorize."""
+        supported: Iterable[AclOperation] = SUPPORTED_OPERATIONS[ResourceType.TOPIC]
+        return sum(1 << each for each in supported if self.on_topic(request, each, name, log=False))
+
+    def on_topic(self, request: Request, operation: int, name: str, *, log: bool = True) -> bool:
+        """Whether the operation on the topic is allowed; raises as Authorizer.authorize."""
+        pattern = ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
+        return self._allowed(request, pattern, operation, log=log)
+
+    def on_user(self, request: Request, operation: int, principal: str) -> bool:
+        """Whether the operation on a user is allowed, whose whole text is the resource's name; raises as above."""
+        return self._allowed(
+            request, ResourcePattern(resource_type=ResourceType.USER, name=principal), operation, log=True
+        )
+
+    def on_token(self, request: Request, operation: int, token_id: str) -> bool:
+        """Whether the operation on a delegation token is allowed; raises as Authorizer.authorize."""
+        pattern = ResourcePattern(resource_type=ResourceType.DELEGATION_TOKEN, name=token_id)
+        return self._allowed(request, pattern, operation, log=True)
+
+    def _allowed(self, request: Request, pattern: ResourcePattern, operation: int, *, log: bool) -> bool:
+        if self.authorizer is None:
+            return True
+        action = Action(operation=operation, resource_pattern=pattern, log_if_allowed=log, log_if_denied=log)
+        return self.authorizer.authorize(request.context, [action])[0] is AuthorizationResult.ALLOWED
+
+
+def _text(request: Request) -> str:
+    """A request as an error names it (RequestChannel.Request.toString, without what only Java's has)."""
+    header = request.header
+    return (
+        f"Request(apiKey={api_name(header.api_key)}, apiVersion={header.api_version}, "
+        f"clientId={header.client_id}, correlationId={header.correlation_id})"
+    )

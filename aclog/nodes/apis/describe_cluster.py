@@ -1,0 +1,79 @@
+"""DescribeCluster, of brokers and controllers alike (kafka.server.AuthHelper.computeDescribeClusterResponse)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from aclog.nodes.apis.authorization import AuthHelper
+from aclog.nodes.apis.request import Request
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.wire.apis import DESCRIBE_CLUSTER
+from aclog.nodes.wire.message_builder import answer, build
+
+BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS = 1, 2
+"""The endpoint types of DescribeCluster (EndpointType, KIP-919)."""
+
+NOT_ASKED = -(2**31)
+"""A set of authorized operations that nobody asked for (the schemas' default, Integer.MIN_VALUE)."""
+
+
+def describe_cluster(
+    request: Request,
+    auth: AuthHelper,
+    *,
+    endpoint_type: int,
+    cluster_id: str,
+    controller_id: int,
+    nodes: Mapping[int, HostPort],
+    rack: str | None = None,
+) -> bytes:
+    """A DescribeClusterResponse with these nodes, which serve endpoints of `endpoint_type`.
+
+    `nodes` are their addresses by id, `rack` is that of all of them; `controller_id` is -1 where it is not known. A
+    question for nodes of the other kind is refused.
+    """
+    body, version = request.body, request.header.api_version
+    wanted = getattr(body, "endpoint_type", BROKER_ENDPOINTS)
+    if wanted != endpoint_type:
+        return _mismatched(version, wanted, endpoint_type)
+    asked = body.include_cluster_authorized_operations
+    return answer(
+        DESCRIBE_CLUSTER,
+        version,
+        endpoint_type=endpoint_type,
+        cluster_id=cluster_id,
+        controller_id=controller_id,
+        brokers=tuple(
+            _node(version, broker_id=each, host=at.host, port=at.port, rack=rack) for each, at in nodes.items()
+        ),
+        cluster_authorized_operations=auth.cluster_operations(request) if asked else NOT_ASKED,
+    )
+
+
+def _node(version: int, **about: Any) -> Any:
+    return build(DESCRIBE_CLUSTER, version, "response", "DescribeClusterBroker", **about)
+
+
+def _mismatched(version: int, wanted: int, served: int) -> bytes:
+    """The answer to what was sent to the wrong kind of node, in Kafka's words."""
+    kinds = {BROKER_ENDPOINTS: "BROKER", CONTROLLER_ENDPOINTS: "CONTROLLER"}
+    if wanted in kinds:
+        error = ErrorCode.mismatched_endpoint_type if version else ErrorCode.invalid_request
+        message = (
+            f"The request was sent to an endpoint of type {kinds[served]}, "
+            f"but we wanted an endpoint of type {kinds[wanted]}"
+        )
+    else:
+        error = ErrorCode.unsupported_endpoint_type
+        message = f"Unsupported endpoint type {wanted}"
+    return answer(
+        DESCRIBE_CLUSTER,
+        version,
+        error_code=error,
+        error_message=message,
+        cluster_id="",
+        controller_id=-1,
+        brokers=(),
+        cluster_authorized_operations=NOT_ASKED,
+    )

@@ -1,0 +1,104 @@
+"""Metadata and DescribeCluster of a broker (KafkaApis.handleTopicMetadataRequest and handleDescribeCluster)."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from attrs import define
+from kio.schema.errors import ErrorCode
+
+from aclog.authorizer.acl import AclOperation
+from aclog.nodes.apis.authorization import AuthHelper
+from aclog.nodes.apis.describe_cluster import BROKER_ENDPOINTS, NOT_ASKED, describe_cluster
+from aclog.nodes.apis.request import Request
+from aclog.nodes.broker.cluster import ClusterView
+from aclog.nodes.offload import MANY, beside
+from aclog.nodes.wire.apis import METADATA
+from aclog.nodes.wire.message_builder import answer, build
+
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+_PIECE = 32
+"""So many topics, of some twenty microseconds each, are looked at between two turns of others."""
+
+
+@define
+class MetadataApis:
+    """Answers who is in the cluster. There are no topics here: one that is asked for by name or id is unknown."""
+
+    cluster: ClusterView
+    auth: AuthHelper
+
+    async def metadata(self, request: Request) -> bytes:
+        """Metadata: the only broker that is known, this one, and the topics that were asked for as unknown."""
+        body, version = request.body, request.header.api_version
+        operations, topics = getattr(body, "include_cluster_authorized_operations", False), []
+        for number, topic in enumerate(self._topics(request), 1):
+            topics.append(topic)
+            if number % _PIECE == 0:
+                await asyncio.sleep(0)
+        return await beside(
+            len(topics) > MANY,
+            answer,
+            METADATA,
+            version,
+            brokers=(self._broker(request),),
+            cluster_id=self.cluster.cluster_id,
+            controller_id=self.cluster.node_id,
+            topics=tuple(topics),
+            cluster_authorized_operations=self.auth.cluster_operations(request) if operations else NOT_ASKED,
+        )
+
+    async def describe_cluster(self, request: Request) -> bytes:
+        """DescribeCluster: this broker; a question for controllers is refused."""
+        return describe_cluster(
+            request,
+            self.auth,
+            endpoint_type=BROKER_ENDPOINTS,
+            cluster_id=self.cluster.cluster_id,
+            controller_id=self.cluster.node_id,
+            nodes={self.cluster.node_id: self.cluster.advertised[request.session.listener_name]},
+            rack=self.cluster.rack,
+        )
+
+    def _broker(self, request: Request) -> Any:
+        address = self.cluster.advertised[request.session.listener_name]
+        about = {"node_id": self.cluster.node_id, "host": address.host, "port": address.port, "rack": self.cluster.rack}
+        return build(METADATA, request.header.api_version, "response", "MetadataResponseBroker", **about)
+
+    def _topics(self, request: Request) -> Iterator[Any]:
+        version = request.header.api_version
+        for each in request.body.topics or ():
+            topic_id = getattr(each, "topic_id", None)
+            yield build(
+                METADATA,
+                version,
+                "response",
+                "MetadataResponseTopic",
+                error_code=(error := self._topic_error(request, each.name)),
+                name=each.name if each.name is not None or version >= 12 else "",
+                topic_id=topic_id,
+                is_internal=False,
+                partitions=(),
+                topic_authorized_operations=self._topic_operations(request, each.name, error),
+            )
+
+    def _topic_error(self, request: Request, name: str | None) -> ErrorCode:
+        if name is None:
+            return ErrorCode.unknown_topic_id
+        if not self.auth.on_topic(request, AclOperation.DESCRIBE, name):
+            return ErrorCode.topic_authorization_failed
+        return ErrorCode.unknown_topic_or_partition if _is_topic_name(name) else ErrorCode.invalid_topic_exception
+
+    def _topic_operations(self, request: Request, name: str | None, error: ErrorCode) -> int:
+        """What may be done with the topic, for those who may describe it and ask."""
+        asked = getattr(request.body, "include_topic_authorized_operations", False)
+        if name is None or not asked or error is ErrorCode.topic_authorization_failed:
+            return NOT_ASKED
+        return self.auth.topic_operations(request, name)
+
+
+def _is_topic_name(name: str) -> bool:
+    """Whether a topic could have the name (org.apache.kafka.common.internals.Topic.validate)."""
+    return name not in {".", ".."} and _TOPIC_NAME.fullmatch(name) is not None

@@ -1,0 +1,106 @@
+"""Delegation tokens at a broker: what it answers itself, and what it passes on to the controller (KafkaApis)."""
+
+import asyncio
+from contextlib import suppress
+
+from attrs import define
+
+from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.errors import AuthorizerNotReadyError
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.credentials.token_control import (
+    DELEGATION_TOKEN_AUTH_DISABLED,
+    INVALID_PRINCIPAL_TYPE,
+    TokenSettings,
+    all_users,
+)
+from aclog.credentials.tokens import TokensImage, token_hmac_bytes
+from aclog.metalog.records import DelegationTokenRecord
+from aclog.nodes.apis.authorization import AuthHelper
+from aclog.nodes.apis.request import Request
+from aclog.nodes.apis.token_requests import NOT_ALLOWED_TIMESTAMP, may_use_tokens, not_created, owner_of, renewers_of
+from aclog.nodes.broker.forwarder import Forwarder
+from aclog.nodes.offload import MANY, beside
+from aclog.nodes.wire.apis import CREATE_DELEGATION_TOKEN
+from aclog.nodes.wire.error_codes import DELEGATION_TOKEN_AUTHORIZATION_FAILED, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+from aclog.nodes.wire.messages import decode_response
+from aclog.nodes.wire.token_responses import described_answer, expiry_answer
+from aclog.snapshots.publisher import Publisher
+
+_CREATED = bytes(2)
+"""What an answer begins with that has no error."""
+
+_SEEN_SECONDS, _LOOK_SECONDS = 1.0, 0.002
+
+
+@define(kw_only=True)
+class BrokerTokenApis:
+    """Refuses what the controller would refuse for who asks, and describes tokens from the image that is published."""
+
+    publisher: Publisher
+    auth: AuthHelper
+    forwarder: Forwarder
+    settings: TokenSettings
+
+    async def create(self, request: Request) -> bytes:
+        """Have the controller make a token, unless this client may not; answered when it can be used here."""
+        owner = owner_of(request)
+        if error_code := await self._creation_error(request, owner):
+            return not_created(request, owner, error_code, NOT_ALLOWED_TIMESTAMP)
+        body = await self.forwarder.forward(request)
+        if body.startswith(_CREATED):
+            version = request.header.api_version
+            await self._seen(decode_response(CREATE_DELEGATION_TOKEN, version, body, 0).token_id)
+        return body
+
+    async def _seen(self, token_id: str) -> None:
+        """Wait, not for ever, until a login by the token finds it here: clients log in as soon as they are answered."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SEEN_SECONDS):
+                while self.publisher.current.tokens.get(token_id) is None:
+                    await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _creation_error(self, request: Request, owner: KafkaPrincipal) -> int:
+        if not may_use_tokens(request):
+            return DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+        another = owner != request.session.principal
+        if another and not self.auth.on_user(request, AclOperation.CREATE_TOKENS, str(owner)):
+            return DELEGATION_TOKEN_AUTHORIZATION_FAILED
+        renewers = await beside(len(request.body.renewers) > MANY, renewers_of, request)
+        return 0 if all_users(renewers) else INVALID_PRINCIPAL_TYPE
+
+    async def change(self, request: Request) -> bytes:
+        """Have the controller renew or expire a token."""
+        if not may_use_tokens(request):
+            version = request.header.api_version
+            return expiry_answer(version, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
+        return await self.forwarder.forward(request)
+
+    async def describe(self, request: Request) -> bytes:
+        """The tokens of the owners that are asked for, as far as the client may see them; of nobody for no owners."""
+        version, secret = request.header.api_version, self.settings.secret
+        if not may_use_tokens(request):
+            return described_answer(version, (), DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+        if not secret:
+            return described_answer(version, (), DELEGATION_TOKEN_AUTH_DISABLED)
+        if not self.publisher.ready:
+            raise AuthorizerNotReadyError("the tokens of this node are not replayed yet")
+        tokens = self.publisher.current.tokens
+        return await beside(len(tokens) > MANY, self._described, request, tokens, secret)
+
+    def _described(self, request: Request, tokens: TokensImage, secret: str) -> bytes:
+        owners = request.body.owners
+        asked = (
+            tokens.records()
+            if owners is None
+            else tokens.owned_by(f"{owner.principal_type}:{owner.principal_name}" for owner in owners)
+        )
+        shown = ((each, token_hmac_bytes(secret, each.token_id)) for each in asked if self._may_see(request, each))
+        return described_answer(request.header.api_version, shown)
+
+    def _may_see(self, request: Request, token: DelegationTokenRecord) -> bool:
+        if str(request.session.principal) in (token.owner, token.requester, *token.renewers):
+            return True
+        return self.auth.on_token(request, AclOperation.DESCRIBE, token.token_id) or self.auth.on_user(
+            request, AclOperation.DESCRIBE_TOKENS, token.owner
+        )

@@ -1,0 +1,109 @@
+"""DescribeAcls, CreateAcls and DeleteAcls, as a client asks them of a server, ours or Kafka's."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
+from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
+from aclog.nodes.apis.request import RequestError
+from aclog.nodes.client.connection import Connection
+from aclog.nodes.wire.apis import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
+from aclog.nodes.wire.message_builder import build
+
+_OLDEST, _NEWEST = 2, 3
+"""Version 2 is the first that knows user resources."""
+
+
+async def describe_acls(
+    connection: Connection, wanted: AclBindingFilter, timeout: float | None = None
+) -> list[StandardAcl]:
+    """The rules that the filter takes; `timeout` in seconds, that of the connection unless said.
+
+    Raises:
+        RequestError: the server refuses; its code and message.
+        UnreachableError, DecodeError: as Connection.ask; also an answer with more in it than it counts.
+
+    """
+    version = connection.version(DESCRIBE_ACLS, _OLDEST, _NEWEST)
+    request = build(DESCRIBE_ACLS, version, "request", **_filter_fields(wanted))
+    answer = await connection.ask(request, timeout, whole=True)
+    if answer.error_code:
+        raise RequestError(int(answer.error_code), answer.error_message)
+    return [
+        StandardAcl(
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            pattern_type=resource.pattern_type,
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation,
+            permission_type=acl.permission_type,
+        )
+        for resource in answer.resources
+        for acl in resource.acls
+    ]
+
+
+async def create_acls(connection: Connection, acls: Sequence[StandardAcl]) -> list[AclCreateResult]:
+    """Create rules: one result a rule, in order, when they are committed. Raises as `Connection.ask`."""
+    version = connection.version(CREATE_ACLS, _OLDEST, _NEWEST)
+    creations = tuple(
+        build(
+            CREATE_ACLS,
+            version,
+            "request",
+            "AclCreation",
+            resource_type=acl.resource_type,
+            resource_name=acl.resource_name,
+            resource_pattern_type=acl.pattern_type,
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation,
+            permission_type=acl.permission_type,
+        )
+        for acl in acls
+    )
+    answer = await connection.ask(build(CREATE_ACLS, version, "request", creations=creations))
+    return [AclCreateResult(error=_error(each)) for each in answer.results]
+
+
+async def delete_acls(connection: Connection, filters: Sequence[AclBindingFilter]) -> list[AclDeleteResult]:
+    """Delete what the filters take: one result a filter, in order, when that is committed. Raises as above."""
+    version = connection.version(DELETE_ACLS, _OLDEST, _NEWEST)
+    wanted = tuple(
+        build(DELETE_ACLS, version, "request", "DeleteAclsFilter", **_filter_fields(each)) for each in filters
+    )
+    answer = await connection.ask(build(DELETE_ACLS, version, "request", filters=wanted))
+    return [
+        AclDeleteResult(deleted=tuple(map(_deleted, each.matching_acls)), error=_error(each))
+        for each in answer.filter_results
+    ]
+
+
+def _filter_fields(wanted: AclBindingFilter) -> dict[str, Any]:
+    return {
+        "resource_type_filter": wanted.resource_type,
+        "resource_name_filter": wanted.resource_name,
+        "pattern_type_filter": wanted.pattern_type,
+        "principal_filter": wanted.principal,
+        "host_filter": wanted.host,
+        "operation": wanted.operation,
+        "permission_type": wanted.permission_type,
+    }
+
+
+def _deleted(each: Any) -> StandardAclWithId:
+    acl = StandardAcl(
+        resource_type=each.resource_type,
+        resource_name=each.resource_name,
+        pattern_type=each.pattern_type,
+        principal=each.principal,
+        host=each.host,
+        operation=each.operation,
+        permission_type=each.permission_type,
+    )
+    return StandardAclWithId(id=None, acl=acl)
+
+
+def _error(result: Any) -> RequestError | None:
+    return RequestError(int(result.error_code), result.error_message) if result.error_code else None

@@ -1,0 +1,151 @@
+"""What commands ask about the cluster, the quorum and the features."""
+
+from typing import Any
+from uuid import UUID
+
+from attrs import frozen
+
+from aclog.metalog.errors import DecodeError
+from aclog.nodes.apis.request import RequestError
+from aclog.nodes.client.connection import Connection
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.wire.apis import DESCRIBE_CLUSTER, DESCRIBE_QUORUM
+from aclog.nodes.wire.flexible import API_VERSIONS
+from aclog.nodes.wire.message_builder import build
+
+BROKERS, CONTROLLERS = 1, 2
+"""What DescribeCluster describes (KIP-919): each kind of server answers for its own kind."""
+
+NO_TIMESTAMP = -1
+
+
+@frozen(kw_only=True)
+class ClusterNode:
+    """A broker or a controller, and whether it is fenced."""
+
+    node_id: int
+    address: HostPort
+    fenced: bool = False
+
+
+@frozen(kw_only=True)
+class ClusterDescription:
+    """A cluster's id, its active controller (a broker's answer may name any broker), and its nodes of one kind."""
+
+    cluster_id: str
+    controller_id: int
+    nodes: tuple[ClusterNode, ...]
+
+
+@frozen(kw_only=True)
+class ReplicaDescription:
+    """A voter or an observer as the leader sees it; times in ms since 1970, -1 where they are not known."""
+
+    replica_id: int
+    directory_id: UUID | None
+    log_end_offset: int
+    last_fetch_timestamp: int = NO_TIMESTAMP
+    last_caught_up_timestamp: int = NO_TIMESTAMP
+
+
+@frozen(kw_only=True)
+class QuorumDescription:
+    """The quorum as its leader sees it (org.apache.kafka.clients.admin.QuorumInfo)."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[ReplicaDescription, ...]
+    observers: tuple[ReplicaDescription, ...]
+
+
+@frozen(kw_only=True)
+class FeaturesDescription:
+    """The finalized feature levels, since which offset, and (least, most) of the supported ones."""
+
+    finalized: dict[str, int]
+    finalized_epoch: int
+    supported: dict[str, tuple[int, int]]
+
+
+async def describe_cluster(connection: Connection, endpoint_type: int = BROKERS) -> ClusterDescription:
+    """The cluster, and its nodes of this kind.
+
+    Raises:
+        RequestError: the server refuses, or is of the other kind; its code and message.
+        UnreachableError, DecodeError: as Connection.ask; ConfigError: the server is too old.
+
+    """
+    version = connection.version(DESCRIBE_CLUSTER, 0 if endpoint_type == BROKERS else 1, 2)
+    fenced = endpoint_type == BROKERS
+    answer = await connection.ask(
+        build(DESCRIBE_CLUSTER, version, "request", endpoint_type=endpoint_type, include_fenced_brokers=fenced)
+    )
+    _check(answer)
+    nodes = tuple(
+        ClusterNode(
+            node_id=node.broker_id,
+            address=HostPort(host=node.host, port=node.port),
+            fenced=getattr(node, "is_fenced", False),
+        )
+        for node in answer.brokers
+    )
+    return ClusterDescription(cluster_id=answer.cluster_id, controller_id=answer.controller_id, nodes=nodes)
+
+
+async def describe_quorum(connection: Connection) -> QuorumDescription:
+    """The quorum, as the leader sees it: ask the leader, or any broker.
+
+    Raises:
+        RequestError: as describe_cluster; code 6 (NOT_LEADER_OR_FOLLOWER): ask the active controller.
+        UnreachableError, DecodeError, ConfigError: as describe_cluster.
+
+    """
+    version = connection.version(DESCRIBE_QUORUM, 0, 2)
+    partition = build(DESCRIBE_QUORUM, version, "request", "PartitionData", partition_index=0)
+    topic = build(
+        DESCRIBE_QUORUM, version, "request", "TopicData", topic_name="__cluster_metadata", partitions=(partition,)
+    )
+    answer = await connection.ask(build(DESCRIBE_QUORUM, version, "request", topics=(topic,)))
+    _check(answer)
+    partitions = [partition for topic in answer.topics for partition in topic.partitions]
+    if len(partitions) != 1:
+        raise DecodeError(f"a quorum of {len(partitions)} partitions: expected 1", path=str(connection.address))
+    found = partitions[0]
+    _check(found)
+    return QuorumDescription(
+        leader_id=found.leader_id,
+        leader_epoch=found.leader_epoch,
+        high_watermark=found.high_watermark,
+        voters=tuple(map(_replica, found.current_voters)),
+        observers=tuple(map(_replica, found.observers)),
+    )
+
+
+def _replica(found: Any) -> ReplicaDescription:
+    return ReplicaDescription(
+        replica_id=found.replica_id,
+        directory_id=getattr(found, "replica_directory_id", None),
+        log_end_offset=found.log_end_offset,
+        last_fetch_timestamp=getattr(found, "last_fetch_timestamp", NO_TIMESTAMP),
+        last_caught_up_timestamp=getattr(found, "last_caught_up_timestamp", NO_TIMESTAMP),
+    )
+
+
+async def describe_features(connection: Connection) -> FeaturesDescription:
+    """The features of the cluster, and of the server. Raises as describe_cluster."""
+    version = connection.version(API_VERSIONS, 3, 4)
+    answer = await connection.ask(
+        build(API_VERSIONS, version, "request", client_software_name="aclog", client_software_version="0")
+    )
+    _check(answer)
+    return FeaturesDescription(
+        finalized={found.name: found.max_version_level for found in answer.finalized_features},
+        finalized_epoch=answer.finalized_features_epoch,
+        supported={found.name: (found.min_version, found.max_version) for found in answer.supported_features},
+    )
+
+
+def _check(answer: Any) -> None:
+    if answer.error_code:
+        raise RequestError(int(answer.error_code), getattr(answer, "error_message", None))

@@ -1,0 +1,116 @@
+"""Which keys mean something here, which only to Kafka, and which to nobody."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from aclog.authorizer.loader import ACL_AUTHORIZERS, AUTHORIZER_CLASS_NAME_CONFIG
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.java_properties import Properties, listener_prefix
+from aclog.nodes.config.known_keys import KNOWN_KEYS
+from aclog.nodes.config.metadata_log import CLIENT_PREFIX, METADATA_LOG_KEYS
+from aclog.nodes.config.refused import CHECKED_KEYS
+from aclog.nodes.config.sasl_settings import JAAS
+from aclog.nodes.config.token_settings import MAX_REAUTH
+
+_PER_LISTENER_NAMES = """
+connections.max.reauth.ms sasl.enabled.mechanisms ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
+ssl.endpoint.identification.algorithm ssl.key.password ssl.keystore.certificate.chain ssl.keystore.key
+ssl.keystore.location ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules
+ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type
+"""
+_USED_NAMES = """
+advertised.listeners allow.everyone.if.no.acl.found broker.id connection.failed.authentication.delay.ms
+connections.max.idle.ms controller.listener.names controller.quorum.bootstrap.servers controller.quorum.voters
+delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
+delegation.token.secret.key
+early.start.listeners inter.broker.listener.name internal.metadata.log.segment.bytes listener.security.protocol.map
+listeners log.dir log.dirs max.connections max.connections.per.ip metadata.log.dir
+metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes
+metadata.max.retention.bytes metadata.max.retention.ms node.id process.roles queued.max.request.bytes
+queued.max.requests request.timeout.ms sasl.mechanism.controller.protocol sasl.mechanism.inter.broker.protocol
+sasl.server.max.receive.size security.inter.broker.protocol socket.request.max.bytes super.users
+"""
+
+_PER_LISTENER = frozenset(_PER_LISTENER_NAMES.split())
+"""Used, with a listener's prefix or without."""
+
+_USED = frozenset(_USED_NAMES.split())
+"""Used, without a prefix."""
+
+USED_KEYS = _USED | _PER_LISTENER
+"""Kafka's keys that mean something here."""
+
+OWN_KEYS = frozenset({"aclog.authentication.timeout.ms", "aclog.http.listener"}) | METADATA_LOG_KEYS
+"""The keys that Kafka does not have."""
+
+_CLIENT_NAMES = """
+sasl.jaas.config sasl.mechanism security.protocol ssl.endpoint.identification.algorithm ssl.key.password
+ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
+ssl.truststore.certificates ssl.truststore.location ssl.truststore.type
+"""
+CLIENT_KEYS = frozenset(_CLIENT_NAMES.split())
+"""What may stand after metadata.log.client."""
+
+_OWN_PREFIXES = ("aclog.", CLIENT_PREFIX)
+_OF_ACL_AUTHORIZER = ("zookeeper.", "authorizer.zookeeper.", "kafka.superusers", "allow.everyone")
+"""What the authorizer on ZooKeeper takes; a key that it does not know is none of ours to judge."""
+_LISTENER = "listener.name."
+_OF_PLUGINS = ("config.providers.", "metrics.jmx.", "rlmm.config.", "rsm.config.")
+"""What Kafka hands on to parts that are configured freely."""
+
+_MECHANISMS = ("plain", "scram-sha-256", "scram-sha-512", "gssapi", "oauthbearer")
+
+
+def check_keys(properties: Properties, listener_names: Iterable[str], *, strict: bool) -> tuple[str, ...]:
+    """A line about Kafka's keys that are not used here, and one about those that nobody knows.
+
+    Raises:
+        ConfigError: an unknown `aclog.` or `metadata.log.client.` key, or with `strict` any unknown one.
+
+    """
+    prefixes = tuple(listener_prefix(name) for name in listener_names)
+    unused: list[str] = []
+    unknown: list[str] = []
+    on_zookeeper = properties.values.get(AUTHORIZER_CLASS_NAME_CONFIG, "").strip() in ACL_AUTHORIZERS
+    for key in sorted(properties.values):
+        if _is_used(key, prefixes) or (on_zookeeper and key.startswith(_OF_ACL_AUTHORIZER)):
+            continue
+        (unused if _is_kafkas(key, prefixes) else unknown).append(key)
+    own = [key for key in unknown if key.startswith(_OWN_PREFIXES)]
+    told = f"unknown {'key' if len(unknown) == 1 else 'keys'}: {', '.join(map(_with_hint, unknown))}"
+    if own or (strict and unknown):
+        raise ConfigError(f"{properties.where}: {told}")
+    notes = [f"keys of Kafka's that are not used here: {', '.join(unused)}"] if unused else []
+    return tuple(f"{properties.where}: {note}" for note in (*notes, *([told] if unknown else [])))
+
+
+def _is_used(key: str, prefixes: tuple[str, ...]) -> bool:
+    if key in USED_KEYS or key in CHECKED_KEYS or key in OWN_KEYS:
+        return True
+    if key.startswith(CLIENT_PREFIX) and key.removeprefix(CLIENT_PREFIX) in CLIENT_KEYS:
+        return True
+    return any(_is_used_of_listener(key.removeprefix(prefix)) for prefix in prefixes if key.startswith(prefix))
+
+
+def _is_used_of_listener(rest: str) -> bool:
+    mechanism, _, name = rest.partition(".")
+    if mechanism in _MECHANISMS:
+        return name in (JAAS, MAX_REAUTH) or name in CHECKED_KEYS
+    return rest in _PER_LISTENER or rest in CHECKED_KEYS
+
+
+def _is_kafkas(key: str, prefixes: tuple[str, ...]) -> bool:
+    if key in KNOWN_KEYS or key.startswith(_OF_PLUGINS):
+        return True
+    for prefix in prefixes:
+        if key.startswith(prefix):
+            rest = key.removeprefix(prefix)
+            return rest in KNOWN_KEYS or rest.partition(".")[2] in KNOWN_KEYS
+    return False
+
+
+def _with_hint(key: str) -> str:
+    if key.startswith(_LISTENER):
+        return f"{key} (of no listener of this node; names are in lower case there)" if key.count(".") > 2 else key
+    near = get_close_matches(key, sorted(KNOWN_KEYS | OWN_KEYS), n=1, cutoff=0.85)
+    return f"{key} (did you mean {near[0]}?)" if near else key

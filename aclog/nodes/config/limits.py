@@ -1,0 +1,90 @@
+"""Limits and checkpoint policies out of properties; Kafka's defaults where NodeConfig has none of its own."""
+
+from math import inf
+
+from aclog.nodes.config.java_properties import Properties
+from aclog.nodes.config.node_config import CheckpointPolicy, Limits
+
+FRAME = "socket.request.max.bytes"
+QUEUED_BYTES = "queued.max.request.bytes"
+IDLE = "connections.max.idle.ms"
+FAILED_DELAY = "connection.failed.authentication.delay.ms"
+PER_IP = "max.connections.per.ip"
+AUTHENTICATION = "aclog.authentication.timeout.ms"
+SEGMENT = "metadata.log.segment.bytes"
+INTERNAL_SEGMENT = "internal.metadata.log.segment.bytes"
+_LEAST_SEGMENT = 8 << 20
+_FAILED_DELAY_MS = 100
+_FOREVER = 10 * 365 * 86_400.0
+"""Seconds that stand for no limit: event loops do not take infinity."""
+
+
+def read_limits(properties: Properties) -> Limits:
+    """What clients may take of this node.
+
+    Raises:
+        ConfigError: numbers out of bounds, or that contradict each other.
+
+    """
+    default = Limits()
+    frame = properties.integer(FRAME, default.frame_bytes, least=1)
+    receive = properties.integer("sasl.server.max.receive.size", default.unauthenticated_frame_bytes, least=1)
+    per_ip = properties.integer(PER_IP, default.connections_per_ip, least=0)
+    if per_ip == 0:
+        raise properties.error(PER_IP, "0, and max.connections.per.ip.overrides is not supported: expected 1 or more")
+    return Limits(
+        frame_bytes=frame,
+        unauthenticated_frame_bytes=min(receive, frame),
+        connections=properties.integer("max.connections", default.connections, least=0),
+        connections_per_ip=per_ip,
+        idle_seconds=_idle_seconds(properties, default.idle_seconds),
+        authentication_seconds=properties.integer(AUTHENTICATION, round(default.authentication_seconds * 1000), least=1)
+        / 1000,
+        failed_authentication_seconds=_failed_delay_ms(properties) / 1000,
+        in_flight_requests=properties.integer("queued.max.requests", default.in_flight_requests, least=1),
+        in_flight_bytes=_in_flight_bytes(properties, frame, default.in_flight_bytes),
+        request_seconds=properties.integer("request.timeout.ms", round(default.request_seconds * 1000), least=1) / 1000,
+    )
+
+
+def _idle_seconds(properties: Properties, default: float) -> float:
+    """A negative limit is none, as in Kafka."""
+    idle = properties.long(IDLE, round(default * 1000))
+    delay = _failed_delay_ms(properties)
+    if 0 <= idle <= delay:
+        raise properties.contradiction(
+            FAILED_DELAY, IDLE, f"{delay} ms is not less than {idle} ms: connections would end before they are answered"
+        )
+    return min(idle / 1000 if idle >= 0 else inf, _FOREVER)
+
+
+def _failed_delay_ms(properties: Properties) -> int:
+    return properties.integer(FAILED_DELAY, _FAILED_DELAY_MS, least=0)
+
+
+def _in_flight_bytes(properties: Properties, frame: int, default: int) -> int:
+    """Kafka's default is no bound; here there always is one, at least a frame's size."""
+    told = properties.long(QUEUED_BYTES, -1)
+    if 0 < told < frame:
+        raise properties.contradiction(QUEUED_BYTES, FRAME, f"{told} is less than one request of {frame} bytes")
+    return told if told > 0 else max(default, frame)
+
+
+def read_checkpoint_policy(properties: Properties) -> CheckpointPolicy:
+    """When checkpoints are written, and what is kept (MetadataLogConfig).
+
+    Raises:
+        ConfigError: numbers out of bounds.
+
+    """
+    default = CheckpointPolicy()
+    segment = properties.integer(SEGMENT, default.segment_bytes, least=_LEAST_SEGMENT)
+    return CheckpointPolicy(
+        bytes_between=properties.long(
+            "metadata.log.max.record.bytes.between.snapshots", default.bytes_between, least=1
+        ),
+        interval_ms=properties.long("metadata.log.max.snapshot.interval.ms", default.interval_ms, least=0),
+        retention_bytes=max(-1, properties.long("metadata.max.retention.bytes", default.retention_bytes)),
+        retention_ms=max(-1, properties.long("metadata.max.retention.ms", default.retention_ms)),
+        segment_bytes=properties.integer(INTERNAL_SEGMENT, segment, least=1),
+    )

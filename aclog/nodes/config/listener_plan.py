@@ -1,0 +1,164 @@
+"""What the listener keys say together, and what they may not say (KafkaConfig.validateValues)."""
+
+from collections.abc import Mapping
+
+from attrs import evolve, frozen
+
+from aclog.nodes.config.addresses import ListenerAddress, check_ports, listener_addresses
+from aclog.nodes.config.java_properties import Properties
+from aclog.nodes.config.node_config import HostPort, Role
+from aclog.nodes.config.protocol_map import PROTOCOL_MAP, protocol_map
+from aclog.nodes.session import SecurityProtocol
+
+LISTENERS = "listeners"
+ADVERTISED = "advertised.listeners"
+CONTROLLER_NAMES = "controller.listener.names"
+EARLY_START = "early.start.listeners"
+INTER_BROKER_NAME = "inter.broker.listener.name"
+INTER_BROKER_PROTOCOL = "security.inter.broker.protocol"
+ROLES = "process.roles"
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - a word of the configuration
+_DEFAULT_LISTENERS = (ListenerAddress(name="PLAINTEXT", address=HostPort(host="", port=9092)),)
+
+
+@frozen(kw_only=True)
+class ListenerPlan:
+    """All that the listener keys say together, before security is looked at."""
+
+    bound: tuple[ListenerAddress, ...]
+    advertised: Mapping[str, HostPort]
+    """Where clients are sent; the host is empty where nothing names one."""
+    controller_names: tuple[str, ...]
+    early_names: tuple[str, ...]
+    protocols: Mapping[str, SecurityProtocol]
+    inter_broker_name: str
+
+
+def plan_listeners(properties: Properties, roles: frozenset[Role]) -> ListenerPlan:
+    """What the listener keys say.
+
+    Raises:
+        ConfigError: malformed values, or keys that contradict each other.
+
+    """
+    bound = listener_addresses(properties, LISTENERS) or _DEFAULT_LISTENERS
+    check_ports(properties, LISTENERS, bound)
+    names = tuple(listener.name for listener in bound)
+    controller_names = _controller_names(properties)
+    protocols = protocol_map(properties, names, controller_names)
+    plan = ListenerPlan(
+        bound=bound,
+        advertised=_advertised(properties, bound, controller_names, protocols),
+        controller_names=controller_names,
+        early_names=_early_names(properties, names, controller_names),
+        protocols=protocols,
+        inter_broker_name=_inter_broker_name(properties, protocols),
+    )
+    _check_protocols(properties, plan)
+    if Role.CONTROLLER in roles:
+        _check_controller(properties, names, controller_names, alone=Role.BROKER not in roles)
+    if Role.BROKER in roles:
+        _check_broker(properties, plan, alone=Role.CONTROLLER not in roles)
+    return plan
+
+
+def _controller_names(properties: Properties) -> tuple[str, ...]:
+    names = properties.items(CONTROLLER_NAMES)
+    if not names:
+        raise properties.error(CONTROLLER_NAMES, "not set: expected the names of the controllers' listeners")
+    return tuple(dict.fromkeys(names))
+
+
+def _advertised(
+    properties: Properties,
+    bound: tuple[ListenerAddress, ...],
+    controller_names: tuple[str, ...],
+    protocols: Mapping[str, SecurityProtocol],
+) -> dict[str, HostPort]:
+    """Where each listener is advertised: as told, else where it listens; nothing can connect to 0.0.0.0."""
+    told = {listener.name: listener for listener in listener_addresses(properties, ADVERTISED) or ()}
+    for listener in told.values():
+        if listener.address.host == ANY_ADDRESS:
+            raise properties.error(ADVERTISED, f"{listener}: nothing can connect to {ANY_ADDRESS}: expected a host")
+        if listener.name not in protocols:
+            raise properties.contradiction(ADVERTISED, PROTOCOL_MAP, f"{listener.name} has no security protocol")
+    for listener in bound:
+        if listener.address.host == ANY_ADDRESS and not told and listener.name not in controller_names:
+            raise properties.contradiction(
+                LISTENERS, ADVERTISED, f"{listener} cannot be advertised: expected {ADVERTISED} with a host"
+            )
+    addresses = {listener.name: _reachable(listener.address) for listener in bound}
+    return addresses | {name: listener.address for name, listener in told.items()}
+
+
+def _reachable(address: HostPort) -> HostPort:
+    return evolve(address, host="") if address.host in {ANY_ADDRESS, "::"} else address
+
+
+def _early_names(properties: Properties, names: tuple[str, ...], controller_names: tuple[str, ...]) -> tuple[str, ...]:
+    told = properties.items(EARLY_START)
+    if told is None:
+        return tuple(name for name in controller_names if name in names)
+    for name in told:
+        if name not in names and name not in controller_names:
+            raise properties.contradiction(
+                EARLY_START, LISTENERS, f"{name} is not among the listeners ({', '.join(names)}) or controllers' names"
+            )
+    return tuple(dict.fromkeys(told))
+
+
+def _inter_broker_name(properties: Properties, protocols: Mapping[str, SecurityProtocol]) -> str:
+    name = properties.text(INTER_BROKER_NAME)
+    if name is None:
+        choices = tuple(protocol.value for protocol in SecurityProtocol)
+        return properties.chosen(INTER_BROKER_PROTOCOL, choices, SecurityProtocol.PLAINTEXT.value)
+    if properties.text(INTER_BROKER_PROTOCOL) is not None:
+        raise properties.contradiction(INTER_BROKER_NAME, INTER_BROKER_PROTOCOL, "expected one of them")
+    if name.upper() not in protocols:
+        raise properties.contradiction(INTER_BROKER_NAME, PROTOCOL_MAP, f"{name.upper()} has no security protocol")
+    return name.upper()
+
+
+def _check_protocols(properties: Properties, plan: ListenerPlan) -> None:
+    for listener in plan.bound:
+        if listener.name not in plan.protocols:
+            raise properties.contradiction(LISTENERS, PROTOCOL_MAP, f"{listener.name} has no security protocol")
+    for name in plan.controller_names:
+        if name not in plan.protocols:
+            raise properties.contradiction(CONTROLLER_NAMES, PROTOCOL_MAP, f"{name} has no security protocol")
+
+
+def _check_controller(
+    properties: Properties, names: tuple[str, ...], controller_names: tuple[str, ...], *, alone: bool
+) -> None:
+    for name in controller_names:
+        if name not in names:
+            raise properties.contradiction(
+                CONTROLLER_NAMES, LISTENERS, f"{name} is not among the listeners of this controller: {', '.join(names)}"
+            )
+    if alone and (others := sorted(set(names) - set(controller_names))):
+        raise properties.contradiction(
+            LISTENERS, CONTROLLER_NAMES, f"{ROLES}=controller, but {', '.join(others)} is no controllers' listener"
+        )
+
+
+def _check_broker(properties: Properties, plan: ListenerPlan, *, alone: bool) -> None:
+    names = tuple(listener.name for listener in plan.bound)
+    if alone and (found := [name for name in names if name in plan.controller_names]):
+        raise properties.contradiction(
+            LISTENERS, CONTROLLER_NAMES, f"{ROLES}=broker, but {', '.join(found)} is a controllers' listener"
+        )
+    told = listener_addresses(properties, ADVERTISED) or plan.bound
+    for_clients = [listener.name for listener in told if listener.name not in plan.controller_names]
+    if not for_clients:
+        raise properties.contradiction(
+            ADVERTISED, CONTROLLER_NAMES, "no listener for clients is left: expected one that is not the controllers'"
+        )
+    if strangers := sorted(set(for_clients) - set(names)):
+        raise properties.contradiction(ADVERTISED, LISTENERS, f"{', '.join(strangers)} is not among the listeners")
+    if plan.inter_broker_name not in for_clients:
+        raise properties.contradiction(
+            INTER_BROKER_PROTOCOL if properties.text(INTER_BROKER_NAME) is None else INTER_BROKER_NAME,
+            ADVERTISED,
+            f"{plan.inter_broker_name} is not among the listeners for clients: {', '.join(for_clients)}",
+        )

@@ -1,0 +1,76 @@
+"""Security properties that cannot be honoured: a node that ignored them would let in other people than it was told."""
+
+from collections.abc import Iterator
+
+from aclog.authorizer.loader import (
+    AUTHORIZER_CLASS_NAME_CONFIG,
+    KAFKAS_ACL_AUTHORIZERS,
+    KAFKAS_STANDARD_AUTHORIZER,
+    load_authorizer_class,
+)
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.java_properties import Properties
+
+_ACCEPTED = {
+    "principal.builder.class": ("org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",),
+    "sasl.server.callback.handler.class": (),
+    "sasl.client.callback.handler.class": (),
+    "sasl.login.callback.handler.class": (),
+    "sasl.login.class": (),
+    "security.providers": (),
+    "ssl.client.auth": ("none", "requested", "required"),
+    "ssl.engine.factory.class": (),
+    "ssl.keymanager.algorithm": ("SunX509", "NewSunX509", "PKIX"),
+    "ssl.protocol": ("TLS", "TLSv1.2", "TLSv1.3"),
+    "ssl.provider": (),
+    "ssl.trustmanager.algorithm": ("PKIX", "SunX509"),
+}
+"""Keys that decide who is let in, and the values that hold here, whether or not a listener looks at them."""
+
+CHECKED_KEYS = frozenset({*_ACCEPTED, AUTHORIZER_CLASS_NAME_CONFIG, "config.providers"})
+_KAFKAS = ("org.apache.kafka.", "kafka.")
+
+
+def refuse_plugins(properties: Properties) -> None:
+    """Stop at security properties that only Java could honour, for all listeners or for one, with a mechanism or not.
+
+    Raises:
+        ConfigError: there is one.
+
+    """
+    for key, value in properties.values.items():
+        for name in _endings(key):
+            accepted, told = _ACCEPTED.get(name), value.strip()
+            if accepted is not None and told and told not in accepted:
+                only = f", only {' or '.join(accepted)}" if accepted else ""
+                raise properties.error(key, f"{told!r} is not supported here{only}: expected it to be left out")
+
+
+def _endings(key: str) -> Iterator[str]:
+    """The key, and what is left of `listener.name.<name>.<key>` and `listener.name.<name>.<mechanism>.<key>`."""
+    yield key
+    if key.startswith("listener.name."):
+        parts = key.split(".")
+        yield from (".".join(parts[start:]) for start in range(3, len(parts)))
+
+
+def authorizer_class_name(properties: Properties) -> str | None:
+    """The authorizer's class, if there is to be one; it is imported to see that it exists.
+
+    Raises:
+        ConfigError: a class that only Java has, or that is not there.
+
+    """
+    name = properties.text_or_none(AUTHORIZER_CLASS_NAME_CONFIG)
+    if name is None:
+        return None
+    if name not in (KAFKAS_STANDARD_AUTHORIZER, *KAFKAS_ACL_AUTHORIZERS) and name.startswith(_KAFKAS):
+        raise properties.error(
+            AUTHORIZER_CLASS_NAME_CONFIG,
+            f"{name!r} has no counterpart here: expected {KAFKAS_STANDARD_AUTHORIZER} or a Python class",
+        )
+    try:
+        load_authorizer_class(name)
+    except ConfigError as error:
+        raise ConfigError(f"{properties.where}: {error}") from error
+    return name

@@ -1,0 +1,154 @@
+"""A server.properties, loaded: everything a node needs to know, checked before anything is opened or bound."""
+
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from attrs import evolve
+
+from aclog.authorizer.super_users import parse_super_users
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.addresses import servers
+from aclog.nodes.config.java_properties import Properties, read_properties
+from aclog.nodes.config.key_check import check_keys
+from aclog.nodes.config.limits import read_checkpoint_policy, read_limits
+from aclog.nodes.config.listener_plan import ROLES, plan_listeners
+from aclog.nodes.config.listener_settings import build_listeners, check_inter_broker_mechanism, early_start_notes
+from aclog.nodes.config.metadata_log import read_log_kind, read_topic_settings
+from aclog.nodes.config.node_config import ClientSecurity, HostPort, LogKind, NodeConfig, Role
+from aclog.nodes.config.quorum_config import controller_login, read_quorum
+from aclog.nodes.config.refused import authorizer_class_name, refuse_plugins
+from aclog.nodes.config.token_settings import read_token_settings
+
+NODE_ID = "node.id"
+BROKER_ID = "broker.id"
+LOG_DIRS = "log.dirs"
+LOG_DIR = "log.dir"
+METADATA_LOG_DIR = "metadata.log.dir"
+HTTP_LISTENER = "aclog.http.listener"
+_DEFAULT_LOG_DIRS = ("/tmp/kafka-logs",)  # noqa: S108 - Kafka's default
+
+
+def load_config(path: Path | str, *, strict: bool = False) -> NodeConfig:
+    """The configuration in a properties file; with `strict`, unknown keys are errors.
+
+    Raises:
+        ConfigError: with the file, the key, and what was expected; never with a secret.
+
+    """
+    properties, twice = read_properties(Path(path))
+    config = parse_config(properties, str(path), strict=strict)
+    again = (f"{path}: {key} stands there again with another value: the last one holds" for key in twice)
+    return evolve(config, notes=(*config.notes, *again))
+
+
+def parse_config(
+    properties: Mapping[str, str],
+    where: str,
+    *,
+    strict: bool = False,
+    host_name: Callable[[], str] = socket.getfqdn,
+) -> NodeConfig:
+    """The configuration that these properties are; `where` names them in errors.
+
+    `host_name` gives the name of this machine, asked for where a listener has no host to advertise.
+
+    Raises:
+        ConfigError: as `load_config`.
+
+    """
+    source = Properties(values=dict(properties), where=where)
+    source.check_values()
+    refuse_plugins(source)
+    roles, node_id = _roles(source), _node_id(source)
+    plan = plan_listeners(source, roles)
+    if Role.BROKER in roles:
+        check_inter_broker_mechanism(source, plan)
+    kind = read_log_kind(source, roles)
+    quorum = read_quorum(source, roles, node_id, kind)
+    log_dirs = _log_dirs(source)
+    _check_super_users(source)
+    controllers = plan.controller_names[0]
+    listeners = build_listeners(source, plan, host_name)
+    unused = check_keys(source, (*plan.protocols, *plan.controller_names), strict=strict)
+    return NodeConfig(
+        roles=roles,
+        node_id=node_id,
+        metadata_log_dir=_metadata_log_dir(source, log_dirs),
+        log_dirs=log_dirs,
+        listeners=listeners,
+        inter_broker_listener_name=plan.inter_broker_name if Role.BROKER in roles else None,
+        controller_listener_names=plan.controller_names,
+        controller_quorum=quorum.addresses,
+        voters=quorum.voters,
+        log_kind=kind,
+        topic=read_topic_settings(source) if kind is LogKind.TOPIC else None,
+        controller_client=controller_login(source, controllers, plan.protocols[controllers])
+        if Role.BROKER in roles or len(quorum.voters) > 1
+        else ClientSecurity(),
+        authorizer_class_name=authorizer_class_name(source),
+        limits=read_limits(source),
+        checkpoints=read_checkpoint_policy(source),
+        tokens=read_token_settings(source),
+        http=_http(source),
+        properties=source.values,
+        notes=(*unused, *_log_dir_notes(source), *early_start_notes(source, listeners)),
+    )
+
+
+def _roles(properties: Properties) -> frozenset[Role]:
+    names = properties.items(ROLES)
+    expected = "expected controller, broker, or both with a comma between them"
+    if not names:
+        raise properties.error(ROLES, f"not set: {expected}")
+    choices = {role.value: role for role in Role}
+    for name in names:
+        if name not in choices:
+            raise properties.error(ROLES, f"{name!r}: {expected}")
+    return frozenset(choices[name] for name in names)
+
+
+def _node_id(properties: Properties) -> int:
+    told = [properties.integer(key, -1, least=0) for key in (NODE_ID, BROKER_ID) if properties.text(key) is not None]
+    if not told:
+        raise properties.error(NODE_ID, "not set: expected a number from 0")
+    if len(set(told)) > 1:
+        raise properties.contradiction(NODE_ID, BROKER_ID, "expected the same number, or one of them")
+    return told[0]
+
+
+def _log_dirs(properties: Properties) -> tuple[Path, ...]:
+    key = LOG_DIRS if properties.text(LOG_DIRS) is not None else LOG_DIR
+    told = properties.items(key)
+    if told == ():
+        raise properties.error(key, "empty: expected one or more directories")
+    return tuple(dict.fromkeys(Path(name) for name in told or _DEFAULT_LOG_DIRS))
+
+
+def _log_dir_notes(properties: Properties) -> tuple[str, ...]:
+    if properties.text(LOG_DIRS) is None or properties.text(LOG_DIR) in {None, properties.text(LOG_DIRS)}:
+        return ()
+    return (f"{properties.where}: {LOG_DIR} is not used, since {LOG_DIRS} is set",)
+
+
+def _metadata_log_dir(properties: Properties, log_dirs: tuple[Path, ...]) -> Path:
+    told = properties.text(METADATA_LOG_DIR)
+    if told == "":
+        raise properties.error(METADATA_LOG_DIR, "empty: expected a directory, or it left out")
+    return log_dirs[0] if told is None else Path(told)
+
+
+def _http(properties: Properties) -> HostPort | None:
+    if properties.text_or_none(HTTP_LISTENER) is None:
+        return None
+    addresses = servers(properties, HTTP_LISTENER)
+    if len(addresses) != 1:
+        raise properties.error(HTTP_LISTENER, f"{len(addresses)} addresses: expected one host:port")
+    return addresses[0]
+
+
+def _check_super_users(properties: Properties) -> None:
+    try:
+        parse_super_users(properties.text("super.users"))
+    except ConfigError as error:
+        raise ConfigError(f"{properties.where}: {error}") from error

@@ -1,0 +1,137 @@
+"""Envelope: requests that brokers pass on for their clients (KIP-590; kafka.server.EnvelopeUtils).
+
+Whoever may send one may act as anyone: the principal inside is taken as it is.
+"""
+
+import logging
+from collections.abc import Collection, Mapping
+from ipaddress import ip_address
+
+from attrs import define, evolve
+
+from aclog.authorizer.api_keys import api_name
+from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
+from aclog.authorizer.hosts import host_address
+from aclog.metalog.errors import DecodeError, MetadataError
+from aclog.nodes.apis.request import Handler, MalformedRequestError, OutcomeUnknownError, Request, RequestError
+from aclog.nodes.offload import beside
+from aclog.nodes.session import Session
+from aclog.nodes.wire.apis import ApiVersion
+from aclog.nodes.wire.envelope import AUTHORIZER_NOT_READY, EnvelopeRequest, EnvelopeResponse, encode_envelope_response
+from aclog.nodes.wire.error_codes import (
+    INVALID_REQUEST,
+    NOT_CONTROLLER,
+    PRINCIPAL_DESERIALIZATION_FAILURE,
+    UNKNOWN_SERVER_ERROR,
+    UNSUPPORTED_VERSION,
+)
+from aclog.nodes.wire.error_responses import error_answer
+from aclog.nodes.wire.headers import RequestHeader, decode_header, response_header
+from aclog.nodes.wire.messages import decode_request
+from aclog.nodes.wire.principal_data import decode_principal
+
+_MANY_BYTES = 16 << 10
+"""What is beyond this inside is decoded, or answered with an error for each entry, beside the event loop."""
+
+_log = logging.getLogger(__name__)
+
+
+@define(kw_only=True)
+class Envelopes:
+    """Opens envelopes and has what is inside handled as if its client had sent it here.
+
+    `handlers` are those of the APIs that may be forwarded, `apis` the versions that are served.
+    """
+
+    handlers: Mapping[int, Handler]
+    apis: Collection[ApiVersion]
+
+    async def handle(self, request: Request) -> bytes:
+        """The body of the answer to an Envelope, version 0 or 1; who sends it has been authorized.
+
+        An error of the request inside stands inside the answer. The envelope itself fails (RequestError) with 42 for
+        an address or an API that cannot be, 97 for a principal that cannot be read, 35 for a request that cannot, and
+        with AUTHORIZER_NOT_READY, which is -1 in version 0. A request inside that finds no active controller here fails
+        as the envelope (41): its sender is to look for another (RequestChannel.Request.buildResponseSend).
+        """
+        try:
+            inner = await self._opened(request)
+            data = await self._answered(inner)
+        except RequestError as error:
+            response = EnvelopeResponse(error_code=error.code)
+        except AuthorizerNotReadyError:
+            response = EnvelopeResponse(error_code=AUTHORIZER_NOT_READY)
+        else:
+            response = EnvelopeResponse(response_data=data)
+        return encode_envelope_response(request.header.api_version, response)
+
+    async def _opened(self, request: Request) -> Request:
+        """The request inside."""
+        envelope: EnvelopeRequest = request.body
+        session = _session(request.session, envelope)
+        frame = envelope.request_data
+        try:
+            header, position = decode_header(frame)
+        except DecodeError as error:
+            raise RequestError(UNSUPPORTED_VERSION, str(error)) from None
+        if header.api_key not in self.handlers:
+            raise RequestError(INVALID_REQUEST, f"API {header.api_key} is not eligible for forwarding")
+        if not any(api.api_key == header.api_key and header.api_version in api for api in self.apis):
+            raise RequestError(UNSUPPORTED_VERSION, f"API {header.api_key} version {header.api_version}")
+        try:
+            much = len(frame) > _MANY_BYTES
+            body = await beside(much, decode_request, header.api_key, header.api_version, frame, position)
+        except DecodeError as error:
+            raise RequestError(UNSUPPORTED_VERSION, str(error)) from None
+        return Request(header=header, body=body, session=session, frame=frame)
+
+    async def _answered(self, inner: Request) -> bytes:
+        """The answer to the request inside, with its header."""
+        header = inner.header
+        try:
+            body = await self.handlers[header.api_key](inner)
+        except OutcomeUnknownError:
+            raise
+        except (RequestError, AclRequestError) as error:
+            if error.code == NOT_CONTROLLER:
+                raise RequestError(NOT_CONTROLLER, error.message) from None
+            body = await _error(inner, error.code, error.message)
+        except AuthorizerNotReadyError:
+            raise
+        except MalformedRequestError as error:
+            raise RequestError(UNSUPPORTED_VERSION, str(error)) from None
+        except MetadataError as error:
+            _log.error("%s in an Envelope failed: %s", api_name(header.api_key), error)
+            body = await _error(inner, UNKNOWN_SERVER_ERROR, None)
+        except Exception:  # noqa: BLE001 - told as the answer to what is inside, and logged
+            _log.exception("%s in an Envelope failed", api_name(header.api_key))
+            body = await _error(inner, UNKNOWN_SERVER_ERROR, None)
+        return _header(header) + body
+
+
+def _session(sender: Session, envelope: EnvelopeRequest) -> Session:
+    if envelope.request_principal is None:
+        raise RequestError(PRINCIPAL_DESERIALIZATION_FAILURE, "Failed to deserialize client principal from envelope")
+    try:
+        principal, token_authenticated = decode_principal(envelope.request_principal)
+    except DecodeError as error:
+        raise RequestError(PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from None
+    address = envelope.client_host_address
+    if len(address) not in {4, 16}:
+        raise RequestError(INVALID_REQUEST, f"Failed to parse client address from envelope: {len(address)} bytes")
+    return evolve(
+        sender,
+        principal=principal,
+        token_authenticated=token_authenticated,
+        host=host_address(str(ip_address(address))),
+        address=address,
+    )
+
+
+def _header(header: RequestHeader) -> bytes:
+    return response_header(header.api_key, header.api_version, header.correlation_id)
+
+
+async def _error(inner: Request, code: int, message: str | None) -> bytes:
+    key, version, much = inner.header.api_key, inner.header.api_version, len(inner.frame) > _MANY_BYTES
+    return await beside(much, error_answer, inner.body, key, version, code, message)

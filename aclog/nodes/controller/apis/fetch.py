@@ -1,0 +1,168 @@
+"""Fetch on the metadata partition: a leader's side of KIP-595, for observers (KafkaRaftClient.handleFetchRequest).
+
+Only committed bytes are served. What cannot be served is told as Kafka tells it: a wrong epoch by its error with the
+right one, a log that went another way by the epoch where it did, a place before the log's start by a checkpoint's id.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from attrs import define, field, frozen
+
+from aclog.metalog.errors import LogError
+from aclog.metalog.log import LogReader
+from aclog.nodes.apis.request import Request, RequestError
+from aclog.nodes.controller.apis.fetch_responses import FetchAnswer, encode_answer
+from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC_ID, Quorum
+from aclog.nodes.wire.apis import FETCH
+from aclog.nodes.wire.error_codes import INCONSISTENT_CLUSTER_ID, INVALID_REQUEST, UNKNOWN_SERVER_ERROR
+from aclog.nodes.wire.message_builder import answer as response
+
+OLDEST_VERSION = 13
+"""The first that names topics by their ids; raft has no other."""
+
+MAX_BYTES = 8 << 20
+"""What one answer holds at most, but for a single batch (KafkaRaftClient.MAX_FETCH_SIZE_BYTES)."""
+
+MAX_WAIT_SECONDS = 30.0
+"""A longer poll is answered empty, so that a connection is heard of now and then."""
+
+_NEAR = 10_000
+"""Records from the end: what is nearer has just been written, and is read from memory without a wait."""
+
+
+@frozen(kw_only=True)
+class _Wanted:
+    """What a valid FetchRequest asks for."""
+
+    partition: Any
+    offset: int
+    last_fetched_epoch: int
+    replica_id: int
+    directory_id: UUID | None
+    max_bytes: int
+    max_wait: float
+
+
+@define(eq=False, kw_only=True)
+class Fetching:
+    """Serves Fetch from a log; told of each commit by `wake`. Used on one event loop's thread."""
+
+    log: LogReader
+    quorum: Quorum
+    clock: Callable[[], float] = time.time
+    _waiting: set["asyncio.Future[None]"] = field(factory=set, init=False)
+    _closed: bool = field(default=False, init=False)
+
+    async def fetch(self, request: Request) -> bytes:
+        """The body of the answer to a FetchRequest (versions 13 to 18); who asks has been authorized.
+
+        Raises:
+            RequestError: 42 for anything but the metadata partition, 104 for another cluster.
+
+        """
+        if request.header.api_version < OLDEST_VERSION:
+            return response(FETCH, request.header.api_version, error_code=INVALID_REQUEST)
+        wanted = self._wanted(request)
+        answer = self._refusal(wanted) or await self._read(wanted)
+        if answer.is_empty and wanted.max_wait > 0 and not self._closed:
+            await self._wait_for_more(wanted)
+            answer = self._refusal(wanted) or await self._read(wanted)
+        self._observe(wanted)
+        return encode_answer(request, answer, self.quorum, self.log)
+
+    def wake(self, _high_watermark: int = -1) -> None:
+        """Something was committed: answer those who wait."""
+        waiting, self._waiting = self._waiting, set()
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def close(self) -> None:
+        """Answer those who wait, and let nobody wait any more."""
+        self._closed = True
+        self.wake()
+
+    def _wanted(self, request: Request) -> _Wanted:
+        body, version = request.body, request.header.api_version
+        if body.cluster_id is not None and body.cluster_id != self.quorum.cluster_id:
+            raise RequestError(INCONSISTENT_CLUSTER_ID)
+        topics = [topic.topic_id for topic in body.topics]
+        partitions = [each for topic in body.topics for each in topic.partitions]
+        if topics != [METADATA_TOPIC_ID] or [each.partition for each in partitions] != [0]:
+            raise RequestError(INVALID_REQUEST, "expected partition 0 of the metadata topic, and nothing else")
+        (partition,) = partitions
+        return _Wanted(
+            partition=partition,
+            offset=partition.fetch_offset,
+            last_fetched_epoch=partition.last_fetched_epoch,
+            replica_id=body.replica_state.replica_id if version >= 15 else body.replica_id,
+            directory_id=getattr(partition, "replica_directory_id", None),
+            max_bytes=min(body.max_bytes, MAX_BYTES),
+            max_wait=min(body.max_wait.total_seconds(), MAX_WAIT_SECONDS),
+        )
+
+    def _refusal(self, wanted: _Wanted) -> FetchAnswer | None:
+        """What is wrong with a request, whatever stands in the log."""
+        if wanted.offset < 0 or wanted.last_fetched_epoch < 0 or wanted.max_wait < 0:
+            return FetchAnswer(error_code=INVALID_REQUEST)
+        error = self.quorum.leader_error(wanted.partition.current_leader_epoch)
+        if error:
+            return FetchAnswer(error_code=error)
+        if wanted.last_fetched_epoch > wanted.partition.current_leader_epoch:
+            return FetchAnswer(error_code=INVALID_REQUEST)
+        if wanted.replica_id == self.quorum.node_id:
+            return FetchAnswer(error_code=UNKNOWN_SERVER_ERROR)
+        return None
+
+    async def _read(self, wanted: _Wanted) -> FetchAnswer:
+        """What the log says to a request that is in order."""
+        mark = self.log.high_watermark()
+        elsewhere = self._elsewhere(wanted.offset, wanted.last_fetched_epoch, mark)
+        if elsewhere is not None or wanted.offset == mark:
+            return elsewhere or FetchAnswer()
+        try:
+            if mark - wanted.offset <= _NEAR:
+                records = self.log.read(wanted.offset, wanted.max_bytes)
+            else:
+                records = await asyncio.to_thread(self.log.read, wanted.offset, wanted.max_bytes)
+        except LogError:
+            snapshot = self.quorum.newest_checkpoint
+            if snapshot is None or wanted.offset >= self.log.start_offset():
+                raise
+            return FetchAnswer(snapshot=snapshot)
+        return FetchAnswer(records=records)
+
+    def _elsewhere(self, offset: int, epoch: int, mark: int) -> FetchAnswer | None:
+        """Where the follower must go first: to a checkpoint, or back to where its log left this one."""
+        start, snapshot = self.log.start_offset(), self.quorum.newest_checkpoint
+        if snapshot is not None and (offset == 0 or offset < start):
+            return FetchAnswer(snapshot=snapshot)
+        if self.quorum.is_checkpoint(offset, epoch) and offset <= mark:
+            return None
+        end = self.quorum.end_of_epoch(epoch, mark)
+        if end.epoch == epoch and offset <= end.offset:
+            return None
+        if snapshot is not None and end.offset < start:
+            return FetchAnswer(snapshot=snapshot)
+        return FetchAnswer(diverging=end)
+
+    async def _wait_for_more(self, wanted: _Wanted) -> None:
+        """Until the next commit, or until the client's time is up; what was committed meanwhile is not waited for."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting.add(waiter)
+        try:
+            async with asyncio.timeout(wanted.max_wait):
+                await waiter
+        except TimeoutError:
+            pass
+        finally:
+            self._waiting.discard(waiter)
+
+    def _observe(self, wanted: _Wanted) -> None:
+        if wanted.replica_id >= 0 and wanted.replica_id != self.quorum.node_id and not self._refusal(wanted):
+            now, end = int(self.clock() * 1000), self.log.high_watermark()
+            self.quorum.observe(wanted.replica_id, wanted.directory_id, wanted.offset, end_offset=end, now=now)

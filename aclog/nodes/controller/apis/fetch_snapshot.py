@@ -1,0 +1,114 @@
+"""FetchSnapshot: a checkpoint's bytes in pieces (KIP-630; KafkaRaftClient.handleFetchSnapshotRequest).
+
+Unlike Kafka 4.3.1, whose errors of a partition all end up as UNKNOWN_SERVER_ERROR, they are told as they are.
+"""
+
+import asyncio
+import os
+from datetime import timedelta
+from typing import Any
+
+from attrs import define
+
+from aclog.metalog.errors import LogError
+from aclog.nodes.apis.request import Request, RequestError
+from aclog.nodes.controller.apis.open_checkpoints import OpenCheckpoints
+from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC, Quorum
+from aclog.nodes.wire.apis import FETCH_SNAPSHOT
+from aclog.nodes.wire.error_codes import (
+    INCONSISTENT_CLUSTER_ID,
+    INVALID_REQUEST,
+    POSITION_OUT_OF_RANGE,
+    SNAPSHOT_NOT_FOUND,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from aclog.nodes.wire.message_builder import answer, build
+
+MAX_BYTES = 8 << 20
+"""What one answer holds at most."""
+
+_INLINE_BYTES = 256 << 10
+
+
+@define(eq=False, kw_only=True)
+class SnapshotFetching:
+    """Serves FetchSnapshot. Used on one event loop's thread."""
+
+    quorum: Quorum
+    files: OpenCheckpoints
+
+    async def fetch(self, request: Request) -> bytes:
+        """The body of the answer to a FetchSnapshotRequest (versions 0 and 1); who asks has been authorized.
+
+        Raises:
+            RequestError: 104 for another cluster, 42 for anything but one partition.
+            LogError: the checkpoint cannot be read.
+
+        """
+        body = request.body
+        if body.cluster_id is not None and body.cluster_id != self.quorum.cluster_id:
+            raise RequestError(INCONSISTENT_CLUSTER_ID)
+        partitions = [(topic.name, each) for topic in body.topics for each in topic.partitions]
+        if len(body.topics) != 1 or len(partitions) != 1:
+            raise RequestError(INVALID_REQUEST, "expected partition 0 of the metadata topic, and nothing else")
+        ((topic, wanted),) = partitions
+        error, size, data = await self._read(topic, wanted, min(max(body.max_bytes, 0), MAX_BYTES))
+        return self._encoded(request, topic, wanted, error, size, data)
+
+    async def _read(self, topic: str, wanted: Any, max_bytes: int) -> tuple[int, int, bytes]:
+        """Error code, size of the whole, and the bytes from the position on."""
+        if topic != METADATA_TOPIC or wanted.partition != 0:
+            return UNKNOWN_TOPIC_OR_PARTITION, 0, b""
+        error = self.quorum.leader_error(wanted.current_leader_epoch)
+        if error:
+            return error, 0, b""
+        id = wanted.snapshot_id  # noqa: A001  # Kafka's name
+        if id.end_offset < 0 or id.epoch < 0:
+            return SNAPSHOT_NOT_FOUND, 0, b""
+        found = self.files.find(id.end_offset, id.epoch)
+        if found is None:
+            return SNAPSHOT_NOT_FOUND, 0, b""
+        fd, size = found
+        if not 0 <= wanted.position < size:
+            return POSITION_OUT_OF_RANGE, size, b""
+        return 0, size, await self._piece(fd, min(max_bytes, size - wanted.position), wanted.position)
+
+    @staticmethod
+    async def _piece(fd: int, length: int, position: int) -> bytes:
+        try:
+            if length <= _INLINE_BYTES:
+                return os.pread(fd, length, position)
+            return await asyncio.to_thread(_pread_and_close, os.dup(fd), length, position)
+        except OSError as error:
+            raise LogError(f"cannot read a checkpoint at byte {position}: {error.strerror}") from error
+
+    def _encoded(self, request: Request, topic: str, wanted: Any, error: int, size: int, data: bytes) -> bytes:
+        version, leader, id = request.header.api_version, self.quorum.leader(), wanted.snapshot_id  # noqa: A001
+        partition = _part(
+            version,
+            "PartitionSnapshot",
+            index=wanted.partition,
+            error_code=error,
+            snapshot_id=_part(version, "SnapshotId", end_offset=id.end_offset, epoch=id.epoch),
+            current_leader=_part(version, "LeaderIdAndEpoch", leader_id=leader.leader_id, leader_epoch=leader.epoch),
+            size=size,
+            position=wanted.position,
+            unaligned_records=data,
+        )
+        topics = (_part(version, "TopicSnapshot", name=topic, partitions=(partition,)),)
+        at, nodes = self.quorum.leader_address(request.session.listener_name), []
+        if version >= 1 and at is not None:
+            nodes.append(_part(version, "NodeEndpoint", node_id=leader.leader_id, host=at.host, port=at.port))
+        return answer(FETCH_SNAPSHOT, version, throttle_time=timedelta(0), topics=topics, node_endpoints=tuple(nodes))
+
+
+def _part(version: int, structure: str, /, **values: Any) -> Any:
+    return build(FETCH_SNAPSHOT, version, "response", structure, **values)
+
+
+def _pread_and_close(fd: int, length: int, position: int) -> bytes:
+    """Read from a descriptor of this call's own: the other may be let go of meanwhile."""
+    try:
+        return os.pread(fd, length, position)
+    finally:
+        os.close(fd)

@@ -1,0 +1,143 @@
+"""What a controller answers to each API, and who may ask (kafka.server.ControllerApis)."""
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from attrs import define
+
+from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.errors import AuthorizerNotReadyError
+from aclog.nodes.apis.acls import AclApis
+from aclog.nodes.apis.authorization import AuthHelper
+from aclog.nodes.apis.describe_cluster import CONTROLLER_ENDPOINTS, describe_cluster
+from aclog.nodes.apis.request import Handler, Request
+from aclog.nodes.controller.apis.describe_quorum import QuorumDescription
+from aclog.nodes.controller.apis.envelope import Envelopes
+from aclog.nodes.controller.apis.leader_view import Serving
+from aclog.nodes.controller.apis.scram import ScramApis
+from aclog.nodes.controller.apis.tokens import TokenApis
+from aclog.nodes.wire import apis
+
+FORWARDABLE = (
+    apis.CREATE_ACLS,
+    apis.DELETE_ACLS,
+    apis.ALTER_USER_SCRAM_CREDENTIALS,
+    apis.CREATE_DELEGATION_TOKEN,
+    apis.RENEW_DELEGATION_TOKEN,
+    apis.EXPIRE_DELEGATION_TOKEN,
+    apis.DESCRIBE_QUORUM,
+)
+"""What may stand in an Envelope."""
+
+_Serve: TypeAlias = Callable[[Serving, Request], Awaitable[bytes]]
+
+
+@define(kw_only=True)
+class ControllerApis:
+    """Answers from what the controller has got ready by then; `serving` is None until its log is open.
+
+    Before the log is replayed, only what needs no image is answered, and only to super users: everybody else is told
+    so by the authorizer, which is not ready. That is what a listener is for that starts early (KIP-801).
+    """
+
+    auth: AuthHelper
+    serving: Callable[[], Serving | None]
+
+    def handlers(self) -> dict[int, Handler]:
+        """A handler for every API of CONTROLLER_APIS but those that a connection answers itself."""
+        acls = AclApis(self.auth)
+        handlers: dict[int, Handler] = {
+            apis.FETCH: self._for(
+                AclOperation.CLUSTER_ACTION, lambda serving, request: serving.fetching.fetch(request)
+            ),
+            apis.FETCH_SNAPSHOT: self._for(
+                AclOperation.CLUSTER_ACTION, lambda serving, request: serving.snapshots.fetch(request)
+            ),
+            apis.DESCRIBE_QUORUM: self._for(AclOperation.DESCRIBE, _describe_quorum),
+            apis.DESCRIBE_CLUSTER: self._for(AclOperation.ALTER, self._describe_cluster),
+            apis.DESCRIBE_ACLS: self._when_replayed(acls.describe_acls),
+            apis.CREATE_ACLS: self._when_active(acls.create_acls),
+            apis.DELETE_ACLS: self._when_active(acls.delete_acls),
+            apis.ALTER_USER_SCRAM_CREDENTIALS: self._when_active(self._alter_scram),
+            apis.CREATE_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().create(request)),
+            apis.RENEW_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().renew(request)),
+            apis.EXPIRE_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().expire(request)),
+        }
+        forwardable = {key: handlers[key] for key in FORWARDABLE}
+        versions = [api for api in apis.CONTROLLER_APIS if api.api_key in forwardable]
+        envelopes = Envelopes(handlers=forwardable, apis=versions)
+        handlers[apis.ENVELOPE] = self._authorized(AclOperation.CLUSTER_ACTION, envelopes.handle)
+        return handlers
+
+    def _authorized(self, operation: int, handler: Handler) -> Handler:
+        async def authorized(request: Request) -> bytes:
+            """The handler, for those who may."""
+            self.auth.authorize_cluster_operation(request, operation)
+            return await handler(request)
+
+        return authorized
+
+    def _for(self, operation: int, serve: _Serve) -> Handler:
+        """What is served as soon as the log is open."""
+
+        async def handler(request: Request) -> bytes:
+            return await serve(self._serving(), request)
+
+        return self._authorized(operation, handler)
+
+    def _when_replayed(self, handler: Handler) -> Handler:
+        """What any controller answers from its image; the handler asks the authorizer itself."""
+
+        async def gated(request: Request) -> bytes:
+            """The handler, once there is an image."""
+            self._serving().check_replayed()
+            return await handler(request)
+
+        return gated
+
+    def _when_active(self, handler: Handler) -> Handler:
+        """What is decided on the newest state; the handler asks the authorizer itself."""
+
+        async def gated(request: Request) -> bytes:
+            """The handler, at the active controller."""
+            self._serving().active()
+            return await handler(request)
+
+        return gated
+
+    def _serving(self) -> Serving:
+        serving = self.serving()
+        if serving is None:
+            raise AuthorizerNotReadyError("the controller has not opened its log yet")
+        return serving
+
+    async def _alter_scram(self, request: Request) -> bytes:
+        return await ScramApis(self.auth, self._serving().active()).alter(request)
+
+    def _tokens(self) -> TokenApis:
+        writer = self._serving().tokens
+        assert writer is not None  # noqa: S101 - see _when_active
+        return TokenApis(self.auth, writer)
+
+    async def _describe_cluster(self, serving: Serving, request: Request) -> bytes:
+        """Where nobody is known to lead, this node names itself, and refuses changes.
+
+        Kafka's Admin 4.3.1, told of no controller, never asks again; one that is refused by a controller does.
+        """
+        quorum, leader_id = serving.quorum, serving.quorum.leader().leader_id
+        return describe_cluster(
+            request,
+            self.auth,
+            endpoint_type=CONTROLLER_ENDPOINTS,
+            cluster_id=quorum.cluster_id,
+            controller_id=quorum.node_id if leader_id < 0 else leader_id,
+            nodes=quorum.addresses(request.session.listener_name),
+        )
+
+
+async def _describe_quorum(serving: Serving, request: Request) -> bytes:
+    log, now = serving.log, time.time_ns() // 1_000_000
+    mark = log.high_watermark()
+    end = mark if serving.controller is None else serving.controller.log.end_offset()
+    return QuorumDescription(quorum=serving.quorum, high_watermark=mark, end_offset=end, now=now).encoded(request)

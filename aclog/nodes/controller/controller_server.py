@@ -1,0 +1,193 @@
+"""A controller alone, with its log in files: it opens and replays it, serves, stops (kafka.server.ControllerServer)."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from uuid import UUID
+
+from attrs import define, field
+
+from aclog.authorizer.interface import Authorizer
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.metalog.errors import MetadataError
+from aclog.metalog.filelog import FileLog
+from aclog.metalog.filelog.epochs import read_epochs
+from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints
+from aclog.nodes.config.node_config import HostPort, NodeConfig
+from aclog.nodes.controller.apis.fetch import Fetching
+from aclog.nodes.controller.apis.fetch_snapshot import SnapshotFetching
+from aclog.nodes.controller.apis.leader_view import Serving
+from aclog.nodes.controller.apis.open_checkpoints import OpenCheckpoints
+from aclog.nodes.controller.apis.quorum_state import LeaderAndEpoch, Quorum
+from aclog.nodes.controller.write_path.activation import complete_activation
+from aclog.nodes.controller.write_path.active_controller import Active, activate
+from aclog.nodes.controller.write_path.snapshot_generator import Checkpointer
+from aclog.nodes.controller.write_path.startup import check_only_voter, open_controller_log, replay
+from aclog.nodes.telemetry.metrics import Metrics
+from aclog.snapshots.checkpoint_reader import BOOTSTRAP_NAME
+from aclog.snapshots.merger import Merger
+from aclog.snapshots.publisher import Publisher
+
+_log = logging.getLogger(__name__)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@define(eq=False, kw_only=True)
+class ControllerServer:
+    """Owned by a node; made, started and stopped on its event loop.
+
+    Handlers (ControllerApis) can be used at once: until `start` is done they admit super users only, and tell them too
+    that the controller is not ready where an answer needs the log or the image. `advertised` may be filled in later,
+    when the ports are known. Where the authorizer is a StandardAuthorizer, it is given every image and its mutator.
+    """
+
+    config: NodeConfig
+    cluster_id: str
+    directory_id: UUID | None
+    authorizer: Authorizer | None
+    advertised: Mapping[str, HostPort]
+    on_failure: Callable[[MetadataError], None] = lambda _: None
+    """Told once when the controller cannot go on: the node must stop."""
+    metrics: Metrics | None = None
+    publisher: Publisher = field(factory=Publisher)
+    notes: tuple[str, ...] = field(default=(), init=False)
+    """What an operator should know of how the log was found."""
+    serving: Serving | None = field(default=None, init=False)
+    _log: FileLog | None = field(default=None, init=False)
+    _files: OpenCheckpoints | None = field(default=None, init=False)
+    _checkpointer: Checkpointer | None = field(default=None, init=False)
+    _checkpointing: "asyncio.Task[None] | None" = field(default=None, init=False)
+    _active: Active | None = field(default=None, init=False)
+    _merger: Merger = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        authorizer = self.authorizer
+        if isinstance(authorizer, StandardAuthorizer):
+            self.publisher.subscribe(lambda image: authorizer.load(image.acls))
+        self._merger = Merger(publisher=self.publisher)
+
+    @property
+    def ready(self) -> bool:
+        """Whether all of the log is replayed and changes are accepted."""
+        return self._active is not None
+
+    @property
+    def active(self) -> bool:
+        """Whether this is the active controller: once it is ready."""
+        return self.ready
+
+    async def start(self) -> None:
+        """Open the log, serve it, replay it, and accept changes.
+
+        Raises:
+            LockedError: another process has the log.
+            LogError, DecodeError, CheckpointError: the log cannot be opened or replayed; nothing is left open then.
+
+        """
+        self._log = log = await self._opened()
+        try:
+            self.serving = serving = self._serve(log)
+            self.notes = await asyncio.to_thread(self._bring_up, log)
+            self._activate(log, serving)
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _opened(self) -> FileLog:
+        """The log; where the start is called off meanwhile, it is closed again as soon as it is open."""
+        opening = asyncio.create_task(asyncio.to_thread(open_controller_log, self.config))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            with suppress(MetadataError):
+                (await opening).close()
+            raise
+
+    def _serve(self, log: FileLog) -> Serving:
+        leader = LeaderAndEpoch(leader_id=self.config.node_id, epoch=log.leader_epoch)
+        quorum = Quorum(
+            cluster_id=self.cluster_id,
+            node_id=self.config.node_id,
+            directory_id=self.directory_id,
+            leader=lambda: leader,
+            epochs=read_epochs(log.directory) or (),
+            advertised=self.advertised,
+            listener_names=self.config.controller_listener_names,
+            checkpoints=list_checkpoints(log.directory),
+        )
+        self._files = OpenCheckpoints(directory=log.directory)
+        return Serving(
+            log=log,
+            replayed=lambda: self.ready,
+            quorum=quorum,
+            fetching=Fetching(log=log, quorum=quorum),
+            snapshots=SnapshotFetching(quorum=quorum, files=self._files),
+        )
+
+    def _bring_up(self, log: FileLog) -> tuple[str, ...]:
+        notes = replay(log, self.publisher)
+        check_only_voter(log, self.publisher.latest, self.config.node_id)
+        complete_activation(log, self.publisher, Path(self.config.metadata_log_dir) / BOOTSTRAP_NAME, _now)
+        self.publisher.learn(log.high_watermark())
+        return notes
+
+    def _activate(self, log: FileLog, serving: Serving) -> None:
+        self._active = activate(
+            serving,
+            log,
+            self.publisher,
+            self.config,
+            authorizer=self.authorizer,
+            metrics=self.metrics,
+            on_failure=self._fail,
+        )
+        controller = self._active.controller
+        self._checkpointer = Checkpointer(
+            directory=log.directory,
+            policy=self.config.checkpoints,
+            image=lambda: self.publisher.current,
+            committed_bytes=lambda: controller.committed_bytes,
+            changed=self._checkpoints_changed,
+            trim=log.delete_segments_below,
+        )
+        controller.watch(self._checkpointer.consider)
+        self._checkpointing = asyncio.create_task(self._checkpointer.run(), name="checkpoints")
+        if isinstance(self.authorizer, StandardAuthorizer):
+            self.authorizer.complete_initial_load()
+
+    async def checkpoint(self) -> bool:
+        """Write a checkpoint now, unless there is one of this offset; tells whether it did. Raises as Checkpointer."""
+        return self._checkpointer is not None and await self._checkpointer.write()
+
+    async def stop(self) -> None:
+        """Commit and answer what waits, then let go of the log; a second stop is nothing."""
+        if self._checkpointing is not None and self._checkpointer is not None:
+            task, self._checkpointing = self._checkpointing, None
+            await self._checkpointer.stop(task)
+        serving, self.serving = self.serving, None
+        if serving is not None:
+            serving.fetching.close()
+        if self._active is not None:
+            active, self._active = self._active, None
+            await active.stop()
+        if self._log is not None:
+            log, self._log = self._log, None
+            await asyncio.to_thread(log.close)
+        if self._files is not None:
+            self._files.close()
+
+    def _checkpoints_changed(self, checkpoints: tuple[CheckpointFile, ...]) -> None:
+        if self.serving is not None:
+            self.serving.quorum.checkpoints = checkpoints
+
+    def _fail(self, error: MetadataError) -> None:
+        _log.critical("the controller stops: %s", error)
+        if self.serving is not None:
+            self.serving.fetching.close()
+        self.on_failure(error)

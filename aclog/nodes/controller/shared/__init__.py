@@ -1,0 +1,1 @@
+"""Controllers that share one log on a topic: standby, election, term."""

@@ -1,0 +1,165 @@
+"""One term of a controller that shares its log: from its election until it is deposed, fenced, or stops."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from attrs import define, field
+
+from aclog.authorizer.interface import Authorizer
+from aclog.metalog.errors import FencedError, LogError, MetadataError, ReplayError
+from aclog.metalog.log import EpochStart
+from aclog.nodes.config.node_config import NodeConfig
+from aclog.nodes.controller.apis.fetch import Fetching
+from aclog.nodes.controller.apis.fetch_snapshot import SnapshotFetching
+from aclog.nodes.controller.apis.leader_view import Serving
+from aclog.nodes.controller.apis.open_checkpoints import OpenCheckpoints
+from aclog.nodes.controller.apis.quorum_state import Quorum
+from aclog.nodes.controller.shared.leadership import Mandate
+from aclog.nodes.controller.shared.log import FencedLog, SharedLog, SharedReader
+from aclog.nodes.controller.write_path.activation import catch_up, complete_activation
+from aclog.nodes.controller.write_path.active_controller import Active, activate
+from aclog.nodes.telemetry.metrics import Metrics
+from aclog.snapshots.checkpoint_reader import BOOTSTRAP_NAME
+from aclog.snapshots.publisher import Publisher
+
+_LOOK_SECONDS = 0.5
+"""How often a leader sees whether the log has gone on without it."""
+_GRACE_SECONDS = 5.0
+"""How long those who wait have to be answered when a node stops."""
+
+_log = logging.getLogger(__name__)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@define(eq=False, kw_only=True)
+class Term:
+    """Begun, lasting and ended once, in this order, on the node's event loop."""
+
+    shared: SharedLog
+    mandate: Mandate
+    config: NodeConfig
+    publisher: Publisher
+    authorizer: Authorizer | None
+    metrics: Metrics | None
+    on_commit: Callable[[int], None]
+    """Told the high-water mark after each commit."""
+    serving: Serving | None = field(default=None, init=False)
+    """What to serve from while this node is active."""
+    failure: MetadataError | None = field(default=None, init=False)
+    """Why it must end, whatever the election says: its log has failed, or another has it."""
+    _log: FencedLog | None = field(default=None, init=False)
+    _active: Active | None = field(default=None, init=False)
+    _reader: SharedReader | None = field(default=None, init=False)
+
+    @property
+    def epoch(self) -> int:
+        """The leader epoch; 0 before there is one."""
+        return 0 if self._log is None else self._log.leader_epoch
+
+    @property
+    def committed_bytes(self) -> int:
+        """What this term has committed of requests."""
+        return 0 if self._active is None else self._active.controller.committed_bytes
+
+    @property
+    def lasts(self) -> bool:
+        """Whether this node is to lead."""
+        return self.mandate.given and self.failure is None
+
+    async def begin(self, reader: SharedReader, quorum: Quorum, files: OpenCheckpoints) -> bool:
+        """Take the log over, replay it to its end, and serve; False where this node is not to lead any more.
+
+        Raises:
+            DecodeError, CheckpointError: the log cannot be replayed or has lost its end, or the bootstrap.checkpoint is
+                not whole.
+            ConfigError: the log cannot be opened as it is configured.
+
+        """
+        self._reader = reader
+        try:
+            self._log = log = await asyncio.to_thread(self.shared.open, self._fail)
+            quorum.epochs = (EpochStart(epoch=log.leader_epoch, start_offset=log.end_offset() - 1),)
+            bringing_up = asyncio.ensure_future(asyncio.to_thread(self._bring_up, log))
+            while not bringing_up.done():
+                await self.mandate.wait(_LOOK_SECONDS, bringing_up)
+                if not self.lasts:
+                    log.abandon("deposed")
+            bringing_up.result()
+        except LogError as error:
+            self.failure = self.failure or error
+        if self.lasts:
+            self._serve(log, quorum, files)
+        return self.lasts
+
+    def _bring_up(self, log: FencedLog) -> None:
+        """The image to the log's end, and what a new leader writes first."""
+        mark, replayed = log.high_watermark(), self.publisher.applier.next_offset
+        if mark < replayed:
+            what = f"{log.name} ends at {mark}: expected no less than what this node has replayed; it has lost its end"
+            raise ReplayError(what, offset=replayed)
+        catch_up(log, self.publisher)
+        complete_activation(log, self.publisher, self.config.metadata_log_dir / BOOTSTRAP_NAME, _now)
+        self.publisher.learn(log.high_watermark())
+
+    def _serve(self, log: FencedLog, quorum: Quorum, files: OpenCheckpoints) -> None:
+        serving = Serving(
+            log=log,
+            replayed=lambda: True,
+            quorum=quorum,
+            fetching=Fetching(log=log, quorum=quorum),
+            snapshots=SnapshotFetching(quorum=quorum, files=files),
+        )
+        self._active = activate(
+            serving,
+            log,
+            self.publisher,
+            self.config,
+            authorizer=self.authorizer,
+            metrics=self.metrics,
+            on_failure=self._fail,
+            contested=True,
+        )
+        self._active.controller.watch(self.on_commit)
+        self.serving = serving
+
+    async def last(self) -> None:
+        """Until this node is not to lead any more: deposed, failed, stopping, or when another leads the log already."""
+        while self.lasts:
+            await self.mandate.wait(_LOOK_SECONDS)
+            leader = None if self._reader is None else self._reader.leader()
+            if leader is not None and leader.epoch > self.epoch:
+                self._fail(FencedError(f"{self.shared.name}: node {leader.node_id} leads epoch {leader.epoch}"))
+
+    async def end(self) -> None:
+        """Answer nobody with success any more, let go of the log, and go back to the image of what is committed.
+
+        Where the node stops in good order, and still leads, what waits is committed and answered first.
+        """
+        serving, self.serving = self.serving, None
+        if self._active is not None:
+            if self.mandate.stopping and self.mandate.elected and self.failure is None:
+                await self._finish(self._active)
+            await self._active.depose(self.failure or LogError("deposed"))
+        if serving is not None:
+            serving.fetching.close()
+        if self._log is not None:
+            self._log.abandon("deposed")
+            await asyncio.to_thread(self._log.close)
+        self.publisher.replace(self.publisher.current)
+
+    def _fail(self, why: MetadataError) -> None:
+        """From any thread."""
+        self.failure = self.failure or why
+        self.mandate.nudge()
+
+    async def _finish(self, active: Active) -> None:
+        try:
+            async with asyncio.timeout(_GRACE_SECONDS):
+                await active.stop()
+        except TimeoutError:
+            _log.warning("%s: not all was committed within %g s", self.shared.name, _GRACE_SECONDS)

@@ -1,0 +1,256 @@
+"""One of several controllers that share a log: it follows until it is elected, and leads until it is deposed.
+
+Whoever leads is fenced by the log itself once another does, whatever either believes (docs/decisions/0010-failover.md).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from uuid import UUID
+
+from attrs import define, field
+
+from aclog.authorizer.interface import Authorizer
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.metalog.errors import LogError, MetadataError
+from aclog.metalog.filelog.file_names import CheckpointFile
+from aclog.metalog.filelog.locks import WriterLock
+from aclog.nodes.config.node_config import HostPort, NodeConfig
+from aclog.nodes.controller.apis.fetch import Fetching
+from aclog.nodes.controller.apis.fetch_snapshot import SnapshotFetching
+from aclog.nodes.controller.apis.leader_view import Serving
+from aclog.nodes.controller.apis.open_checkpoints import OpenCheckpoints
+from aclog.nodes.controller.apis.quorum_state import LeaderAndEpoch, Quorum
+from aclog.nodes.controller.shared.catch_up import have_checkpoint, open_reader
+from aclog.nodes.controller.shared.followed_log import checkpoints_in
+from aclog.nodes.controller.shared.leadership import Mandate
+from aclog.nodes.controller.shared.log import SharedLog, SharedReader
+from aclog.nodes.controller.shared.standby import Standby
+from aclog.nodes.controller.shared.term import Term
+from aclog.nodes.controller.write_path.snapshot_generator import Checkpointer
+from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY, lock_checkpoints
+from aclog.nodes.telemetry.metrics import Metrics
+from aclog.snapshots.merger import Merger
+from aclog.snapshots.publisher import Publisher
+
+_LOOK_SECONDS = 0.05
+"""How often a start sees whether the node is ready."""
+_AGAIN_SECONDS = 1.0
+"""After that long, one whose term has failed and that is elected still lets another be elected."""
+
+_log = logging.getLogger(__name__)
+
+
+@define(eq=False, kw_only=True)
+class TopicController:
+    """Owned by a node; made, started and stopped on its event loop. To the node it is what ControllerServer is."""
+
+    config: NodeConfig
+    cluster_id: str
+    directory_id: UUID | None
+    authorizer: Authorizer | None
+    advertised: Mapping[str, HostPort]
+    shared: SharedLog
+    on_failure: Callable[[MetadataError], None] = lambda _: None
+    """Told once when the controller cannot go on, neither as active nor as standby: the node must stop."""
+    metrics: Metrics | None = None
+    publisher: Publisher = field(factory=Publisher)
+    serving: Serving | None = field(default=None, init=False)
+    notes: tuple[str, ...] = field(default=(), init=False)
+    _quorum: Quorum = field(init=False)
+    _reader: SharedReader | None = field(default=None, init=False)
+    _standby: Standby | None = field(default=None, init=False)
+    _term: Term | None = field(default=None, init=False)
+    _life: "asyncio.Task[None] | None" = field(default=None, init=False)
+    _lock: WriterLock | None = field(default=None, init=False)
+    _files: OpenCheckpoints = field(init=False)
+    _checkpointer: Checkpointer | None = field(default=None, init=False)
+    _checkpointing: "asyncio.Task[None] | None" = field(default=None, init=False)
+    _committed_bytes: int = field(default=0, init=False)
+    """What has been followed, and led in earlier terms."""
+
+    def __attrs_post_init__(self) -> None:
+        authorizer = self.authorizer
+        if isinstance(authorizer, StandardAuthorizer):
+            self.publisher.subscribe(lambda image: authorizer.load(image.acls))
+        Merger(publisher=self.publisher)
+        self._files = OpenCheckpoints(directory=self._directory)
+        self._quorum = Quorum(
+            cluster_id=self.cluster_id,
+            node_id=self.config.node_id,
+            directory_id=self.directory_id,
+            leader=self._leader,
+            voters=self.config.voters,
+            advertised=self.advertised,
+            listener_names=self.config.controller_listener_names,
+        )
+
+    @property
+    def ready(self) -> bool:
+        """Whether all that was committed when this node started is replayed, and a leader has begun the log."""
+        return self.publisher.ready and bool(
+            len(self.publisher.current.features) or self.publisher.current.end_offset > 1
+        )
+
+    @property
+    def active(self) -> bool:
+        """Whether this is the active controller, as far as it knows."""
+        return self._term is not None and self._term.serving is not None
+
+    @property
+    def leader(self) -> HostPort | None:
+        """Where the active controller is, as far as is known."""
+        return self._quorum.leader_address(self.config.controller_listener_names[0])
+
+    @property
+    def _directory(self) -> Path:
+        return self.config.metadata_log_dir / LOG_DIRECTORY
+
+    async def start(self) -> None:
+        """Follow the log, and stand for election; returns when this node is ready, as standby or as active.
+
+        Raises:
+            LockedError: another process has the directory.
+            ConfigError: the log is not fit, or the directory has a log of its own.
+            LogError, DecodeError, CheckpointError: the log cannot be replayed.
+
+        """
+        try:
+            self._lock = lock_checkpoints(self._directory)
+            self._reader = reader = await open_reader(self.shared)
+            self.serving = self._standing_by(reader)
+            await have_checkpoint(self.config, self.cluster_id, self._directory, reader)
+            self._write_checkpoints()
+            self._standby = self._new_standby(reader)
+            self._life = asyncio.create_task(self._live(reader, self._standby), name="controller")
+            while not self.ready and not self._life.done():
+                await asyncio.wait((self._life,), timeout=_LOOK_SECONDS)
+            if self._life.done():
+                self._life.result()
+        except BaseException:
+            await self.stop()
+            raise
+        self._life.add_done_callback(self._ended)
+        if isinstance(self.authorizer, StandardAuthorizer):
+            self.authorizer.complete_initial_load()
+
+    async def checkpoint(self) -> bool:
+        """Write a checkpoint now, unless there is one of this offset; tells whether it did. Raises as Checkpointer."""
+        return self._checkpointer is not None and await self._checkpointer.write()
+
+    async def stop(self) -> None:
+        """Commit and answer what waits, then let another lead; a second stop is nothing."""
+        if self._standby is not None:
+            self._standby.mandate.stop()
+        if self._checkpointing is not None and self._checkpointer is not None:
+            task, self._checkpointing = self._checkpointing, None
+            await self._checkpointer.stop(task)
+        if self._life is not None:
+            life, self._life = self._life, None
+            await asyncio.gather(life, return_exceptions=True)
+        if self._standby is not None:
+            await self._standby.resign()
+        serving, self.serving = self.serving, None
+        if serving is not None:
+            serving.fetching.close()
+        if self._reader is not None:
+            await asyncio.to_thread(self._reader.close)
+        self._files.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    def _write_checkpoints(self) -> None:
+        self._quorum.checkpoints = checkpoints_in(self._directory)
+        self._checkpointer = Checkpointer(
+            directory=self._directory,
+            policy=self.config.checkpoints,
+            image=lambda: self.publisher.current,
+            committed_bytes=lambda: self._committed_bytes + (self._term.committed_bytes if self._term else 0),
+            changed=self._checkpoints_changed,
+        )
+        self._checkpointing = asyncio.create_task(self._checkpointer.run(), name="checkpoints")
+
+    def _checkpoints_changed(self, _: tuple[CheckpointFile, ...]) -> None:
+        self._quorum.checkpoints = checkpoints_in(self._directory)
+
+    def _consider_checkpoint(self, _high_watermark: int = -1) -> None:
+        if self._checkpointer is not None:
+            self._checkpointer.consider()
+
+    def _new_standby(self, reader: SharedReader) -> Standby:
+        return Standby(
+            shared=self.shared,
+            mandate=Mandate(asyncio.get_running_loop()),
+            publisher=self.publisher,
+            reader=reader,
+            directory=self._directory,
+            on_read=self._have_followed,
+        )
+
+    async def _live(self, reader: SharedReader, standby: Standby) -> None:
+        """Stand by and lead in turn, until the node stops, or until neither can be."""
+        try:
+            while not standby.mandate.stopping:
+                await standby.run()
+                if standby.mandate.given:
+                    await self._lead(reader, standby)
+        except MetadataError:
+            raise
+        except Exception as error:
+            raise LogError(f"{self.shared.name}: {error!r}") from error
+
+    def _ended(self, life: "asyncio.Task[None]") -> None:
+        error = None if life.cancelled() else life.exception()
+        if isinstance(error, MetadataError):
+            _log.critical("the controller stops: %s", error)
+            self.on_failure(error)
+
+    def _have_followed(self, size: int) -> None:
+        self._committed_bytes += size
+        self._consider_checkpoint()
+
+    async def _lead(self, reader: SharedReader, standby: Standby) -> None:
+        """One term, from its beginning to its end; the image is what is committed afterwards, and never goes back."""
+        self._term = term = Term(
+            shared=self.shared,
+            mandate=standby.mandate,
+            config=self.config,
+            publisher=self.publisher,
+            authorizer=self.authorizer,
+            metrics=self.metrics,
+            on_commit=self._consider_checkpoint,
+        )
+        try:
+            if await term.begin(reader, self._quorum, self._files):
+                self.serving = term.serving
+                _log.info("active controller of epoch %d", self._quorum.leader().epoch)
+                await term.last()
+        finally:
+            self.serving = self._standing_by(reader)
+            self._committed_bytes += term.committed_bytes
+            self._term = None
+            await term.end()
+        if not standby.mandate.stopping:
+            _log.warning("not the active controller any more: %s", term.failure or "another is elected, or none")
+        if term.failure is not None and await standby.mandate.still_elected(_AGAIN_SECONDS):
+            await standby.resign()
+
+    def _standing_by(self, reader: SharedReader) -> Serving:
+        return Serving(
+            log=reader,
+            replayed=lambda: self.ready,
+            quorum=self._quorum,
+            fetching=Fetching(log=reader, quorum=self._quorum),
+            snapshots=SnapshotFetching(quorum=self._quorum, files=self._files),
+        )
+
+    def _leader(self) -> LeaderAndEpoch:
+        """As this node knows it; what led in its name before is none: it was another term."""
+        if self._term is not None and self._term.serving is not None:
+            return LeaderAndEpoch(leader_id=self.config.node_id, epoch=self._term.epoch)
+        found = None if self._reader is None else self._reader.leader()
+        if found is None:
+            return LeaderAndEpoch()
+        leader_id = -1 if found.node_id == self.config.node_id else found.node_id
+        return LeaderAndEpoch(leader_id=leader_id, epoch=found.epoch)

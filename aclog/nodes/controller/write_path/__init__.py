@@ -1,0 +1,1 @@
+"""The active controller: from a request to committed records."""

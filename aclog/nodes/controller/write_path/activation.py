@@ -1,0 +1,98 @@
+"""What a new leader writes before its first request (org.apache.kafka.controller.ActivationRecordsGenerator)."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Protocol
+
+from aclog.metalog.batches import iter_batches
+from aclog.metalog.codec import decode_values, encode_record
+from aclog.metalog.control_records import ControlRecord, KRaftVersion
+from aclog.metalog.errors import CheckpointError
+from aclog.metalog.log import Appended, Log, LogReader
+from aclog.metalog.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+)
+from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.snapshots.features import METADATA_VERSION
+from aclog.snapshots.publisher import Publisher
+
+TRANSACTION_NAME = "Bootstrap records"
+"""Kafka's name for the transaction in which a new log gets what `format` has put beside it."""
+
+TRANSACTIONS_SINCE = 13
+"""The level of metadata.version 3.6-IV1, the first whose log may hold transactions."""
+
+_RECORDS_IN_BATCH = 10_000
+"""No batch of Kafka's controller holds more (QuorumController.DEFAULT_MAX_RECORDS_PER_BATCH)."""
+
+
+class LedLog(Log, Protocol):
+    """A log that this node leads."""
+
+    def append_control(self, *records: ControlRecord, timestamp: int) -> Future[Appended]:
+        """Append control records as one atomic control batch; see Log.append."""
+        ...
+
+
+def catch_up(log: LogReader, publisher: Publisher) -> None:
+    """Show all that is committed. Raises as LogReader.read and Applier.apply."""
+    while publisher.applier.next_offset < log.high_watermark():
+        publisher.advance(log.read(publisher.applier.next_offset))
+
+
+def complete_activation(log: LedLog, publisher: Publisher, bootstrap: Path, now: Callable[[], int]) -> None:
+    """Write what stands before a new leader's first request (CompleteActivationEvent).
+
+    A transaction that the last leader left open is aborted. An empty log gets the records of `bootstrap`, the file
+    that `format` wrote, in a transaction; and before them, where kraft.version is 1, the voters of the checkpoint that
+    `format` wrote, so that whoever follows the log from its start knows them too. `now` gives ms since 1970.
+
+    Raises:
+        CheckpointError: `bootstrap` is not whole.
+        LogError: the disk is full, or refuses.
+
+    """
+    if publisher.applier.in_transaction:
+        _append(log, publisher, [AbortTransactionRecord(reason="failover")], now())
+    image = publisher.latest
+    if len(image.features) or len(image.acls) or len(image.scram) or len(image.tokens) or len(image.opaque):
+        return
+    voters = image.provenance.voters
+    if image.provenance.kraft_version and voters is not None:
+        version = KRaftVersion(kraft_version=image.provenance.kraft_version)
+        log.append_control(version, voters, timestamp=now()).result()
+        catch_up(log, publisher)
+    records = _in_transaction(_records_of(bootstrap))
+    for start in range(0, len(records), _RECORDS_IN_BATCH):
+        _append(log, publisher, records[start : start + _RECORDS_IN_BATCH], now())
+
+
+def _in_transaction(records: list[MetadataRecord]) -> list[MetadataRecord]:
+    """The records between a Begin and an End, unless their metadata.version is from before there were any."""
+    levels = [r.feature_level for r in records if isinstance(r, FeatureLevelRecord) and r.name == METADATA_VERSION]
+    if not records or (levels and levels[-1] < TRANSACTIONS_SINCE):
+        return records
+    return [BeginTransactionRecord(name=TRANSACTION_NAME), *records, EndTransactionRecord()]
+
+
+def _append(log: LedLog, publisher: Publisher, records: Sequence[MetadataRecord], timestamp: int) -> None:
+    log.append([encode_record(record) for record in records], timestamp=timestamp).result()
+    catch_up(log, publisher)
+
+
+def _records_of(path: Path) -> list[MetadataRecord]:
+    """The records of bootstrap.checkpoint; none if there is no such file."""
+    if not path.exists():
+        return []
+    read_checkpoint(path)  # whole, or an error
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot read: {error.strerror or error}") from error
+    batches = [(position, header) for position, header in iter_batches(data) if not header.is_control]
+    return [record for position, header in batches for record in decode_values(data, position, header)]

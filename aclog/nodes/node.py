@@ -1,0 +1,247 @@
+"""A node: a controller, a broker, or both in one process (kafka.server.KafkaRaftServer)."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from attrs import define, field
+
+from aclog.authorizer.interface import Authorizer
+from aclog.authorizer.loader import load_authorizer_class
+from aclog.authorizer.standard import AuditHook, StandardAuthorizer
+from aclog.metalog.errors import MetadataError
+from aclog.nodes.apis.authorization import AuthHelper
+from aclog.nodes.apis.request import Handler
+from aclog.nodes.broker.cluster import ClusterView
+from aclog.nodes.broker.forwarder import EnvelopeForwarder, Forwarder, LocalForwarder
+from aclog.nodes.broker.handlers import BrokerApis
+from aclog.nodes.broker.metadata_follower import MetadataFollower
+from aclog.nodes.config.node_config import HostPort, NodeConfig
+from aclog.nodes.controller.apis.handlers import ControllerApis
+from aclog.nodes.controller.controller_server import ControllerServer
+from aclog.nodes.controller.shared.kafka_topic import KafkaTopic
+from aclog.nodes.controller.shared.topic_controller import TopicController
+from aclog.nodes.listener_factory import Listening
+from aclog.nodes.security.published_credentials import PublishedCredentials
+from aclog.nodes.server.admission import Admission
+from aclog.nodes.server.dispatch import Dispatcher
+from aclog.nodes.storage.feature_levels import KRAFT_VERSION, SUPPORTED_FEATURES
+from aclog.nodes.storage.meta_properties import MetaProperties
+from aclog.nodes.telemetry.counting_authorizer import CountedAuthorizer
+from aclog.nodes.telemetry.http_endpoint import HttpEndpoint
+from aclog.nodes.telemetry.metrics import Metrics
+from aclog.nodes.wire.apis import BROKER_APIS, CONTROLLER_APIS, ApiVersion, Features
+from aclog.snapshots.merger import Merger
+from aclog.snapshots.publisher import Publisher
+
+GRACE_SECONDS = 5.0
+"""How long requests that are under way have when a node stops."""
+
+_log = logging.getLogger(__name__)
+
+
+@define(eq=False, kw_only=True)
+class Node:
+    """Made and run on one event loop, once.
+
+    `audit` is told of every decision. `serving` is set when all listeners are open.
+    """
+
+    config: NodeConfig
+    meta: MetaProperties
+    audit: AuditHook | None = None
+    metrics: Metrics = field(factory=Metrics)
+    publisher: Publisher = field(factory=Publisher, init=False)
+    serving: asyncio.Event = field(factory=asyncio.Event, init=False)
+    advertised: dict[str, HostPort] = field(factory=dict, init=False)
+    _authorizer: Authorizer | None = field(init=False)
+    _controller: ControllerServer | TopicController | None = field(default=None, init=False)
+    _topic_controller: TopicController | None = field(default=None, init=False)
+    """The same, where it shares its log with others: another one may be active."""
+    _follower: MetadataFollower | None = field(default=None, init=False)
+    _failure: "asyncio.Future[None]" = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._authorizer = _authorizer(self.config, self.audit)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until `stop` is set.
+
+        Raises:
+            MetadataError: what keeps the node from starting, or from going on.
+
+        """
+        self._failure = asyncio.get_running_loop().create_future()
+        async with AsyncExitStack() as stack:
+            if self._authorizer is not None:
+                stack.push_async_callback(asyncio.to_thread, self._authorizer.close)
+            self._watch()
+            if self.config.http is not None:
+                http = self._http(self.config.http)
+                await http.start()
+                stack.push_async_callback(http.stop)
+            listening = self._put_together(stack)
+            stack.push_async_callback(listening.close, GRACE_SECONDS)
+            await self._serve(listening, stop)
+            _log.info("stopping")
+
+    async def _serve(self, listening: Listening, stop: asyncio.Event) -> None:
+        """Open everything, and go on until the node is told to stop, or fails."""
+        opening, stopping = asyncio.create_task(self._open(listening)), asyncio.create_task(stop.wait())
+        try:
+            waiting: set[asyncio.Future[Any]] = {opening, stopping, self._failure}
+            while not stopping.done():
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for each in done:
+                    each.result()
+        finally:
+            opening.cancel()
+            stopping.cancel()
+            await asyncio.gather(opening, stopping, return_exceptions=True)
+
+    async def _open(self, listening: Listening) -> None:
+        await listening.open(early=True)
+        begun = time.monotonic()
+        await self._replay()
+        image = self.publisher.current
+        took = time.monotonic() - begun
+        _log.info("replayed to offset %d in %.1f s: %d ACLs", image.end_offset, took, len(image.acls))
+        await listening.open(early=False)
+        self.serving.set()
+        _log.info("serving")
+
+    async def _replay(self) -> None:
+        if self._controller is not None:
+            await self._controller.start()
+            for note in self._controller.notes:
+                _log.warning("%s", note)
+            return
+        if self._follower is not None:
+            await self._follower.start()
+            while not await asyncio.to_thread(self.publisher.wait_ready, 0.5):
+                pass
+        if isinstance(self._authorizer, StandardAuthorizer):
+            self._authorizer.complete_initial_load()
+
+    def _put_together(self, stack: AsyncExitStack) -> Listening:
+        """The parts of this node's roles, none of them started."""
+        counted = self._authorizer and CountedAuthorizer(authorizer=self._authorizer, decisions=self.metrics.decisions)
+        auth, controller, forwarder = AuthHelper(counted), None, None
+        if self.config.is_controller:
+            handlers = self._make_controller(stack, auth)
+            controller = self._dispatcher(handlers, CONTROLLER_APIS)
+            if self._topic_controller is None:
+                forwarder = LocalForwarder(handlers)
+        broker = self._make_broker(stack, auth, forwarder) if self.config.is_broker else None
+        return Listening(
+            config=self.config,
+            controller=controller,
+            broker=broker,
+            admission=Admission(limits=self.config.limits, metrics=self.metrics),
+            credentials=PublishedCredentials(self.publisher, self.config.tokens.secret),
+            advertised=self.advertised,
+        )
+
+    def _make_controller(self, stack: AsyncExitStack, auth: AuthHelper) -> Mapping[int, Handler]:
+        about: dict[str, Any] = {
+            "config": self.config,
+            "cluster_id": self.meta.cluster_id,
+            "directory_id": self.meta.directory_id,
+            "authorizer": self._authorizer,
+            "advertised": self.advertised,
+            "on_failure": self._fail,
+            "metrics": self.metrics,
+            "publisher": self.publisher,
+        }
+        topic, node_id = self.config.topic, self.config.node_id
+        if topic is None:
+            server: ControllerServer | TopicController = ControllerServer(**about)
+        else:
+            shared = KafkaTopic(settings=topic, node_id=node_id, voters=self.config.voter_ids)
+            server = self._topic_controller = TopicController(**about, shared=shared)
+        self._controller = server
+        stack.push_async_callback(server.stop)
+        return ControllerApis(auth=auth, serving=lambda: server.serving).handlers()
+
+    def _make_broker(self, stack: AsyncExitStack, auth: AuthHelper, forwarder: Forwarder | None) -> Dispatcher:
+        if forwarder is None:
+            leader = self._topic_controller or self._follow(stack)
+            security, name = self.config.controller_client, str(self.config.node_id)
+            forwarder = EnvelopeForwarder(leader=lambda: leader.leader, security=security, client_id=name)
+            stack.push_async_callback(forwarder.close)
+        cluster = ClusterView(cluster_id=self.meta.cluster_id, node_id=self.config.node_id, advertised=self.advertised)
+        apis = BrokerApis(
+            publisher=self.publisher, auth=auth, cluster=cluster, forwarder=forwarder, tokens=self.config.tokens
+        )
+        return self._dispatcher(apis.handlers(), BROKER_APIS)
+
+    def _follow(self, stack: AsyncExitStack) -> MetadataFollower:
+        authorizer = self._authorizer
+        if isinstance(authorizer, StandardAuthorizer):
+            self.publisher.subscribe(lambda image: authorizer.load(image.acls))
+        Merger(publisher=self.publisher)
+        cluster_id = self.meta.cluster_id
+        self._follower = follower = MetadataFollower(
+            config=self.config, publisher=self.publisher, cluster_id=cluster_id, on_failure=self._fail
+        )
+        stack.push_async_callback(follower.stop)
+        return follower
+
+    def _dispatcher(self, handlers: Mapping[int, Handler], apis: Iterable[ApiVersion]) -> Dispatcher:
+        return Dispatcher(handlers=handlers, apis=apis, metrics=self.metrics, features=self._features)
+
+    def _features(self) -> Features:
+        image = self.publisher.current
+        finalized = {record.name: record.feature_level for record in image.features.records()}
+        if image.provenance.kraft_version:
+            finalized[KRAFT_VERSION] = image.provenance.kraft_version
+        return Features(supported=SUPPORTED_FEATURES, finalized=finalized, finalized_epoch=image.end_offset - 1)
+
+    def _fail(self, error: MetadataError) -> None:
+        if not self._failure.done():
+            self._failure.set_exception(error)
+
+    def _http(self, address: HostPort) -> HttpEndpoint:
+        return HttpEndpoint(
+            address=address,
+            metrics=self.metrics.text,
+            healthy=lambda: str(self._failure.exception()) if self._failure.done() else None,
+            ready=lambda: None if self.serving.is_set() else "the log has not been replayed yet",
+        )
+
+    def _watch(self) -> None:
+        """Have the metrics ask for what they show."""
+        metrics, publisher = self.metrics, self.publisher
+        metrics.acls.set_function(lambda: len(publisher.current.acls))
+        metrics.ready.set_function(self.serving.is_set)
+        metrics.active.set_function(lambda: self._controller is not None and self._controller.active)
+        metrics.applied_offset.set_function(lambda: publisher.current.end_offset - 1)
+        metrics.committed_offset.set_function(lambda: self._high_watermark() - 1)
+        metrics.lag_records.set_function(lambda: max(self._high_watermark() - publisher.current.end_offset, 0))
+        metrics.lag.set_function(lambda: self._lag_seconds(time.time()))
+
+    def _high_watermark(self) -> int:
+        if self._follower is not None:
+            return self._follower.high_watermark
+        serving = self._controller.serving if self._controller is not None else None
+        return serving.log.high_watermark() if serving is not None else -1
+
+    def _lag_seconds(self, now: float) -> float:
+        image = self.publisher.current
+        behind = image.end_offset < self._high_watermark()
+        return max(now - max(image.timestamp, 0) / 1000, 0.0) if behind else 0.0
+
+
+def _authorizer(config: NodeConfig, audit: AuditHook | None) -> Authorizer | None:
+    """The authorizer that the configuration names, configured; None where it names none."""
+    if not config.authorizer_class_name:
+        return None
+    authorizer = load_authorizer_class(config.authorizer_class_name)()
+    authorizer.configure(config.properties)
+    set_audit = getattr(authorizer, "set_audit", None)  # a plugin need not have it
+    if set_audit is not None and audit is not None:
+        set_audit(audit)
+    return authorizer

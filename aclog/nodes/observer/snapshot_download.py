@@ -1,0 +1,125 @@
+"""The newest snapshot of a quorum, downloaded (KafkaRaftClient's FetchSnapshot, RaftClient.latestSnapshotId)."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from attrs import define, field
+
+from aclog.metalog.errors import CheckpointError, DecodeError, LogError, MetadataError
+from aclog.metalog.filelog.file_names import CheckpointFile
+from aclog.nodes.client.connection import Connection
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.observer.fetch_messages import EpochEnd
+from aclog.nodes.observer.side_connection import SideConnection
+from aclog.nodes.observer.snapshot_file import SnapshotFile
+from aclog.nodes.observer.snapshot_messages import (
+    FETCH_SNAPSHOT,
+    NEWEST_VERSION,
+    OLDEST_VERSION,
+    parse_snapshot_response,
+    snapshot_request,
+)
+
+
+class _RefusedSnapshotError(LogError):
+    """The leader does not give it: Kafka 4.3.1 answers -1 to whatever is wrong, an older epoch included."""
+
+
+@define(eq=False)
+class SnapshotDownload:
+    """Runs on the fetcher's event loop; the newest snapshot stays until a newer one is asked for."""
+
+    side: SideConnection
+    directory: Path | None = field(default=None, init=False)
+    """Where snapshots are put, once there is one: nobody else may read it, as there are credentials in it."""
+    _file: SnapshotFile | None = field(default=None, init=False)
+    _given_by: tuple[HostPort, int] | None = field(default=None, init=False)
+    """The leader, and its epoch: every node writes its own snapshot of an offset, with its records in its own order."""
+    _newest: CheckpointFile | None = field(default=None, init=False)
+
+    async def newest(self) -> CheckpointFile | None:
+        """The snapshot that the log begins after; None where it begins at 0.
+
+        A download that is cut goes on where it was; it is given up when nothing has come for as long as a read may
+        wait.
+
+        Raises:
+            LogError: it cannot be had, or not be written here.
+            CheckpointError, DecodeError: what the leader gives is no checkpoint.
+
+        """
+        async with self.side.turn:
+            deadline = self.side.deadline
+            while (wanted := self.side.fetcher.shared.snapshot) is not None:
+                if self._has(wanted):
+                    return self._newest
+                before = self._position
+                try:
+                    await self._fetch(wanted)
+                except MetadataError as error:
+                    if isinstance(error, CheckpointError | DecodeError):
+                        self._file = None
+                    deadline = self.side.deadline if self._position > before else deadline
+                    await self.side.retry(error, deadline)
+                    if isinstance(error, _RefusedSnapshotError):
+                        await self._ask_which(deadline)
+            return None
+
+    @property
+    def _position(self) -> int:
+        return 0 if self._file is None else self._file.position
+
+    def _has(self, wanted: EpochEnd) -> bool:
+        """Whether it is here, and nobody has cleaned it away."""
+        return self._newest is not None and self._newest.end_offset == wanted.end_offset and self._newest.path.exists()
+
+    async def _fetch(self, wanted: EpochEnd) -> None:
+        giver = self._giver(await self.side.connected())
+        if self._file is None or self._file.snapshot != wanted or self._given_by != giver:
+            self._file, self._given_by = SnapshotFile.begin(wanted, self._directory()), giver
+        while not self._file.whole:
+            await self._fetch_chunk(self._file)
+        finished, self._file = self._file, None
+        before, self._newest = self._newest, await asyncio.to_thread(finished.finish)
+        if before is not None and before.path != self._newest.path:
+            before.path.unlink(missing_ok=True)
+
+    def _directory(self) -> Path:
+        if self.directory is None:
+            try:
+                self.directory = Path(tempfile.mkdtemp(prefix="aclog-observer-"))
+            except OSError as error:
+                raise LogError(f"no directory for a snapshot: {error.strerror or error}") from error
+        return self.directory
+
+    async def _fetch_chunk(self, file: SnapshotFile) -> None:
+        connection, fetcher = await self.side.connected(), self.side.fetcher
+        if self._giver(connection) != self._given_by:
+            raise LogError(f"{connection.address}: leads by now: its snapshot {file.path.name} is to be begun anew")
+        request = snapshot_request(
+            file.snapshot,
+            file.position,
+            fetcher.following.leader_epoch,
+            connection.version(FETCH_SNAPSHOT, OLDEST_VERSION, NEWEST_VERSION),
+            max_bytes=fetcher.options.fetch_bytes,
+            cluster_id=fetcher.cluster_id,
+        )
+        chunk = parse_snapshot_response(await self.side.ask(request))
+        if chunk.error:
+            where = f"{connection.address}: snapshot {file.path.name}"
+            raise _RefusedSnapshotError(f"{where}: answered with error {chunk.error}")
+        file.append(chunk)
+
+    def _giver(self, connection: Connection) -> tuple[HostPort, int]:
+        return connection.address, self.side.fetcher.following.leader_epoch
+
+    async def _ask_which(self, deadline: float) -> None:
+        """Have the leader say which snapshot there is now."""
+        try:
+            answer = await self.side.fetch(0, 1)
+        except MetadataError as error:
+            await self.side.retry(error, deadline)
+        else:
+            if answer.snapshot is not None:
+                self.side.fetcher.shared.begin_at(answer.snapshot, answer.high_watermark)

@@ -1,0 +1,29 @@
+"""Who a client's certificate makes of it (Kafka's DefaultKafkaPrincipalBuilder)."""
+
+import ssl
+
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.metalog.errors import DecodeError
+from aclog.nodes.config.principal_mapping import SslPrincipalMapper
+from aclog.nodes.security.distinguished_name import subject
+from aclog.nodes.security.errors import AuthenticationError
+from aclog.nodes.session import ANONYMOUS
+
+
+def peer_principal(connection: object, mapper: SslPrincipalMapper) -> KafkaPrincipal:
+    """The principal at the other end of this connection (its `ssl_object`); ANONYMOUS where it shows no certificate.
+
+    Raises:
+        AuthenticationError: no rule matches the certificate's name, or it has none that can be read.
+
+    """
+    if not isinstance(connection, ssl.SSLObject | ssl.SSLSocket) or connection.context.verify_mode == ssl.CERT_NONE:
+        return ANONYMOUS
+    certificate = connection.getpeercert(binary_form=True)
+    if certificate is None:
+        return ANONYMOUS
+    try:
+        name = subject(certificate)
+    except DecodeError as error:
+        raise AuthenticationError(f"the certificate's subject cannot be read: {error}") from error
+    return KafkaPrincipal(type="User", name=mapper.name(name))

@@ -1,0 +1,184 @@
+"""SASL SCRAM on the server's side (RFC 5802, RFC 7677; Kafka's ScramSaslServer).
+
+A user that does not exist is led through the same exchange as one whose password is wrong, to the same failure: its
+salt comes from a secret of this process, the same each time. (Kafka tells the two apart by when it gives up.)
+"""
+
+import hmac
+import secrets
+from collections.abc import Callable
+from hashlib import sha512
+
+from attrs import define, field, frozen
+
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.credentials import scram_keys
+from aclog.credentials.scram import ScramMechanism
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.records import UserScramCredentialRecord
+from aclog.nodes.security.errors import AuthenticationError, AuthenticationNotReadyError, invalid_credentials
+from aclog.nodes.security.login_credentials import Credentials
+from aclog.nodes.security.plain_server import other_authorization_id
+from aclog.nodes.security.scram_messages import (
+    ClientFinal,
+    ClientFirst,
+    ServerFirst,
+    parse_client_final,
+    parse_client_first,
+    server_final,
+)
+
+_PROCESS_SECRET = secrets.token_bytes(32)
+
+
+def new_nonce() -> str:
+    """32 random characters that a message can hold."""
+    return secrets.token_urlsafe(24)
+
+
+@frozen(kw_only=True)
+class _Exchange:
+    """What the second message is checked against, and who it lets in."""
+
+    client_first: ClientFirst
+    server_first: ServerFirst
+    credential: UserScramCredentialRecord
+    principal: KafkaPrincipal | None
+    """None: nobody can pass, whatever the proof."""
+    expiry_ms: int | None = None
+
+
+@define(kw_only=True)
+class ScramServer:
+    """One SCRAM login: two messages, two answers. It belongs to its connection."""
+
+    scram_mechanism: ScramMechanism
+    credentials: Credentials = field(repr=False)
+    reauthentication: bool = False
+    nonce: Callable[[], str] = field(default=new_nonce, repr=False)
+    fake_secret: bytes = field(default=_PROCESS_SECRET, repr=False)
+    """What the salts of users that do not exist come from."""
+    complete: bool = field(default=False, init=False)
+    _exchange: _Exchange | None = field(default=None, init=False, repr=False)
+    _failed: bool = field(default=False, init=False)
+
+    @property
+    def mechanism(self) -> str:
+        """The name that SASL uses: `SCRAM-SHA-256`."""
+        return self.scram_mechanism.mechanism_name
+
+    @property
+    def principal(self) -> KafkaPrincipal:
+        """Who has logged in: the user, or a token's owner; only where `complete`."""
+        if not self.complete or self._exchange is None or self._exchange.principal is None:
+            raise AuthenticationError("the login is not complete")
+        return self._exchange.principal
+
+    @property
+    def token_authenticated(self) -> bool:
+        """Whether the login was by a delegation token."""
+        return self.complete and self._exchange is not None and self._exchange.client_first.token_auth
+
+    @property
+    def expiry_ms(self) -> int | None:
+        """When the token of the login expires, in ms since 1970; None for a user."""
+        return self._exchange.expiry_ms if self._exchange is not None else None
+
+    def step(self, message: bytes) -> bytes:
+        """Answer the client's next message.
+
+        Raises:
+            AuthenticationError: the login failed; the texts for no such user, a wrong password and a message that is
+                malformed are the same.
+            AuthenticationNotReadyError: the credentials have not been replayed yet.
+
+        """
+        if self.complete or self._failed:
+            raise self._invalid()
+        try:
+            return self._challenge(message) if self._exchange is None else self._verdict(self._exchange, message)
+        except DecodeError as error:
+            self._failed = True
+            raise self._invalid() from error
+        except (AuthenticationError, AuthenticationNotReadyError):
+            self._failed = True
+            raise
+
+    def _challenge(self, message: bytes) -> bytes:
+        client = parse_client_first(message)
+        if client.token_auth and not self.credentials.tokens_enabled:
+            raise AuthenticationError("Authentication failed: delegation tokens are not enabled")
+        if client.authorization_id not in ("", client.user):
+            raise other_authorization_id()
+        if not self.credentials.ready:
+            raise AuthenticationNotReadyError(
+                "the credentials of this node are not replayed yet: SCRAM logins are to be tried again later"
+            )
+        principal, credential, expiry_ms = self._credential(client)
+        server = ServerFirst(nonce=client.nonce + self.nonce(), salt=credential.salt, iterations=credential.iterations)
+        self._exchange = _Exchange(
+            client_first=client, server_first=server, credential=credential, principal=principal, expiry_ms=expiry_ms
+        )
+        return server.text.encode()
+
+    def _credential(self, client: ClientFirst) -> tuple[KafkaPrincipal | None, UserScramCredentialRecord, int | None]:
+        """Who the client is once it has proved it, and what it must prove; nobody, and a fake, if there is no such."""
+        fake = self._fake(client.user)  # made for everyone, so that the time does not tell for whom it was needed
+        if client.token_auth:
+            token = self.credentials.token(client.user, self.scram_mechanism)
+            if token is not None and self._usable(token.credential):
+                return token.owner, token.credential, token.expiry_ms
+        else:
+            credential = self.credentials.scram(client.user, self.scram_mechanism)
+            if credential is not None and self._usable(credential):
+                return KafkaPrincipal(type="User", name=client.user), credential, None
+        return None, fake, None
+
+    def _usable(self, credential: UserScramCredentialRecord) -> bool:
+        size = scram_keys.key_size(self.scram_mechanism)
+        sizes = {len(credential.stored_key), len(credential.server_key)}
+        return credential.iterations >= scram_keys.MIN_ITERATIONS and sizes == {size}
+
+    def _fake(self, user: str) -> UserScramCredentialRecord:
+        """A credential that nobody has, the same for a user each time, with a salt as Kafka's tools make them."""
+        seed = hmac.new(self.fake_secret, f"{self.mechanism}\0{user}".encode(), sha512).digest()
+        key = seed[: scram_keys.key_size(self.scram_mechanism)]
+        return UserScramCredentialRecord(
+            name=user,
+            mechanism=self.scram_mechanism,
+            salt=_base36(int.from_bytes(seed) >> 382),  # 130 bits
+            stored_key=key,
+            server_key=key,
+            iterations=scram_keys.MIN_ITERATIONS,
+        )
+
+    def _verdict(self, exchange: _Exchange, message: bytes) -> bytes:
+        final = parse_client_final(message)
+        bound = final.binding == exchange.client_first.gs2_header.encode()
+        same_nonce = final.nonce == exchange.server_first.nonce
+        signed = f"{exchange.client_first.bare},{exchange.server_first.text},{final.signed}".encode()
+        proved = self._proved(exchange.credential, signed, final)
+        signature = scram_keys.sign(self.scram_mechanism, exchange.credential.server_key, signed)
+        if not (proved and bound and same_nonce and exchange.principal is not None):
+            raise self._invalid()
+        self.complete = True
+        return server_final(signature)
+
+    def _proved(self, credential: UserScramCredentialRecord, signed: bytes, final: ClientFinal) -> bool:
+        """Whether the proof shows the client key: it is that key, masked with a signature made of the stored key."""
+        signature = scram_keys.sign(self.scram_mechanism, credential.stored_key, signed)
+        if len(final.proof) != len(signature):
+            return False
+        client_key = bytes(p ^ s for p, s in zip(final.proof, signature, strict=True))
+        return hmac.compare_digest(scram_keys.stored_key(self.scram_mechanism, client_key), credential.stored_key)
+
+    def _invalid(self) -> AuthenticationError:
+        return invalid_credentials(self.mechanism, reauthentication=self.reauthentication)
+
+
+def _base36(number: int) -> bytes:
+    digits = bytearray()
+    while number:
+        number, digit = divmod(number, 36)
+        digits.append(b"0123456789abcdefghijklmnopqrstuvwxyz"[digit])
+    return bytes(reversed(digits))

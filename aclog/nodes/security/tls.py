@@ -1,0 +1,175 @@
+"""TLS contexts of listeners and clients (Kafka's DefaultSslEngineFactory)."""
+
+import secrets
+import ssl
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from attrs import frozen
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
+
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.cipher_suites import cipher_suites
+from aclog.nodes.config.node_config import ClientAuth, TlsSettings
+from aclog.nodes.security.key_stores import KeyEntry, key_entry, trusted_certificates
+
+_VERIFY = {
+    ClientAuth.NONE: ssl.CERT_NONE,
+    ClientAuth.REQUESTED: ssl.CERT_OPTIONAL,
+    ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
+}
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+
+
+@frozen(kw_only=True)
+class _Certificates:
+    """What is in the stores: who we are, and whom we trust; None where there is no such store."""
+
+    entry: KeyEntry | None
+    trusted: tuple[x509.Certificate, ...] | None
+
+
+class ServerContext(ssl.SSLContext):
+    """A listener's context, whose certificates can be changed while it is in use.
+
+    Python's contexts gain certificates, but never lose any. So this one has none of its own: each handshake goes on
+    with `current`, which is made anew from the files. Sessions from before the trusted certificates changed are not
+    resumed.
+    """
+
+    current: ssl.SSLContext
+    _trusted: tuple[x509.Certificate, ...] | None = None
+    _trusted_since: float = 0.0
+
+    def load(self, settings: TlsSettings) -> None:
+        """Take the certificates that are in the stores now for every handshake to come; nothing changes on an error."""
+        certificates = _server_certificates(settings)
+        current = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        _set_up_server(current, settings)
+        _fill(current, certificates)
+        if certificates.trusted != self._trusted and self._trusted is not None:
+            self._trusted_since = time.time()
+        self._trusted = certificates.trusted
+        self.current = current
+
+    def take_over(self, connection: ssl.SSLObject | ssl.SSLSocket, *_: object) -> int | None:
+        """Called when a ClientHello has come: go on with `current`, or end the handshake with an alert."""
+        if connection.session_reused and self.verify_mode != ssl.CERT_NONE:
+            session = connection.session
+            if session is None or session.time <= self._trusted_since:
+                return ssl.ALERT_DESCRIPTION_CERTIFICATE_UNKNOWN
+        connection.context = self.current
+        return None
+
+
+def server_context(settings: TlsSettings) -> ServerContext:
+    """The context of a listener.
+
+    Raises:
+        ConfigError: a store that cannot be read or lacks what is needed, a protocol or a suite that is not had.
+
+    """
+    context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
+    _set_up_server(context, settings)
+    context.load(settings)
+    context.sni_callback = context.take_over
+    return context
+
+
+def reload(context: ServerContext, settings: TlsSettings) -> None:
+    """Read the stores again: connections that stand stay as they are, new ones see what is in the stores now.
+
+    Raises:
+        ConfigError: as server_context; the context then goes on with what it had.
+
+    """
+    context.load(settings)
+
+
+def client_context(settings: TlsSettings) -> ssl.SSLContext:
+    """A context to connect with; without a trust store it trusts whom this machine trusts.
+
+    Raises:
+        ConfigError: as server_context.
+
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = settings.endpoint_identification
+    _set_up(context, settings)
+    certificates = _Certificates(entry=key_entry(settings), trusted=trusted_certificates(settings))
+    _fill(context, certificates)
+    if certificates.trusted is None:
+        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    return context
+
+
+def _server_certificates(settings: TlsSettings) -> _Certificates:
+    certificates = _Certificates(entry=key_entry(settings), trusted=trusted_certificates(settings))
+    if certificates.entry is None:
+        raise ConfigError("ssl.keystore.location: not set, but a listener with TLS needs a key and a certificate")
+    if certificates.trusted is None and settings.client_auth is not ClientAuth.NONE:
+        raise ConfigError("ssl.truststore.location: not set, but ssl.client.auth asks for certificates: whose?")
+    return certificates
+
+
+def _set_up_server(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    """For a listener's context and what it goes on with: OpenSSL takes some of this from one, some from the other."""
+    context.verify_mode = _VERIFY[settings.client_auth]
+    context.num_tickets = 0  # a ticket would let a client in whose certificate is no longer trusted
+    context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
+    _set_up(context, settings)
+
+
+def _set_up(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # whatever is in a trust store is trusted, as in Java
+    suites = cipher_suites(settings.cipher_suites)
+    versions = set(settings.protocols)
+    if settings.cipher_suites:
+        versions -= {"TLSv1.3"} if not suites.tls_1_3 else set()
+        versions -= {"TLSv1.2"} if not suites.tls_1_2 else set()
+    if not versions or not versions <= _VERSIONS.keys():
+        given = ",".join(settings.protocols)
+        raise ConfigError(
+            f"ssl.enabled.protocols: {given}: expected TLSv1.2, TLSv1.3, with a suite in ssl.cipher.suites"
+        )
+    context.minimum_version = min(_VERSIONS[version] for version in versions)
+    context.maximum_version = max(_VERSIONS[version] for version in versions)
+    if suites.tls_1_2:
+        _set_ciphers(context, suites.tls_1_2)
+
+
+def _set_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
+    try:
+        context.set_ciphers(":".join(names))
+    except ssl.SSLError as error:
+        raise ConfigError(f"ssl.cipher.suites: OpenSSL has none of {', '.join(names)}") from error
+
+
+def _fill(context: ssl.SSLContext, certificates: _Certificates) -> None:
+    if certificates.entry is not None:
+        _load_chain(context, certificates.entry)
+    try:
+        for certificate in certificates.trusted or ():
+            context.load_verify_locations(cadata=certificate.public_bytes(Encoding.DER))
+    except ssl.SSLError as error:
+        raise ConfigError(f"a certificate of the trust store cannot be used: {error.reason}") from error
+
+
+def _load_chain(context: ssl.SSLContext, entry: KeyEntry) -> None:
+    """By way of a file, as OpenSSL wants it: short-lived, ours alone, and the key in it under a new password."""
+    password = secrets.token_bytes(32).hex().encode()
+    encryption = BestAvailableEncryption(password)
+    key = entry.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
+    chain = b"".join(certificate.public_bytes(Encoding.PEM) for certificate in entry.chain)
+    try:
+        with TemporaryDirectory(prefix="aclog-") as directory:
+            path = Path(directory) / "chain.pem"
+            path.touch(mode=0o600)
+            path.write_bytes(key + chain)
+            context.load_cert_chain(path, password=password)
+    except ssl.SSLError as error:
+        raise ConfigError(f"the key or its certificates cannot be used for TLS: {error.reason}") from error
+    except OSError as error:
+        raise ConfigError(f"no place for a short-lived file with the key: {error.strerror or error}") from error

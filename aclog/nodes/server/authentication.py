@@ -1,0 +1,217 @@
+"""The SASL part of a connection's life, without a socket (SaslServerAuthenticator)."""
+
+import re
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from enum import Enum
+from typing import Protocol
+
+from attrs import define, field, frozen
+
+from aclog.authorizer.api_keys import api_name
+from aclog.metalog.errors import DecodeError
+from aclog.nodes.config.node_config import Listener
+from aclog.nodes.security.errors import AuthenticationError, AuthenticationNotReadyError
+from aclog.nodes.security.login_credentials import Credentials
+from aclog.nodes.security.sasl_server import SaslServer, sasl_server
+from aclog.nodes.wire.apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from aclog.nodes.wire.error_codes import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM
+from aclog.nodes.wire.error_responses import error_answer
+from aclog.nodes.wire.flexible import API_VERSIONS
+from aclog.nodes.wire.headers import RequestHeader, decode_header, response_header
+from aclog.nodes.wire.message_builder import answer
+from aclog.nodes.wire.messages import decode_request
+
+_HANDSHAKE_VERSIONS = range(2)
+_AUTHENTICATE_VERSIONS = range(3)
+
+
+class ApiVersionsAnswerer(Protocol):
+    """Answers ApiVersions, before and after authentication; tells whether with versions or with an error."""
+
+    def api_versions(self, header: RequestHeader, payload: bytes, position: int) -> tuple[bytes, bool]:
+        """The body of the answer; raises DecodeError."""
+        ...
+
+
+class _State(Enum):
+    INITIAL = "SaslHandshake or ApiVersions"
+    HANDSHAKE = "SaslHandshake"
+    AUTHENTICATE = "SaslAuthenticate"
+    COMPLETE = "requests"
+
+
+@frozen(kw_only=True)
+class Step:
+    """What a message led to: an answer (without the length before it) or none, and whether it ends the connection.
+
+    `failure` says why the login failed. It is `final` for good, or the client had better try again later.
+    """
+
+    answer: bytes | None = None
+    failure: str | None = None
+    final: bool = True
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@define(eq=False, kw_only=True)
+class Authentication:
+    """One connection's login, and the logins after it on the same connection (KIP-368). It belongs to its connection.
+
+    A SCRAM login before the credentials are replayed ends without an answer: Kafka's server does the same where it
+    cannot tell for now (Kerberos' retriable failures), and clients take it for a lost connection and come again. Any
+    answer with an error, 58 or another, makes the Java client give up (58) or log an unexpected error.
+    """
+
+    listener: Listener
+    credentials: Credentials
+    versions: ApiVersionsAnswerer
+    clock: Callable[[], int] = _now_ms
+    """ms since 1970"""
+    mechanism: str = field(default="none", init=False)
+    """The one in use, `none` before it is chosen; only ever one that the listener offers."""
+    _state: _State = field(default=_State.INITIAL, init=False)
+    _sasl: SaslServer | None = field(default=None, init=False)
+    _previous: SaslServer | None = field(default=None, init=False)
+    _raw: bool = field(default=False, init=False)
+    _lifetime_ms: int = field(default=0, init=False)
+    """How long the session lasts, as the client is told: 0 for ever."""
+    _ends_ms: int | None = field(default=None, init=False)
+    """When the session ends, unless the client logs in again before; None: never."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the client is who it says it is, and may send requests."""
+        return self._state is _State.COMPLETE
+
+    @property
+    def login(self) -> SaslServer:
+        """The login that is complete. Raises AuthenticationError where none is."""
+        if self._sasl is None or not self.complete:
+            raise AuthenticationError("the login is not complete")
+        return self._sasl
+
+    @property
+    def expired(self) -> bool:
+        """Whether the session has ended: the client had to log in again before."""
+        return self.complete and self._ends_ms is not None and self.clock() >= self._ends_ms
+
+    @property
+    def raw(self) -> bool:
+        """Whether bare SASL tokens come next, which have no header and may be short (SaslHandshake version 0)."""
+        return self._raw and self._state is _State.AUTHENTICATE
+
+    def receive(self, payload: bytes) -> Step:
+        """Take the client's next message; once `complete`, only a SaslHandshake, with which another login begins.
+
+        Raises:
+            DecodeError: what may not come here, or is malformed: the connection ends without an answer.
+
+        """
+        if self._state is _State.AUTHENTICATE and self._sasl is not None:
+            return self._raw_token(self._sasl, payload) if self._raw else self._token(self._sasl, payload)
+        header, position = decode_header(payload)
+        if header.api_key == API_VERSIONS and self._state is _State.INITIAL:
+            body, answered = self.versions.api_versions(header, payload, position)
+            if answered:
+                self._state = _State.HANDSHAKE
+            return Step(answer=_answer(header, body))
+        if header.api_key == SASL_HANDSHAKE and header.api_version in _HANDSHAKE_VERSIONS:
+            return self._handshake(header, payload, position)
+        raise DecodeError(
+            f"API key {header.api_key} version {header.api_version} before authentication: expected {self._state.value}"
+        )
+
+    def _handshake(self, header: RequestHeader, payload: bytes, position: int) -> Step:
+        version = header.api_version
+        mechanism = decode_request(SASL_HANDSHAKE, version, payload, position).mechanism
+        offered = self.listener.sasl_mechanisms
+        known = mechanism in offered
+        code = 0 if known else UNSUPPORTED_SASL_MECHANISM
+        body = answer(SASL_HANDSHAKE, version, error_code=code, mechanisms=tuple(offered))
+        if not known:
+            return Step(
+                answer=_answer(header, body), failure="the SASL mechanism that the client asks for is not enabled"
+            )
+        self._previous = self._sasl if self.complete else None
+        self._sasl = sasl_server(
+            mechanism,
+            listener=self.listener,
+            credentials=self.credentials,
+            reauthentication=self._previous is not None,
+        )
+        self.mechanism, self._raw, self._state = mechanism, version == 0, _State.AUTHENTICATE
+        return Step(answer=_answer(header, body))
+
+    def _token(self, sasl: SaslServer, payload: bytes) -> Step:
+        header, position = decode_header(payload)
+        version = header.api_version
+        if header.api_key != SASL_AUTHENTICATE:
+            request = decode_request(header.api_key, version, payload, position)
+            text = f"Unexpected Kafka request of type {_enum_name(header.api_key)} during SASL authentication."
+            body = error_answer(request, header.api_key, version, ILLEGAL_SASL_STATE, text)
+            return Step(answer=_answer(header, body), failure="a login was begun and not ended")
+        if version not in _AUTHENTICATE_VERSIONS:
+            raise DecodeError(f"API key {header.api_key} version {version} during authentication")
+        token = decode_request(SASL_AUTHENTICATE, version, payload, position).auth_bytes
+        try:
+            challenge = self._step(sasl, token)
+        except AuthenticationError as error:
+            body = error_answer(None, SASL_AUTHENTICATE, version, SASL_AUTHENTICATION_FAILED, str(error))
+            return Step(answer=_answer(header, body), failure=str(error))
+        except AuthenticationNotReadyError as error:
+            return Step(failure=str(error), final=False)
+        lifetime = timedelta(milliseconds=self._lifetime_ms if sasl.complete else 0)
+        body = answer(SASL_AUTHENTICATE, version, auth_bytes=challenge, session_lifetime=lifetime)
+        return Step(answer=_answer(header, body))
+
+    def _raw_token(self, sasl: SaslServer, payload: bytes) -> Step:
+        try:
+            return Step(answer=self._step(sasl, payload))
+        except AuthenticationError as error:
+            return Step(failure=str(error))
+        except AuthenticationNotReadyError as error:
+            return Step(failure=str(error), final=False)
+
+    def _step(self, sasl: SaslServer, token: bytes) -> bytes:
+        before = self._previous
+        if before is not None and before.mechanism != sasl.mechanism:
+            raise AuthenticationError(
+                f"SASL mechanism '{sasl.mechanism}' requested by client is not supported for re-authentication of "
+                f"mechanism '{before.mechanism}'"
+            )
+        challenge = sasl.step(token)
+        if sasl.complete:
+            if before is not None and before.principal != sasl.principal:
+                old, new = before.principal, sasl.principal
+                raise AuthenticationError(
+                    "Cannot change principals during re-authentication from "
+                    f"{old.type}.{old.name}: {new.type}.{new.name}"
+                )
+            self._previous, self._state = None, _State.COMPLETE
+            self._begin_session(sasl)
+        return challenge
+
+    def _begin_session(self, sasl: SaslServer) -> None:
+        """Set when it ends: with the token of the login, or when the listener wants to see its clients again (KIP-368).
+
+        A token that is renewed meanwhile does not change it.
+        """
+        now, lifetime = self.clock(), self.listener.session_lifetimes_ms.get(sasl.mechanism)
+        ends = [] if lifetime is None else [now + lifetime]
+        if sasl.expiry_ms is not None:
+            ends.append(max(now, sasl.expiry_ms))
+        self._lifetime_ms, self._ends_ms = (min(ends) - now, min(ends)) if ends else (0, None)
+
+
+def _enum_name(api_key: int) -> str:
+    """The API's name as Kafka's enum has it: DESCRIBE_ACLS."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", api_name(api_key)).upper()
+
+
+def _answer(header: RequestHeader, body: bytes) -> bytes:
+    return response_header(header.api_key, header.api_version, header.correlation_id) + body

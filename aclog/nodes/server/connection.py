@@ -1,0 +1,176 @@
+"""One connection's life: who is there, then one request after the other until either end has had enough."""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from attrs import define, field
+from prometheus_client import Counter
+
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.metalog.errors import DecodeError
+from aclog.nodes.apis.request import MalformedRequestError, OutcomeUnknownError
+from aclog.nodes.config.node_config import Listener
+from aclog.nodes.security.errors import AuthenticationError
+from aclog.nodes.security.login_credentials import Credentials
+from aclog.nodes.server.admission import Admission
+from aclog.nodes.server.authentication import Authentication
+from aclog.nodes.server.dispatch import Dispatcher
+from aclog.nodes.server.frame_stream import FrameStream, Reason
+from aclog.nodes.session import ANONYMOUS, SecurityProtocol, Session
+from aclog.nodes.wire.apis import FETCH, SASL_HANDSHAKE
+from aclog.nodes.wire.frames import MIN_REQUEST
+
+_log = logging.getLogger(__name__)
+
+
+@define(eq=False, kw_only=True)
+class Connection:
+    """A client's connection, from the moment that bytes can be exchanged; for TLS that is after its handshake.
+
+    Requests are handled one at a time, in order; those that are sent meanwhile wait in the socket.
+    """
+
+    stream: FrameStream
+    listener: Listener
+    dispatcher: Dispatcher
+    admission: Admission
+    credentials: Credentials
+    host: str
+    address: bytes
+    certificate_principal: Callable[[object], KafkaPrincipal]
+    """Who an SSLObject's peer is."""
+    _authentication: Authentication = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._authentication = Authentication(
+            listener=self.listener, credentials=self.credentials, versions=self.dispatcher
+        )
+
+    async def run(self) -> None:
+        """Serve the client until it leaves or is made to; raises only where it is cancelled."""
+        reason: Reason = "stopped"
+        try:
+            reason = await self._serve()
+        except (DecodeError, MalformedRequestError) as error:
+            reason = "malformed"
+            _log.info("connection closed: %s", error, extra=self._where())
+        except OutcomeUnknownError as error:
+            reason = "unanswered"
+            _log.warning("connection closed without an answer: %s", error, extra=self._where())
+        except AuthenticationError as error:
+            reason = "authentication"
+            self.admission.metrics.authentication_failures.labels(self.listener.name, "TLS").inc()
+            _log.info("login failed: %s", error, extra=self._where())
+            await asyncio.sleep(self.admission.limits.failed_authentication_seconds)
+        except ConnectionResetError:
+            reason = "client"
+        except Exception:  # noqa: BLE001 - one connection must not end the others
+            reason = "error"
+            _log.exception("connection closed", extra=self._where())
+        finally:
+            self.stream.close(reason)
+
+    async def _serve(self) -> Reason:
+        stream, limits, sasl = self.stream, self.admission.limits, self.listener.security_protocol.sasl
+        stream.latest = asyncio.get_running_loop().time() + limits.authentication_seconds
+        failed = await self._log_in(await stream.next()) if sasl else None
+        if failed is not None:
+            return failed
+        session = self._session()
+        stream.latest, stream.max_bytes, stream.pool = math.inf, limits.frame_bytes, self.admission.memory
+        while (payload := await stream.next()) is not None:
+            if sasl and _api_key(payload) == SASL_HANDSHAKE:
+                stream.max_bytes = limits.unauthenticated_frame_bytes
+                failed = await self._log_in(payload)
+                if failed is not None:
+                    return failed
+                stream.max_bytes = limits.frame_bytes
+                session = self._session()
+            elif self._authentication.expired:
+                return "expired"
+            else:
+                await self._answer(payload, session)
+        return "client"
+
+    async def _answer(self, payload: bytes, session: Session) -> None:
+        if _api_key(payload) == FETCH:
+            if self.stream.at_end:
+                raise ConnectionResetError
+            head, body = await self._parked(self.dispatcher.answer(payload, session))
+        else:
+            await self.admission.enter()
+            try:
+                head, body = await self.dispatcher.answer(payload, session)
+            finally:
+                self.admission.leave()
+        await self.stream.send(head, body)
+
+    async def _parked(self, answer: Coroutine[Any, Any, tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
+        """A long poll: it takes no turn from others, and ends with its client."""
+        answering = asyncio.ensure_future(answer)
+        self.stream.on_end = answering.cancel
+        try:
+            return await answering
+        except asyncio.CancelledError:
+            if self.stream.at_end:
+                raise ConnectionResetError from None
+            raise
+        finally:
+            self.stream.on_end = None
+
+    async def _log_in(self, payload: bytes | None) -> Reason | None:
+        """A login from its first message to its end, with nothing else in between; why it failed, or None."""
+        while (failed := await self._log_in_step(payload)) is None and not self._authentication.complete:
+            payload = await self.stream.next()
+        return failed
+
+    async def _log_in_step(self, payload: bytes | None) -> Reason | None:
+        authentication, stream = self._authentication, self.stream
+        if payload is None:
+            return "client"
+        step = authentication.receive(payload)
+        if step.failure is not None:
+            await self._slow_down(step.failure, final=step.final)
+        if step.answer is not None:
+            await stream.send(step.answer, b"")
+        if step.failure is not None:
+            return "authentication"
+        stream.min_bytes = 0 if authentication.raw else MIN_REQUEST
+        if authentication.complete:
+            self._count(self.admission.metrics.authentications)
+        return None
+
+    async def _slow_down(self, why: str, *, final: bool) -> None:
+        if final:
+            self._count(self.admission.metrics.authentication_failures)
+        _log.info("login failed: %s", why, extra=self._where())
+        await asyncio.sleep(self.admission.limits.failed_authentication_seconds)
+
+    def _count(self, counter: Counter) -> None:
+        counter.labels(self.listener.name, self._authentication.mechanism).inc()
+
+    def _session(self) -> Session:
+        protocol, token_authenticated, principal = self.listener.security_protocol, False, ANONYMOUS
+        if protocol.sasl:
+            login = self._authentication.login
+            principal, token_authenticated = login.principal, login.token_authenticated
+        elif protocol is SecurityProtocol.SSL:
+            principal = self.certificate_principal(self.stream.ssl_object)
+        return Session(
+            listener_name=self.listener.name,
+            security_protocol=protocol,
+            host=self.host,
+            address=self.address,
+            principal=principal,
+            token_authenticated=token_authenticated,
+        )
+
+    def _where(self) -> dict[str, str]:
+        return {"listener": self.listener.name, "host": self.host}
+
+
+def _api_key(payload: bytes) -> int:
+    return int.from_bytes(payload[:2], "big", signed=True)

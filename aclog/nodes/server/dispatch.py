@@ -1,0 +1,154 @@
+"""From a frame to its answer: which API it is for, what handles it, and what becomes of errors (KafkaApis.handle)."""
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from attrs import define, field
+
+from aclog.authorizer.api_keys import api_name
+from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
+from aclog.metalog.errors import DecodeError, MetadataError
+from aclog.nodes.apis.request import Handler, MalformedRequestError, OutcomeUnknownError, Request, RequestError
+from aclog.nodes.offload import beside
+from aclog.nodes.session import Session
+from aclog.nodes.telemetry.metrics import Metrics
+from aclog.nodes.wire.apis import (
+    ENVELOPE,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    ApiVersion,
+    Features,
+    api_versions_response,
+)
+from aclog.nodes.wire.envelope import decode_envelope_request
+from aclog.nodes.wire.error_codes import ILLEGAL_SASL_STATE, INVALID_REQUEST, UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION
+from aclog.nodes.wire.error_responses import error_answer
+from aclog.nodes.wire.flexible import API_VERSIONS
+from aclog.nodes.wire.headers import RequestHeader, decode_header, response_header
+from aclog.nodes.wire.messages import decode_request, warm_up
+
+NOT_READY = "AUTHORIZER_NOT_READY"
+"""What the message of a -1 begins with where the authorizer is not ready: Kafka's protocol has no code for it."""
+
+_OWN = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE)
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""What a client may call itself and its version (KIP-511)."""
+
+_MANY_BYTES = 16 << 10
+"""A request beyond this is decoded, or answered with an error for each of its entries, beside the event loop."""
+
+_OLD = 1
+"""So far back from the newest version an API is prepared before its first use; older clients' first waits for it."""
+
+_log = logging.getLogger(__name__)
+
+
+@define(eq=False, kw_only=True)
+class Dispatcher:
+    """Answers the requests of authenticated clients; one for each kind of listener, on the event loop's thread.
+
+    Of `apis` those are served, and told to clients, that have a handler; ApiVersions and what SASL needs are served
+    here. `features` is asked each time a client asks for them.
+    """
+
+    handlers: Mapping[int, Handler]
+    apis: Iterable[ApiVersion]
+    metrics: Metrics
+    features: Callable[[], Features] = Features
+    _served: dict[int, ApiVersion] = field(init=False)
+    _versions: dict[int, tuple[Features, bytes]] = field(factory=dict, init=False)
+    """The last answer to ApiVersions, by version: clients ask twice for each connection."""
+    _timers: dict[int, Callable[[float], None]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._served = {api.api_key: api for api in self.apis if api.api_key in self.handlers or api.api_key in _OWN}
+        self._timers = {key: self.metrics.requests.labels(api_name(key)).observe for key in self._served}
+        warm_up(
+            (api.api_key, version)
+            for api in self._served.values()
+            for version in range(max(api.min_version, api.max_version - _OLD), api.max_version + 1)
+        )
+
+    async def answer(self, payload: bytes, session: Session) -> tuple[bytes, bytes]:
+        """The header and the body of the answer to a frame.
+
+        Raises:
+            DecodeError, MalformedRequestError: not a request that is served here: the connection must be closed.
+            OutcomeUnknownError: nobody knows what has become of it: the connection must be closed.
+
+        """
+        start = time.perf_counter()
+        header, position = decode_header(payload)
+        key, version = header.api_key, header.api_version
+        if key == API_VERSIONS:
+            body, _ = self.api_versions(header, payload, position)
+        else:
+            if version not in self._served.get(key, ()):
+                raise DecodeError(f"API key {key} version {version}: not served on this listener")
+            body = await self._handled(header, payload, position, session)
+        self._timers[key](time.perf_counter() - start)
+        return response_header(key, version, header.correlation_id), body
+
+    def api_versions(self, header: RequestHeader, payload: bytes, position: int) -> tuple[bytes, bool]:
+        """The body of the answer to ApiVersions, and whether it holds versions rather than an error.
+
+        Raises:
+            DecodeError: a malformed body.
+
+        """
+        version = header.api_version
+        if version not in self._served.get(API_VERSIONS, ()):
+            return error_answer(None, API_VERSIONS, version, UNSUPPORTED_VERSION), False
+        request = decode_request(API_VERSIONS, version, payload, position)
+        if version >= 3 and not (
+            _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+        ):
+            return error_answer(request, API_VERSIONS, version, INVALID_REQUEST), False
+        features = self.features()
+        known = self._versions.get(version)
+        if known is None or known[0] != features:
+            body = api_versions_response(version, self._served.values(), features)
+            self._versions[version] = known = features, body
+        return known[1], True
+
+    async def _handled(self, header: RequestHeader, payload: bytes, position: int, session: Session) -> bytes:
+        key, version = header.api_key, header.api_version
+        body = await beside(len(payload) > _MANY_BYTES, _decoded, key, version, payload, position)
+        request = Request(header=header, body=body, session=session, frame=payload)
+        if key in _OWN:
+            text = "SaslAuthenticate request received after successful authentication"
+            return await self._error(request, ILLEGAL_SASL_STATE, text)
+        try:
+            return await self.handlers[key](request)
+        except (RequestError, AclRequestError) as error:
+            return await self._error(request, error.code, error.message)
+        except AuthorizerNotReadyError as error:
+            return await self._error(request, UNKNOWN_SERVER_ERROR, f"{NOT_READY}: {error}")
+        except (MalformedRequestError, OutcomeUnknownError):
+            raise
+        except MetadataError as error:
+            _log.error("%s failed: %s", api_name(key), error, extra=_who(session))
+            return await self._error(request, UNKNOWN_SERVER_ERROR, None)
+        except Exception:  # noqa: BLE001 - whatever a handler failed on, its client gets an answer
+            _log.exception("%s failed", api_name(key), extra=_who(session))
+            return await self._error(request, UNKNOWN_SERVER_ERROR, None)
+
+    async def _error(self, request: Request, code: int, message: str | None) -> bytes:
+        key, version = request.header.api_key, request.header.api_version
+        self.metrics.request_errors.labels(api_name(key), str(code)).inc()
+        much = len(request.frame) > _MANY_BYTES
+        return await beside(much, error_answer, request.body, key, version, code, message)
+
+
+def _who(session: Session) -> dict[str, str]:
+    return {"client": str(session.principal), "host": session.host}
+
+
+def _decoded(api_key: int, version: int, payload: bytes, position: int) -> Any:
+    """The body of a request; an Envelope is read by hand, as kio has no version 1 of it."""
+    if api_key == ENVELOPE:
+        return decode_envelope_request(payload, position)
+    return decode_request(api_key, version, payload, position)

@@ -1,0 +1,239 @@
+"""One socket as a stream of frames: what comes in, what goes out, and until when."""
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+from aclog.nodes.server.admission import UNCHARGED_BYTES, Admission
+from aclog.nodes.wire.frames import MIN_REQUEST, frame_length
+
+Reason: TypeAlias = Literal[
+    "client",
+    "authentication",
+    "idle",
+    "slow_writer",
+    "slow_reader",
+    "malformed",
+    "unanswered",
+    "error",
+    "expired",
+    "stopped",
+]
+"""Why a connection ended; `client`: its other end closed it; `unanswered`: nobody knows what became of its request."""
+
+_READ_BYTES = 64 << 10
+_AHEAD_BYTES = 16 << 10
+"""How much of later requests may wait in here while one is handled; the rest waits in the socket."""
+_WRITE_BYTES = 256 << 10
+"""How much of an answer is written at once: no more than this waits in the transport beside the answer itself."""
+
+
+class FrameStream(asyncio.BufferedProtocol):
+    """The server's end of a connection. One task reads and writes; the event loop feeds it, all on one thread.
+
+    Whoever reads the socket shares one scratch buffer: a quiet connection holds no memory but its own few objects.
+    `deadline` is when, on the event loop's clock, to `abort` with the reason `waiting_for`; a node's listener looks
+    at it now and then, which is cheaper than a timer for each request.
+    """
+
+    def __init__(self, admission: Admission, scratch: memoryview) -> None:
+        """`scratch` is one for all connections of an event loop; see `scratch_buffer`."""
+        self.max_bytes = admission.limits.unauthenticated_frame_bytes
+        self.min_bytes = MIN_REQUEST
+        self.pool = admission.unauthenticated_memory
+        self.latest = math.inf
+        """No deadline is later than this: the end of the time to authenticate."""
+        self.deadline = math.inf
+        self.waiting_for: Reason = "idle"
+        self.ended: Reason | None = None
+        self.at_end = False
+        """Whether nothing more is read: the client is gone, or has closed its side, or this node stops."""
+        self.on_end: Callable[[], object] | None = None
+        """Told when that comes, for an answer that is only waited for, and of no use then."""
+        self._admission, self._scratch = admission, scratch
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._data = bytearray()
+        self._charged = 0
+        self._wanted = 0
+        self._closed: asyncio.Future[None] = self._loop.create_future()
+        self._fed: asyncio.Future[None] | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self._writable = True
+
+    # What the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the type checker: sockets have no other
+        self._transport = transport
+        transport.set_write_buffer_limits(high=UNCHARGED_BYTES)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
+        """See asyncio."""
+        return self._scratch
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take what was read, stop reading where it is enough."""
+        self._data += self._scratch[:nbytes]
+        size = len(self._data)
+        if self._fed is not None and size >= self._wanted:
+            self._wake()
+        if size > max(self._wanted, _AHEAD_BYTES) and self._transport is not None:
+            self._transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        """The client sends no more; what it has sent is answered still."""
+        self._finish()
+        return self.ssl_object is None  # TLS cannot be closed on one side only
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Nothing comes, nothing goes any more."""
+        self.ended = self.ended or "client"
+        self._data.clear()
+        self._finish()
+        self.resume_writing()
+        if not self._closed.done():
+            self._closed.set_result(None)
+
+    def pause_writing(self) -> None:
+        """See asyncio."""
+        self._writable = False
+
+    def resume_writing(self) -> None:
+        """See asyncio."""
+        self._writable = True
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    # What the connection's task calls
+
+    async def next(self) -> bytes | None:
+        """The next frame, without its length; None when no whole one comes any more.
+
+        What it was charged for is given back when the one after it is asked for.
+
+        Raises:
+            FrameError: a length that cannot be; there is nothing to be had from this stream then.
+
+        """
+        self._uncharge()
+        self._expect("idle", self._admission.limits.idle_seconds)
+        if not await self._read(4):
+            return None
+        length = frame_length(self._data[:4], self.max_bytes, self.min_bytes)
+        if len(self._data) < 4 + length:
+            if length > UNCHARGED_BYTES:
+                self.deadline = self.latest
+                await self.pool.take(length)
+                self._charged = length
+            self._expect("slow_writer", self._admission.limits.request_seconds)
+            if not await self._read(4 + length):
+                return None
+        with memoryview(self._data) as data:
+            frame = bytes(data[4 : 4 + length])
+        del self._data[: 4 + length]
+        self.deadline = self.latest
+        return frame
+
+    async def send(self, head: bytes, body: bytes) -> None:
+        """Write head and body with their length before them, and wait until the client has taken nearly all of it.
+
+        Raises:
+            ConnectionResetError: the connection is gone.
+
+        """
+        size = len(head) + len(body)
+        await self._write(size.to_bytes(4, "big") + head + body[:_WRITE_BYTES], size)
+        for start in range(_WRITE_BYTES, len(body), _WRITE_BYTES):
+            with memoryview(body) as rest:
+                await self._write(rest[start : start + _WRITE_BYTES], size)
+
+    def finish(self) -> None:
+        """Read no more frames than are here already: this node stops."""
+        self.ended = self.ended or "stopped"
+        self._finish()
+
+    def abort(self, reason: Reason) -> None:
+        """Close at once, whatever is under way."""
+        self.ended = self.ended or reason
+        if self._transport is not None:
+            self._transport.abort()
+
+    def close(self, reason: Reason) -> None:
+        """Close once what was written is sent, in the time that a slow reader has."""
+        self.ended = self.ended or reason
+        self._uncharge()
+        if self._transport is not None:
+            self._expect("slow_reader", self._admission.limits.request_seconds)
+            self._transport.close()
+
+    async def closed(self) -> None:
+        """Wait until all that was written is sent, or never will be."""
+        if self._transport is not None:
+            await self._closed
+
+    def abort_waiting(self) -> None:
+        """Close at once, as the time for what it waits for is over."""
+        self.abort("authentication" if self.deadline == self.latest else self.waiting_for)
+
+    @property
+    def ssl_object(self) -> object:
+        """What TLS knows of the client (ssl.SSLObject), None where there is no TLS."""
+        return None if self._transport is None else self._transport.get_extra_info("ssl_object")
+
+    async def _read(self, wanted: int) -> bool:
+        """Wait for so many bytes; tell whether they are here."""
+        while len(self._data) < wanted:
+            if self.at_end or self._transport is None:
+                return False
+            self._wanted = wanted
+            self._fed = self._loop.create_future()
+            self._transport.resume_reading()
+            try:
+                await self._fed
+            finally:
+                self._fed, self._wanted = None, 0
+        return True
+
+    async def _write(self, data: bytes | memoryview, size: int) -> None:
+        if self._transport is None or self._transport.is_closing():
+            raise ConnectionResetError
+        self._transport.write(data)
+        if self._writable:
+            return
+        self._expect("slow_reader", self._admission.limits.request_seconds)
+        with self._admission.unsent(size, self._cut_off):
+            self._drained = self._loop.create_future()
+            await self._drained
+        self.deadline = self.latest
+        if self._transport.is_closing():
+            raise ConnectionResetError
+
+    def _cut_off(self) -> None:
+        self.abort("slow_reader")
+
+    def _expect(self, what: Reason, seconds: float) -> None:
+        self.waiting_for = what
+        self.deadline = min(self._loop.time() + seconds, self.latest)
+
+    def _finish(self) -> None:
+        self.at_end = True
+        self._wake()
+        if self.on_end is not None:
+            self.on_end()
+
+    def _wake(self) -> None:
+        if self._fed is not None and not self._fed.done():
+            self._fed.set_result(None)
+
+    def _uncharge(self) -> None:
+        if self._charged:
+            self.pool.give(self._charged)
+            self._charged = 0
+
+
+def scratch_buffer() -> memoryview:
+    """What the sockets of one event loop are read into."""
+    return memoryview(bytearray(_READ_BYTES))

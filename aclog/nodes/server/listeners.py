@@ -1,0 +1,189 @@
+"""A listener: its socket, its connections, and the end of those that take too long (SocketServer)."""
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable
+from ssl import SSLContext
+
+from attrs import define, field
+
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.node_config import Listener
+from aclog.nodes.security.login_credentials import Credentials
+from aclog.nodes.server.admission import Admission
+from aclog.nodes.server.connection import Connection
+from aclog.nodes.server.dispatch import Dispatcher
+from aclog.nodes.server.frame_stream import FrameStream, scratch_buffer
+from aclog.nodes.server.handshake import Handshake, prepare
+from aclog.nodes.server.sockets import listen, peer
+from aclog.nodes.session import ANONYMOUS
+from aclog.nodes.telemetry.metrics import Metrics
+
+_ACCEPTED_AT_ONCE = 64
+"""Then those that are connected have their turn."""
+_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_PAUSE = 0.5
+"""Seconds without new connections when this process has no file left for one."""
+
+_log = logging.getLogger(__name__)
+
+
+@define(eq=False, kw_only=True)
+class ListenerServer:
+    """Serves one listener on the running event loop. It is made, started and stopped once.
+
+    `admission` and `credentials` are the node's, `dispatcher` serves what this kind of listener serves. `tls` is the
+    context where the listener has TLS; whoever owns it may load other certificates into it at any time.
+    `certificate_principal` says who is at the other end of an SSLObject, or raises AuthenticationError.
+    """
+
+    listener: Listener
+    dispatcher: Dispatcher
+    admission: Admission
+    credentials: Credentials
+    tls: SSLContext | None = None
+    certificate_principal: Callable[[object], KafkaPrincipal] = lambda _: ANONYMOUS
+    _socket: socket.socket | None = field(default=None, init=False)
+    _scratch: memoryview = field(factory=scratch_buffer, init=False)
+    _connections: dict["asyncio.Task[None]", FrameStream] = field(factory=dict, init=False)
+    _watch: "asyncio.Task[None] | None" = field(default=None, init=False)
+
+    async def start(self) -> None:
+        """Listen, and serve whoever comes. Raises ConfigError where the address cannot be had."""
+        if self.tls is not None:
+            prepare(self.tls)
+        self._socket = listen(self.listener.bind, f"listener {self.listener.name}")
+        self._watch = asyncio.create_task(self._cut_off())
+        self._open()
+        self._metrics.connections.labels(self.listener.name).set_function(lambda: len(self._connections))
+
+    @property
+    def port(self) -> int:
+        """The port it listens on, also where 0 was asked for."""
+        if self._socket is None:
+            raise RuntimeError(f"listener {self.listener.name} is not listening")
+        return int(self._socket.getsockname()[1])
+
+    async def stop(self, grace: float = 5.0) -> None:
+        """Accept and read no more, let requests under way be answered for `grace` seconds, then close everything."""
+        if self._socket is None or self._watch is None:
+            return
+        asyncio.get_running_loop().remove_reader(self._socket)
+        self._socket.close()
+        self._socket = None
+        for stream in self._connections.values():
+            stream.finish()
+        if self._connections:
+            await asyncio.wait(self._connections, timeout=grace)
+        self._watch.cancel()
+        for task, stream in tuple(self._connections.items()):
+            stream.abort("stopped")
+            task.cancel()
+        await asyncio.gather(self._watch, *self._connections, return_exceptions=True)
+
+    @property
+    def _metrics(self) -> Metrics:
+        return self.admission.metrics
+
+    def _open(self) -> None:
+        if self._socket is not None:
+            asyncio.get_running_loop().add_reader(self._socket, self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            if self._socket is None:
+                return
+            try:
+                connected, _address = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._pause(error)
+                return
+            self._begin(connected)
+
+    def _pause(self, error: OSError) -> None:
+        """The socket stays readable: without a pause the event loop would do nothing but try again."""
+        _log.warning("listener %s accepts nobody for now: %s", self.listener.name, error.strerror or error)
+        loop = asyncio.get_running_loop()
+        if self._socket is not None and error.errno in _OUT_OF_FILES:
+            loop.remove_reader(self._socket)
+            loop.call_later(_PAUSE, self._open)
+
+    def _begin(self, connected: socket.socket) -> None:
+        try:
+            host, address = peer(connected)
+        except (OSError, ValueError, ConfigError):
+            connected.close()  # gone already, or of no address that a rule could name
+            return
+        if not self.admission.admit(host):
+            self._metrics.refused.labels(self.listener.name).inc()
+            connected.close()
+            return
+        self._metrics.accepted.labels(self.listener.name).inc()
+        connected.setblocking(False)
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        stream = FrameStream(self.admission, self._scratch)
+        task = asyncio.create_task(self._serve(connected, stream, host, address))
+        self._connections[task] = stream
+        task.add_done_callback(lambda ended: self._end(ended, host))
+
+    def _end(self, task: "asyncio.Task[None]", host: str) -> None:
+        stream = self._connections.pop(task)
+        self.admission.release(host)
+        self._metrics.closed.labels(self.listener.name, stream.ended or "stopped").inc()
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("a connection failed", exc_info=task.exception())
+
+    async def _serve(self, connected: socket.socket, stream: FrameStream, host: str, address: bytes) -> None:
+        if not await self._connect(connected, stream, host):
+            return
+        await Connection(
+            stream=stream,
+            listener=self.listener,
+            dispatcher=self.dispatcher,
+            admission=self.admission,
+            credentials=self.credentials,
+            host=host,
+            address=address,
+            certificate_principal=self.certificate_principal,
+        ).run()
+        await stream.closed()
+
+    async def _connect(self, connected: socket.socket, stream: FrameStream, host: str) -> bool:
+        """From a socket to a stream, through the handshake of TLS where the listener has it; whether it succeeded."""
+        loop = asyncio.get_running_loop()
+        handshake = Handshake(context=self.tls, connected=connected) if self.tls is not None else None
+        tls = None if handshake is None else handshake.as_context()
+        seconds = self.admission.limits.authentication_seconds if tls is not None else None
+        try:
+            await loop.connect_accepted_socket(lambda: stream, connected, ssl=tls, ssl_handshake_timeout=seconds)
+        except ConnectionAbortedError:
+            stream.ended = "authentication"  # asyncio's way to say that the handshake took too long
+            self._refused("not done in time", host)
+            return False
+        except OSError:
+            stream.ended = "client"
+            if handshake is not None and handshake.error is not None:
+                stream.ended = "authentication"
+                self._refused(handshake.error.reason, host)
+            return False
+        return True
+
+    def _refused(self, why: str, host: str) -> None:
+        self._metrics.authentication_failures.labels(self.listener.name, "TLS").inc()
+        _log.info("TLS handshake failed: %s", why, extra={"listener": self.listener.name, "host": host})
+
+    async def _cut_off(self) -> None:
+        """End the connections whose time is over, looking often enough for the shortest of the times that there are."""
+        limits, loop = self.admission.limits, asyncio.get_running_loop()
+        shortest = min(limits.idle_seconds, limits.authentication_seconds, limits.request_seconds)
+        while True:
+            await asyncio.sleep(min(1.0, shortest / 4))
+            now = loop.time()
+            for stream in tuple(self._connections.values()):
+                if stream.deadline <= now:
+                    stream.abort_waiting()

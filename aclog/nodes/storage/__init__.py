@@ -1,0 +1,1 @@
+"""Log directories: formatting, meta.properties, feature levels."""

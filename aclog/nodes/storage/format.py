@@ -1,0 +1,181 @@
+"""Format a node's log directories as `kafka-storage format` does, and by themselves where they are empty.
+
+Mirrors org.apache.kafka.metadata.storage.Formatter and kafka.tools.StorageTool.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.records import UserScramCredentialRecord
+from aclog.metalog.uuids import random_uuid, uuid_text
+from aclog.nodes.config.addresses import listener_addresses
+from aclog.nodes.config.java_properties import Properties
+from aclog.nodes.config.listener_plan import ADVERTISED, ANY_ADDRESS
+from aclog.nodes.config.node_config import HostPort, NodeConfig
+from aclog.nodes.config.quorum_config import BOOTSTRAP, VOTERS
+from aclog.nodes.config.voter_text import InitialVoter, parse_initial_voter
+from aclog.nodes.storage.feature_levels import SCRAM_SINCE, FeatureLevels, feature_levels
+from aclog.nodes.storage.format_files import FormatPlan, format_directory
+from aclog.nodes.storage.log_directories import check_meta_properties, foreign_file, log_directories, unformatted
+from aclog.nodes.storage.meta_properties import META_PROPERTIES, MetaProperties, read_meta_properties
+from aclog.nodes.storage.scram_arguments import parse_scram_argument
+
+STANDALONE = "--standalone"
+INITIAL_CONTROLLERS = "--initial-controllers"
+NO_INITIAL_CONTROLLERS = "--no-initial-controllers"
+_LOCALHOST = "localhost"
+
+
+@frozen(kw_only=True)
+class FormatResult:
+    """What was formatted; `lines` say it as kafka-storage does. `meta` is that of the metadata log's directory."""
+
+    meta: MetaProperties
+    formatted: tuple[Path, ...]
+    lines: tuple[str, ...]
+
+
+def format_storage(
+    config: NodeConfig,
+    cluster_id: str,
+    *,
+    standalone: bool = False,
+    initial_controllers: str | None = None,
+    no_initial_controllers: bool = False,
+    add_scram: Sequence[str] = (),
+    features: Sequence[str] = (),
+    release_version: str | None = None,
+    ignore_formatted: bool = False,
+    now_ms: int | None = None,
+    token_bytes: Callable[[int], bytes] = secrets.token_bytes,
+) -> FormatResult:
+    """Format every log directory that is not; nothing is written unless all that was asked for can be honoured.
+
+    The arguments are kafka-storage's flags; `now_ms` (ms since 1970) stands in what is written, now by default.
+
+    Raises:
+        ConfigError: flags that contradict each other or the configuration, more than one voter, a directory that is
+            formatted already or for somebody else, or one that holds a log without being formatted.
+        LogError: the disk is full, or refuses.
+
+    """
+    if not cluster_id.strip():
+        raise ConfigError("--cluster-id: empty: expected an id")
+    flags = {
+        STANDALONE: standalone,
+        INITIAL_CONTROLLERS: initial_controllers is not None,
+        NO_INITIAL_CONTROLLERS: no_initial_controllers,
+    }
+    given = [flag for flag, is_given in flags.items() if is_given]
+    _check_flags(config, given)
+    levels = feature_levels(release_version, features, dynamic_quorum=bool(given) and not config.voter_ids)
+    plan = FormatPlan(
+        cluster_id=cluster_id,
+        release=levels.release,
+        records=(*levels.records, *_credentials(levels, add_scram, token_bytes)),
+        voter=_voter(config, initial_controllers, token_bytes, standalone=standalone),
+        now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
+        token_bytes=token_bytes,
+    )
+    directories = unformatted(config, cluster_id, ignore_formatted=ignore_formatted)
+    lines = [format_directory(config, directory, plan) for directory in directories]
+    meta = read_meta_properties(config.metadata_log_dir)
+    if meta is None:
+        raise ConfigError(f"{config.metadata_log_dir}: {META_PROPERTIES} vanished again while it was formatted")
+    said = tuple(lines) or ("All of the log directories are already formatted.",)
+    return FormatResult(meta=meta, formatted=directories, lines=said)
+
+
+def ensure_formatted(
+    config: NodeConfig,
+    *,
+    cluster_id: str | None = None,
+    now_ms: int | None = None,
+    token_bytes: Callable[[int], bytes] = secrets.token_bytes,
+) -> MetaProperties:
+    """What a node's start needs to know of its directories, which are formatted first if they are all empty.
+
+    A controller without controller.quorum.voters becomes the one voter of its quorum (--standalone), and its cluster
+    gets a random id unless there is `cluster_id`. A node that is only a broker takes the id of its controllers'
+    cluster, so it cannot do without `cluster_id` while it is not formatted.
+
+    Raises:
+        ConfigError: formatted for another node or cluster; not formatted, but not empty either; or it would take more
+            than is known to format it.
+        LogError: the disk is full, or refuses.
+
+    """
+    meta = read_meta_properties(config.metadata_log_dir)
+    if meta is not None:
+        check_meta_properties(config.metadata_log_dir, meta, node_id=config.node_id, cluster_id=cluster_id)
+        return meta
+    for directory in log_directories(config):
+        if found := foreign_file(directory):
+            raise ConfigError(f"{directory}: not formatted, but {found} is in it: expected an empty directory")
+    if not config.is_controller and cluster_id is None:
+        raise ConfigError(f"{config.metadata_log_dir}: not formatted: expected `aclog format` with the cluster's id")
+    if config.is_controller and cluster_id is None and len(config.voters) > 1:
+        raise ConfigError(
+            f"{config.metadata_log_dir}: not formatted, and {VOTERS} names {len(config.voters)} controllers: expected "
+            "`aclog format` with the same cluster id for all of them"
+        )
+    standalone = config.is_controller and not config.voter_ids
+    if standalone and len(config.controller_quorum) > 1:
+        raise ConfigError(
+            f"{config.metadata_log_dir}: not formatted, and {BOOTSTRAP} names {len(config.controller_quorum)} "
+            "controllers: expected one, or `aclog format --standalone` if this controller is to be alone"
+        )
+    new_id = uuid_text(random_uuid(token_bytes)) if cluster_id is None else cluster_id
+    return format_storage(config, new_id, standalone=standalone, now_ms=now_ms, token_bytes=token_bytes).meta
+
+
+def _check_flags(config: NodeConfig, given: list[str]) -> None:
+    if len(given) > 1:
+        raise ConfigError(f"{given[0]} and {given[1]} contradict each other: expected one of them")
+    if config.voter_ids and given and given != [NO_INITIAL_CONTROLLERS]:
+        raise ConfigError(
+            f"{given[0]} and {VOTERS} contradict each other: expected the flag, with {BOOTSTRAP} in the configuration, "
+            "or the voter there and no flag"
+        )
+    if given == [STANDALONE] and not config.is_controller:
+        raise ConfigError(f"{STANDALONE}: this node is only a broker (process.roles): expected a controller")
+    if config.is_controller and not config.voter_ids and not given:
+        raise ConfigError(
+            f"{VOTERS} is not set on this controller: "
+            f"expected one of {STANDALONE}, {INITIAL_CONTROLLERS}, {NO_INITIAL_CONTROLLERS}"
+        )
+
+
+def _credentials(
+    levels: FeatureLevels, add_scram: Sequence[str], token_bytes: Callable[[int], bytes]
+) -> tuple[UserScramCredentialRecord, ...]:
+    if add_scram and levels.metadata_version < SCRAM_SINCE:
+        raise ConfigError(f"--add-scram: metadata.version {levels.release} knows no SCRAM: expected 3.5-IV2 or later")
+    return tuple(parse_scram_argument(argument, token_bytes) for argument in add_scram)
+
+
+def _voter(
+    config: NodeConfig, told: str | None, token_bytes: Callable[[int], bytes], *, standalone: bool
+) -> InitialVoter | None:
+    if standalone:
+        directory_id = random_uuid(token_bytes)
+        return InitialVoter(node_id=config.node_id, address=_controller_address(config), directory_id=directory_id)
+    if told is None:
+        return None
+    voter = parse_initial_voter(told)
+    if config.is_controller and voter.node_id != config.node_id:
+        raise ConfigError(f"{INITIAL_CONTROLLERS}: voter {voter.node_id}: expected this controller, {config.node_id}")
+    return voter
+
+
+def _controller_address(config: NodeConfig) -> HostPort:
+    """Where the first controller listener is advertised; localhost where the properties name no host."""
+    listener = next(listener for listener in config.listeners if listener.name == config.controller_listener_names[0])
+    told = listener_addresses(Properties(values=config.properties, where="the configuration"), ADVERTISED) or ()
+    address = next((advertised.address for advertised in told if advertised.name == listener.name), listener.bind)
+    return address if address.host not in {"", ANY_ADDRESS} else evolve(address, host=_LOCALHOST)

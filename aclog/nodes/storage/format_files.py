@@ -1,0 +1,129 @@
+"""What kafka-storage writes into a log directory, byte for byte but for ids and times (Formatter.doFormat)."""
+
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+from uuid import UUID
+
+from attrs import frozen
+
+from aclog.metalog.batches import build_batch
+from aclog.metalog.codec import encode_record
+from aclog.metalog.control_records import (
+    KRaftVoters,
+    SnapshotFooter,
+    SnapshotHeader,
+    control_batch,
+    snapshot_header_records,
+)
+from aclog.metalog.filelog.file_names import PARTIAL_SUFFIX, checkpoint_name
+from aclog.metalog.filelog.filesystem import DIRECTORY_MODE, fsync_directory, log_error, replace_durably, write_all
+from aclog.metalog.records import FeatureLevelRecord, UserScramCredentialRecord
+from aclog.metalog.uuids import random_uuid
+from aclog.nodes.config.node_config import NodeConfig
+from aclog.nodes.config.voter_text import InitialVoter
+from aclog.nodes.storage.meta_properties import MetaProperties, write_meta_properties
+
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
+METADATA_DIRECTORY = "__cluster_metadata-0"
+FIRST_CHECKPOINT = checkpoint_name(0, 0)
+_READ_ONLY = 0o400
+
+BootstrapRecord: TypeAlias = FeatureLevelRecord | UserScramCredentialRecord
+
+
+@frozen(kw_only=True)
+class FormatPlan:
+    """What all directories get: `records` in bootstrap.checkpoint, `voter` in the metadata log's 0-0 checkpoint."""
+
+    cluster_id: str
+    release: str
+    records: tuple[BootstrapRecord, ...]
+    voter: InitialVoter | None
+    now_ms: int
+    token_bytes: Callable[[int], bytes]
+
+
+def bootstrap_bytes(records: Sequence[BootstrapRecord], *, now_ms: int) -> bytes:
+    """bootstrap.checkpoint: what a new cluster's controller writes into its log first (BootstrapDirectory)."""
+    header = SnapshotHeader(last_contained_log_timestamp=0)
+    end = len(records) + 1
+    return b"".join(
+        (
+            control_batch(header, base_offset=0, leader_epoch=0, timestamp=now_ms),
+            build_batch(list(map(encode_record, records)), base_offset=1, leader_epoch=0, timestamp=now_ms),
+            control_batch(SnapshotFooter(), base_offset=end, leader_epoch=0, timestamp=now_ms),
+        )
+    )
+
+
+def first_checkpoint_bytes(voters: KRaftVoters, *, now_ms: int) -> bytes:
+    """The 0-0 checkpoint: kraft.version 1 and the voters (Formatter.writeDynamicQuorumSnapshot)."""
+    header = snapshot_header_records(last_contained_log_timestamp=now_ms, kraft_version=1, voters=voters)
+    return b"".join(
+        (
+            control_batch(*header, base_offset=0, leader_epoch=0, timestamp=now_ms),
+            control_batch(SnapshotFooter(), base_offset=len(header), leader_epoch=0, timestamp=now_ms),
+        )
+    )
+
+
+def format_directory(config: NodeConfig, directory: Path, plan: FormatPlan) -> str:
+    """Format one log directory, meta.properties last: without it nothing else counts. What kafka-storage says of it.
+
+    Raises:
+        LogError: the disk is full, or refuses.
+
+    """
+    kind, directory_id = _kind(config, directory, plan)
+    _make(directory)
+    replace_durably(directory / BOOTSTRAP_CHECKPOINT, bootstrap_bytes(plan.records, now_ms=plan.now_ms))
+    if plan.voter is not None and directory == config.metadata_log_dir:
+        voters = plan.voter.as_voters(config.controller_listener_names[0])
+        _write_first_checkpoint(directory, first_checkpoint_bytes(voters, now_ms=plan.now_ms))
+    meta = MetaProperties(cluster_id=plan.cluster_id, node_id=config.node_id, directory_id=directory_id)
+    write_meta_properties(directory, meta, now_ms=plan.now_ms)
+    return f"Formatting {kind} {directory} with metadata.version {plan.release}."
+
+
+def _kind(config: NodeConfig, directory: Path, plan: FormatPlan) -> tuple[str, UUID]:
+    """What Kafka calls the directory, and its id: the voter's, if it is the voter's metadata log's."""
+    if directory == config.metadata_log_dir and plan.voter is not None:
+        if plan.voter.node_id == config.node_id:
+            return "dynamic metadata voter directory", plan.voter.directory_id
+        return "dynamic metadata directory", random_uuid(plan.token_bytes)
+    kind = "metadata directory" if directory == config.metadata_log_dir else "data directory"
+    return kind, random_uuid(plan.token_bytes)
+
+
+def _write_first_checkpoint(directory: Path, data: bytes) -> None:
+    log = directory / METADATA_DIRECTORY
+    _make(log)
+    path = log / FIRST_CHECKPOINT
+    partial = log / f"{path.stem}-{secrets.token_hex(8)}{path.suffix}{PARTIAL_SUFFIX}"
+    try:
+        _write_read_only(partial, data)
+        partial.replace(path)
+        fsync_directory(log)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise log_error(error, path, "cannot write") from error
+
+
+def _write_read_only(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _READ_ONLY)
+    try:
+        write_all(fd, data)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _make(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        fsync_directory(directory.parent)
+    except OSError as error:
+        raise log_error(error, directory, "cannot create") from error

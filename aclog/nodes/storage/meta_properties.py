@@ -1,0 +1,83 @@
+"""The file `meta.properties`: which cluster and node a log directory belongs to (MetaProperties, version 1)."""
+
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from uuid import UUID
+
+import javaproperties
+from attrs import frozen
+
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.filelog.filesystem import read_small, replace_durably
+from aclog.metalog.uuids import parse_uuid, uuid_text
+
+META_PROPERTIES = "meta.properties"
+_VERSION = "1"
+
+
+@frozen(kw_only=True)
+class MetaProperties:
+    """What the file says; `directory_id` is None where a Kafka before 3.7 wrote it."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: UUID | None
+
+
+def read_meta_properties(directory: Path) -> MetaProperties | None:
+    """What the directory's meta.properties says; None if it has none: the directory is not formatted.
+
+    Raises:
+        ConfigError: it is not what a Kafka in KRaft mode writes.
+        LogError: it cannot be read.
+
+    """
+    path = directory / META_PROPERTIES
+    data = read_small(path)
+    if data is None:
+        return None
+    try:
+        values: dict[str, str] = javaproperties.load(BytesIO(data))
+    except ValueError as error:
+        raise ConfigError(f"{path}: a malformed \\u escape") from error
+    version = values.get("version", "0")
+    if version != _VERSION:
+        raise ConfigError(f"{path}: version {version!r}: expected {_VERSION}, as kafka-storage writes it")
+    cluster_id, node_id = values.get("cluster.id"), values.get("node.id", "")
+    if not cluster_id:
+        raise ConfigError(f"{path}: cluster.id is missing")
+    if not (node_id.isascii() and node_id.isdigit()):
+        raise ConfigError(f"{path}: node.id {node_id!r}: expected a number from 0")
+    return MetaProperties(
+        cluster_id=cluster_id, node_id=int(node_id), directory_id=_directory_id(path, values.get("directory.id"))
+    )
+
+
+def _directory_id(path: Path, text: str | None) -> UUID | None:
+    if text is None:
+        return None
+    try:
+        return parse_uuid(text)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: directory.id: {error}") from error
+
+
+def encode_meta_properties(properties: MetaProperties, *, now_ms: int) -> bytes:
+    """The file's content, as Kafka writes it: keys in the order in which Java's hash table has them."""
+    values = {"node.id": str(properties.node_id)}
+    if properties.directory_id is not None:
+        values["directory.id"] = uuid_text(properties.directory_id)
+    values |= {"version": _VERSION, "cluster.id": properties.cluster_id}
+    written = datetime.fromtimestamp(now_ms // 1000, UTC)
+    return javaproperties.dumps(values, comments="", timestamp=written, ensure_ascii=True).encode("ascii")
+
+
+def write_meta_properties(directory: Path, properties: MetaProperties, *, now_ms: int) -> None:
+    """Put the file there durably, in place of one that there is; `now_ms` stands in its first lines.
+
+    Raises:
+        LogError: the disk is full, or refuses.
+
+    """
+    replace_durably(directory / META_PROPERTIES, encode_meta_properties(properties, now_ms=now_ms))

@@ -1,0 +1,141 @@
+"""A small HTTP/1.1 server for an operator's tools: /metrics, /healthz, /readyz. Nothing else, and nothing secret."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import TypeAlias
+
+from attrs import define, field, frozen
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.node_config import HostPort
+
+Check: TypeAlias = Callable[[], str | None]
+"""Answers None where all is well, otherwise what is not, in one line."""
+
+_TEXT = "text/plain; charset=utf-8"
+_HEAD_BYTES = 8192
+_SECONDS = 5.0
+_CONNECTIONS = 32
+
+_log = logging.getLogger(__name__)
+
+
+@frozen(kw_only=True)
+class _Answer:
+    status: HTTPStatus
+    body: bytes
+    content_type: str = _TEXT
+
+
+@define(eq=False, kw_only=True)
+class HttpEndpoint:
+    """Serves one request a connection. A request has 8 KiB and 5 seconds; 32 are served at a time, the rest refused.
+
+    There is no authentication: where the address names no host, it listens on this machine's loopback only.
+    """
+
+    address: HostPort
+    metrics: Callable[[], bytes]
+    """What /metrics shows (Metrics.text)."""
+    healthy: Check
+    """What /healthz asks: whether the process is of any use, or had better be restarted."""
+    ready: Check
+    """What /readyz asks: whether clients should be sent here."""
+    _server: asyncio.Server | None = field(default=None, init=False)
+    _open: set[asyncio.StreamWriter] = field(factory=set, init=False)
+
+    async def start(self) -> None:
+        """Listen. Raises ConfigError where the address cannot be had."""
+        host = self.address.host or "127.0.0.1"
+        try:
+            self._server = await asyncio.start_server(self._serve, host, self.address.port, limit=_HEAD_BYTES)
+        except OSError as error:
+            where = HostPort(host=host, port=self.address.port)
+            raise ConfigError(f"aclog.http.listener: cannot listen on {where}: {error.strerror or error}") from error
+
+    @property
+    def port(self) -> int:
+        """The port it listens on, also where 0 was asked for."""
+        if self._server is None:
+            raise RuntimeError("the HTTP endpoint is not listening")
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Close the socket and what is open."""
+        if self._server is None:
+            return
+        self._server.close()
+        for writer in tuple(self._open):
+            writer.transport.abort()
+        await self._server.wait_closed()
+        self._server = None
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._open) >= _CONNECTIONS:
+            writer.transport.abort()
+            return
+        self._open.add(writer)
+        try:
+            async with asyncio.timeout(_SECONDS):
+                with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                    await self._exchange(reader, writer)
+        except TimeoutError:
+            writer.transport.abort()
+        finally:
+            self._open.discard(writer)
+            writer.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        method = b""
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            method, target, version = head.split(b"\r\n", 1)[0].split(b" ")
+            known = version.startswith(b"HTTP/1.")
+            answer = self._guarded(method, target) if known else _plain(HTTPStatus.BAD_REQUEST)
+        except asyncio.LimitOverrunError:
+            answer = _plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        except ValueError:
+            answer = _plain(HTTPStatus.BAD_REQUEST)
+        writer.write(_encoded(answer, with_body=method != b"HEAD"))
+        await writer.drain()
+
+    def _guarded(self, method: bytes, target: bytes) -> _Answer:
+        try:
+            return self._answer(method, target)
+        except Exception:  # noqa: BLE001 - a gauge that cannot be read must not look like a node that is down
+            _log.exception("a page of the HTTP endpoint failed")
+            return _plain(HTTPStatus.INTERNAL_SERVER_ERROR)
+
+    def _answer(self, method: bytes, target: bytes) -> _Answer:
+        if method not in (b"GET", b"HEAD"):
+            return _plain(HTTPStatus.METHOD_NOT_ALLOWED)
+        match target.partition(b"?")[0]:
+            case b"/metrics":
+                return _Answer(status=HTTPStatus.OK, body=self.metrics(), content_type=CONTENT_TYPE_LATEST)
+            case b"/healthz":
+                return _checked(self.healthy)
+            case b"/readyz":
+                return _checked(self.ready)
+        return _plain(HTTPStatus.NOT_FOUND)
+
+
+def _checked(check: Check) -> _Answer:
+    trouble = check()
+    return _plain(HTTPStatus.OK, "ok") if trouble is None else _plain(HTTPStatus.SERVICE_UNAVAILABLE, trouble)
+
+
+def _plain(status: HTTPStatus, text: str | None = None) -> _Answer:
+    return _Answer(status=status, body=f"{text or status.phrase}\n".encode())
+
+
+def _encoded(answer: _Answer, *, with_body: bool) -> bytes:
+    allow = "Allow: GET, HEAD\r\n" if answer.status is HTTPStatus.METHOD_NOT_ALLOWED else ""
+    head = (
+        f"HTTP/1.1 {answer.status.value} {answer.status.phrase}\r\nContent-Type: {answer.content_type}\r\n"
+        f"Content-Length: {len(answer.body)}\r\n{allow}Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + (answer.body if with_body else b"")

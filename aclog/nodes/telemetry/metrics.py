@@ -1,0 +1,118 @@
+"""What a node measures of itself, for Prometheus: base units, `_total` on counters, every name begins with aclog_."""
+
+# ruff: noqa: RUF009 - _gauge and the like return attrs fields, which ruff cannot see
+
+from typing import Any
+
+from attrs import Factory, define, field
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
+
+from aclog.nodes.telemetry.counters import Decisions
+
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""Buckets of everything that is timed: from a group commit on a fast disk to a request that ran out of time."""
+
+
+def _gauge(name: str, text: str, *labels: str) -> Any:
+    return field(init=False, default=Factory(lambda own: Gauge(name, text, labels, registry=own.registry), True))
+
+
+def _counter(name: str, text: str, *labels: str) -> Any:
+    return field(init=False, default=Factory(lambda own: Counter(name, text, labels, registry=own.registry), True))
+
+
+def _histogram(name: str, text: str, *labels: str) -> Any:
+    return field(
+        init=False,
+        default=Factory(lambda own: Histogram(name, text, labels, registry=own.registry, buckets=_SECONDS), True),
+    )
+
+
+def _decisions() -> Any:
+    def make(own: "Metrics") -> Decisions:
+        """The counts, registered."""
+        decisions = Decisions()
+        own.registry.register(decisions)
+        return decisions
+
+    return field(init=False, default=Factory(make, True))
+
+
+@define(eq=False, kw_only=True)
+class Metrics:
+    """A node's instruments, all in a registry of their own; `process` adds the process's memory, files and CPU time.
+
+    A gauge is set (`set`), or asked when it is read (`set_function`), which costs nothing between two reads. All but
+    `decisions` may be used from any thread. Times are seconds.
+    """
+
+    process: bool = True
+    registry: CollectorRegistry = field(factory=CollectorRegistry, init=False)
+
+    acls: Gauge = _gauge("aclog_acls", "ACLs in the authorizer (KIP-801: AclCount).")
+    ready: Gauge = _gauge("aclog_ready", "1 once the log is replayed to the high-water mark first learned (KIP-801).")
+    active: Gauge = _gauge("aclog_active_controller", "1 while this is the active controller (ActiveControllerCount).")
+    applied_offset: Gauge = _gauge(
+        "aclog_last_applied_record_offset", "Offset of the last record that readers see (LastAppliedRecordOffset)."
+    )
+    committed_offset: Gauge = _gauge(
+        "aclog_last_committed_record_offset", "Offset of the last committed record known (LastCommittedRecordOffset)."
+    )
+    lag_records: Gauge = _gauge("aclog_lag_records", "Committed records known that readers do not see yet.")
+    lag: Gauge = _gauge(
+        "aclog_lag_seconds", "Age of the last applied record, by its batch's timestamp (LastAppliedRecordLagMs)."
+    )
+    append: Histogram = _histogram("aclog_append_duration_seconds", "Time from a batch's append to its fsync.")
+    commit: Histogram = _histogram(
+        "aclog_commit_duration_seconds", "Time from a request's arrival at the controller to its records' commit."
+    )
+    apply: Histogram = _histogram(
+        "aclog_apply_duration_seconds", "Time to replay committed batches and to publish the image."
+    )
+    decisions: Decisions = _decisions()
+
+    connections: Gauge = _gauge("aclog_connections", "Open connections.", "listener")
+    accepted: Counter = _counter("aclog_connections_accepted_total", "Connections accepted.", "listener")
+    refused: Counter = _counter(
+        "aclog_connections_refused_total", "Connections closed at once: a limit was reached.", "listener"
+    )
+    closed: Counter = _counter(
+        "aclog_connections_closed_total",
+        "Connections that ended, by why; client: its other end closed it.",
+        "listener",
+        "reason",
+    )
+    authentications: Counter = _counter(
+        "aclog_authentications_total", "Connections that authenticated.", "listener", "mechanism"
+    )
+    authentication_failures: Counter = _counter(
+        "aclog_authentication_failures_total", "Connections that failed to authenticate.", "listener", "mechanism"
+    )
+    requests: Histogram = _histogram(
+        "aclog_request_duration_seconds", "Time from a request's last byte to its answer's first.", "api"
+    )
+    request_errors: Counter = _counter(
+        "aclog_request_errors_total", "Requests answered with one error for all of the request.", "api", "error_code"
+    )
+    in_flight_requests: Gauge = _gauge("aclog_in_flight_requests", "Requests being handled (queued.max.requests).")
+    in_flight_bytes: Gauge = _gauge(
+        "aclog_in_flight_bytes", "Bytes of large requests being read or handled (queued.max.request.bytes)."
+    )
+    unsent_bytes: Gauge = _gauge("aclog_unsent_bytes", "Bytes of answers that clients have not taken yet.")
+
+    def __attrs_post_init__(self) -> None:
+        if self.process:
+            ProcessCollector(registry=self.registry)
+            PlatformCollector(registry=self.registry)
+
+    def text(self) -> bytes:
+        """All of it in Prometheus's text format."""
+        return generate_latest(self.registry)

@@ -1,0 +1,128 @@
+"""A node's log on stderr: one line an event, for people or as JSON; the authorizer's audit in Kafka's own text."""
+
+import logging
+import logging.config
+import sys
+import time
+from collections.abc import Mapping, MutableMapping
+from typing import Any, TextIO
+
+import structlog
+from attrs import define, field
+from structlog.stdlib import ProcessorFormatter
+from structlog.typing import Processor
+
+from aclog.authorizer.audit import AUDIT_LOGGER, TRACE
+
+_KAFKA_LINE = "[%(asctime)s,%(msecs)03d] %(levelname)s %(message)s (%(name)s)"
+"""Kafka's own layout of log lines ([%d] %p %m (%c))."""
+
+_LINES_A_SECOND = 20
+
+
+def configure_logging(
+    *, node_id: int, json: bool = False, level: str = "INFO", audit_level: str = "INFO", stream: TextIO | None = None
+) -> None:
+    """Set up Python's logging for this process; whatever was set up before is undone.
+
+    `level` and `audit_level` are TRACE, DEBUG, INFO, WARNING or ERROR. With `json` each line is an object: timestamp
+    (UTC), level, logger, event, node_id and what the event brings along; an audit line has `audit`, the event of
+    aclog/authorizer/audit_event.avsc, too. What is logged with one template more than 20 times a second is left out and
+    counted, but for audit lines and errors.
+
+    Raises:
+        ValueError: a level that there is not.
+
+    """
+    logging.addLevelName(TRACE, "TRACE")
+    out = stream or sys.stderr
+    handler, audit = logging.StreamHandler(out), logging.StreamHandler(out)
+    handler.setFormatter(_formatter(node_id, json=json, colors=out.isatty()))
+    handler.addFilter(_Flood())
+    audit.setFormatter(_formatter(node_id, json=True, colors=False) if json else _AuditFormatter())
+    root, audit_logger = logging.getLogger(), logging.getLogger(AUDIT_LOGGER)
+    for logger, own, least in ((root, handler, level), (audit_logger, audit, audit_level)):
+        for old in tuple(logger.handlers):
+            logger.removeHandler(old)
+        logger.addHandler(own)
+        logger.setLevel(least)
+    audit_logger.propagate = False
+    logging.captureWarnings(capture=True)
+
+
+def _formatter(node_id: int, *, json: bool, colors: bool) -> ProcessorFormatter:
+    def bind(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+        return {"node_id": node_id, **event}
+
+    before: list[Processor] = [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.stdlib.ExtraAdder(),
+        bind,
+        _audit_as_data,
+    ]
+    last: Processor = (
+        structlog.processors.JSONRenderer()
+        if json
+        else structlog.dev.ConsoleRenderer(
+            colors=colors,
+            exception_formatter=structlog.dev.plain_traceback,  # one with local variables would show secrets
+        )
+    )
+    render: list[Processor] = [ProcessorFormatter.remove_processors_meta]
+    if json:
+        render.append(structlog.processors.format_exc_info)
+    else:
+        render.append(_one_line)
+    return ProcessorFormatter(foreign_pre_chain=before, processors=[*render, last])
+
+
+def _audit_as_data(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    found = event.pop("audit_event", None)
+    return event if found is None else {**event, "audit": found.to_dict()}
+
+
+def _one_line(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        key: _printable(value) if isinstance(value, str) and key != "exception" else value
+        for key, value in event.items()
+    }
+
+
+def _printable(text: str) -> str:
+    """Whoever asks chooses names, and must not be able to forge a line."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+class _AuditFormatter(logging.Formatter):
+    """Kafka's line as its log4j layout writes it; characters that do not print are spelled out."""
+
+    def __init__(self) -> None:
+        super().__init__(_KAFKA_LINE, "%Y-%m-%d %H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See logging.Formatter."""
+        return _printable(super().format(record))
+
+
+@define(eq=False)
+class _Flood(logging.Filter):
+    """Lets so many records of one template through in a second; the next second's first says how many not."""
+
+    _seen: dict[object, int] = field(factory=dict, init=False)
+    _second: int = field(default=0, init=False)
+    _left_out: int = field(default=0, init=False)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """See logging.Filter."""
+        second = int(time.monotonic())
+        if second != self._second:
+            if self._left_out:
+                record.left_out = self._left_out
+            self._second, self._seen, self._left_out = second, {}, 0
+        seen = self._seen[record.msg] = self._seen.get(record.msg, 0) + 1
+        if seen > _LINES_A_SECOND and record.levelno < logging.ERROR:
+            self._left_out += 1
+            return False
+        return True

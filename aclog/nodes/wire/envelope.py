@@ -1,0 +1,85 @@
+"""Envelope: a request that a broker passes on for a client (KIP-590; EnvelopeRequest, EnvelopeResponse).
+
+Version 0 is Kafka's. Version 1 is KIP-801's: the same fields, but the answer may say AUTHORIZER_NOT_READY. Kafka does
+not have that version, nor that error, so this is written by hand.
+"""
+
+from attrs import field, frozen
+
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.primitives import compact_bytes, read_compact_bytes, read_unsigned_varint
+from aclog.nodes.wire.error_codes import UNKNOWN_SERVER_ERROR
+from aclog.nodes.wire.tagged_fields import tagged_fields
+
+AUTHORIZER_NOT_READY = 10801
+"""KIP-801's error: try again, the controller has not replayed its log yet."""
+
+
+@frozen(kw_only=True)
+class EnvelopeRequest:
+    """A whole request with its own header, its principal (nodes.wire.principal_data), its client's 4 or 16 bytes."""
+
+    request_data: bytes = field(repr=False)
+    request_principal: bytes | None
+    client_host_address: bytes
+
+
+@frozen(kw_only=True)
+class EnvelopeResponse:
+    """The answer to the request inside, with its own header; None where the envelope itself failed."""
+
+    response_data: bytes | None = field(default=None, repr=False)
+    error_code: int = 0
+
+
+def encode_envelope_request(request: EnvelopeRequest) -> bytes:
+    """The body of an Envelope request, version 0 or 1."""
+    principal = _nullable(request.request_principal)
+    return compact_bytes(request.request_data) + principal + compact_bytes(request.client_host_address) + b"\0"
+
+
+def decode_envelope_request(buffer: bytes, position: int) -> EnvelopeRequest:
+    """The body of an Envelope request, version 0 or 1.
+
+    Raises:
+        DecodeError: cut, or null where a value is required.
+
+    """
+    data, position = read_compact_bytes(buffer, position)
+    principal, position = _read_nullable(buffer, position)
+    address, position = read_compact_bytes(buffer, position)
+    tagged_fields(buffer, position)
+    return EnvelopeRequest(request_data=data, request_principal=principal, client_host_address=address)
+
+
+def encode_envelope_response(version: int, response: EnvelopeResponse) -> bytes:
+    """The body of the answer; in version 0 AUTHORIZER_NOT_READY becomes UNKNOWN_SERVER_ERROR."""
+    code = response.error_code
+    if version == 0 and code == AUTHORIZER_NOT_READY:
+        code = UNKNOWN_SERVER_ERROR
+    return _nullable(response.response_data) + code.to_bytes(2, "big", signed=True) + b"\0"
+
+
+def decode_envelope_response(buffer: bytes, position: int) -> EnvelopeResponse:
+    """The body of an answer, version 0 or 1.
+
+    Raises:
+        DecodeError: cut.
+
+    """
+    data, position = _read_nullable(buffer, position)
+    after = position + 2
+    if after > len(buffer):
+        raise DecodeError("cut inside an error code", position=position)
+    tagged_fields(buffer, after)
+    code = int.from_bytes(buffer[position:after], "big", signed=True)
+    return EnvelopeResponse(response_data=data, error_code=code)
+
+
+def _nullable(data: bytes | None) -> bytes:
+    return b"\0" if data is None else compact_bytes(data)
+
+
+def _read_nullable(buffer: bytes, position: int) -> tuple[bytes | None, int]:
+    length, after = read_unsigned_varint(buffer, position)
+    return (None, after) if length == 0 else read_compact_bytes(buffer, position)

@@ -1,0 +1,149 @@
+"""What an API answers when a request fails as a whole (AbstractRequest.getErrorResponse)."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias
+
+from aclog.nodes.wire import apis
+from aclog.nodes.wire.apis import unsupported_api_versions_response
+from aclog.nodes.wire.envelope import EnvelopeResponse, encode_envelope_response
+from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION
+from aclog.nodes.wire.flexible import API_VERSIONS
+from aclog.nodes.wire.message_builder import answer, build
+
+MAX_MESSAGE = 8192
+"""The most characters of a message in an answer: it may quote names that are as long as a string can be."""
+
+
+_NO_TIME = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
+
+_Fields: TypeAlias = dict[str, Any]
+
+
+def error_answer(request: Any, api_key: int, version: int, code: int, message: str | None = None) -> bytes:
+    """The encoded body of the answer to a request that fails as a whole.
+
+    `request` is the decoded message: it says for how many entries to answer (None will do for Envelope, ApiVersions).
+    `message` goes where the answer has room for one, as it is: whoever calls keeps Kafka's rule that a client is told
+    nothing of an unknown server error. A code that is not Kafka's becomes -1, but for Envelope version 1.
+
+    Raises:
+        DecodeError: an API or version that kio does not have.
+
+    """
+    if api_key == apis.ENVELOPE:
+        return encode_envelope_response(version, EnvelopeResponse(error_code=code))
+    if api_key == API_VERSIONS and code == UNSUPPORTED_VERSION:
+        return unsupported_api_versions_response()
+    text = None if message is None else message[:MAX_MESSAGE]
+    shape = _SHAPES.get(api_key, _top_level)
+    return answer(api_key, version, **shape(request, version, code, text))
+
+
+def _top_level(_request: Any, _version: int, code: int, _message: str | None) -> _Fields:
+    return {"error_code": code}
+
+
+def _top_level_with_message(_request: Any, _version: int, code: int, message: str | None) -> _Fields:
+    return {"error_code": code, "error_message": message}
+
+
+def _fetch(request: Any, version: int, code: int, _message: str | None) -> _Fields:
+    """Below version 13 every partition has the error too."""
+    if version >= 13:
+        return {"error_code": code, "session_id": request.session_id}
+
+    def partitions(topic: Any) -> tuple[Any, ...]:
+        return tuple(
+            build(
+                apis.FETCH, version, "response", "PartitionData",
+                partition_index=each.partition, error_code=code, high_watermark=-1, records=b"",
+            )
+            for each in topic.partitions
+        )  # fmt: skip
+
+    topics = tuple(
+        build(apis.FETCH, version, "response", "FetchableTopicResponse", topic=each.topic, partitions=partitions(each))
+        for each in request.topics
+    )
+    session_id = request.session_id if version >= 7 else 0
+    return {"error_code": code, "session_id": session_id, "responses": topics}
+
+
+def _metadata(request: Any, version: int, code: int, _message: str | None) -> _Fields:
+    """One entry a topic; the top-level error code of version 13 stays 0, as in Kafka."""
+    topics = tuple(
+        build(
+            apis.METADATA, version, "response", "MetadataResponseTopic",
+            name=each.name or "", topic_id=getattr(each, "topic_id", None), error_code=code,
+        )
+        for each in request.topics or ()
+    )  # fmt: skip
+    return {"topics": topics}
+
+
+def _create_acls(request: Any, version: int, code: int, message: str | None) -> _Fields:
+    result = build(apis.CREATE_ACLS, version, "response", "AclCreationResult", error_code=code, error_message=message)
+    return {"results": (result,) * len(request.creations)}
+
+
+def _delete_acls(request: Any, version: int, code: int, message: str | None) -> _Fields:
+    result = build(
+        apis.DELETE_ACLS, version, "response", "DeleteAclsFilterResult", error_code=code, error_message=message
+    )
+    return {"filter_results": (result,) * len(request.filters)}
+
+
+def _create_token(_request: Any, _version: int, code: int, _message: str | None) -> _Fields:
+    times = dict.fromkeys(("issue_timestamp", "expiry_timestamp", "max_timestamp"), _NO_TIME)
+    nobody = {"principal_type": "User", "principal_name": "ANONYMOUS"}
+    requester = {f"token_requester_{name}": value for name, value in nobody.items()}
+    return {"error_code": code, **nobody, **requester, **times}
+
+
+def _describe_quorum(_request: Any, _version: int, code: int, message: str | None) -> _Fields:
+    """The message is the error's own, not what was said when it was raised."""
+    text = "Cluster authorization failed." if code == CLUSTER_AUTHORIZATION_FAILED else message
+    return {"error_code": code, "error_message": text}
+
+
+def _client_quotas(_request: Any, _version: int, code: int, message: str | None) -> _Fields:
+    return {"error_code": code, "error_message": message, "entries": None}
+
+
+def _describe_scram(request: Any, version: int, code: int, message: str | None) -> _Fields:
+    """One nameless entry a user, as Kafka has it, and the error at the top."""
+    result = build(
+        apis.DESCRIBE_USER_SCRAM_CREDENTIALS, version, "response", "DescribeUserScramCredentialsResult",
+        error_code=code, error_message=message,
+    )  # fmt: skip
+    return {"error_code": code, "error_message": message, "results": (result,) * len(request.users or ())}
+
+
+def _alter_scram(request: Any, version: int, code: int, message: str | None) -> _Fields:
+    """One entry a user that the request names, sorted."""
+    users = {each.name for each in (*request.deletions, *request.upsertions)}
+    results = tuple(
+        build(
+            apis.ALTER_USER_SCRAM_CREDENTIALS, version, "response", "AlterUserScramCredentialsResult",
+            user=user, error_code=code, error_message=message,
+        )
+        for user in sorted(users)
+    )  # fmt: skip
+    return {"results": results}
+
+
+_SHAPES: dict[int, Callable[[Any, int, int, str | None], _Fields]] = {
+    apis.FETCH: _fetch,
+    apis.METADATA: _metadata,
+    apis.DESCRIBE_ACLS: _top_level_with_message,
+    apis.CREATE_ACLS: _create_acls,
+    apis.DELETE_ACLS: _delete_acls,
+    apis.SASL_AUTHENTICATE: _top_level_with_message,
+    apis.CREATE_DELEGATION_TOKEN: _create_token,
+    apis.DESCRIBE_CLIENT_QUOTAS: _client_quotas,
+    apis.DESCRIBE_USER_SCRAM_CREDENTIALS: _describe_scram,
+    apis.ALTER_USER_SCRAM_CREDENTIALS: _alter_scram,
+    apis.DESCRIBE_QUORUM: _describe_quorum,
+    apis.DESCRIBE_CLUSTER: _top_level_with_message,
+}

@@ -1,0 +1,158 @@
+"""The table of accesses: its columns, what makes a row one of them, and why others are rejected."""
+
+from collections.abc import Iterable
+from enum import IntEnum, StrEnum
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
+
+REQUIRED: Final = ("principal", "host", "operation", "resourceType", "resourceName")
+"""What is asked of the authorizer; all are STRING."""
+
+TIMESTAMP: Final = "timestamp"
+KNOWN: Final = ("patternType", "loggedDecision", "loggedRule", "request", "resourceReferenceCount", "logLevel")
+"""What some sources know beside: null where they do not. STRING, but resourceReferenceCount INT.
+
+A logged decision and rule are those of the authorizer that logged the access: jobs add their own `decision` and `rule`.
+"""
+
+ACCESS_COLUMNS: Final = (*REQUIRED, TIMESTAMP, *KNOWN)
+REJECT_COLUMNS: Final = ("file", "line", "reason", "detail")
+"""Where a reject came from, its text (LINE_LIMIT characters of it), a Reason, and a sentence."""
+
+LINE_LIMIT: Final = 2000
+_SHOWN = 80
+"""No detail repeats more of a bad value than this."""
+
+
+class Reason(StrEnum):
+    """Why a line or row is no access. BLANK ones are counted, and are not among the rejects."""
+
+    BLANK = "BLANK"
+    NOT_UTF8 = "NOT_UTF8"
+    NO_HEAD = "NO_HEAD"
+    TORN = "TORN"
+    OTHER_LOGGER = "OTHER_LOGGER"
+    OTHER_MESSAGE = "OTHER_MESSAGE"
+    AMBIGUOUS = "AMBIGUOUS"
+    UNREADABLE = "UNREADABLE"
+    MALFORMED = "MALFORMED"
+    MISSING_VALUE = "MISSING_VALUE"
+    BAD_TIMESTAMP = "BAD_TIMESTAMP"
+    BAD_OPERATION = "BAD_OPERATION"
+    BAD_RESOURCE_TYPE = "BAD_RESOURCE_TYPE"
+    BAD_PATTERN_TYPE = "BAD_PATTERN_TYPE"
+    BAD_DECISION = "BAD_DECISION"
+
+
+DETAILS: Final = {
+    Reason.NOT_UTF8: "the bytes are not UTF-8",
+    Reason.NO_HEAD: "no `[time] LEVEL ` at its beginning: a stack trace, the rest of a torn line, or another layout",
+    Reason.TORN: "cut: the logger's name in brackets is not at its end",
+    Reason.OTHER_LOGGER: "of another logger than kafka.authorizer.logger",
+    Reason.OTHER_MESSAGE: "of kafka.authorizer.logger, but about something else than an access",
+    Reason.AMBIGUOUS: "can be read in more than one way: a part of the line's own layout stands in it twice",
+    Reason.UNREADABLE: "in no form that an authorizer of Kafka writes",
+    Reason.BAD_TIMESTAMP: "its time is none: expected ISO 8601, or ms since 1970",
+    Reason.MALFORMED: "not a row of the format, or not one of this many columns",
+}
+
+
+_WANTED: Final = {
+    Reason.BAD_OPERATION: ("operation", "READ, WRITE, ... or ALL"),
+    Reason.BAD_RESOURCE_TYPE: (
+        "resourceType",
+        "TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN or USER",
+    ),
+    Reason.BAD_PATTERN_TYPE: ("patternType", "LITERAL: nothing else is ever asked"),
+    Reason.BAD_DECISION: ("loggedDecision", "ALLOWED or DENIED"),
+}
+
+
+def known_names(kind: type[IntEnum]) -> list[str]:
+    """The names of an enum that a request may hold: not UNKNOWN, not ANY."""
+    return [member.name for member in kind if member.name not in {"UNKNOWN", "ANY"}]
+
+
+def enum_name(text: Column, names: Iterable[str]) -> Column:
+    """AlterConfigs, alter_configs and ALTER_CONFIGS as ALTER_CONFIGS; null for what is none of the names."""
+    known = list(names)
+    pairs = [F.lit(word) for name in known for word in (name.replace("_", ""), name)]
+    other = F.try_element_at(F.create_map(*pairs), F.upper(F.translate(text, "_", "")))
+    return F.when(text.isin(known), text).otherwise(other)  # a map is looked through from its beginning
+
+
+def judge(raw: DataFrame) -> DataFrame:
+    """The rows with ACCESS_COLUMNS and REJECT_COLUMNS; `reason` is null where the row is an access.
+
+    `raw` has ACCESS_COLUMNS as the source has them (strings, but a TIMESTAMP and an INT; enum names in any form),
+    `file`, `line`, and `reason` and `detail`, which are null where the source itself found nothing wrong.
+    """
+    named = raw.select(
+        "*",
+        enum_name(F.col("operation"), known_names(AclOperation)).alias("_operation"),
+        enum_name(F.col("resourceType"), known_names(ResourceType)).alias("_type"),
+        enum_name(F.col("patternType"), [PatternType.LITERAL.name]).alias("_pattern"),
+        enum_name(F.col("loggedDecision"), ["ALLOWED", "DENIED"]).alias("_decision"),
+    )
+    judged = named.select("*", F.coalesce(F.col("reason"), _fault()).alias("_reason"))
+    told = F.col("_reason").isNotNull() & (F.col("_reason") != Reason.BLANK.value)
+    return judged.select(
+        *(F.col(name).cast("string") for name in ("principal", "host")),
+        F.col("_operation").alias("operation"),
+        F.col("_type").alias("resourceType"),
+        F.col("resourceName").cast("string"),
+        F.col(TIMESTAMP).cast("timestamp"),
+        F.col("_pattern").alias("patternType"),
+        F.col("_decision").alias("loggedDecision"),
+        *(F.col(name).cast("string") for name in ("loggedRule", "request")),
+        F.col("resourceReferenceCount").cast("int"),
+        F.col("logLevel").cast("string"),
+        F.when(told, F.col("file")).alias("file"),
+        F.when(told, F.substring(F.make_valid_utf8("line"), 1, LINE_LIMIT)).alias("line"),
+        F.col("_reason").alias("reason"),
+        F.when(told, F.coalesce(F.col("detail"), _detail())).alias("detail"),
+    )
+
+
+def _fault() -> Column:
+    """What is wrong with the values of a row, or null."""
+    missing = _empty("principal") | _empty("host") | _empty("operation") | _empty("resourceType")
+    return (
+        F.when(missing | F.col("resourceName").isNull(), Reason.MISSING_VALUE)
+        .when(F.col("_operation").isNull(), Reason.BAD_OPERATION)
+        .when(F.col("_type").isNull(), Reason.BAD_RESOURCE_TYPE)
+        .when(F.col("patternType").isNotNull() & F.col("_pattern").isNull(), Reason.BAD_PATTERN_TYPE)
+        .when(F.col("loggedDecision").isNotNull() & F.col("_decision").isNull(), Reason.BAD_DECISION)
+    )
+
+
+def _empty(name: str) -> Column:
+    return F.col(name).isNull() | (F.col(name) == "")
+
+
+def bad_value(reason: Reason, value: str) -> str:
+    """The sentence for a value that is none of those that may stand there."""
+    name, wanted = _WANTED[reason]
+    return f"{name} `{value[:_SHOWN]}`: expected {wanted}"
+
+
+def _detail() -> Column:
+    """The sentence for a reason."""
+    reason = F.col("_reason")
+    detail = F.when(reason == Reason.MISSING_VALUE, F.concat(F.lit("no "), _missing_names()))
+    for bad, (name, wanted) in _WANTED.items():
+        shown = F.concat(F.lit(f"{name} `"), F.substring(name, 1, _SHOWN), F.lit(f"`: expected {wanted}"))
+        detail = detail.when(reason == bad, shown)
+    for other, text in DETAILS.items():
+        detail = detail.when(reason == other, F.lit(text))
+    return detail
+
+
+def _missing_names() -> Column:
+    absent = [F.when(_empty(name), F.lit(name)) for name in REQUIRED if name != "resourceName"]
+    absent.append(F.when(F.col("resourceName").isNull(), F.lit("resourceName")))
+    return F.concat_ws(", ", *absent)

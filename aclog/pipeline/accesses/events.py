@@ -1,0 +1,99 @@
+"""Audit events of our own authorizer (aclog/authorizer/audit_event.avsc): Avro files, and JSON lines."""
+
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from aclog.pipeline.accesses.access_table import REQUIRED, Reason
+from aclog.pipeline.accesses.access_times import of_millis
+from aclog.pipeline.accesses.json_lines import number, parse_lines, text, within
+from aclog.pipeline.accesses.line_files import check_found, telling
+
+_AVRO: Final = "org.apache.spark.sql.avro.AvroFileFormat"
+"""Spark has the class, but knows it by the short name `avro` only where the Avro connector's jar is."""
+
+_RULE: Final = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
+
+
+def event_schema() -> str:
+    """The schema of an event, as JSON."""
+    return files("aclog.authorizer").joinpath("audit_event.avsc").read_text(encoding="utf-8")
+
+
+def events_of_avro(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """What `judge` takes, of Avro files written with this schema or an older or newer version of it.
+
+    Raises:
+        ConfigError: nothing is there. A file that is not Avro is found in reading.
+
+    """
+    with telling(paths):
+        reader = spark.read.format(_AVRO).option("avroSchema", event_schema()).option("recursiveFileLookup", value=True)
+        events = reader.load(list(paths))
+        check_found(events, paths)
+    rule = {name: F.col(f"rule.{name}") for name in _RULE}
+    return events.select(
+        *REQUIRED,
+        "timestamp",
+        "patternType",
+        F.col("result").alias("loggedDecision"),
+        _rule_text(F.col("basis"), F.col("rule").isNotNull(), rule).alias("loggedRule"),
+        F.nullif(F.col("request"), F.lit("")).alias("request"),
+        F.col("resourceReferenceCount"),
+        _level(F.col("logged"), F.col("result")).alias("logLevel"),
+        F.col("_metadata.file_path").alias("file"),
+        F.to_json(F.struct(*events.columns)).alias("line"),
+        F.lit(None).cast("string").alias("reason"),
+        F.lit(None).cast("string").alias("detail"),
+    )
+
+
+def events_of_json(lines: DataFrame) -> DataFrame:
+    """What `judge` takes, of JSON lines: events, or objects that hold one under `audit`, as a node's JSON log does."""
+    whole = parse_lines(lines)
+    own = F.coalesce(within("object", "audit"), F.when(within("object", "logger").isNull(), F.col("object")))
+    found = whole.select("*", own.alias("event"))
+    stated = found.select(
+        "*",
+        text("event", "result").alias("loggedDecision"),
+        of_millis(number("event", "timestamp")).alias("timestamp"),
+        F.coalesce(F.expr("try_variant_get(event, '$.logged', 'boolean')"), F.lit(True)).alias("logged"),
+    )
+    rule = {name: text("event", name, under="rule") for name in _RULE}
+    return stated.select(
+        *(text("event", name).alias(name) for name in REQUIRED),
+        "timestamp",
+        text("event", "patternType").alias("patternType"),
+        "loggedDecision",
+        _rule_text(text("event", "basis"), rule["resourceType"].isNotNull(), rule).alias("loggedRule"),
+        F.nullif(text("event", "request"), F.lit("")).alias("request"),
+        number("event", "resourceReferenceCount").try_cast("int").alias("resourceReferenceCount"),
+        _level(F.col("logged"), F.col("loggedDecision")).alias("logLevel"),
+        "file",
+        "line",
+        F.coalesce(
+            F.col("reason"),
+            F.when(F.col("event").isNull(), Reason.OTHER_LOGGER),
+            F.when(F.col("loggedDecision").isNull(), Reason.BAD_DECISION),
+            F.when(F.col("timestamp").isNull(), Reason.BAD_TIMESTAMP),
+        ).alias("reason"),
+        F.when(F.col("event").isNotNull() & F.col("timestamp").isNull(), "no timestamp in ms since 1970").alias(
+            "detail"
+        ),
+    )
+
+
+def _rule_text(basis: Column, has_rule: Column, rule: dict[str, Column]) -> Column:
+    """The rule as the audit line has it."""
+    inside: list[Column] = []
+    for place, name in enumerate(_RULE):
+        inside += [F.lit(f"{', ' if place else ''}{name}="), rule[name]]
+    return F.when(has_rule, F.concat(F.lit("MatchingAcl(acl=StandardAcl["), *inside, F.lit("])"))).otherwise(basis)
+
+
+def _level(logged: Column, decision: Column) -> Column:
+    """The level that the audit line has (aclog.authorizer.audit.audit_level)."""
+    return F.when(~logged, "TRACE").when(decision == "ALLOWED", "DEBUG").otherwise("INFO")

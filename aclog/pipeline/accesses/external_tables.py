@@ -1,0 +1,129 @@
+"""Any table of accesses: Parquet, CSV with a header, JSON lines; columns under their own names or mapped to ours."""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StringType
+
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.accesses.access_table import ACCESS_COLUMNS, KNOWN, REQUIRED, TIMESTAMP, Reason
+from aclog.pipeline.accesses.access_times import any_time, of_millis
+from aclog.pipeline.accesses.json_lines import number, parse_lines, text
+from aclog.pipeline.accesses.line_files import check_found, telling
+
+_TORN: Final = "_torn"
+"""The column in which Spark's CSV reader puts a line that has not as many values as the header."""
+
+
+def rows_of_parquet(spark: SparkSession, paths: Sequence[str], columns: Mapping[str, str], timezone: str) -> DataFrame:
+    """What `judge` takes, of Parquet files. Raises ConfigError: nothing there, not Parquet, or a column is missing."""
+    with telling(paths):
+        frame = spark.read.parquet(*paths)
+        check_found(frame, paths)
+    return _of_frame(frame, F.to_json(F.struct(*_quoted(frame.columns))), columns, timezone)
+
+
+def rows_of_csv(spark: SparkSession, paths: Sequence[str], columns: Mapping[str, str], timezone: str) -> DataFrame:
+    """What `judge` takes, of CSV files that all begin with the same header; empty lines are no rows.
+
+    A value may stand in double quotes, but holds no line end. Raises as `rows_of_parquet`; another header in one of the
+    files is found in reading.
+    """
+    with telling(paths):
+        reader = spark.read.option("header", value=True).option("recursiveFileLookup", value=True)
+        schema = reader.csv(list(paths)).schema
+        whole = (
+            reader.schema(deepcopy(schema).add(_TORN, "string"))
+            .option("columnNameOfCorruptRecord", _TORN)
+            .option("columnPruning", value=False)  # else a line's length is not looked at
+            .option("enforceSchema", value=False)
+        )
+        frame = whole.csv(list(paths))
+        check_found(frame, paths)
+    line = F.coalesce(F.col(_TORN), F.to_json(F.struct(*_quoted(schema.names))))
+    return _of_frame(frame, line, columns, timezone, F.when(F.col(_TORN).isNotNull(), Reason.MALFORMED))
+
+
+def rows_of_json(lines: DataFrame, columns: Mapping[str, str], timezone: str) -> DataFrame:
+    """What `judge` takes, of JSON lines; whether a key is there is known for each line only."""
+    theirs = {ours: columns.get(ours, ours) for ours in ACCESS_COLUMNS}
+    _check_names(columns)
+    objects = parse_lines(lines)
+    texts = {ours: text("object", theirs[ours]) for ours in ACCESS_COLUMNS if ours != "resourceReferenceCount"}
+    there = F.expr(f"try_variant_get(object, '$[\"{_escaped(theirs[TIMESTAMP])}\"]', 'variant')").isNotNull()
+    found = objects.select(
+        "file",
+        "line",
+        "reason",
+        *(column.alias(ours) for ours, column in texts.items() if ours != TIMESTAMP),
+        number("object", theirs["resourceReferenceCount"]).try_cast("int").alias("resourceReferenceCount"),
+        F.coalesce(
+            any_time(texts[TIMESTAMP], StringType(), timezone), of_millis(number("object", theirs[TIMESTAMP]))
+        ).alias(TIMESTAMP),
+        there.alias("_timed"),
+    )
+    return found.select(
+        *ACCESS_COLUMNS,
+        "file",
+        "line",
+        F.coalesce("reason", F.when(F.col("_timed") & F.col(TIMESTAMP).isNull(), Reason.BAD_TIMESTAMP)).alias("reason"),
+        F.lit(None).cast("string").alias("detail"),
+    )
+
+
+def _of_frame(
+    frame: DataFrame, line: Column, columns: Mapping[str, str], timezone: str, reason: Column | None = None
+) -> DataFrame:
+    places = _places(frame, columns)
+    given = {ours: F.col(_quote(theirs)) for ours, theirs in places.items()}
+    kinds: dict[str, DataType] = {field.name: field.dataType for field in frame.schema.fields}
+    nothing = F.lit(None).cast("string")
+    time = F.lit(None).cast("timestamp")
+    if TIMESTAMP in places:
+        time = any_time(given[TIMESTAMP], kinds[places[TIMESTAMP]], timezone)
+    values = {name: given[name].cast("string") if name in given else nothing for name in (*REQUIRED, *KNOWN)}
+    values["resourceReferenceCount"] = values["resourceReferenceCount"].try_cast("int")
+    timed = given[TIMESTAMP].isNotNull() if TIMESTAMP in given else F.lit(False)
+    found = frame.select(
+        *(values[name].alias(name) for name in values),
+        time.alias(TIMESTAMP),
+        timed.alias("_timed"),
+        F.col("_metadata.file_path").alias("file"),
+        line.alias("line"),
+        (nothing if reason is None else reason).alias("reason"),
+    )
+    bad_time = F.when(F.col("_timed") & F.col(TIMESTAMP).isNull(), Reason.BAD_TIMESTAMP)
+    return found.select(
+        *ACCESS_COLUMNS, "file", "line", F.coalesce("reason", bad_time).alias("reason"), nothing.alias("detail")
+    )
+
+
+def _places(frame: DataFrame, columns: Mapping[str, str]) -> dict[str, str]:
+    """Our names, and those of the frame's columns that hold them."""
+    _check_names(columns)
+    there = [name for name in frame.columns if name != _TORN]
+    places = {ours: columns.get(ours, ours) for ours in ACCESS_COLUMNS if ours in columns or ours in there}
+    wanted = {ours: columns.get(ours, ours) for ours in REQUIRED} | places
+    if missing := [theirs for theirs in wanted.values() if theirs not in there]:
+        raise ConfigError(f"no column {missing[0]!r} in the table: it has {', '.join(there)[:300]}")
+    return places
+
+
+def _check_names(columns: Mapping[str, str]) -> None:
+    if unknown := [ours for ours in columns if ours not in ACCESS_COLUMNS]:
+        raise ConfigError(f"no column {unknown[0]!r} in accesses: expected {', '.join(ACCESS_COLUMNS)}")
+
+
+def _quoted(names: Sequence[str]) -> list[str]:
+    return [_quote(name) for name in names]
+
+
+def _quote(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _escaped(key: str) -> str:
+    return key.replace("\\", "\\\\").replace("'", "\\'")

@@ -1,0 +1,116 @@
+"""What the jobs read: accesses or requests as Parquet, as `ingest` wrote them or from elsewhere, or as JSON lines."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StringType, StructType
+
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.accesses.access_table import REQUIRED, TIMESTAMP, Reason
+from aclog.pipeline.accesses.access_times import any_time, of_millis
+from aclog.pipeline.accesses.json_lines import number, parse_lines, text, within
+from aclog.pipeline.accesses.line_files import check_found, read_lines, telling
+
+MALFORMED: Final = "_malformed"
+"""The column with the text of a line or row that cannot be read; all others are null then. Null in good rows."""
+
+_SCALARS = {"string", "bigint", "double", "boolean", "timestamp", "date"}
+
+
+def read_accesses(spark: SparkSession, path: str | Path) -> DataFrame:
+    """The accesses in a Parquet file or directory, or in JSON lines (plain or `.gz`), and the column `_malformed`.
+
+    What `ingest` wrote may be named as a whole. The five columns of a request are STRING; `timestamp`, if there is
+    one, is a TIMESTAMP (in the input: that, ms as an integer, or ISO 8601 text, UTC without an offset). Other columns
+    are kept. No line is lost but blank ones: one that cannot be read has its text in `_malformed`.
+
+    Raises:
+        ConfigError: nothing is there, or a column is missing.
+
+    """
+    place = str(path)
+    if Path(place, "accesses").is_dir():
+        place = str(Path(place, "accesses"))
+    with telling([place]):
+        return _from_lines(spark, place) if _is_json(spark, place) else _from_parquet(spark, place)
+
+
+def _is_json(spark: SparkSession, place: str) -> bool:
+    """By the name of the first file: Parquet files bear theirs."""
+    files = spark.read.format("binaryFile").option("recursiveFileLookup", value=True).load(place)
+    check_found(files, [place])
+    names = files.inputFiles()
+    return not any(name.endswith((".parquet", ".parq", ".pq")) for name in names)
+
+
+def _from_parquet(spark: SparkSession, place: str) -> DataFrame:
+    frame = spark.read.parquet(place)
+    if missing := [name for name in REQUIRED if name not in frame.columns]:
+        raise ConfigError(f"{place}: no column {missing[0]!r}: expected {', '.join(REQUIRED)}")
+    columns = {name: F.col(f"`{name}`") for name in frame.columns if name != MALFORMED}
+    columns |= {name: columns[name].cast("string") for name in REQUIRED}
+    malformed = F.col(MALFORMED) if MALFORMED in frame.columns else F.lit(None).cast("string")
+    kinds: dict[str, DataType] = {field.name: field.dataType for field in frame.schema.fields}
+    if TIMESTAMP in columns:
+        time = any_time(columns[TIMESTAMP], kinds[TIMESTAMP], "UTC")
+        unread = columns[TIMESTAMP].isNotNull() & time.isNull()
+        malformed = F.coalesce(
+            malformed, F.when(unread, F.to_json(F.struct(*(each.alias(name) for name, each in columns.items()))))
+        )
+        columns[TIMESTAMP] = time
+    return _blanked(frame.select(*(column.alias(name) for name, column in columns.items()), malformed.alias(MALFORMED)))
+
+
+def _from_lines(spark: SparkSession, place: str) -> DataFrame:
+    parsed = parse_lines(read_lines(spark, [place]))
+    objects = parsed.filter(F.coalesce(F.col("reason") != Reason.BLANK.value, F.lit(True)))
+    kinds = _columns(objects, place)
+    values: dict[str, Column] = {name: text("object", name) for name in REQUIRED}
+    bad = F.col("reason").isNotNull()
+    for name in REQUIRED:
+        bad |= values[name].isNull()
+    if TIMESTAMP in kinds:
+        given = F.nullif(F.expr("schema_of_variant(object:timestamp)"), F.lit("VOID"))
+        values[TIMESTAMP] = F.coalesce(
+            any_time(text("object", TIMESTAMP), StringType(), "UTC"), of_millis(number("object", TIMESTAMP))
+        )
+        bad |= given.isNotNull() & values[TIMESTAMP].isNull()
+    for name, kind in kinds.items():
+        values.setdefault(name, _other(name, kind))
+    malformed = F.when(bad, F.make_valid_utf8("line")).alias(MALFORMED)
+    return _blanked(objects.select(*(value.alias(name) for name, value in values.items()), malformed))
+
+
+def _columns(objects: DataFrame, place: str) -> dict[str, DataType]:
+    """The keys of all objects, and the narrowest type that holds all their values."""
+    row = objects.select(F.schema_of_variant_agg("object").alias("schema")).first()
+    told = str(row["schema"]) if row else "VOID"
+    if not told.startswith("OBJECT<"):
+        return {}
+    ddl = re.sub(r"\bOBJECT<", "STRUCT<", told)
+    schema = DataType.fromDDL(ddl)
+    if not isinstance(schema, StructType):
+        return {}
+    names = [field.name for field in schema.fields]
+    if len({name.lower() for name in names}) != len(names):
+        raise ConfigError(f"{place}: keys that differ in case only: {', '.join(sorted(names))[:300]}")
+    return {field.name: field.dataType for field in schema.fields if field.name != MALFORMED}
+
+
+def _other(name: str, kind: DataType) -> Column:
+    """A key that is not of a request: as its type, or as JSON where it has none that a table holds."""
+    value = within("object", name)
+    simple = kind.simpleString()
+    if simple in _SCALARS or simple.startswith("decimal"):
+        return F.try_variant_get(value, "$", simple)
+    return F.to_json(value)
+
+
+def _blanked(frame: DataFrame) -> DataFrame:
+    """Null wherever the row is malformed."""
+    good = F.col(MALFORMED).isNull()
+    names = [name for name in frame.columns if name != MALFORMED]
+    return frame.select(*(F.when(good, F.col(f"`{name}`")).alias(name) for name in names), MALFORMED)

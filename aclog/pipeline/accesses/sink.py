@@ -1,0 +1,126 @@
+"""Both tables written where the lines are read: each task writes its own files and says what is in them."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import define, field, frozen
+from pyspark import TaskContext
+
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.accesses.access_table import Reason
+from aclog.pipeline.accesses.split import ACCESS_SCHEMA, REJECT_SCHEMA, Splitting
+
+Table = Literal["accesses", "rejects"]
+SCHEMAS: Final[dict[Table, pa.Schema]] = {"accesses": ACCESS_SCHEMA, "rejects": REJECT_SCHEMA}
+
+REPORTED: Final = "file string, reason string, count long"
+"""What a task says: its files (count is null), and how many rows there are of each reason (null for accesses)."""
+_FIELDS: list["pa.Field[Any]"] = [
+    pa.field("file", pa.string()),
+    pa.field("reason", pa.string()),
+    pa.field("count", pa.int64()),
+]
+_REPORT = pa.schema(_FIELDS)
+
+_ROWS, _BYTES = 1 << 18, 1 << 26
+"""A row group is written when so much has come together."""
+
+
+@frozen(kw_only=True)
+class SplitAndWrite:
+    """What `mapInArrow` runs: splits the batches of a partition and writes `directory`/accesses and /rejects.
+
+    `directory` must be on a file system that the workers share with the driver. No file is written for nothing. Files
+    of attempts that came to nothing are left there, and told by nobody.
+    """
+
+    split: Splitting
+    directory: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One batch with REPORTED."""
+        name = _file_name()
+        accesses = _Writer(path=Path(self.directory, "accesses", name), schema=ACCESS_SCHEMA)
+        rejects = _Writer(path=Path(self.directory, "rejects", name), schema=REJECT_SCHEMA)
+        counts: Counter[str | None] = Counter()
+        for batch in batches:
+            found = self.split(batch)
+            accesses.add(found.accesses)
+            rejects.add(found.rejects)
+            counts.update(found.rejects.column("reason").to_pylist())
+            counts[None] += found.accesses.num_rows
+            counts[Reason.BLANK] += found.blanks
+        files = [f"{writer.path.parent.name}/{name}" for writer in (accesses, rejects) if writer.close()]
+        rows: list[dict[str, str | int | None]] = [{"file": file} for file in files]
+        rows += [{"reason": reason, "count": count} for reason, count in counts.items() if count]
+        yield pa.RecordBatch.from_pylist(rows, schema=_REPORT)
+
+
+@define(kw_only=True)
+class _Writer:
+    path: Path
+    schema: pa.Schema
+    _waiting: list[pa.RecordBatch] = field(factory=list, init=False)
+    _rows: int = field(default=0, init=False)
+    _bytes: int = field(default=0, init=False)
+    _writer: pq.ParquetWriter | None = field(default=None, init=False)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take in rows, and write what has come together once it is enough for a row group."""
+        if not batch.num_rows:
+            return
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= _ROWS or self._bytes >= _BYTES:
+            self._flush()
+
+    def close(self) -> bool:
+        """Whether there is a file."""
+        if self._waiting:
+            self._flush()
+        if self._writer is None:
+            return False
+        self._writer.close()
+        return True
+
+    def _flush(self) -> None:
+        if self._writer is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = pq.ParquetWriter(self.path, self.schema)
+        self._writer.write_table(pa.Table.from_batches(self._waiting, self.schema))
+        self._waiting, self._rows, self._bytes = [], 0, 0
+
+
+def _file_name() -> str:
+    """Of this attempt and no other."""
+    context = TaskContext.get()
+    if context is None:
+        return "part-00000.parquet"
+    return f"part-{context.partitionId():05d}-{context.taskAttemptId()}.parquet"
+
+
+def settle(directory: Path, told: Iterable[str]) -> None:
+    """Leave in `directory` the files that were told and no others; a table of none gets an empty one.
+
+    Raises:
+        ConfigError: a file that was told is not there.
+
+    """
+    wanted = {directory / name for name in told}
+    if missing := [path for path in sorted(wanted) if not path.exists()]:
+        raise ConfigError(
+            f"{missing[0]}: written by a task, but not to be seen here: expected a directory that the workers share"
+        )
+    for table, schema in SCHEMAS.items():
+        place = directory / table
+        place.mkdir(parents=True, exist_ok=True)
+        for path in place.iterdir():
+            if path not in wanted:
+                path.unlink()
+        if not any(place.iterdir()):
+            pq.write_table(schema.empty_table(), place / "part-00000.parquet")

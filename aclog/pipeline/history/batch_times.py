@@ -1,0 +1,161 @@
+"""When each batch of a log became part of what `--as-of TIME` shows: the running maximum of the batches' timestamps.
+
+A maximum over the whole log in its order would be the work of one task. So the log is cut into ranges of offsets: the
+maxima of the ranges, of which there are few, come to the driver, and within each range a window does the rest.
+"""
+
+from collections.abc import Iterable
+from itertools import accumulate
+
+import pyarrow as pa
+from attrs import frozen
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from aclog.authorizer.acl import AclOperation
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.records import RecordType
+from aclog.pipeline.history import transaction_spans as history_spans
+from aclog.pipeline.history.transaction_spans import MARKERS, Marker, Span, by_range, range_of
+
+ADD = RecordType.ACCESS_CONTROL_ENTRY_RECORD.name
+REMOVE = RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD.name
+_CODES = ("resourceType", "patternType", "operation", "permissionType")
+"""The fields of a rule that are codes in the log, and names in the table."""
+
+
+@frozen(kw_only=True)
+class Summary:
+    """What one pass over a log brings to the driver: a few numbers for each range of offsets, and the markers.
+
+    `end_offset` is the end of what was there then. `before` has the running maximum (ms) at the start of each range.
+    `first` is (base offset, leader epoch) of the first batch from where replay starts. `unknown_codes`: whether there
+    are rules with codes that this Kafka has no name for.
+    """
+
+    end_offset: int
+    before: dict[int, int]
+    first: tuple[int, int] | None
+    markers: tuple[Marker, ...]
+    unknown_codes: bool
+
+
+def range_column(offset: Column) -> Column:
+    """The number of the range that an offset is in (history_spans.range_of)."""
+    return F.shiftright(offset, history_spans.RANGE_BITS)
+
+
+def range_start(offset: int) -> int:
+    """The first offset of the range that an offset is in."""
+    return range_of(offset) << history_spans.RANGE_BITS
+
+
+def millis(timestamp: Column) -> Column:
+    """A batch's timestamp in ms since 1970; -1, as in the log, where it has none."""
+    return F.coalesce(F.unix_millis(timestamp), F.lit(-1))
+
+
+def has_unknown_code(prefix: str = "") -> Column:
+    """Whether a rule has a code without a name: two of them that look alike may differ."""
+    return F.lit(AclOperation.UNKNOWN.name).isin(*(F.col(prefix + name) for name in _CODES))
+
+
+def summarize(log: DataFrame, start: int, timestamp: int) -> Summary:
+    """Go over the log once; replay starts at the offset `start`, after a batch of that timestamp (-1: of none).
+
+    Raises:
+        DecodeError: a part of the log was set aside because it is damaged.
+
+    """
+    counts = F.col("offset") >= start
+    marker = F.col("record_type").isin(*MARKERS) & counts
+    rows = (
+        log.groupBy(range_column(F.col("batch_offset")).alias("range"))
+        .agg(
+            F.max(millis(F.col("timestamp"))).alias("top"),
+            F.max("offset").alias("last"),
+            F.min(F.when(counts, F.struct("batch_offset", "leader_epoch"))).alias("first"),
+            F.collect_list(F.when(marker, F.struct("offset", "batch_offset", "record_type"))).alias("markers"),
+            F.max((F.col("record_type") == ADD) & has_unknown_code("acl.")).alias("unknown"),
+            F.min("damage").alias("damage"),
+        )
+        .orderBy("range")
+        .collect()
+    )
+    damage = next((row.damage for row in rows if row.damage is not None), None)
+    if damage is not None:
+        raise DecodeError(f"{damage} (a history cannot be told from a log with a hole in it)")
+    tops = accumulate((row.top for row in rows), max, initial=timestamp)
+    return Summary(
+        end_offset=max((row.last + 1 for row in rows), default=start),
+        before=dict(zip((row.range for row in rows), tops, strict=False)),
+        first=min((tuple(row["first"]) for row in rows if row["first"] is not None), default=None),
+        markers=tuple(sorted(Marker(*found) for row in rows for found in row.markers)),
+        unknown_codes=any(row.unknown for row in rows),
+    )
+
+
+def with_running_time(log: DataFrame, before: dict[int, int]) -> DataFrame:
+    """The log with columns `range`, of the batch, and `shown`: the running maximum of timestamps (ms) at its batch.
+
+    Of every batch of the ranges that are in `log` the first record must be there, and none of another range.
+    """
+    spark = log.sparkSession
+    starts = _table(spark, {"range": list(before), "before": list(before.values())})
+    window = Window.partitionBy("range").orderBy("batch_offset").rowsBetween(Window.unboundedPreceding, 0)
+    top = F.max(millis(F.col("timestamp"))).over(window)
+    ranged = log.withColumn("range", range_column(F.col("batch_offset"))).withColumn("top", top)
+    timed = ranged.join(F.broadcast(starts), "range")
+    return timed.withColumn("shown", F.greatest("top", "before")).drop("top", "before")
+
+
+def times_at(log: DataFrame, before: dict[int, int], batches: Iterable[int]) -> dict[int, int]:
+    """The running maximum (ms) at these batches, given by their base offsets."""
+    wanted = sorted(batches)
+    if not wanted:
+        return {}
+    ends = _table(log.sparkSession, {"range": [range_of(at) for at in wanted], "end": wanted})
+    first, last = range_start(wanted[0]), wanted[-1]
+    rows = (
+        log.where(F.col("offset").between(first, last) & (F.col("offset") == F.col("batch_offset")))
+        .select(range_column(F.col("offset")).alias("range"), "offset", millis(F.col("timestamp")).alias("time"))
+        .join(F.broadcast(ends), "range")
+        .where(F.col("offset") <= F.col("end"))
+        .groupBy("end")
+        .agg(F.max("time").alias("top"))
+        .collect()
+    )
+    return {row.end: max(row.top, before[range_of(row.end)]) for row in rows}
+
+
+def without(records: DataFrame, spans: Iterable[Span]) -> DataFrame:
+    """The records whose offsets are in none of these spans."""
+    found = list(by_range(spans))
+    if not found:
+        return records
+    columns = {"range": [n for n, _ in found], "first": [s.first for _, s in found], "last": [s.last for _, s in found]}
+    gone = F.broadcast(_table(records.sparkSession, columns)).alias("gone")
+    offset = F.col("records.offset")
+    inside = (range_column(offset) == F.col("gone.range")) & offset.between(F.col("gone.first"), F.col("gone.last"))
+    return records.alias("records").join(gone, inside, "left_anti")
+
+
+def shown_late(records: DataFrame, held: dict[Span, int]) -> DataFrame:
+    """The records, with the time of their span as `shown` where their batch is in one of these spans."""
+    found = list(by_range(held))
+    if not found:
+        return records
+    columns = {
+        "range": [number for number, _ in found],
+        "first": [span.first for _, span in found],
+        "last": [span.last for _, span in found],
+        "late": [held[span] for _, span in found],
+    }
+    late = F.broadcast(_table(records.sparkSession, columns).withColumnRenamed("range", "late_range"))
+    inside = (F.col("range") == F.col("late_range")) & F.col("batch_offset").between(F.col("first"), F.col("last"))
+    joined = records.join(late, inside, "left").withColumn("shown", F.coalesce("late", "shown"))
+    return joined.drop("late_range", "first", "last", "late")
+
+
+def _table(spark: SparkSession, columns: dict[str, list[int]]) -> DataFrame:
+    return spark.createDataFrame(pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()}))

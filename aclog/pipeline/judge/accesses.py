@@ -1,0 +1,161 @@
+"""Accesses: numbered as they come, and what each of them asks the rules."""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from attrs import define, field
+
+from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourceType
+from aclog.authorizer.hosts import host_address
+from aclog.authorizer.index.arrays import Int32s
+from aclog.authorizer.index.batch import distinct
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.vectors import Int64s
+from aclog.pipeline.judge.verdicts import Verdict
+
+ACCESS_COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
+"""Who asks, from where, for what, on what; all of them text."""
+
+_HOSTS_REMEMBERED = 1 << 16
+_OPERATIONS = {name: int(code) for name, code in AclOperation.__members__.items()}
+_RESOURCE_TYPES = {name: int(code) for name, code in ResourceType.__members__.items()}
+
+
+class Access(NamedTuple):
+    """One access as it was asked for; a part may be missing."""
+
+    principal: str | None
+    host: str | None
+    operation: str | None
+    resource_type: str | None
+    resource_name: str | None
+
+
+class Asking(NamedTuple):
+    """An access that rules can decide: the host in the form that rules have, the rest as codes."""
+
+    principal: str
+    host: str
+    operation: int
+    resource_type: int
+    resource_name: str
+
+
+T = TypeVar("T")
+
+
+class _Numbers(dict[T, int]):
+    """Numbers whatever is asked about, 0, 1, ...; `known` is that in this order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: list[T] = []
+
+    def __missing__(self, key: T) -> int:
+        number = self[key] = len(self.known)
+        self.known.append(key)
+        return number
+
+    def of(self, keys: Sequence[T]) -> Int64s:
+        """The numbers of these."""
+        return np.fromiter(map(self.__getitem__, keys), np.int64, len(keys))
+
+
+@define(eq=False)
+class AccessNumbers:
+    """Numbers distinct accesses 0, 1, ... as they come; about 500 bytes each are kept.
+
+    Texts are numbered first, so that an access is five numbers: looking up these is what the time goes into.
+    """
+
+    _texts: tuple[_Numbers[str | None], ...] = field(
+        factory=lambda: tuple(_Numbers() for _ in ACCESS_COLUMNS), init=False
+    )
+    _accesses: _Numbers[bytes] = field(factory=_Numbers, init=False)
+
+    def __len__(self) -> int:
+        return len(self._accesses)
+
+    def number(self, columns: Sequence[Any]) -> tuple[Int64s, list[Access]]:
+        """The number of each row's access, and the accesses that are new.
+
+        `columns` are the five columns of a batch (ACCESS_COLUMNS): Arrow arrays of text, plain or dictionary-encoded.
+        """
+        encoded = [_encoded(column) for column in columns]
+        once, access_of = _distinct([(len(values), codes) for values, codes in encoded])
+        numbers = np.empty((len(once), len(columns)), np.int32)
+        for at, ((values, codes), known) in enumerate(zip(encoded, self._texts, strict=True)):
+            numbers[:, at] = known.of(values)[codes[once]]
+        before = len(self)
+        found = self._accesses.of(numbers.view(f"V{numbers.itemsize * len(columns)}")[:, 0].tolist())
+        new = numbers[np.flatnonzero(found >= before)]
+        return found[access_of], self._of_numbers(new)
+
+    def _of_numbers(self, numbers: Int32s) -> list[Access]:
+        parts = (map(texts.known.__getitem__, numbers[:, at].tolist()) for at, texts in enumerate(self._texts))
+        return list(map(Access, *parts))
+
+
+def _encoded(column: Any) -> tuple[list[str | None], Int64s]:
+    """The distinct values, None the last of them, and the index of each row's."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    values = column.dictionary.to_pylist()
+    indices = column.indices
+    if column.null_count:
+        indices = indices.fill_null(len(values))
+    return [*values, None], np.asarray(indices).astype(np.int64)
+
+
+def _distinct(columns: Iterable[tuple[int, Int64s]]) -> tuple[Int64s, Int32s]:
+    """Of columns of (how many values there are, the code of each row): a row for each distinct one, and which it is."""
+    codes, size = np.zeros(0, np.int64), 0
+    for count, column in columns:
+        if not size:
+            codes, size = column, count
+            continue
+        if size * count >= 1 << 62:
+            codes, size = distinct(codes, size)[1].astype(np.int64), len(codes)
+        codes, size = codes * count + column, size * count
+    encoded = pa.array(codes).dictionary_encode()
+    access_of = np.asarray(encoded.indices)
+    rows = np.empty(len(encoded.dictionary), np.int64)
+    rows[access_of] = np.arange(len(codes))
+    return rows, access_of
+
+
+def asking_of(access: Access) -> Asking | Verdict:
+    """What the rules are asked, or why they cannot be; whoever is a super user is asked about before."""
+    principal, host, operation, resource_type, name = access
+    if principal is None or host is None or operation is None or resource_type is None or name is None:
+        return Verdict.MISSING
+    operation_code = _OPERATIONS.get(operation)
+    if operation_code is None:
+        return Verdict.NO_OPERATION
+    type_code = _RESOURCE_TYPES.get(resource_type)
+    if type_code is None:
+        return Verdict.NO_RESOURCE_TYPE
+    address = _address(host)
+    if address is None:
+        return Verdict.NO_HOST
+    return Asking(principal, address, operation_code, type_code, name)
+
+
+def principal_error(principal: str) -> Verdict | None:
+    """Why Kafka's authorizer throws on a principal that is no super user, if it does."""
+    if principal == WILDCARD_PRINCIPAL:
+        return Verdict.WILDCARD_PRINCIPAL
+    return Verdict.NO_PRINCIPAL if ":" not in principal else None
+
+
+@lru_cache(_HOSTS_REMEMBERED)
+def _address(host: str) -> str | None:
+    try:
+        return host_address(host)
+    except ConfigError:
+        return None

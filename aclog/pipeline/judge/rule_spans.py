@@ -1,0 +1,156 @@
+"""Rules and the time for which each was in force, in the compact form that is sent to workers."""
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.audit import rule_row
+from aclog.authorizer.index.arrays import Int32s
+from aclog.authorizer.index.keys import compact
+from aclog.metalog.acl_columns import AclColumns, read_acls
+from aclog.metalog.records import FRAME_VERSION, RecordType
+from aclog.metalog.vectors import Int64s
+from aclog.pipeline.source.structs import acl_structs
+
+RULE_COLUMNS = (
+    "resourceType",
+    "resourceName",
+    "patternType",
+    "principal",
+    "host",
+    "operation",
+    "permissionType",
+    "id",
+)
+"""The columns of a list of rules, all of them text; `id` may be null."""
+
+ALWAYS, FOREVER = -(1 << 62), 1 << 62
+"""Stand for null in `visible_from` and `visible_to`, in ms since 1970."""
+
+_CONTENT = RULE_COLUMNS[:-1]
+_NUMBER_BYTES = 8
+_REST_OF_ID = bytes(16 - _NUMBER_BYTES)
+_HEAD = bytes((FRAME_VERSION, RecordType.ACCESS_CONTROL_ENTRY_RECORD, 0))
+_NO_TAGS = b"\0"
+
+
+@frozen(eq=False, kw_only=True)
+class RuleSpans:
+    """n spans of rules; a span's number is its ordinal, the row of the table that it was made from.
+
+    What rules say is held once, however often it was added and removed, as the records that a log holds, with its
+    number in place of the id. Nothing but flat buffers: a million rules are about 100 MB.
+    """
+
+    records: bytes
+    record_ends: Int64s
+    content_of: Int32s
+    """By ordinal: the number of what the rule says."""
+    visible_from: Int64s
+    visible_to: Int64s
+    """By ordinal, in ms since 1970: an access at T is judged by rules with from <= T < to."""
+    known_from: int = ALWAYS
+    """The time from which the rules are known, in ms since 1970."""
+
+    def __len__(self) -> int:
+        return len(self.content_of)
+
+    @classmethod
+    def of_table(cls, table: pa.Table, *, known_from: int | None = None) -> Self:
+        """Of the eight text columns, and int64 `visible_from` and `visible_to` where the rules were not always there.
+
+        Names of enums that are none stand for UNKNOWN, as Kafka reads such codes.
+        """
+        content_of, rows = _numbered(table)
+        records = _records(table.select(_CONTENT).take(rows))
+        return cls(
+            records=b"".join(records),
+            record_ends=_ends(records),
+            content_of=content_of,
+            visible_from=_times(table, "visible_from", ALWAYS),
+            visible_to=_times(table, "visible_to", FOREVER),
+            known_from=ALWAYS if known_from is None else known_from,
+        )
+
+    @property
+    def columns(self) -> AclColumns:
+        """What the rules say, by number, as columns over `records`; the number stands at the head of the id."""
+        starts = np.concatenate((np.zeros(min(len(self.record_ends), 1), np.int64), self.record_ends[:-1]))
+        return read_acls(self.records, starts, self.record_ends)[0]
+
+
+def rule_table(image: AclsImage) -> pa.Table:
+    """All rules of an image in the eight text columns."""
+    values = list(image.records())
+    buffer, ends = b"".join(values), _ends(values)
+    columns, odd = read_acls(buffer, ends - np.fromiter(map(len, values), np.int64, len(values)), ends)
+    if len(odd):  # unknown tagged fields: these are few, but they are read otherwise
+        rows = [rule_row(rule) for rule in image]
+        return pa.table({name: pa.array([row[name] for row in rows], pa.string()) for name in RULE_COLUMNS})
+    table = pa.Table.from_struct_array(acl_structs(buffer, columns)).select(RULE_COLUMNS)
+    if image.state.base.has_ids:
+        return table
+    return table.set_column(len(RULE_COLUMNS) - 1, "id", pa.nulls(len(table), pa.string()))
+
+
+def numbers_of_ids(ids: Any) -> Int32s:
+    """The numbers of contents from the (n, 16) bytes of their ids."""
+    return np.ascontiguousarray(ids[:, :_NUMBER_BYTES]).view(">u8")[:, 0].astype(np.int32)
+
+
+def _records(contents: pa.Table) -> list[bytes]:
+    """The rules as records, put together from parts: encoding them object by object takes ten times as long."""
+    kinds, names, patterns, principals, hosts, operations, permissions = (
+        [encoded[code] for code in codes]
+        for encoded, codes in (
+            _parts(contents, "resourceType", lambda name: _code(ResourceType, name)),
+            _parts(contents, "resourceName", compact),
+            _parts(contents, "patternType", lambda name: _code(PatternType, name)),
+            _parts(contents, "principal", compact),
+            _parts(contents, "host", compact),
+            _parts(contents, "operation", lambda name: _code(AclOperation, name)),
+            _parts(contents, "permissionType", lambda name: _code(AclPermissionType, name)),
+        )
+    )
+    ids = (number.to_bytes(_NUMBER_BYTES) + _REST_OF_ID for number in range(len(contents)))
+    rows = zip(ids, kinds, names, patterns, principals, hosts, operations, permissions, strict=True)
+    return [b"".join((_HEAD, *row, _NO_TAGS)) for row in rows]
+
+
+def _parts(contents: pa.Table, name: str, encode: Callable[[str], bytes]) -> tuple[list[bytes], list[int]]:
+    """The distinct values of a column as they stand in a record, and for each row which it has."""
+    column = contents.column(name).combine_chunks().dictionary_encode()
+    texts: list[str] = column.dictionary.to_pylist()  # type: ignore[assignment]  # there are no nulls
+    return [encode(text) for text in texts], np.asarray(column.indices).tolist()
+
+
+def _code(kind: type[IntEnum], name: str) -> bytes:
+    return bytes((kind.__members__.get(name, 0),))
+
+
+def _numbered(table: pa.Table) -> tuple[Int32s, Int64s]:
+    """The number of what each row says, and for each number a row that says it."""
+    codes = np.zeros(len(table), np.int64)
+    for name in _CONTENT:
+        column = table.column(name).combine_chunks().dictionary_encode()
+        size = max(len(column.dictionary), 1)
+        codes = codes * size + np.asarray(column.indices).astype(np.int64)
+        _, codes = np.unique(codes, return_inverse=True)
+    _, rows = np.unique(codes, return_index=True)
+    return codes.astype(np.int32), rows.astype(np.int64)
+
+
+def _ends(values: list[bytes]) -> Int64s:
+    return np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))
+
+
+def _times(table: pa.Table, name: str, missing: int) -> Int64s:
+    if name not in table.schema.names:
+        return np.full(len(table), missing, np.int64)
+    return np.asarray(table.column(name).cast(pa.int64()).fill_null(pa.scalar(missing))).astype(np.int64)

@@ -1,0 +1,77 @@
+"""What became of many accesses, version by version, in columns that rows look into."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+from attrs import define, field
+
+from aclog.authorizer.index.arrays import Int32s
+from aclog.metalog.vectors import Int64s
+
+Steps: TypeAlias = Sequence[tuple[int, int]]
+"""(Version, verdict) of one access: the verdict from that version on; the first at version 0."""
+
+_FIRST_SIZE = 1 << 12
+
+
+@define(eq=False)
+class VerdictSteps:
+    """The steps of accesses 0, 1, ... in one column each, of which only `_size` are in use. It only grows."""
+
+    _stride: int
+    """More than the highest version."""
+    _count: int = field(default=0, init=False)
+    _size: int = field(default=0, init=False)
+    _first: Int64s = field(factory=lambda: np.zeros(_FIRST_SIZE, np.int64), init=False)
+    """By access: where its steps begin; one more entry than accesses."""
+    _keys: Int64s = field(factory=lambda: np.zeros(_FIRST_SIZE, np.int64), init=False)
+    """access * stride + version: ascending."""
+    _verdicts: Int32s = field(factory=lambda: np.zeros(_FIRST_SIZE, np.int32), init=False)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(self, verdicts: Int32s, moving: Mapping[int, Steps]) -> None:
+        """The next accesses: each has one verdict for all versions, but for those in `moving`, by their place here."""
+        counts = np.ones(len(verdicts), np.int64)
+        for at, steps in moving.items():
+            counts[at] = len(steps)
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        owner = np.repeat(np.arange(len(verdicts)), counts)
+        keys, values = (owner + self._count) * self._stride, verdicts[owner]
+        for at, steps in moving.items():
+            place = slice(starts[at], starts[at + 1])
+            keys[place] += [version for version, _ in steps]
+            values[place] = [verdict for _, verdict in steps]
+        self._first = _grown(self._first, self._count + len(verdicts) + 1)
+        self._keys, self._verdicts = (_grown(column, self._size + len(keys)) for column in (self._keys, self._verdicts))
+        self._first[self._count : self._count + len(starts)] = starts + self._size
+        self._keys[self._size : self._size + len(keys)] = keys
+        self._verdicts[self._size : self._size + len(keys)] = values
+        self._count += len(verdicts)
+        self._size += len(keys)
+
+    def steps(self, access_of: Int64s, version: Int64s | int) -> Int64s:
+        """Which step each row is on: of this access, at this version."""
+        step = self._first[access_of]
+        rows = np.flatnonzero(self._first[access_of + 1] - step > 1)
+        if len(rows):
+            at = version if isinstance(version, int) else version[rows]
+            keys = access_of[rows] * self._stride + at
+            step[rows] = np.searchsorted(self._keys[: self._size], keys, "right") - 1
+        return step
+
+    def verdicts(self, steps: Int64s) -> Int32s:
+        """The verdict of each step."""
+        return self._verdicts[steps]
+
+    def versions(self, steps: Int64s) -> Int64s:
+        """The version at which each step begins."""
+        return self._keys[steps] % self._stride
+
+
+def _grown(column: "np.ndarray[tuple[int], np.dtype[np.generic]]", size: int) -> "np.ndarray":
+    if size <= len(column):
+        return column
+    return np.concatenate((column, np.zeros(max(size - len(column), len(column)), column.dtype)))

@@ -1,0 +1,76 @@
+"""Simulation: the accesses of a log that other rules would decide otherwise, gained and lost apart."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from aclog.pipeline.authorize import VERDICT, Rules, verdict, with_texts
+from aclog.pipeline.judge.accesses import ACCESS_COLUMNS
+from aclog.pipeline.judge.judge import Settings
+from aclog.pipeline.usage.denied import with_decision
+
+_SIDES = ("before", "after")
+
+
+class Change(StrEnum):
+    """What became of an access that is decided otherwise."""
+
+    GAINED = "GAINED"
+    """Denied before, allowed after."""
+    LOST = "LOST"
+    """Allowed before, denied after."""
+    BROKEN = "BROKEN"
+    """Decided before; after there is no decision but an error."""
+    MENDED = "MENDED"
+    """An error before, decided after."""
+
+
+def simulate(
+    accesses: DataFrame,
+    before: tuple[Rules, Settings],
+    after: tuple[Rules, Settings],
+    *,
+    own_time: bool = False,
+) -> DataFrame:
+    """A row for each distinct access whose decision changes, and for each pair of rules that decide it.
+
+    A rule that was removed and added again counts as two.
+
+    Columns: `change`; the five of the access; `count`, `first_at`, `last_at` (null if there is no `timestamp`);
+    decision_before, rule_before, rule_id_before, and the same after. With `own_time` each row of the log is decided by
+    the rules of its own time on both sides. Nothing comes to the driver.
+    """
+    time = F.col("timestamp") if "timestamp" in accesses.columns else F.lit(None).cast("timestamp")
+    rows = accesses.select(*ACCESS_COLUMNS, time.alias("timestamp"))
+    one = F.lit(1).cast("long").alias("count")
+    judged = rows.select("*", one, F.col("timestamp").alias("first_at"), F.col("timestamp").alias("last_at"))
+    if not own_time:  # each distinct access is decided once in all, not once a task
+        judged = _added_up(judged, ACCESS_COLUMNS)
+    for side, (rules, settings) in zip(_SIDES, (before, after), strict=True):
+        judged = judged.withColumn(f"verdict_{side}", verdict(judged, rules, settings, own_time=own_time))
+    for side, (rules, _) in zip(_SIDES, (before, after), strict=True):
+        judged = with_decision(judged, rules, f"verdict_{side}", f"decision_{side}")
+    flipped = judged.where(F.col("decision_before") != F.col("decision_after"))
+    found = _added_up(flipped, (*ACCESS_COLUMNS, "verdict_before", "verdict_after"))
+    for side, (rules, _) in zip(_SIDES, (before, after), strict=True):
+        named = with_texts(found.withColumnRenamed(f"verdict_{side}", VERDICT), rules).drop(VERDICT)
+        found = named.withColumnsRenamed({name: f"{name}_{side}" for name in ("decision", "rule", "rule_id")})
+    return found.select(_change().alias("change"), *found.columns)
+
+
+def _added_up(frame: DataFrame, by: Iterable[str]) -> DataFrame:
+    return frame.groupBy(*by).agg(
+        F.sum("count").alias("count"), F.min("first_at").alias("first_at"), F.max("last_at").alias("last_at")
+    )
+
+
+def _change() -> Column:
+    before, after = F.col("decision_before"), F.col("decision_after")
+    return (
+        F.when(after == "ERROR", Change.BROKEN.value)
+        .when(before == "ERROR", Change.MENDED.value)
+        .when(after == "ALLOWED", Change.GAINED.value)
+        .otherwise(Change.LOST.value)
+    )

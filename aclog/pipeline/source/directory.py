@@ -1,0 +1,117 @@
+"""A log directory, or checkpoints, as ranges to read: what was committed when the read was planned, and no more."""
+
+from pathlib import Path
+
+from attrs import frozen
+
+from aclog.metalog.errors import ConfigError, DecodeError, LogError
+from aclog.metalog.filelog import open_reader
+from aclog.metalog.filelog.epochs import read_epochs
+from aclog.metalog.filelog.file_names import (
+    CheckpointFile,
+    SegmentFile,
+    find_segments,
+    list_checkpoints,
+    list_segments,
+    parse_checkpoint_name,
+)
+from aclog.metalog.log import EpochStart
+from aclog.pipeline.source.options import Options
+from aclog.pipeline.source.ranges import FileRange, Place, file_ranges
+from aclog.pipeline.source.row_selection import MAX_OFFSET, Wanted
+
+
+@frozen(kw_only=True)
+class Extent:
+    """What of a log directory is there and committed: the segments, and the offsets from `start` up to `end`.
+
+    `end` is MAX_OFFSET where damage keeps the end of a Kafka's log from being known, and damage is set aside.
+    """
+
+    segments: tuple[SegmentFile, ...]
+    epochs: tuple[EpochStart, ...] | None
+    start: int
+    end: int
+
+
+def plan(options: Options, wanted: Wanted) -> list[FileRange]:
+    """The ranges of what `options.path` names: a log directory, a directory of checkpoints, or one checkpoint.
+
+    Raises:
+        LogError: it is neither, or cannot be read.
+        DecodeError: a file that says where the log ends is damaged.
+        ConfigError: a path that is a file, but no checkpoint.
+
+    """
+    path = options.path
+    assert path is not None  # noqa: S101 - options say so where there is no topic
+    if path.is_file():
+        return _checkpoint_ranges(_named_checkpoint(path), options, wanted)
+    checkpoints = list_checkpoints(path) if path.is_dir() else ()
+    choice = options.checkpoints
+    if choice is None and checkpoints and not list_segments(path):
+        choice = "newest"
+    if choice in {None, "none"}:
+        return _log_ranges(extent(path, set_aside=options.set_aside), options, wanted)
+    if not checkpoints:
+        raise LogError(f"{path}: no checkpoint is there")
+    chosen = checkpoints[-1:] if choice == "newest" else checkpoints
+    return [each for checkpoint in chosen for each in _checkpoint_ranges(checkpoint, options, wanted)]
+
+
+def extent(directory: Path, *, set_aside: bool = False) -> Extent:
+    """What is committed now.
+
+    Raises:
+        LogError: no log is there, or it cannot be read.
+        DecodeError: the mark file, leader-epoch-checkpoint or (unless `set_aside`) the end of a Kafka's log is damaged.
+
+    """
+    find_segments(directory)
+    try:
+        with open_reader(directory) as reader:
+            end = reader.high_watermark()
+    except DecodeError as error:
+        if not set_aside or Path(error.path or "") not in {file.path for file in list_segments(directory)}:
+            raise
+        end = MAX_OFFSET
+    epochs = read_epochs(directory)  # after the mark: it has every epoch of what is below
+    segments = tuple(file for file in find_segments(directory) if file.base_offset <= end)
+    if not segments:
+        raise LogError(f"{directory}: no segment begins at or below {end}, the log's high-water mark")
+    return Extent(segments=segments, epochs=epochs, start=segments[0].base_offset, end=end)
+
+
+def _log_ranges(found: Extent, options: Options, wanted: Wanted) -> list[FileRange]:
+    ranges = []
+    ends = [file.base_offset for file in found.segments[1:]] + [found.end]
+    for file, end in zip(found.segments, ends, strict=True):
+        if file.base_offset < end and wanted.between(file.base_offset, end):
+            ranges += file_ranges(
+                file.path,
+                Place(position=0, offset=file.base_offset),
+                end_offset=None if end == MAX_OFFSET else end,
+                most_bytes=options.partition_bytes,
+                epochs=found.epochs,
+            )
+    return [each for each in ranges if wanted.between(each.offset, each.end_offset or MAX_OFFSET)]
+
+
+def _named_checkpoint(path: Path) -> CheckpointFile:
+    parsed = parse_checkpoint_name(path.name)
+    if parsed is None:
+        raise ConfigError(f"{path}: expected a log directory or a checkpoint (such as {0:020d}-{1:010d}.checkpoint)")
+    return CheckpointFile(end_offset=parsed[0], epoch=parsed[1], path=path)
+
+
+def _checkpoint_ranges(checkpoint: CheckpointFile, options: Options, wanted: Wanted) -> list[FileRange]:
+    """A checkpoint's records have offsets from 0 on, and the epoch of its name."""
+    ranges = file_ranges(
+        checkpoint.path,
+        Place(position=0, offset=0),
+        end_offset=None,
+        most_bytes=options.partition_bytes,
+        epochs=(EpochStart(epoch=checkpoint.epoch, start_offset=0),),
+        is_checkpoint=True,
+    )
+    return [each for each in ranges if wanted.between(each.offset, each.end_offset or MAX_OFFSET)]

@@ -1,0 +1,153 @@
+"""A log directory as a stream: where it begins and ends now, and the ranges between two of its offsets.
+
+Offsets are those of the log: of the next record to be read. An end is always the end of a batch.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from attrs import define, field, frozen
+
+from aclog.metalog.errors import ConfigError, LogError
+from aclog.metalog.filelog.file_names import SegmentFile
+from aclog.metalog.filelog.segments import Segment
+from aclog.pipeline.source.directory import Extent, extent
+from aclog.pipeline.source.options import EARLIEST, LATEST, Options
+from aclog.pipeline.source.ranges import FileRange, Place, file_ranges, headers
+
+StreamOffset: TypeAlias = dict[str, int]
+"""What Spark writes into a stream's checkpoint."""
+
+
+@frozen(kw_only=True)
+class LostRange:
+    """Offsets that a stream can read no more, and what it says of them in a row of type DAMAGED."""
+
+    offset: int
+    text: str
+
+
+@define(eq=False)
+class DirectoryStream:
+    """A log directory that others write to and remove segments of; it remembers where some of its batches begin.
+
+    Its offsets are `{"offset": N}`; what `horizon` gives is such an N.
+    """
+
+    options: Options
+    _known: dict[Path, Segment] = field(init=False, factory=dict)
+
+    def initial(self) -> StreamOffset:
+        """Where a new stream begins.
+
+        Raises:
+            ConfigError: at an offset that the log does not have.
+            LogError, DecodeError: as aclog.pipeline.source.directory.extent.
+
+        """
+        there = self._extent()
+        wanted = self.options.starting_offset
+        if wanted == EARLIEST:
+            return {"offset": there.start}
+        if wanted == LATEST:
+            return {"offset": there.end}
+        offset = int(wanted)
+        if not there.start <= offset <= there.end:
+            raise ConfigError(f"option startingOffset: {offset}: expected {there.start} to {there.end}, the log's")
+        return {"offset": offset}
+
+    def horizon(self) -> int:
+        """Where the log ends now: its high-water mark; raises as aclog.pipeline.source.directory.extent."""
+        return self._extent().end
+
+    def latest(self, start: StreamOffset, horizon: int, rows: int | None) -> StreamOffset:
+        """The end of the last batch that is at most `rows` behind `start`, or of the first if it is longer.
+
+        Nothing at `horizon` or beyond is seen. Where damage hides the ends of batches, it is the segment's end.
+        """
+        begin = start["offset"]
+        end = horizon if rows is None or begin + rows >= horizon else self._bounded_end(begin, horizon, rows)
+        return {"offset": max(begin, end)}
+
+    def _bounded_end(self, start: int, until: int, rows: int) -> int:
+        there = self._extent()
+        offset = begin = max(start, there.start)
+        while offset < until:
+            number = _holding(there.segments, offset)
+            file, end = there.segments[number], min(_end_of(there, number), until)
+            for _, header in headers(file.path, self._locate(file, offset)):
+                if header.end_offset > begin + rows:
+                    return offset if offset > begin else min(header.end_offset, until)
+                offset = max(offset, min(header.end_offset, until))
+                if offset >= end:
+                    break
+            offset = max(offset, end)
+        return offset
+
+    def ranges(self, begin: StreamOffset, until: StreamOffset) -> list[FileRange | LostRange]:
+        """What the records from `begin` up to `until` stand in.
+
+        Raises:
+            LogError: retention has removed some of it, and that is to fail; or the log ends before `end`.
+
+        """
+        there, start, end = self._extent(), begin["offset"], until["offset"]
+        if end > there.end:
+            what = f"the log ends at offset {there.end}, below {end}, where this stream has been: another log?"
+            raise LogError(f"{self.options.path}: {what}")
+        ranges: list[FileRange | LostRange] = []
+        if start < min(there.start, end):
+            ranges.append(self._lost(start, min(there.start, end)))
+            start = there.start
+        while start < end:
+            number = _holding(there.segments, start)
+            file, segment_end = there.segments[number], min(_end_of(there, number), end)
+            ranges += file_ranges(
+                file.path,
+                self._locate(file, start),
+                end_offset=segment_end,
+                most_bytes=self.options.partition_bytes,
+                epochs=there.epochs,
+                first_offset=start,
+            )
+            start = segment_end
+        return ranges
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _extent(self) -> Extent:
+        path = self.options.path
+        if path is None or self.options.checkpoints not in {None, "none"} or path.is_file():
+            raise ConfigError(f"{path}: a stream reads a log directory, not checkpoints")
+        return extent(path)
+
+    def _lost(self, start: int, end: int) -> LostRange:
+        text = f"{self.options.path}: offsets {start} to {end}: removed by retention before this stream has read them"
+        if self.options.fail_on_data_loss:
+            raise LogError(f"{text}; with option failOnDataLoss=false it goes on, and says so in a row")
+        return LostRange(offset=start, text=text)
+
+    def _locate(self, file: SegmentFile, offset: int) -> Place:
+        """Where the batch that holds `offset` begins, or, where damage lies before it, the last place before that."""
+        segment = self._known.setdefault(file.path, Segment(file))
+        base, position = segment.floor(offset)
+        found = Place(position=position, offset=base)
+        for position, header in headers(file.path, found):
+            if header.base_offset > offset:
+                break
+            found = Place(position=position, offset=header.base_offset)
+            segment.learn(header.base_offset, position)
+            if header.end_offset == offset:
+                return Place(position=position + header.size, offset=offset)
+        return found
+
+
+def _holding(segments: Sequence[SegmentFile], offset: int) -> int:
+    return max(bisect_right(segments, offset, key=lambda file: file.base_offset) - 1, 0)
+
+
+def _end_of(there: Extent, number: int) -> int:
+    return there.segments[number + 1].base_offset if number + 1 < len(there.segments) else there.end

@@ -1,0 +1,68 @@
+"""Spark's filters as what a read wants: those on offset, timestamp and record_type are applied in full here."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from aclog.pipeline.source.row_selection import Wanted
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def push(wanted: Wanted, one: Filter) -> Wanted | None:
+    """What is wanted if this filter holds too; None where it is left to Spark."""
+    match one:
+        case IsNotNull(attribute=("offset",) | ("record_type",)):
+            return wanted
+        case IsNotNull(attribute=("timestamp",)):
+            return wanted.with_times()
+        case In(attribute=(name,), value=values):
+            return _among(wanted, name, list(values))
+        case EqualTo(attribute=(name,), value=value):
+            return _among(wanted, name, [value])
+        case GreaterThan() | GreaterThanOrEqual() | LessThan() | LessThanOrEqual():
+            return _bound(wanted, one)
+    return None
+
+
+def _among(wanted: Wanted, name: str, values: list[Any]) -> Wanted | None:
+    values = [value for value in values if value is not None]  # a null equals nothing
+    if name == "record_type" and all(isinstance(value, str) for value in values):
+        return wanted.with_types(values)
+    numbers = [_number(name, value) for value in values]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(numbers) or name not in {"offset", "timestamp"}:
+        return None
+    return wanted.with_offsets(among=known) if name == "offset" else wanted.with_times(among=known)
+
+
+def _bound(wanted: Wanted, one: GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual) -> Wanted | None:
+    name = one.attribute[0] if len(one.attribute) == 1 else ""
+    number = _number(name, one.value)
+    if number is None:
+        return None
+    number += isinstance(one, GreaterThan) - isinstance(one, LessThan)
+    if isinstance(one, GreaterThan | GreaterThanOrEqual):
+        return wanted.with_offsets(first=number) if name == "offset" else wanted.with_times(first=number)
+    return wanted.with_offsets(last=number) if name == "offset" else wanted.with_times(last=number)
+
+
+def _number(name: str, value: Any) -> int | None:
+    """An offset, or microseconds since 1970; None for what cannot be compared here."""
+    if name == "offset" and isinstance(value, int):
+        return value
+    if name == "timestamp" and isinstance(value, datetime):
+        aware = value if value.tzinfo is not None else value.astimezone(UTC)
+        return (aware - _EPOCH) // _MICROSECOND
+    return None

@@ -1,0 +1,39 @@
+"""What one task reads: a range of a file or of a topic, or what is lost and said so."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+from aclog.pipeline.source.directory import plan
+from aclog.pipeline.source.directory_stream import LostRange
+from aclog.pipeline.source.options import Options
+from aclog.pipeline.source.range_reader import Query, read_range
+from aclog.pipeline.source.ranges import FileRange
+from aclog.pipeline.source.schema import damage_row
+
+if TYPE_CHECKING:
+    from aclog.pipeline.source.topic_source import TopicRange
+
+Part: TypeAlias = "FileRange | TopicRange | LostRange"
+
+
+def plan_parts(options: Options, query: Query) -> list[Part]:
+    """What a batch query reads, as far as it is there now; raises as plan and plan_topic do."""
+    if options.topic is None:
+        return list(plan(options, query.wanted))
+    from aclog.pipeline.source.topic_source import plan_topic  # noqa: PLC0415 - only who reads topics needs confluent-kafka
+
+    return list(plan_topic(options))
+
+
+def read_part(part: Part, options: Options, query: Query) -> Iterator[pa.RecordBatch]:
+    """Its rows; raises as read_range and read_topic do."""
+    if isinstance(part, FileRange):
+        yield from read_range(part, query)
+    elif isinstance(part, LostRange):
+        yield damage_row(query.schema, part.offset, part.text)
+    else:
+        from aclog.pipeline.source.topic_source import read_topic  # noqa: PLC0415 - as above
+
+        yield from read_topic(part, options, query)

@@ -1,0 +1,139 @@
+"""Which byte ranges of which files a read consists of, planned by lengths alone: whoever reads them checks them.
+
+A file no larger than asked for is one range, and is not even opened here. In a larger one the lengths of its batches
+are followed, and a range ends where a header stands that begins a batch. Where none does, the rest is one range.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+from aclog.metalog.batches import HEADER_SIZE, LENGTH_END, BatchHeader, read_header
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.filelog.filesystem import log_error, read_at
+from aclog.metalog.log import EpochStart
+
+_WINDOW = 1 << 20
+
+
+@frozen(kw_only=True)
+class FileRange:
+    """Whole batches of a file: bytes `position` up to `end`, offsets `offset` up to `end_offset`.
+
+    `end_offset` is None where only the file's end says where its records end. `first_offset`: rows below are left out,
+    and are no part of what may be missing. `epochs`: what leader-epoch-checkpoint says. `footer`: a checkpoint's end.
+    """
+
+    path: str
+    position: int
+    end: int
+    offset: int
+    end_offset: int | None
+    first_offset: int = 0
+    epochs: tuple[EpochStart, ...] | None
+    footer: bool = False
+
+
+@frozen(kw_only=True)
+class Place:
+    """Where a batch begins: a byte position in a file, and its offset."""
+
+    position: int
+    offset: int
+
+
+def file_ranges(
+    path: Path,
+    start: Place,
+    *,
+    end_offset: int | None,
+    most_bytes: int,
+    epochs: tuple[EpochStart, ...] | None,
+    first_offset: int = 0,
+    is_checkpoint: bool = False,
+) -> list[FileRange]:
+    """The ranges, each of about `most_bytes`, of a file from `start` on.
+
+    Raises:
+        LogError: the file cannot be read.
+
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            size = os.fstat(fd).st_size
+            cuts = list(_cuts(fd, start, size, end_offset, most_bytes)) if size - start.position > most_bytes else []
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise log_error(error, path, "cannot read") from error
+    begins = [start, *cuts]
+    ends = [(cut.position, cut.offset) for cut in cuts] + [(size, end_offset)]
+    return [
+        FileRange(
+            path=str(path),
+            position=begin.position,
+            end=end,
+            offset=begin.offset,
+            end_offset=last,
+            first_offset=first_offset,
+            epochs=epochs,
+            footer=is_checkpoint and end == size,
+        )
+        for begin, (end, last) in zip(begins, ends, strict=True)
+    ]
+
+
+def _cuts(fd: int, start: Place, size: int, end_offset: int | None, most_bytes: int) -> Iterator[Place]:
+    """Where ranges after the first begin: the first batch that `most_bytes` or more lie before."""
+    last, base = start.position, start.offset
+    for position in _positions(fd, start.position, size):
+        if position - last >= most_bytes:
+            try:
+                header = read_header(read_at(fd, position, HEADER_SIZE))
+            except DecodeError:
+                return
+            if header.base_offset <= base or (end_offset is not None and header.base_offset >= end_offset):
+                return
+            last, base = position, header.base_offset
+            yield Place(position=position, offset=base)
+
+
+def _positions(fd: int, position: int, size: int) -> Iterator[int]:
+    """Where batches begin, by the length of each; the file is read in windows."""
+    data, begin = b"", position
+    while position + HEADER_SIZE <= size:
+        at = position - begin
+        if at + LENGTH_END > len(data):
+            data, begin, at = read_at(fd, position, _WINDOW), position, 0
+            if len(data) < LENGTH_END:
+                return
+        yield position
+        position += max(int.from_bytes(data[at + 8 : at + LENGTH_END], signed=True) + LENGTH_END, HEADER_SIZE)
+
+
+def headers(path: Path, start: Place) -> Iterator[tuple[int, BatchHeader]]:
+    """Each header from `start` on, as (its position, the header), up to the first that cannot be the next one.
+
+    Raises:
+        LogError: the file cannot be read.
+
+    """
+    try:
+        with path.open("rb", buffering=_WINDOW) as file:
+            position, offset = start.position, start.offset
+            while True:
+                file.seek(position)
+                data = file.read(HEADER_SIZE)
+                try:
+                    header = read_header(data)
+                except DecodeError:
+                    return
+                if header.base_offset != offset:
+                    return
+                yield position, header
+                position, offset = position + header.size, header.end_offset
+    except OSError as error:
+        raise log_error(error, path, "cannot read") from error

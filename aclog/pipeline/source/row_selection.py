@@ -1,0 +1,115 @@
+"""Which rows of the log are asked for: what a query's filters leave, known before anything is decoded."""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import numpy as np
+from attrs import evolve, frozen
+
+from aclog.metalog.batch_scan import BatchColumns
+from aclog.metalog.vectors import Bools, Int64s
+
+MAX_OFFSET = (1 << 63) - 1
+_MAX_MICROS = (1 << 63) - 1
+_MIN_MICROS = -(1 << 63)
+_MAX_MILLIS = _MAX_MICROS // 1000
+
+_T = TypeVar("_T")
+
+NO_TIME = -1
+"""The timestamp, in ms, of a batch that has none."""
+
+
+@frozen(kw_only=True)
+class Wanted:
+    """Rows that pass all of these: bounds are inclusive, None is no condition; times are microseconds since 1970.
+
+    A batch without a timestamp passes no condition on it, as SQL has it.
+    """
+
+    first_offset: int = 0
+    last_offset: int = MAX_OFFSET
+    offsets: frozenset[int] | None = None
+    first_time: int = _MIN_MICROS
+    last_time: int = _MAX_MICROS
+    times: frozenset[int] | None = None
+    timed: bool = False
+    """Whether there must be a timestamp."""
+    types: frozenset[str] | None = None
+
+    def with_offsets(self, first: int = 0, last: int = MAX_OFFSET, among: Iterable[int] | None = None) -> "Wanted":
+        """As this, but offsets from `first` to `last` only, and among these."""
+        return evolve(
+            self,
+            first_offset=max(self.first_offset, first),
+            last_offset=min(self.last_offset, last),
+            offsets=_both(self.offsets, among),
+        )
+
+    def with_times(
+        self, first: int = _MIN_MICROS, last: int = _MAX_MICROS, among: Iterable[int] | None = None
+    ) -> "Wanted":
+        """As this, but timestamps from `first` to `last` only, and among these."""
+        return evolve(
+            self,
+            first_time=max(self.first_time, first),
+            last_time=min(self.last_time, last),
+            times=_both(self.times, among),
+            timed=True,
+        )
+
+    def with_types(self, types: Iterable[str]) -> "Wanted":
+        """As this, but records of these types only."""
+        return evolve(self, types=_both(self.types, types))
+
+    def between(self, offset: int, end: int) -> bool:
+        """Whether an offset from `offset` to below `end` may be wanted."""
+        if max(offset, self.first_offset) > min(end - 1, self.last_offset):
+            return False
+        return self.offsets is None or any(offset <= each < end for each in self.offsets)
+
+    def batches(self, batches: BatchColumns) -> Bools:
+        """Which batches may hold a row that is wanted."""
+        first, end = batches.base_offset, batches.base_offset + batches.record_count
+        kept: Bools = (first <= self.last_offset) & (end > self.first_offset)
+        if self.offsets is not None:
+            among = _sorted(self.offsets)
+            kept &= np.searchsorted(among, first) < np.searchsorted(among, end)
+        if self.timed:
+            micros, known = micros_of(batches.max_timestamp)
+            kept &= known & (micros >= self.first_time) & (micros <= self.last_time)
+            if self.times is not None:
+                kept &= np.isin(micros, _sorted(self.times))
+        return kept
+
+    def rows(self, offsets: Int64s) -> Bools:
+        """Which of these offsets are wanted."""
+        kept: Bools = (offsets >= self.first_offset) & (offsets <= self.last_offset)
+        if self.offsets is not None:
+            kept &= np.isin(offsets, _sorted(self.offsets))
+        return kept
+
+    def untimed(self, offset: int, record_type: str) -> bool:
+        """Whether a row of this offset and type, without a timestamp, is wanted."""
+        return (
+            not self.timed
+            and self.first_offset <= offset <= self.last_offset
+            and (self.offsets is None or offset in self.offsets)
+            and (self.types is None or record_type in self.types)
+        )
+
+
+def micros_of(millis: Int64s) -> tuple[Int64s, Bools]:
+    """(Microseconds, which rows have a time): -1 is none, and neither is what Spark's timestamps cannot hold."""
+    known: Bools = (millis != NO_TIME) & (millis <= _MAX_MILLIS) & (millis >= -_MAX_MILLIS)
+    return np.where(known, millis, 0) * 1000, known
+
+
+def _both(kept: frozenset[_T] | None, among: Iterable[_T] | None) -> frozenset[_T] | None:
+    if among is None:
+        return kept
+    return frozenset(among) if kept is None else kept & frozenset(among)
+
+
+def _sorted(numbers: frozenset[int]) -> Int64s:
+    return np.array(sorted(each for each in numbers if _MIN_MICROS <= each <= _MAX_MICROS), np.int64)

@@ -1,0 +1,97 @@
+"""The data source `aclog` as a stream: Spark's DataSourceStreamReader over a log directory or a topic.
+
+A stream's offset is `{"offset": N}`, that of the next record to be read; a topic's has beside it where that record
+stands in Kafka. Micro-batches end where a batch of the log ends.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.source.directory_stream import DirectoryStream, LostRange, StreamOffset
+from aclog.pipeline.source.input_partition import Part, read_part
+from aclog.pipeline.source.options import Options
+from aclog.pipeline.source.range_reader import Query
+
+_LOG = logging.getLogger(__name__)
+
+
+class Stream(Protocol):
+    """A place that is followed: `pipeline.source.directory_stream.DirectoryStream` says what each of these gives."""
+
+    def initial(self) -> StreamOffset: ...  # noqa: D102 - as said above
+
+    def horizon(self) -> int: ...  # noqa: D102
+
+    def latest(self, start: StreamOffset, horizon: int, rows: int | None) -> StreamOffset: ...  # noqa: D102
+
+    def ranges(self, begin: StreamOffset, until: StreamOffset) -> Sequence[Part]: ...  # noqa: D102
+
+    def close(self) -> None: ...  # noqa: D102
+
+
+class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Asked by Spark how far a stream can go, and what stands between two of its offsets."""
+
+    def __init__(self, options: Options, schema: pa.Schema) -> None:
+        self._options = options
+        self._query = Query(schema=schema, set_aside=options.set_aside)
+        self._stream = open_stream(options)
+        self._horizon: int | None = None
+
+    def initialOffset(self) -> StreamOffset:  # noqa: N802 - Spark's name, as all below
+        """Where a stream without a checkpoint begins: option startingOffset."""
+        return self._stream.initial()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Option maxRecordsPerTrigger, or all that is there."""
+        rows = self._options.max_records_per_trigger
+        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """From here on nothing that is appended later is seen."""
+        self._horizon = self._stream.horizon()
+
+    def latestOffset(self, start: StreamOffset, limit: ReadLimit) -> StreamOffset:  # noqa: N802
+        """How far the next micro-batch goes: to the end of a batch."""
+        horizon = self._stream.horizon() if self._horizon is None else self._horizon
+        if isinstance(limit, ReadMaxRows):
+            return self._stream.latest(start, horizon, limit.max_rows)
+        if isinstance(limit, ReadAllAvailable):
+            return self._stream.latest(start, horizon, None)
+        raise ConfigError(f"read limit {limit}: expected rows (option maxRecordsPerTrigger), or none")
+
+    def partitions(self, start: StreamOffset, end: StreamOffset) -> Sequence[InputPartition]:
+        """What the records of a micro-batch stand in; offsets that are lost are said in the log as well."""
+        parts = self._stream.ranges(start, end)
+        for part in parts:
+            if isinstance(part, LostRange):
+                _LOG.warning("%s", part.text)
+        return [InputPartition(part) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition."""
+        return read_part(partition.value, self._options, self._query)
+
+    def stop(self) -> None:
+        """Let go of connections."""
+        self._stream.close()
+
+
+def open_stream(options: Options) -> Stream:
+    """What the options name, as a place to follow."""
+    if options.topic is None:
+        return DirectoryStream(options)
+    from aclog.pipeline.source.topic_source import TopicStream  # noqa: PLC0415 - only who reads topics needs confluent-kafka
+
+    return TopicStream(options)

@@ -1,0 +1,209 @@
+"""Records as Arrow structs: rules out of positions in the bytes, credentials and tokens one by one (they are few)."""
+
+from enum import IntEnum
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
+from aclog.authorizer.index.arrays import slices
+from aclog.credentials.scram import ScramMechanism
+from aclog.metalog.acl_columns import AclColumns, read_acls
+from aclog.metalog.codec import decode_record
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.records import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    MetadataRecord,
+    RecordType,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from aclog.metalog.uuids import uuid_text
+from aclog.metalog.vectors import Bools, Int64s, bytes_at, slices_at
+from aclog.pipeline.source.row_selection import micros_of
+from aclog.pipeline.source.rows import Rows
+from aclog.pipeline.source.schema import ACL_TYPE, SCRAM_TYPE, TOKEN_TYPE
+
+Array: TypeAlias = "pa.Array[Any]"
+
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_BASE64_PAIRS = np.frombuffer(bytes(each for high in _BASE64 for low in _BASE64 for each in (high, low)), np.uint16)
+"""The two characters of every 12 bits, as they lie in memory."""
+
+_ID_TEXT = 22
+_REMOVE_SIZE = 20
+_SCRAM_KINDS = (RecordType.USER_SCRAM_CREDENTIAL_RECORD, RecordType.REMOVE_USER_SCRAM_CREDENTIAL_RECORD)
+_TOKEN_KINDS = (RecordType.DELEGATION_TOKEN_RECORD, RecordType.REMOVE_DELEGATION_TOKEN_RECORD)
+
+
+def acl_column(buffer: bytes, rows: Rows) -> Array:
+    """A struct for each row, null where the record is no rule and no removal of one.
+
+    Raises:
+        DecodeError: a record that is damaged, with the position in the buffer and the offset.
+
+    """
+    added = np.flatnonzero(rows.kind == RecordType.ACCESS_CONTROL_ENTRY_RECORD)
+    removed = np.flatnonzero(rows.kind == RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD)
+    acls, left = read_acls(buffer, rows.value_start[added], rows.value_end[added])
+    plain = _plain_removals(buffer, rows.take(removed))
+    odd = np.concatenate((added[left], removed[~plain]))
+    parts = [
+        acl_structs(buffer, acls),
+        _removals(buffer, rows.value_start[removed[plain]]),
+        _odd_acls(buffer, rows, odd),
+    ]
+    at = np.concatenate((np.delete(added, left), removed[plain], odd))
+    return spread(pa.concat_arrays(parts), at, len(rows))
+
+
+def acl_structs(buffer: bytes, acls: AclColumns) -> "pa.StructArray":
+    """Rules in columns over `buffer` as structs of text (ACL_TYPE)."""
+    columns = [
+        id_texts(acls.ids),
+        _names(ResourceType, acls.resource_type),
+        _texts(buffer, acls.name_start, acls.resource_end - 1),
+        _names(PatternType, acls.pattern_type),
+        _texts(buffer, acls.principal_start, acls.principal_end),
+        _texts(buffer, acls.host_start, acls.pair_end),
+        _names(AclOperation, acls.operation),
+        _names(AclPermissionType, acls.permission_type),
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(ACL_TYPE))
+
+
+def _plain_removals(buffer: bytes, rows: Rows) -> Bools:
+    data = np.frombuffer(buffer, np.uint8)
+    plain: Bools = (rows.value_end - rows.value_start == _REMOVE_SIZE) & (bytes_at(data, rows.value_end - 1) == 0)
+    return plain
+
+
+def _removals(buffer: bytes, starts: Int64s) -> Array:
+    ids = id_texts(slices_at(np.frombuffer(buffer, np.uint8), starts + 3, 16))
+    others = [pa.nulls(len(starts), pa.string())] * (ACL_TYPE.num_fields - 1)
+    return pa.StructArray.from_arrays([ids, *others], fields=list(ACL_TYPE))
+
+
+def _odd_acls(buffer: bytes, rows: Rows, at: Int64s) -> Array:
+    return pa.array([_acl(decode_row(buffer, rows, row)) for row in at.tolist()], ACL_TYPE)
+
+
+def _acl(record: MetadataRecord) -> dict[str, str]:
+    if isinstance(record, RemoveAccessControlEntryRecord):
+        return {"id": uuid_text(record.id)}
+    assert isinstance(record, AccessControlEntryRecord)  # noqa: S101 - the row's kind says so
+    return {
+        "id": uuid_text(record.id),
+        "resourceType": code_name(ResourceType, record.resource_type),
+        "resourceName": record.resource_name,
+        "patternType": code_name(PatternType, record.pattern_type),
+        "principal": record.principal,
+        "host": record.host,
+        "operation": code_name(AclOperation, record.operation),
+        "permissionType": code_name(AclPermissionType, record.permission_type),
+    }
+
+
+def scram_column(buffer: bytes, rows: Rows) -> Array:
+    """A struct for each row, null where the record is about no SCRAM credential; raises as acl_column."""
+    at = np.flatnonzero(np.isin(rows.kind, _SCRAM_KINDS))
+    found = [_scram(decode_row(buffer, rows, row)) for row in at.tolist()]
+    return spread(pa.array(found, SCRAM_TYPE), at, len(rows))
+
+
+def _scram(record: MetadataRecord) -> dict[str, object]:
+    assert isinstance(record, UserScramCredentialRecord | RemoveUserScramCredentialRecord)  # noqa: S101 - as above
+    try:
+        mechanism = ScramMechanism(record.mechanism).mechanism_name
+    except ValueError:
+        mechanism = "UNKNOWN"
+    iterations = record.iterations if isinstance(record, UserScramCredentialRecord) else None
+    return {"name": record.name, "mechanism": mechanism, "iterations": iterations}
+
+
+def token_column(buffer: bytes, rows: Rows) -> Array:
+    """A struct for each row, null where the record is about no token; raises as acl_column."""
+    at = np.flatnonzero(np.isin(rows.kind, _TOKEN_KINDS))
+    found = [_token(decode_row(buffer, rows, row)) for row in at.tolist()]
+    return spread(pa.array(found, TOKEN_TYPE), at, len(rows))
+
+
+def _token(record: MetadataRecord) -> dict[str, object]:
+    if isinstance(record, RemoveDelegationTokenRecord):
+        return {"tokenId": record.token_id}
+    assert isinstance(record, DelegationTokenRecord)  # noqa: S101 - as above
+    return {
+        "tokenId": record.token_id,
+        "owner": record.owner,
+        "requester": record.requester,
+        "renewers": record.renewers,
+        "issueTimestamp": _time(record.issue_timestamp),
+        "expirationTimestamp": _time(record.expiration_timestamp),
+        "maxTimestamp": _time(record.max_timestamp),
+    }
+
+
+def _time(millis: int) -> int | None:
+    micros, known = micros_of(np.array([millis], np.int64))
+    return int(micros[0]) if known[0] else None
+
+
+def decode_row(buffer: bytes, rows: Rows, row: int) -> MetadataRecord:
+    """The record of one row, by the exact decoder.
+
+    Raises:
+        DecodeError: it is damaged, with the position in the buffer and the offset.
+
+    """
+    start = int(rows.value_start[row])
+    try:
+        return decode_record(buffer[start : rows.value_end[row]])
+    except DecodeError as e:
+        raise e.at(offset=int(rows.offset[row]), base=start) from None
+
+
+def spread(dense: Array, at: Int64s, count: int) -> Array:
+    """An array of `count` rows: those of `dense` at the rows `at`, all else null."""
+    if not len(at):
+        nothing: Array = pa.nulls(count, dense.type)
+        return nothing
+    index = np.full(count, -1, np.int64)
+    index[at] = np.arange(len(at))
+    if len(at) == count and (at == np.arange(count)).all():
+        return dense
+    return dense.take(pa.array(index, pa.int64(), mask=index < 0))
+
+
+def id_texts(ids: NDArray[np.uint8]) -> Array:
+    """The 22-character texts of (n, 16) bytes of uuids, as aclog.metalog.uuids.uuid_text gives them."""
+    count = len(ids)
+    padded = np.zeros((count, 18), np.uint16)
+    padded[:, :16] = ids
+    first, second, third = (padded[:, part::3] for part in range(3))
+    pairs = np.empty((count, 6, 2), np.uint16)
+    pairs[:, :, 0] = first << 4 | second >> 4
+    pairs[:, :, 1] = (second & 15) << 8 | third
+    text = np.ascontiguousarray(_BASE64_PAIRS[pairs].view(np.uint8).reshape(count, 24)[:, :_ID_TEXT])
+    offsets = np.arange(count + 1, dtype=np.int32) * _ID_TEXT
+    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(offsets.data), pa.py_buffer(text.data)])
+
+
+def _texts(buffer: bytes, starts: Int64s, ends: Int64s) -> Array:
+    """Slices that have been proved to be UTF-8, as strings."""
+    return slices(buffer, starts, ends).view(pa.string())
+
+
+def _names(kind: type[IntEnum], codes: NDArray[np.int8]) -> Array:
+    return _all_names(kind).take(codes.astype(np.int16) + 128)
+
+
+@cache
+def _all_names(kind: type[IntEnum]) -> Array:
+    """The names of all codes that an int8 can be, from -128 on."""
+    return pa.array([code_name(kind, code) for code in range(-128, 128)], pa.string())

@@ -1,0 +1,1 @@
+"""Usage of ACLs on Spark."""

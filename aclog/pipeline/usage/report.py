@@ -1,0 +1,184 @@
+"""Usage: which rules an access log needed, which it never did, and what it was denied most.
+
+Only distinct accesses are looked at one by one, each once for every version of the rules that made a difference to it.
+Nothing comes to the driver but what is bounded by the rules, the days of the window and the rows asked for.
+"""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from aclog.metalog.vectors import Bools, Int64s
+from aclog.pipeline.authorize import VERDICT, Rules, verdict
+from aclog.pipeline.judge.content_spans import change_times
+from aclog.pipeline.judge.judge import Settings
+from aclog.pipeline.judge.rule_spans import ALWAYS, FOREVER
+from aclog.pipeline.judge.verdicts import ERRORS, Verdict
+from aclog.pipeline.usage.accesses import counted
+from aclog.pipeline.usage.denied import denied
+from aclog.pipeline.usage.rules import Judged, Tallied, tallied
+from aclog.pipeline.usage.window import Window, micros_of
+
+
+class Answer(StrEnum):
+    """Whether a log needs a rule."""
+
+    NEVER_MATCHED = "NEVER_MATCHED"
+    """No access of the window is one that the rule is about."""
+    NEVER_NEEDED = "NEVER_NEEDED"
+    """Some are, and each would be decided the same without the rule."""
+    NEEDED = "NEEDED"
+    NOT_JUDGED = "NOT_JUDGED"
+    """The rule was not in force in the whole window, or it is not known to have been."""
+
+
+@frozen(kw_only=True)
+class Counts:
+    """How many rows of the log there are, and what became of them."""
+
+    total: int
+    without_time: int
+    outside: int
+    """Of the window."""
+    before_log: int
+    """In the window, but the rules of that time are not known."""
+    super_users: int
+    errors: dict[str, int]
+    """In the window, by why there is no decision."""
+    decided: int
+    """The rest, which alone count for rules."""
+
+
+@frozen(eq=False, kw_only=True)
+class Usage:
+    """What a log says of rules.
+
+    `rules`: a row a rule, by ordinal: its eight columns; in_force_from and in_force_to (null for ever); `answer`;
+    `matched` and `needed`, counts of accesses; last_matched_at, last_needed_at, last_needed_by; `removable`: all rules
+    with it can go together, and neither an access of the window as it was decided nor the same one by the rules at the
+    end of the window is decided otherwise.
+    `denied`: the accesses denied most: their five columns, `count`, `first_at`, `last_at`, and the `rule` and `rule_id`
+    that denied last.
+    `holes`: the days of the window without any access, column `day`.
+    """
+
+    rules: DataFrame
+    denied: DataFrame
+    holes: DataFrame
+    counts: Counts
+    window: Window
+    has_times: bool
+    """Whether it is known when rules were in force; if not, all are taken as in force in the whole window."""
+
+
+def usage(
+    accesses: DataFrame,
+    rules: Rules,
+    settings: Settings,
+    *,
+    own_time: bool,
+    window_days: int,
+    until: datetime | None = None,
+    top: int = 100,
+) -> Usage:
+    """What the accesses of the last `window_days` say of rules; `until` is the time of the latest access if not given.
+
+    With `own_time` each access is decided by the rules of its own time, else by those of the last version. `accesses`
+    has the five columns of a request and `timestamp`. It is gone through three times, twice for its times alone.
+
+    Raises:
+        ConfigError: no access has a timestamp, or `window_days` is out of bounds.
+
+    """
+    window = Window.of(accesses, window_days, until)
+    inside = F.coalesce(window.has(F.col("timestamp")), F.lit(False))
+    known = F.lit(True)
+    if own_time and rules.spans.known_from > ALWAYS:
+        known = F.unix_micros("timestamp") >= rules.spans.known_from * 1000
+    sent = accesses.sparkSession.sparkContext.broadcast(rules.spans)
+    once = counted(accesses.where(inside & known), sent, settings, own_time=own_time)
+    decided = _decided(once, rules, settings, window, own_time=own_time).persist()
+    try:
+        counts = _counts(accesses.select(inside.alias("inside"), known.alias("known"), "timestamp"), decided)
+        judged = Judged.of(rules.spans, window, own_time=own_time)
+        found = tallied(decided.where(F.col(VERDICT) >= int(Verdict.DEFAULT_ALLOW)), sent, settings, judged)
+        tables = _rule_table(rules, found), denied(decided, rules, top), window.holes(accesses)
+    finally:
+        decided.unpersist()
+    rule_rows, most_denied, holes = map(accesses.sparkSession.createDataFrame, tables)
+    has_times = len(change_times(rules.spans)) > 0 or rules.spans.known_from > ALWAYS
+    return Usage(rules=rule_rows, denied=most_denied, holes=holes, counts=counts, window=window, has_times=has_times)
+
+
+def _decided(once: DataFrame, rules: Rules, settings: Settings, window: Window, *, own_time: bool) -> DataFrame:
+    """With `verdict` and `verdict_at_end`, by the rules at the end of the window."""
+    timed = once.withColumn("timestamp", F.timestamp_micros("first"))
+    judged = timed.withColumn(VERDICT, verdict(timed, rules, settings, own_time=own_time))
+    if not own_time:
+        return judged.withColumn("verdict_at_end", F.col(VERDICT))
+    at_end = judged.withColumn("timestamp", F.timestamp_micros(F.lit(micros_of(window.until))))
+    return at_end.withColumn("verdict_at_end", verdict(at_end, rules, settings, own_time=True))
+
+
+def _counts(rows: DataFrame, decided: DataFrame) -> Counts:
+    seen = rows.agg(
+        F.count("*").alias("total"),
+        F.count_if(F.col("timestamp").isNull()).alias("without_time"),
+        F.count_if(F.col("timestamp").isNotNull() & ~F.col("inside")).alias("outside"),
+        F.count_if(F.col("inside") & ~F.col("known")).alias("before_log"),
+    ).collect()[0]
+    kind = F.when(F.col(VERDICT) < int(Verdict.DEFAULT_ALLOW), F.col(VERDICT)).alias("kind")
+    by_kind = {row.kind: row.rows for row in decided.groupBy(kind).agg(F.sum("count").alias("rows")).collect()}
+    return Counts(
+        total=seen.total,
+        without_time=seen.without_time,
+        outside=seen.outside,
+        before_log=seen.before_log,
+        super_users=by_kind.get(int(Verdict.SUPER_USER), 0),
+        errors={text: by_kind[int(code)] for code, text in ERRORS.items() if int(code) in by_kind},
+        decided=by_kind.get(None, 0),
+    )
+
+
+def _rule_table(rules: Rules, found: Tallied) -> pa.Table:
+    spans = rules.spans
+    times = {
+        "in_force_from": _times(spans.visible_from * 1000, spans.visible_from == ALWAYS),
+        "in_force_to": _times(spans.visible_to * 1000, spans.visible_to == FOREVER),
+    }
+    return pa.table(
+        {
+            **{name: rules.table.column(name) for name in rules.table.schema.names},
+            **times,
+            "answer": _answers(found),
+            "matched": found.matched,
+            "needed": found.needed,
+            "last_matched_at": found.last_matched.cast(_TIMESTAMP),
+            "last_needed_at": found.last_needed.cast(_TIMESTAMP),
+            "last_needed_by": found.last_needed_by,
+            "removable": found.removable,
+        }
+    )
+
+
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+def _times(micros: Int64s, none: Bools) -> Any:
+    return pa.array(np.where(none, 0, micros), pa.int64(), mask=none).cast(_TIMESTAMP)
+
+
+def _answers(found: Tallied) -> Any:
+    answers = list(Answer)
+    number = np.select(
+        [~found.stood, found.needed > 0, found.matched > 0],
+        [answers.index(Answer.NOT_JUDGED), answers.index(Answer.NEEDED), answers.index(Answer.NEVER_NEEDED)],
+        answers.index(Answer.NEVER_MATCHED),
+    )
+    return pa.array([answer.value for answer in answers]).take(pa.array(number))

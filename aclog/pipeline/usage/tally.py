@@ -1,0 +1,152 @@
+"""What rules did for accesses, added up by one task: bounded by the rules, however many accesses there are."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from attrs import define, field
+
+from aclog.authorizer.index.arrays import Int32s
+from aclog.metalog.vectors import Bools, Int64s
+from aclog.pipeline.judge.accesses import Access, Asking, asking_of
+from aclog.pipeline.judge.needs import Needs, Pairs
+
+_MOST_GROUPS = 1 << 18
+"""Groups of rules that a task holds before it hands them on; about 300 bytes each at most."""
+
+TALLY = pa.schema(
+    [
+        pa.field("ordinal", pa.int32()),
+        pa.field("matched", pa.int64()),
+        pa.field("needed", pa.int64()),
+        pa.field("last_matched", pa.int64()),
+        pa.field("last_needed", pa.int64()),
+        pa.field("last_needed_by", pa.string()),
+        pa.field("group", pa.list_(pa.int32())),
+    ]  # type: ignore[arg-type]  # fields of several types
+)
+"""What became of a rule: counts of accesses, last times (us since 1970). Or a group of rules of which one must stay."""
+
+_NEVER = np.iinfo(np.int64).min
+
+
+@define(eq=False)
+class Tally:
+    """Adds up; owned by one task."""
+
+    needs: Needs
+    judged: Bools
+    """By ordinal: the rule stood in the whole window."""
+    stays: Bools
+    """By ordinal: it is not judged, and stands at `version`: so it will not go."""
+    version: int
+    """The version of the rules at the end of the window."""
+    _matched: Int64s = field(init=False)
+    _needed: Int64s = field(init=False)
+    _last_matched: Int64s = field(init=False)
+    _last_needed: Int64s = field(init=False)
+    _by: dict[int, str] = field(factory=dict, init=False)
+    _groups: set[bytes] = field(factory=set, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Nothing has been seen yet."""
+        count = len(self.judged)
+        self._matched, self._needed = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self._last_matched, self._last_needed = np.full(count, _NEVER), np.full(count, _NEVER)
+
+    @property
+    def has_many_groups(self) -> bool:
+        """Whether it is time to take them."""
+        return len(self._groups) > _MOST_GROUPS
+
+    def add(self, table: pa.Table) -> None:
+        """Distinct accesses, no errors, with `version`, `count`, `last`, and verdicts, also `verdict_at_end`."""
+        askings = _askings(table)
+        version, count, last = (np.asarray(table.column(name)) for name in ("version", "count", "last"))
+        found = self.needs.find(askings, version, np.asarray(table.column("verdict")))
+        _add(self._matched, found.matched, count)
+        _add(self._needed, found.needed, count)
+        np.maximum.at(self._last_matched, found.matched.ordinal, last[found.matched.access])
+        self._note_last_needed(found.needed, last, [asking.principal for asking in askings])
+        self._note_groups(found.groups)
+        at_end = np.full(len(askings), self.version, np.int64)
+        if not np.array_equal(at_end, version):
+            self._note_groups(self.needs.find(askings, at_end, np.asarray(table.column("verdict_at_end"))).groups)
+
+    def _note_last_needed(self, needed: Pairs, last: Int64s, principals: list[str]) -> None:
+        """Of several at one time, the last by name."""
+        _, rank = np.unique(np.array(principals, object), return_inverse=True)
+        times = last[needed.access]
+        order = np.lexsort((rank[needed.access], times, needed.ordinal))[::-1]
+        ordinals, times, access = needed.ordinal[order], times[order], needed.access[order]
+        lasts = _firsts(ordinals)
+        lasts = lasts[times[lasts] >= self._last_needed[ordinals[lasts]]]
+        for at in lasts.tolist():
+            ordinal, time, principal = int(ordinals[at]), int(times[at]), principals[access[at]]
+            known = self._by.get(ordinal, "") if time == self._last_needed[ordinal] else ""
+            self._by[ordinal], self._last_needed[ordinal] = max(known, principal), time
+
+    def _note_groups(self, groups: Pairs) -> None:
+        """Those of which something is to be kept: only rules that may go, and that stand at the end."""
+        kept = np.zeros(int(groups.access.max(initial=-1)) + 1, np.bool_)
+        kept[groups.access[self.stays[groups.ordinal]]] = True
+        left = ~kept[groups.access] & self.judged[groups.ordinal]
+        access, ordinal = groups.access[left], groups.ordinal[left].astype(np.int32)
+        order = np.lexsort((ordinal, access))
+        access, ordinal = access[order], ordinal[order]
+        starts = np.append(_firsts(access), len(access)).tolist()
+        data = ordinal.tobytes()
+        self._groups.update(data[4 * start : 4 * end] for start, end in pairwise(starts))
+
+    def rules(self) -> pa.Table:
+        """The rules that matched or were needed (TALLY)."""
+        at = np.flatnonzero((self._matched > 0) | (self._needed > 0))
+        return _table(
+            at.astype(np.int32),
+            self._matched[at],
+            self._needed[at],
+            pa.array(self._last_matched[at], mask=self._matched[at] == 0),
+            pa.array(self._last_needed[at], mask=self._needed[at] == 0),
+            pa.array([self._by.get(ordinal) for ordinal in at.tolist()], pa.string()),
+            pa.nulls(len(at), pa.list_(pa.int32())),
+        )
+
+    def take_groups(self) -> pa.Table:
+        """The groups that were not taken yet (TALLY)."""
+        groups = sorted(self._groups)
+        self._groups.clear()
+        ends = np.cumsum([0, *(len(group) // 4 for group in groups)]).astype(np.int32)
+        members = pa.array(np.frombuffer(b"".join(groups), np.int32))
+        lists: Any = pa.ListArray.from_arrays(pa.array(ends), members)  # type: ignore[call-overload]  # so the stubs
+        nothing = [pa.nulls(len(groups), field.type) for field in TALLY][:-1]
+        return _table(*nothing, lists)
+
+
+def _askings(table: pa.Table) -> list[Asking]:
+    """What the accesses of a table ask, all of them well-formed."""
+    columns = (table.column(at).to_pylist() for at in range(len(Access._fields)))
+    askings = map(asking_of, map(Access, *columns))
+    return [asking for asking in askings if isinstance(asking, Asking)]
+
+
+def _add(counts: Int64s, pairs: Pairs, count: Int64s) -> None:
+    np.add.at(counts, pairs.ordinal, count[pairs.access])
+
+
+def _table(*columns: Any) -> pa.Table:
+    return pa.table(list(columns), schema=TALLY)
+
+
+def kept_of(groups: Any, worth: Int64s) -> Int32s:
+    """Of each group (an Arrow list of ordinals) the rule that is worth most, the first of equals; each once."""
+    lists = groups.drop_null()
+    ordinals = np.asarray(lists.flatten()).astype(np.int64)
+    owner = np.repeat(np.arange(len(lists)), np.asarray(lists.value_lengths()))
+    order = np.lexsort((ordinals, -worth[ordinals], owner))
+    return np.unique(ordinals[order][_firsts(owner)]).astype(np.int32)
+
+
+def _firsts(column: Int64s) -> Int64s:
+    """Where each run of equal numbers begins; none is negative."""
+    return np.flatnonzero(np.diff(column, prepend=-1))

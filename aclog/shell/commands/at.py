@@ -1,0 +1,46 @@
+"""`at`: time travel."""
+
+from collections.abc import Iterator
+
+from aclog.shell.arguments import Argument, Arguments, Count, Signature
+from aclog.shell.command import Command
+from aclog.shell.kafka_text import provenance_text
+from aclog.shell.output import Line
+from aclog.shell.state import ShellState
+from aclog.snapshots.image import Image
+from aclog.snapshots.moments import LATEST, moment_text, parse_moment
+
+
+def _at(state: ShellState, arguments: Arguments) -> Iterator[Line]:
+    word = arguments.one("moment")
+    if word:
+        state.go_to(parse_moment(word.text))
+    yield Line(f"at {moment_text(state.moment)}: {_summary(state.image())}")
+
+
+def _summary(image: Image) -> str:
+    """Up to where the state goes, and how much it holds."""
+    provenance = provenance_text(image.end_offset - 1, image.epoch, image.timestamp)
+    return (
+        f"{provenance}; {len(image.acls)} rules, {len(image.scram)} SCRAM credentials, "
+        f"{len(image.tokens)} delegation tokens"
+    )
+
+
+AT = Command(
+    name="at",
+    description="Go to the state at an offset or a time, or tell where one is.",
+    signature=Signature(
+        arguments=(
+            Argument(
+                name="moment",
+                count=Count.OPTIONAL,
+                help="An end offset (the state after the record before it), a time such as 2026-11-20T10:00:00Z, or "
+                "latest, which goes on following the log.",
+            ),
+        )
+    ),
+    run=_at,
+    suggestions=lambda _, __: (LATEST,),
+    at_prompt_only=True,
+)

@@ -1,0 +1,83 @@
+"""`watch`: changes as they are committed."""
+
+from collections.abc import Iterator, Sequence
+
+from aclog.metalog.batches import iter_batches
+from aclog.metalog.log import LogReader
+from aclog.shell.arguments import Argument, Arguments, Count, Signature
+from aclog.shell.command import Command
+from aclog.shell.differences import Difference, differences
+from aclog.shell.glob import Glob
+from aclog.shell.kafka_text import zoned_time
+from aclog.shell.output import Line, complaint
+from aclog.shell.path_names import encode_name
+from aclog.shell.path_targets import HERE
+from aclog.shell.state import ShellState
+from aclog.shell.walk import path_globs
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.image import Image
+from aclog.snapshots.newer_kafka import NewerKafka
+
+WAIT_S = 1.0
+"""How long one look at the log waits, in seconds; an interrupt is seen at the latest after it."""
+
+
+def _watch(state: ShellState, arguments: Arguments) -> Iterator[Line]:
+    log = state.source.log
+    if log is None:
+        yield complaint(f"watch: {state.source.name} is one state: only a log can be followed")
+        return
+    target = arguments.one("path") or HERE
+    globs = path_globs(state.working_directory, target.glob)
+    image = state.image()
+    yield Line(f"watching {target.text} from offset {image.end_offset} on; Ctrl-C ends it", flush=True)
+    for before, after, found in changes(log, image):
+        for difference in found:
+            if is_under(globs, difference):
+                where = f"offset {before.end_offset}..{after.end_offset - 1} {zoned_time(after.timestamp)}"
+                yield Line(f"{where} {difference}", flush=True)
+
+
+def changes(log: LogReader, image: Image) -> Iterator[tuple[Image, Image, list[Difference]]]:
+    """Each visible state after `image`, with the one before it and what is different; goes on for ever.
+
+    Raises:
+        MetadataError: the log is damaged, gone, or no longer reaches back to the image.
+
+    """
+    applier = Applier(image=image, newer=NewerKafka(strict=False))
+    while True:
+        if not log.wait(applier.next_offset, WAIT_S):
+            continue
+        chunk = log.read(applier.next_offset)
+        for position, header in iter_batches(chunk):
+            before, applier.journal = applier.image, []
+            after = applier.apply(chunk[position : position + header.size])
+            touched = {change.id for change in applier.journal}
+            if after is not before:
+                yield before, after, list(differences(before, after, touched))
+
+
+def is_under(globs: Sequence[Glob], difference: Difference) -> bool:
+    """Whether one of the difference's paths lies at or under the path that is watched."""
+    return any(
+        len(path) >= len(globs)
+        and all(glob.matches(encode_name(name)) for glob, name in zip(globs, path, strict=False))
+        for path in difference.paths
+    )
+
+
+WATCH = Command(
+    name="watch",
+    description="Print changes as they are committed, until Ctrl-C.",
+    signature=Signature(
+        arguments=(
+            Argument(
+                name="path", count=Count.OPTIONAL, help="Only what is under it; the working directory if not given."
+            ),
+        )
+    ),
+    run=_watch,
+    path_arguments=True,
+    notes=("It begins at the state where one is: after `at OFFSET`, with what came after that offset.",),
+)

@@ -1,0 +1,123 @@
+"""`why`: a decision and all that took part in it."""
+
+from collections.abc import Iterable, Iterator
+
+from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.explain import explain
+from aclog.authorizer.explanation_text import explanation_lines
+from aclog.authorizer.hosts import host_address
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.authorizer.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, parse_allow_everyone
+from aclog.metalog.errors import ConfigError
+from aclog.shell.arguments import Argument, Arguments, Count, Option, Signature
+from aclog.shell.command import Command
+from aclog.shell.output import Line
+from aclog.shell.state import ShellState
+
+DEFAULT_HOST = "127.0.0.1"
+_HOST = Option(flag="--host", value="H", help=f"From where; {DEFAULT_HOST} if not given.")
+_SUPER_USERS = Option(flag="--super-users", value="USERS", help="As the broker's super.users: 'User:a;User:b'.")
+_ALLOW_EVERYONE = Option(
+    flag="--allow-everyone", value="BOOLEAN", help="As the broker's allow.everyone.if.no.acl.found: true or false."
+)
+_TYPES = [kind for kind in ResourceType if kind not in {ResourceType.UNKNOWN, ResourceType.ANY}]
+_OPERATIONS = [one for one in AclOperation if one not in {AclOperation.UNKNOWN, AclOperation.ANY}]
+
+
+def parse_operation(text: str) -> AclOperation:
+    """An operation by its name; case, `-` and `_` do not matter, so `describe-configs` and `DescribeConfigs` do.
+
+    Raises:
+        ConfigError: there is no such operation.
+
+    """
+    for operation in _OPERATIONS:
+        if _plain(operation.name) == _plain(text):
+            return operation
+    raise ConfigError(f"{text!r} is no operation: expected one of {', '.join(one.name for one in _OPERATIONS)}")
+
+
+def parse_resource(text: str) -> ResourcePattern:
+    """A resource as `TYPE:NAME`, such as `topic:orders`; `cluster` alone is the cluster.
+
+    Raises:
+        ConfigError: there is no such type, or no name.
+
+    """
+    kind, colon, name = text.partition(":")
+    for resource_type in _TYPES:
+        if _plain(resource_type.name) == _plain(kind):
+            if resource_type is ResourceType.CLUSTER and not colon:
+                return ResourcePattern(resource_type=resource_type, name=CLUSTER_NAME)
+            if colon:
+                return ResourcePattern(resource_type=resource_type, name=name)
+    names = ", ".join(_type_word(one) for one in _TYPES)
+    raise ConfigError(f"{text!r} is no resource: expected TYPE:NAME, such as topic:orders, the type one of {names}")
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").upper()
+
+
+def _type_word(resource_type: ResourceType) -> str:
+    return resource_type.name.lower().replace("_", "-")
+
+
+def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
+    operation = parse_operation(arguments.text("operation"))
+    patterns = [parse_resource(word.text) for word in arguments.all("resources")]
+    context = RequestContext(
+        principal=arguments.text("principal"), host=host_address(arguments.text(_HOST.flag) or DEFAULT_HOST)
+    )
+    allow_everyone = arguments.text(_ALLOW_EVERYONE.flag)
+    acls = state.image().acls
+    authorizer = _authorizer(acls, arguments.text(_SUPER_USERS.flag), allow_everyone)
+    for number, pattern in enumerate(patterns):
+        action = Action(operation=operation, resource_pattern=pattern)
+        explanation = explain(
+            acls,
+            authorizer.decide(context, action),
+            context,
+            action,
+            allow_everyone=parse_allow_everyone(allow_everyone),
+        )
+        yield from [Line("")] if number else []
+        yield from map(Line, explanation_lines(explanation, state.source.writable_log))
+
+
+def _authorizer(acls: AclsImage, super_users: str, allow_everyone: str) -> StandardAuthorizer:
+    authorizer = StandardAuthorizer(cache=False)
+    authorizer.configure({SUPER_USERS_CONFIG: super_users, ALLOW_EVERYONE_CONFIG: allow_everyone})
+    authorizer.load(acls)
+    authorizer.complete_initial_load()
+    return authorizer
+
+
+def _suggestions(state: ShellState, number: int) -> Iterable[str]:
+    if number == 0:
+        return sorted(state.image().acls.principals())
+    if number == 1:
+        return [operation.name for operation in _OPERATIONS]
+    return ["cluster" if kind is ResourceType.CLUSTER else f"{_type_word(kind)}:" for kind in _TYPES]
+
+
+WHY = Command(
+    name="why",
+    description="Decide, and tell which rules took part and what would change the answer.",
+    signature=Signature(
+        arguments=(
+            Argument(name="principal", count=Count.ONE, help="Who, such as User:alice."),
+            Argument(name="operation", count=Count.ONE, help="What, such as READ or describe-configs."),
+            Argument(
+                name="resources",
+                count=Count.SOME,
+                help="On what: TYPE:NAME, such as topic:orders, group:g, user:User:bob; or cluster.",
+            ),
+        ),
+        options=(_HOST, _SUPER_USERS, _ALLOW_EVERYONE),
+    ),
+    run=_why,
+    suggestions=_suggestions,
+)

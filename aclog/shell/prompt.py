@@ -1,0 +1,76 @@
+"""The prompt: reads lines from a terminal, with completion and a history, and prints what the engine answers."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer
+from prompt_toolkit.completion import Completion as Suggestion
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+
+from aclog.shell.completion import complete
+from aclog.shell.engine import run_command
+from aclog.shell.printer import print_lines
+from aclog.shell.state import ShellState
+from aclog.snapshots.moments import moment_text
+
+WELCOME = "aclog shell: help lists the commands, Tab completes, Ctrl-D leaves."
+
+
+def run_prompt(state: ShellState, history: History) -> None:
+    """Read and run lines from this process's terminal until `exit` or Ctrl-D; Ctrl-C ends a command or drops a line."""
+    session: PromptSession[str] = PromptSession(
+        history=history, completer=PathCompleter(state), complete_while_typing=False
+    )
+    print(WELCOME)  # noqa: T201
+    while not state.done:
+        try:
+            line = session.prompt(prompt_text(state))
+            state.screen_width = shutil.get_terminal_size().columns
+            print_lines(run_command(line, state), sys.stdout, sys.stdout)
+        except KeyboardInterrupt:
+            print()  # noqa: T201
+        except EOFError:
+            return
+
+
+def prompt_text(state: ShellState) -> str:
+    """Where the session is, in the tree and, if it travels, in time."""
+    moment = "" if state.moment is None else f"@{moment_text(state.moment)}"
+    return f"{state.path}{moment}> "
+
+
+def history_path(environment: Mapping[str, str], home: Path) -> Path:
+    """Where lines are remembered: `$XDG_STATE_HOME/aclog/shell-history`, the directory ~/.local/state by default."""
+    base = environment.get("XDG_STATE_HOME", "")
+    return (Path(base) if Path(base).is_absolute() else home / ".local" / "state") / "aclog" / "shell-history"
+
+
+def open_history(path: Path) -> History:
+    """The history in a file that only its owner may read; in memory where there can be none."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(path))
+
+
+class PathCompleter(Completer):
+    """Hands the engine's candidates to prompt_toolkit."""
+
+    def __init__(self, state: ShellState) -> None:
+        """`state` is the session whose lines are completed."""
+        self._state = state
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Suggestion]:
+        """What fits at the cursor; see prompt_toolkit."""
+        del complete_event
+        line = document.text_before_cursor
+        found = complete(line, self._state)
+        for candidate in found.candidates:
+            yield Suggestion(candidate.text, start_position=found.start - len(line), display=candidate.display)

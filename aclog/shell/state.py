@@ -1,0 +1,73 @@
+"""What a session of the shell remembers between two commands."""
+
+from attrs import define, field
+
+from aclog.shell.path_names import path_text
+from aclog.shell.tree import Locality, image_tree
+from aclog.shell.tree_nodes import Directory
+from aclog.snapshots.image import Image
+from aclog.snapshots.state_source import Moment, StateSource
+
+
+@define(kw_only=True)
+class ShellState:
+    """A session, owned by the loop that reads its commands.
+
+    `moment` is where in time the session stands (None: at the newest state, looked at anew by each command);
+    `screen_width` is that of the terminal in characters, None where there is none.
+    """
+
+    source: StateSource
+    show_secrets: bool = False
+    screen_width: int | None = None
+    working_directory: tuple[str, ...] = ()
+    moment: Moment | None = None
+    history: list[str] = field(factory=list)
+    done: bool = False
+    _image: Image | None = field(default=None, init=False)
+    _tree: Directory | None = field(default=None, init=False)
+    _mark: int | None = field(default=None, init=False)
+
+    def image(self) -> Image:
+        """The state that commands look at: at the newest moment, anew whenever the log has grown.
+
+        Raises:
+            MetadataError, OSError: the source is damaged, or gone.
+
+        """
+        log = self.source.log
+        mark = log.high_watermark() if log and self.moment is None else None
+        if self._image is not None and mark == self._mark:
+            return self._image
+        return self._take(self.image_at(self.moment), mark)
+
+    def tree(self) -> Directory:
+        """The tree of that state. Raises as `image`."""
+        image = self.image()
+        if self._tree is None:
+            self._tree = image_tree(image, self._locality(), show_secrets=self.show_secrets)
+        return self._tree
+
+    def image_at(self, moment: Moment | None) -> Image:
+        """The state at a moment, the newest for None; the session stays where it is. Raises as `image`."""
+        return self.source.image() if moment is None else self.source.image_at(moment)
+
+    def go_to(self, moment: Moment | None) -> None:
+        """Travel to a moment; the session stays where it is if there is no such state. Raises as `image`."""
+        self._take(self.image_at(moment), None)
+        self.moment = moment
+
+    @property
+    def path(self) -> str:
+        """The working directory as it is shown."""
+        return path_text(self.working_directory)
+
+    def _take(self, image: Image, mark: int | None) -> Image:
+        self._mark = mark
+        if image is not self._image:
+            self._image, self._tree = image, None
+        return image
+
+    def _locality(self) -> Locality:
+        log = self.source.log
+        return Locality(source=self.source.name, high_watermark=log.high_watermark if log else None)

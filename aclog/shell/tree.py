@@ -1,0 +1,106 @@
+"""The tree of a metadata image: what each path of the shell shows."""
+
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+
+from attrs import frozen
+
+from aclog.shell.acl_tree import acl_directory, ids_directory
+from aclog.shell.credential_tree import kafka_scram_directory, kafka_token_directory, scram_directory, token_directory
+from aclog.shell.kafka_text import metadata_version_name, metadata_version_text, provenance_text, zoned_time
+from aclog.shell.tree_nodes import Directory, File, Node, computed, directory, file
+from aclog.snapshots.features import METADATA_VERSION, FeaturesImage
+from aclog.snapshots.image import Image
+
+KAFKA_EPOCH_OF_NOTHING = -1
+
+
+@frozen(kw_only=True)
+class Locality:
+    """Where an image comes from: the source's name, and the high-water mark of its log, if it has one."""
+
+    source: str
+    high_watermark: Callable[[], int] | None = None
+
+
+def image_tree(image: Image, locality: Locality, *, show_secrets: bool = False) -> Directory:
+    """The tree of one image; nothing is computed before it is looked at.
+
+    `/acl`, `/scram`, `/delegationToken` and `/features` show the image as JSON and plain values, `/image` as today's
+    Kafka shell does, `/local` where it comes from.
+    """
+    return computed(
+        {
+            "acl": lambda: acl_directory(image.acls),
+            "delegationToken": lambda: token_directory(image.tokens),
+            "features": lambda: _features(image.features),
+            "image": lambda: _kafka_image(image, show_secrets=show_secrets),
+            "local": lambda: _local(image, locality),
+            "scram": lambda: scram_directory(image.scram, show_secrets=show_secrets),
+        }
+    )
+
+
+def _kafka_image(image: Image, *, show_secrets: bool) -> Directory:
+    return computed(
+        {
+            "acls": lambda: computed({"byId": lambda: ids_directory(image.acls, lambda rule: str(rule.acl))}),
+            "delegationToken": lambda: kafka_token_directory(image.tokens),
+            "features": lambda: _kafka_features(image.features),
+            "provenance": lambda: file(_provenance(image)),
+            "scram": lambda: kafka_scram_directory(image.scram, show_secrets=show_secrets),
+        }
+    )
+
+
+def _provenance(image: Image) -> str:
+    epoch = image.epoch if image.end_offset else KAFKA_EPOCH_OF_NOTHING
+    return provenance_text(image.end_offset - 1, epoch, image.timestamp)
+
+
+def _features(features: FeaturesImage) -> Directory:
+    def child(name: str) -> Node | None:
+        """A feature's level, with the name that a level of metadata.version has."""
+        level = features.level(name)
+        known = metadata_version_name(level) if name == METADATA_VERSION else None
+        return file(f"{level} ({known})" if known else str(level)) if level else None
+
+    return directory(lambda: (record.name for record in features.records()), child)
+
+
+def _kafka_features(features: FeaturesImage) -> Directory:
+    files: dict[str, Callable[[], Node]] = {
+        f"finalized_{record.name}": _constant(str(record.feature_level))
+        for record in features.records()
+        if record.name != METADATA_VERSION
+    }
+    return computed({**files, "metadataVersion": _constant(metadata_version_text(features.level(METADATA_VERSION)))})
+
+
+def _constant(text: str) -> Callable[[], Node]:
+    return lambda: file(text)
+
+
+def _local(image: Image, locality: Locality) -> Directory:
+    texts: Mapping[str, Callable[[], str]] = {
+        "behind": lambda: _behind(image, locality),
+        "epoch": lambda: str(image.epoch),
+        "offset": lambda: str(image.end_offset),
+        "opaque": lambda: (
+            f"{len(image.opaque)} records that aclog keeps and does not interpret, {image.opaque.size} bytes"
+        ),
+        "source": lambda: locality.source,
+        "time": lambda: zoned_time(image.timestamp),
+        "version": lambda: version("aclog"),
+    }
+    return computed({name: _lazily(text) for name, text in texts.items()})
+
+
+def _lazily(text: Callable[[], str]) -> Callable[[], Node]:
+    return lambda: File(text=text)
+
+
+def _behind(image: Image, locality: Locality) -> str:
+    """How many committed records the image lacks; 0 where the source cannot grow."""
+    mark = locality.high_watermark() if locality.high_watermark else image.end_offset
+    return str(max(0, mark - image.end_offset))

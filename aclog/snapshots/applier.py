@@ -1,0 +1,156 @@
+"""The applier: replays committed batches, in order, into the next image (MetadataLoader, MetadataBatchLoader)."""
+
+from attrs import define, field
+
+from aclog.authorizer.acls_image import AclsImage
+from aclog.metalog.batches import CONTROL, LENGTH_END, check_crc, read_header
+from aclog.metalog.codec import decode_values
+from aclog.metalog.errors import MetadataError, ReplayError
+from aclog.metalog.records import MetadataRecord
+from aclog.snapshots.bulk_replay import BULK_BYTES, replay_bulk
+from aclog.snapshots.delta import AclChange, Delta, apply_acls, only_acls
+from aclog.snapshots.image import Image
+from aclog.snapshots.metadata_transactions import Placed, Transactions
+from aclog.snapshots.newer_kafka import NewerKafka
+from aclog.snapshots.provenance import Provenance, after_control, after_data, check_follows
+
+
+@define(kw_only=True)
+class Applier:
+    """Owned by the one thread that replays a log. `image` is always the state after a whole batch.
+
+    `next_offset` is where the next chunk must begin: above `image.end_offset` only while a transaction is open.
+    `newer` says what to do about a log of a newer Kafka: to stop, unless told otherwise. `journal`, where there is a
+    list, gets every ACL change that becomes visible; it is None again when the image was replaced or rebuilt.
+    Chunks of `bulk_bytes` or more are replayed in bulk.
+    """
+
+    image: Image = Image.EMPTY
+    newer: NewerKafka = field(factory=NewerKafka)
+    bulk_bytes: int = BULK_BYTES
+    next_offset: int = field(init=False)
+    journal: list[AclChange] | None = field(default=None, init=False)
+    _read_to: Provenance = field(init=False)
+    _transactions: Transactions = field(factory=Transactions, init=False)
+    _failure: MetadataError | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.load(self.image)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open at `next_offset`."""
+        return self._transactions.is_open
+
+    @property
+    def failed(self) -> bool:
+        """Whether replay has met an error, and stands still until an image is loaded."""
+        return self._failure is not None
+
+    def load(self, image: Image) -> None:
+        """Go on from this image, as from a checkpoint, whatever was replayed before."""
+        self.image, self._read_to, self.next_offset = image, image.provenance, image.end_offset
+        self._transactions, self._failure, self.journal = Transactions(), None, None
+
+    def put_acls(self, acls: AclsImage) -> Image:
+        """The same image with the same ACLs in another form, merged, to go on from."""
+        self.image = self.image.with_acls(acls)
+        return self.image
+
+    def apply(self, chunk: bytes, position: int = 0, end: int | None = None) -> Image:
+        """The image after a chunk of whole committed batches, such as LogReader.read returns.
+
+        `position` and `end` are where in the chunk they stand, all of it unless said.
+
+        After an error the image is the one after the last good batch, and every later call raises the same error:
+        nothing is ever skipped. Positions in errors are byte positions in the chunk.
+
+        Raises:
+            DecodeError: damaged bytes, or a record that is interpreted in a version that is not known.
+            ReplayError: a gap in offsets, an epoch that goes back, a transaction marker out of place, an ACL added
+                twice, removed while absent, or with the content of another.
+
+        """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            self._apply(chunk, position, len(chunk) if end is None else end)
+        except MetadataError as e:
+            self._failure = e
+            raise
+        except BaseException as e:
+            what = f"replay was broken off by a {type(e).__name__}: expected to go on from a checkpoint"
+            self._failure = ReplayError(what, offset=self.next_offset)
+            raise
+        return self.image
+
+    def _apply(self, chunk: bytes, position: int, end: int) -> None:
+        """Replay in bulk where that can be; where it stops, twice as many batches one by one as the last time.
+
+        So a chunk full of what cannot be replayed in bulk is looked at a few times, not once for each of its batches.
+        """
+        if end - position < self.bulk_bytes:
+            while position < end:
+                position = self._apply_batch(chunk, position)
+            return
+        one_by_one, patience = 0, 1
+        while position < end:
+            if one_by_one == 0 and end - position >= self.bulk_bytes and not self.in_transaction:
+                position = self._apply_in_bulk(chunk, position, end)
+                one_by_one, patience = patience, 2 * patience
+            else:
+                position = self._apply_batch(chunk, position)
+                one_by_one = max(one_by_one - 1, 0)
+
+    def _apply_in_bulk(self, chunk: bytes, position: int, end: int) -> int:
+        done = replay_bulk(chunk, position, end, self.image, self._read_to, self.newer)
+        if done is None:
+            return position
+        self.image, self._read_to = done.image, done.image.provenance
+        self.next_offset = self.image.end_offset
+        if done.acl_changes is None:
+            self.journal = None
+        elif self.journal is not None:
+            self.journal += done.acl_changes
+        return done.position
+
+    def _apply_batch(self, chunk: bytes, position: int) -> int:
+        header = read_header(chunk, position)
+        check_crc(chunk, position, header)
+        check_follows(self._read_to, header, position)
+        if header.attributes & CONTROL:
+            self._read_to = after_control(self._read_to, header, chunk, position)
+            self._take_in(header.base_offset, [])
+        else:
+            records = decode_values(chunk, position, header)
+            self._read_to = after_data(self._read_to, header)
+            if not self._transactions.is_open and only_acls(records):
+                self._show_acls(header.base_offset, records)
+            else:
+                self._take_in(header.base_offset, records)
+        self.next_offset = header.base_offset + header.record_count
+        return position + header.batch_length + LENGTH_END
+
+    def _take_in(self, offset: int, records: list[MetadataRecord]) -> None:
+        """Hold records back while a transaction is open, else make them visible with what was held back."""
+        for at, record in enumerate(records, offset):
+            self._transactions.add(at, record)
+        if not self._transactions.is_open:
+            self._show(self._transactions.take())
+
+    def _show(self, records: list[Placed]) -> None:
+        """Make records visible, and with them everything up to the last batch."""
+        delta = Delta(newer=self.newer)
+        for offset, record in records:
+            delta.replay(record, offset)
+        self.image = delta.apply(self.image, self._read_to)
+        if self.journal is not None:
+            self.journal += delta.acls
+
+    def _show_acls(self, offset: int, changes: list[AclChange]) -> None:
+        """As `_show`, for the commonest batch by a shorter way."""
+        image = self.image
+        acls = apply_acls(image.acls, changes, range(offset, offset + len(changes)))
+        self.image = Image(acls, image.scram, image.tokens, image.features, image.opaque, self._read_to)
+        if self.journal is not None:
+            self.journal += changes

@@ -1,0 +1,56 @@
+"""Which checkpoints of a directory may go (KafkaMetadataLog.deleteSnapshotsWithSizeLimit and its kin)."""
+
+from pathlib import Path
+
+from aclog.metalog.errors import CheckpointError
+from aclog.metalog.filelog.file_names import DELETED_SUFFIX, CheckpointFile, list_checkpoints, parse_checkpoint_name
+from aclog.metalog.filelog.filesystem import fsync_directory, log_error
+from aclog.snapshots.checkpoint_reader import read_checkpoint
+
+
+def remove_old_checkpoints(directory: Path | str, *, keep: int) -> tuple[Path, ...]:
+    """Remove all but the newest `keep` whole checkpoints; returns what was removed.
+
+    A damaged one is not counted among those kept, and is not removed either while it is newer than the oldest kept:
+    it is evidence. So the last whole checkpoint always stays. What a process that died in between has renamed, but
+    not removed, goes too.
+
+    Raises:
+        ValueError: keep is below 1.
+        LogError: the directory cannot be listed, or the disk refuses.
+
+    """
+    if keep < 1:
+        raise ValueError(f"keep {keep}: expected at least 1")
+    directory = Path(directory)
+    found = list_checkpoints(directory)
+    old = found[: _first_kept(found, keep)]
+    try:
+        for file in old:
+            file.path.replace(file.path.with_name(file.path.name + DELETED_SUFFIX))
+        fsync_directory(directory)
+        for path in directory.glob(f"*{DELETED_SUFFIX}"):
+            if parse_checkpoint_name(path.name.removesuffix(DELETED_SUFFIX)) is not None:
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise log_error(error, directory, "cannot remove checkpoints") from error
+    return tuple(file.path for file in old)
+
+
+def _first_kept(checkpoints: tuple[CheckpointFile, ...], keep: int) -> int:
+    """The number of the oldest of the newest `keep` whole checkpoints, 0 if there are fewer."""
+    whole = 0
+    for number in range(len(checkpoints) - 1, -1, -1):
+        if _is_whole(checkpoints[number].path):
+            whole += 1
+            if whole == keep:
+                return number
+    return 0
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        read_checkpoint(path)
+    except CheckpointError:
+        return False
+    return True

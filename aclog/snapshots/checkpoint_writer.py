@@ -1,0 +1,116 @@
+"""Checkpoints, written: an image as the batches of a snapshot file (RecordsSnapshotWriter, FileRawSnapshotWriter)."""
+
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from aclog.metalog.batches import build_batch
+from aclog.metalog.codec import encode_record
+from aclog.metalog.control_records import SnapshotFooter, control_batch, snapshot_header_records
+from aclog.metalog.errors import CheckpointError
+from aclog.metalog.filelog.file_names import PARTIAL_SUFFIX, checkpoint_name
+from aclog.metalog.filelog.filesystem import FILE_MODE, fsync_directory, log_error, write_all
+from aclog.snapshots.image import Image
+
+MAX_BATCH_BYTES = 8 << 20
+"""Kafka's largest batch (KafkaRaftClient.MAX_BATCH_SIZE_BYTES)."""
+
+_RECORD_OVERHEAD = 32
+"""More than a record's own lengths, deltas and attributes ever take."""
+
+_BATCH_OVERHEAD = 256
+
+
+def checkpoint_batches(image: Image, *, max_batch_bytes: int = MAX_BATCH_BYTES) -> Iterator[bytes]:
+    """The batches of a checkpoint, one by one, so that a large one never stands in memory whole.
+
+    Control records come first, then the feature levels, the uninterpreted records in log order, ACLs, SCRAM
+    credentials and tokens; the footer is last. Offsets begin at 0, the epoch is the image's, and so is the time: the
+    same image gives the same bytes.
+
+    Raises:
+        CheckpointError: kraft.version is 1 and no voters are known: a cluster with such a checkpoint finds no leader.
+
+    """
+    provenance = image.provenance
+    if provenance.kraft_version and provenance.voters is None:
+        raise CheckpointError(
+            f"the image at offset {image.end_offset} has kraft.version {provenance.kraft_version} and no voters: "
+            "expected a KRaftVoters record before it, without which no cluster can start from a checkpoint"
+        )
+    epoch, timestamp = image.epoch, max(image.timestamp, 0)
+    header = snapshot_header_records(
+        last_contained_log_timestamp=timestamp,
+        kraft_version=provenance.kraft_version,
+        voters=provenance.voters,
+    )
+    yield control_batch(*header, base_offset=0, leader_epoch=epoch, timestamp=timestamp)
+    offset = len(header)
+    for values in _grouped(_values(image), max_batch_bytes):
+        yield build_batch(values, base_offset=offset, leader_epoch=epoch, timestamp=timestamp)
+        offset += len(values)
+    yield control_batch(SnapshotFooter(), base_offset=offset, leader_epoch=epoch, timestamp=timestamp)
+
+
+def _values(image: Image) -> Iterator[bytes]:
+    yield from map(encode_record, image.features.records())
+    yield from image.opaque.values()
+    yield from image.acls.records()
+    yield from map(encode_record, image.scram.records())
+    yield from map(encode_record, image.tokens.records())
+
+
+def _grouped(values: Iterator[bytes], max_batch_bytes: int) -> Iterator[list[bytes]]:
+    """Values in lists that fit a batch; one that does not fit any is alone in its own."""
+    group: list[bytes] = []
+    size = _BATCH_OVERHEAD
+    for value in values:
+        weight = len(value) + _RECORD_OVERHEAD
+        if group and size + weight > max_batch_bytes:
+            yield group
+            group, size = [], _BATCH_OVERHEAD
+        group.append(value)
+        size += weight
+    if group:
+        yield group
+
+
+def write_checkpoint(image: Image, directory: Path | str, *, progress: Callable[[int], None] | None = None) -> Path:
+    """Write `<end offset>-<epoch>.checkpoint` into `directory`, or nothing: it gets its name last.
+
+    `progress` is told the bytes written so far.
+
+    Raises:
+        LogError: the disk is full, or refuses.
+        CheckpointError: as `checkpoint_batches`.
+
+    """
+    directory = Path(directory)
+    path = directory / checkpoint_name(image.end_offset, image.epoch)
+    partial = directory / f"{path.stem}-{secrets.token_hex(8)}{path.suffix}{PARTIAL_SUFFIX}"
+    try:
+        try:
+            _write_durably(partial, checkpoint_batches(image), progress)
+            partial.replace(path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+        fsync_directory(directory)
+    except OSError as error:
+        raise log_error(error, path, "cannot write the checkpoint") from error
+    return path
+
+
+def _write_durably(path: Path, batches: Iterator[bytes], progress: Callable[[int], None] | None) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, FILE_MODE)
+    written = 0
+    try:
+        for batch in batches:
+            write_all(fd, batch)
+            written += len(batch)
+            if progress is not None:
+                progress(written)
+        os.fsync(fd)
+    finally:
+        os.close(fd)

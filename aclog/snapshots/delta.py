@@ -1,0 +1,123 @@
+"""What one or more whole batches change in an image (org.apache.kafka.image.MetadataDelta)."""
+
+from collections.abc import Sequence
+from typing import TypeAlias, TypeGuard
+
+from attrs import define, field
+
+from aclog.authorizer.acls_image import AclsImage
+from aclog.credentials.scram import ScramChange
+from aclog.credentials.tokens import TokenChange
+from aclog.metalog.errors import DecodeError, ReplayError
+from aclog.metalog.records import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    NoOpRecord,
+    OpaqueRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from aclog.snapshots.image import Image
+from aclog.snapshots.newer_kafka import NewerKafka
+from aclog.snapshots.opaque_records import OpaqueChange
+from aclog.snapshots.provenance import Provenance, in_value
+from aclog.snapshots.record_subjects import effect_of
+
+AclChange: TypeAlias = AccessControlEntryRecord | RemoveAccessControlEntryRecord
+
+_ACL_CHANGES = frozenset((AccessControlEntryRecord, RemoveAccessControlEntryRecord))
+
+
+@define(kw_only=True)
+class Delta:
+    """Changes in the order of their offsets, by what they change; owned by the applier that makes the next image."""
+
+    newer: NewerKafka
+    acls: list[AclChange] = field(factory=list)
+    _acl_offsets: list[int] = field(factory=list, init=False)
+    _scram: list[ScramChange] = field(factory=list, init=False)
+    _tokens: list[TokenChange] = field(factory=list, init=False)
+    _features: list[FeatureLevelRecord] = field(factory=list, init=False)
+    _opaque: list[OpaqueChange] = field(factory=list, init=False)
+
+    def replay(self, record: MetadataRecord, offset: int) -> None:
+        """Take in a record that is no transaction marker; records come in the order of their offsets.
+
+        Raises:
+            ReplayError: a newer Kafka wrote it, and the policy is to stop.
+            DecodeError: an uninterpreted record whose subject cannot be read.
+
+        """
+        match record:
+            case AccessControlEntryRecord() | RemoveAccessControlEntryRecord():
+                self.acls.append(record)
+                self._acl_offsets.append(offset)
+            case NoOpRecord():
+                pass
+            case UserScramCredentialRecord() | RemoveUserScramCredentialRecord():
+                self._scram.append(record)
+            case DelegationTokenRecord() | RemoveDelegationTokenRecord():
+                self._tokens.append(record)
+            case FeatureLevelRecord():
+                self.newer.check_feature(record, offset)
+                self._features.append(record)
+            case OpaqueRecord():
+                self.newer.check_opaque(record, offset)
+                self._opaque.append(_opaque_change(record, offset))
+            case _:
+                raise ReplayError(f"{type(record).__name__} is no change of state", offset=offset)
+
+    def apply(self, image: Image, provenance: Provenance) -> Image:
+        """The image after these changes; `provenance` says up to where.
+
+        Raises:
+            ReplayError: an ACL is added that is there, or removed that is not, with its offset.
+
+        """
+        acls = apply_acls(image.acls, self.acls, self._acl_offsets) if self.acls else image.acls
+        return self.apply_all_but_acls(image, acls, provenance)
+
+    def apply_all_but_acls(self, image: Image, acls: AclsImage, provenance: Provenance) -> Image:
+        """As `apply`, with `acls` in the place of what the ACL changes would give."""
+        return Image(
+            acls=acls,
+            scram=image.scram.apply(self._scram) if self._scram else image.scram,
+            tokens=image.tokens.apply(self._tokens) if self._tokens else image.tokens,
+            features=image.features.apply(self._features) if self._features else image.features,
+            opaque=image.opaque.apply(self._opaque) if self._opaque else image.opaque,
+            provenance=provenance,
+        )
+
+
+def apply_acls(acls: AclsImage, changes: Sequence[AclChange], offsets: Sequence[int]) -> AclsImage:
+    """The ACLs after these changes, which stand at these offsets.
+
+    Raises:
+        ReplayError: an ACL is added that is there, or removed that is not, with its offset.
+
+    """
+    try:
+        return acls.apply(changes)
+    except ReplayError:
+        for change, offset in zip(changes, offsets, strict=True):
+            try:
+                acls = acls.apply((change,))
+            except ReplayError as e:
+                raise e.at(offset=offset) from None
+        raise
+
+
+def only_acls(records: list[MetadataRecord]) -> TypeGuard[list[AclChange]]:
+    """Whether all of these records are changes of ACLs."""
+    return _ACL_CHANGES.issuperset(map(type, records))
+
+
+def _opaque_change(record: OpaqueRecord, offset: int) -> OpaqueChange:
+    try:
+        return OpaqueChange(effect=effect_of(record), value=record.value)
+    except DecodeError as e:
+        raise in_value(e, offset) from None

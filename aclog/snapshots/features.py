@@ -1,0 +1,51 @@
+"""The finalized feature levels of an image (org.apache.kafka.image.FeaturesImage)."""
+
+from collections.abc import Iterable, Iterator
+from typing import ClassVar, Self
+
+from attrs import field, frozen
+from immutables import Map
+
+from aclog.metalog.records import FeatureLevelRecord
+
+METADATA_VERSION = "metadata.version"
+"""The feature that says which record versions a log may hold."""
+
+NEWEST_METADATA_VERSION = 30
+"""The level of metadata.version that Kafka 4.3.1 writes (4.3-IV0); what a higher one means is not known here."""
+
+
+@frozen(kw_only=True)
+class FeaturesImage:
+    """Feature names and their levels at one offset; a feature at level 0 is not there."""
+
+    EMPTY: ClassVar["FeaturesImage"]
+
+    _records: Map[str, FeatureLevelRecord] = field(factory=Map, alias="records")
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def level(self, name: str) -> int:
+        """The finalized level of a feature, 0 if it has none."""
+        record = self._records.get(name)
+        return 0 if record is None else record.feature_level
+
+    def records(self) -> Iterator[FeatureLevelRecord]:
+        """The records that make this image: metadata.version first, as Kafka writes them, then by name."""
+        return (
+            self._records[name] for name in sorted(self._records, key=lambda name: (name != METADATA_VERSION, name))
+        )
+
+    def apply(self, changes: Iterable[FeatureLevelRecord]) -> Self:
+        """The image after these changes, in order."""
+        records = self._records.mutate()
+        for change in changes:
+            if change.feature_level:
+                records[change.name] = change
+            else:
+                records.pop(change.name, None)
+        return type(self)(records=records.finish())
+
+
+FeaturesImage.EMPTY = FeaturesImage()

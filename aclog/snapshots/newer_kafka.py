@@ -1,0 +1,66 @@
+"""What to do about a log that a newer Kafka wrote: a node stops, a read command goes on with a warning."""
+
+from attrs import define, field
+
+from aclog.metalog.codec import is_known_to_kafka
+from aclog.metalog.errors import ReplayError
+from aclog.metalog.records import FeatureLevelRecord, OpaqueRecord, RecordType
+from aclog.snapshots.features import METADATA_VERSION, NEWEST_METADATA_VERSION
+
+_NEWEST_API_KEY = max(RecordType)
+
+
+@define(kw_only=True)
+class NewerKafka:
+    """The policy, and the warnings it gave: one for each apiKey and each metadata.version that is not known.
+
+    A record that is interpreted is never let through in an unknown version: its decoder refuses it.
+    """
+
+    strict: bool = True
+    _warnings: dict[str, int] = field(factory=dict, init=False)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What was met, each with the first offset where it stood."""
+        return tuple(f"offset {offset}: {what}" for what, offset in self._warnings.items())
+
+    def copy(self) -> "NewerKafka":
+        """The same policy and warnings, to try something with."""
+        copy = NewerKafka(strict=self.strict)
+        copy.take(self)
+        return copy
+
+    def take(self, other: "NewerKafka") -> None:
+        """Take over the warnings of a copy."""
+        self._warnings = dict(other._warnings)
+
+    def check_opaque(self, record: OpaqueRecord, offset: int) -> None:
+        """Look at an uninterpreted record.
+
+        Raises:
+            ReplayError: strict, and its apiKey is above those of Kafka 4.3.1.
+
+        """
+        if record.api_key > _NEWEST_API_KEY and not is_known_to_kafka(record.api_key):
+            self._meet(
+                f"a record of apiKey {record.api_key}, written by a newer Kafka: expected at most {_NEWEST_API_KEY}",
+                offset,
+            )
+
+    def check_feature(self, record: FeatureLevelRecord, offset: int) -> None:
+        """Look at a feature level.
+
+        Raises:
+            ReplayError: strict, and it is a metadata.version above that of Kafka 4.3.1.
+
+        """
+        if record.name == METADATA_VERSION and record.feature_level > NEWEST_METADATA_VERSION:
+            self._meet(
+                f"metadata.version {record.feature_level} of a newer Kafka: expected at most {NEWEST_METADATA_VERSION}",
+                offset,
+            )
+
+    def _meet(self, what: str, offset: int) -> None:
+        if self.strict:
+            raise ReplayError(what, offset=offset)
+        self._warnings.setdefault(what, offset)

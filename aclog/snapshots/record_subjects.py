@@ -1,0 +1,196 @@
+"""What an uninterpreted record is about: just enough of its fields to know what it replaces or removes.
+
+Kafka's `common/metadata/*.json` put what is decoded here into the first fields of every version so far, so a record of
+a later version is read the same way.
+"""
+
+import struct
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from attrs import frozen
+
+from aclog.metalog.codec import read_frame
+from aclog.metalog.errors import DecodeError
+from aclog.metalog.fields import read_tagged_fields
+from aclog.metalog.primitives import read_compact_string, read_unsigned_varint
+from aclog.metalog.records import OpaqueRecord, RecordType
+
+Subject: TypeAlias = tuple[str, Any]
+"""What records are grouped by: ("topic", its uuid's bytes), ("broker", its id), ("log", None) if none, ..."""
+
+QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
+"""Types and names, such as ("user", "alice"); None stands for the default entity of that type."""
+
+WHOLE_LOG: Subject = ("log", None)
+TOPIC_CONFIG = 2
+"""ConfigResource.Type.TOPIC: the resource type in a ConfigRecord about a topic."""
+
+_SHORT_FRAME = 3
+"""Bytes of frame version, apiKey and version, where the version is below 128; every apiKey here is."""
+
+_LEAST_ENTITY = 3
+"""Bytes of a quota entity at least: its type, its name, its tagged fields."""
+
+_INT32 = struct.Struct(">i")
+
+
+@frozen(kw_only=True)
+class Appended:
+    """A record that stays beside those before it; `topic_name` is set by a TopicRecord only."""
+
+    subject: Subject
+    topic_name: str | None = None
+
+
+@frozen(kw_only=True)
+class Latest:
+    """A record that takes the place of the one before it with the same group and key; `removes`: and leaves nothing."""
+
+    group: Subject
+    key: str
+    removes: bool = False
+
+
+@frozen(kw_only=True)
+class Removed:
+    """A record that ends its subject: nothing of it stays, nor the record itself."""
+
+    subject: Subject
+
+
+Effect: TypeAlias = Appended | Latest | Removed
+
+
+def effect_of(record: OpaqueRecord) -> Effect:
+    """What an uninterpreted record does to those before it.
+
+    Raises:
+        DecodeError: the fields that would tell are damaged; the position is one in the record's value.
+
+    """
+    read = _READERS.get(record.api_key)
+    if read is None:
+        return Appended(subject=WHOLE_LOG)
+    at = _SHORT_FRAME if record.version < 0x80 else read_frame(record.value)[2]
+    return read(record.value, at)
+
+
+def config_group(resource_type: int, resource_name: str) -> Subject:
+    """The group of all ConfigRecords of one resource."""
+    return "config", (resource_type, resource_name)
+
+
+def named_topic(name: str) -> Subject:
+    """The subject of records that name a topic instead of giving its uuid (ClearElrRecord)."""
+    return "topic name", name
+
+
+def _topic(value: bytes, at: int) -> Effect:
+    name, at = read_compact_string(value, at)
+    return Appended(subject=("topic", _topic_id(value, at)), topic_name=name)
+
+
+def _partition(value: bytes, at: int) -> Effect:
+    return Appended(subject=("topic", _topic_id(value, at + 4)))
+
+
+def _remove_topic(value: bytes, at: int) -> Effect:
+    return Removed(subject=("topic", _topic_id(value, at)))
+
+
+def _clear_elr(value: bytes, at: int) -> Effect:
+    name, _ = read_compact_string(value, at)
+    return Appended(subject=named_topic(name) if name else WHOLE_LOG)
+
+
+def _broker(value: bytes, at: int) -> Effect:
+    return Appended(subject=("broker", _int32(value, at)))
+
+
+def _unregister_broker(value: bytes, at: int) -> Effect:
+    return Removed(subject=("broker", _int32(value, at)))
+
+
+def _producer_ids(_value: bytes, _at: int) -> Effect:
+    return Latest(group=("producer ids", None), key="")
+
+
+def _config(value: bytes, at: int) -> Effect:
+    resource_type = _byte(value, at)
+    resource_name, at = read_compact_string(value, at + 1)
+    name, at = read_compact_string(value, at)
+    length, _ = read_unsigned_varint(value, at)
+    return Latest(group=config_group(resource_type, resource_name), key=name, removes=length == 0)
+
+
+def _client_quota(value: bytes, at: int) -> Effect:
+    entity, key, at = read_quota_key(value, at)
+    return Latest(group=("quota", frozenset(entity)), key=key, removes=_byte(value, at + 8) != 0)
+
+
+def read_quota_key(value: bytes, at: int) -> tuple[QuotaEntity, str, int]:
+    """What a ClientQuotaRecord's body, which begins at `at`, is about: the entity, the quota's key, and what follows.
+
+    Raises:
+        DecodeError: it is cut, or none.
+
+    """
+    count, at = read_unsigned_varint(value, at)
+    if count == 0:
+        raise DecodeError("a null array of quota entities", position=at - 1)
+    if _LEAST_ENTITY * (count - 1) > len(value) - at:
+        raise DecodeError(f"{count - 1} quota entities announced in {len(value) - at} bytes", position=at)
+    entity = []
+    for _ in range(count - 1):
+        entity_type, at = read_compact_string(value, at)
+        entity_name, at = _nullable_string(value, at)
+        _, at = read_tagged_fields(value, at)
+        entity.append((entity_type, entity_name))
+    key, at = read_compact_string(value, at)
+    return tuple(entity), key, at
+
+
+def _nullable_string(value: bytes, at: int) -> tuple[str | None, int]:
+    if _byte(value, at) == 0:
+        return None, at + 1
+    return read_compact_string(value, at)
+
+
+def _byte(value: bytes, at: int) -> int:
+    if at >= len(value):
+        raise DecodeError("cut inside a record", position=at)
+    return value[at]
+
+
+def _int32(value: bytes, at: int) -> int:
+    if at + 4 > len(value):
+        raise DecodeError("cut inside an integer of 4 bytes", position=at)
+    number: int = _INT32.unpack_from(value, at)[0]
+    return number
+
+
+def _topic_id(value: bytes, at: int) -> bytes:
+    if at + 16 > len(value):
+        raise DecodeError("cut inside a uuid of 16 bytes", position=at)
+    return value[at : at + 16]
+
+
+_READERS: MappingProxyType[int, Callable[[bytes, int], Effect]] = MappingProxyType(
+    {
+        RecordType.REGISTER_BROKER_RECORD: _broker,
+        RecordType.UNREGISTER_BROKER_RECORD: _unregister_broker,
+        RecordType.TOPIC_RECORD: _topic,
+        RecordType.PARTITION_RECORD: _partition,
+        RecordType.CONFIG_RECORD: _config,
+        RecordType.PARTITION_CHANGE_RECORD: _partition,
+        RecordType.FENCE_BROKER_RECORD: _broker,
+        RecordType.UNFENCE_BROKER_RECORD: _broker,
+        RecordType.REMOVE_TOPIC_RECORD: _remove_topic,
+        RecordType.CLIENT_QUOTA_RECORD: _client_quota,
+        RecordType.PRODUCER_IDS_RECORD: _producer_ids,
+        RecordType.BROKER_REGISTRATION_CHANGE_RECORD: _broker,
+        RecordType.CLEAR_ELR_RECORD: _clear_elr,
+    }
+)

@@ -1,0 +1,237 @@
+"""Recovery: the newest checkpoint that is whole, then the log after it (what a Kafka node does as it starts)."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TypeAlias
+
+from attrs import define, field, frozen
+
+from aclog.metalog.batches import end_offset
+from aclog.metalog.errors import CheckpointError, DecodeError, LogError
+from aclog.metalog.filelog import open_reader
+from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints, list_segments
+from aclog.metalog.log import LogReader
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.snapshots.image import Image
+from aclog.snapshots.memory import give_back_freed_memory
+from aclog.snapshots.merger import MERGE_AT
+from aclog.snapshots.newer_kafka import NewerKafka
+from aclog.snapshots.time_travel import end_offset_at, milliseconds, size_below
+
+Moment: TypeAlias = int | datetime
+"""An end offset (exclusive), or a time with a zone."""
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told (offset reached, offset to reach) after each chunk."""
+
+
+@frozen(kw_only=True)
+class Recovered:
+    """A state, where it came from, and what an operator should know about it.
+
+    `applier` stands where replay ended, an open transaction included: follow the log from its `next_offset`.
+    """
+
+    image: Image
+    notes: tuple[str, ...]
+    source: str
+    applier: Applier = field(repr=False)
+
+
+def recover(
+    path: Path | str, as_of: Moment | None = None, *, strict: bool = True, progress: Progress | None = None
+) -> Recovered:
+    """The state in a directory of segments and checkpoints, or in one checkpoint file.
+
+    Not `strict`, as for commands that read, a log of a newer Kafka is gone through with a note.
+
+    Raises:
+        LogError: no such directory or log, or `as_of` lies outside of what can be reached.
+        CheckpointError: no whole checkpoint reaches back to where the log begins, or the file is not whole.
+        DecodeError: damage in the log, a ReplayError if it is in what the records say; with path and offset.
+
+    """
+    path = Path(path)
+    if path.is_file():
+        return _recover_file(path, as_of, NewerKafka(strict=strict))
+    checkpoints = _checkpoints_in(path)
+    while True:
+        try:
+            return _recover_directory(path, checkpoints, as_of, NewerKafka(strict=strict), progress)
+        except (LogError, CheckpointError):
+            # A node may have written a checkpoint meanwhile, and removed what it made superfluous.
+            before, checkpoints = checkpoints, _checkpoints_in(path)
+            if checkpoints == before:
+                raise
+
+
+def _checkpoints_in(path: Path) -> tuple[CheckpointFile, ...]:
+    return list_checkpoints(path) if path.is_dir() else ()
+
+
+def _recover_directory(
+    path: Path,
+    checkpoints: tuple[CheckpointFile, ...],
+    as_of: Moment | None,
+    newer: NewerKafka,
+    progress: Progress | None,
+) -> Recovered:
+    if checkpoints and not list_segments(path):
+        return recover_log(None, checkpoints, as_of, newer=newer, progress=progress)
+    with open_reader(path) as reader:
+        found = recover_log(reader, checkpoints, as_of, newer=newer, progress=progress)
+        notes = (*reader.notes, *found.notes)
+        return Recovered(image=found.image, notes=notes, source=found.source, applier=found.applier)
+
+
+def _recover_file(path: Path, as_of: Moment | None, newer: NewerKafka) -> Recovered:
+    image = read_checkpoint(path, newer=newer)
+    give_back_freed_memory()
+    reached = image.end_offset if isinstance(as_of, int) else image.timestamp
+    wanted = milliseconds(as_of) if isinstance(as_of, datetime) else as_of
+    if wanted is not None and (wanted < reached or (isinstance(as_of, int) and wanted > reached)):
+        raise LogError(
+            f"{path}: as of {as_of}: expected {image.end_offset}, the end offset of this checkpoint, or a time not "
+            f"before its last record's, {image.timestamp} ms"
+        )
+    applier = Applier(image=image, newer=newer)
+    return Recovered(image=image, notes=newer.warnings(), source=str(path), applier=applier)
+
+
+def recover_log(
+    reader: LogReader | None,
+    checkpoints: Sequence[CheckpointFile],
+    as_of: Moment | None = None,
+    *,
+    newer: NewerKafka | None = None,
+    progress: Progress | None = None,
+) -> Recovered:
+    """The state of a log, wherever it lives, with the help of these checkpoints (in the order of their offsets).
+
+    Raises as `recover`.
+    """
+    recovery = _Recovery(reader=reader, checkpoints=checkpoints, newer=newer or NewerKafka(), progress=progress)
+    return recovery.run(as_of)
+
+
+_CHUNK_BYTES = 256 << 20
+"""How much is replayed at once, across segments: each further chunk has the ACLs' base built anew."""
+
+
+def _read(reader: LogReader, offset: int, end: int) -> bytes:
+    """Whole committed batches from `offset` on, as many as are replayed at once; they end before damage."""
+    pieces: list[bytes] = []
+    size = 0
+    while offset < end and size < _CHUNK_BYTES:
+        try:
+            piece = reader.read(offset, _CHUNK_BYTES - size)
+        except DecodeError:
+            if pieces:
+                break
+            raise
+        if not piece:
+            break
+        pieces.append(piece)
+        size, offset = size + len(piece), end_offset(piece)
+    return b"".join(pieces)
+
+
+@define(kw_only=True)
+class _Recovery:
+    """One recovery under way: what to read from, and the notes it has made."""
+
+    reader: LogReader | None
+    checkpoints: Sequence[CheckpointFile]
+    newer: NewerKafka
+    progress: Progress | None
+    notes: list[str] = field(factory=list)
+
+    def run(self, as_of: Moment | None) -> Recovered:
+        """Read and replay; raises as `recover`."""
+        limit = self._limit(as_of)
+        image, checkpoint = self._start(limit, as_of)
+        sources = [] if checkpoint is None else [str(checkpoint.path)]
+        applier = Applier(image=image, newer=self.newer)
+        if self.reader is not None and applier.next_offset < limit:
+            self._replay(self.reader, applier, limit)
+            sources.append(f"{self.reader.name} from offset {image.end_offset}")
+        if applier.image.acls.overlay_size >= MERGE_AT:
+            applier.put_acls(applier.image.acls.merged())
+        self._note_lowered(applier, limit)
+        give_back_freed_memory()
+        notes = (*self.notes, *self.newer.warnings())
+        return Recovered(image=applier.image, notes=notes, source=", then ".join(sources), applier=applier)
+
+    def _limit(self, as_of: Moment | None) -> int:
+        """The end offset to reach."""
+        newest = self.checkpoints[-1].end_offset if self.checkpoints else 0
+        end = newest if self.reader is None else max(self.reader.high_watermark(), newest)
+        if as_of is None:
+            return end
+        if isinstance(as_of, datetime):
+            return end if self.reader is None else min(end_offset_at(self.reader, as_of), end)
+        if not 0 <= as_of <= end:
+            raise self._unreachable(as_of)
+        return as_of
+
+    def _start(self, limit: int, as_of: Moment | None) -> tuple[Image, CheckpointFile | None]:
+        """The newest image at or below `limit` from which the log goes on."""
+        log_start = self._log_start(limit)
+        failure: CheckpointError | None = None
+        for checkpoint in reversed(self.checkpoints):
+            end = checkpoint.end_offset
+            if end > limit or not (end == limit or (log_start is not None and log_start <= end)):
+                continue
+            try:
+                image = read_checkpoint(checkpoint.path, newer=self.newer)
+            except CheckpointError as e:
+                failure = e
+                self.notes.append(f"{e}; what came before it is used instead")
+                continue
+            if not isinstance(as_of, datetime) or image.timestamp <= milliseconds(as_of) or end == 0:
+                return image, checkpoint
+        if log_start == 0:
+            return Image.EMPTY, None
+        if failure is not None:
+            raise failure
+        raise self._unreachable(as_of)
+
+    def _log_start(self, limit: int) -> int | None:
+        """From where on the log takes a state to `limit`; None where it does not: a checkpoint may be ahead of it."""
+        if self.reader is None or limit > self.reader.high_watermark():
+            return None
+        return self.reader.start_offset()
+
+    def _replay(self, reader: LogReader, applier: Applier, limit: int) -> None:
+        committed = reader.high_watermark()
+        while applier.next_offset < limit:
+            chunk = _read(reader, applier.next_offset, committed)
+            size = len(chunk) if limit >= committed else size_below(chunk, limit)
+            try:
+                applier.apply(chunk, 0, size)
+            except DecodeError as e:
+                # A position in the chunk says nothing to an operator; the offset is what finds the place.
+                raise type(e)(e.what, offset=e.offset, path=reader.name) from None
+            if self.progress is not None:
+                self.progress(applier.next_offset, limit)
+            if size < len(chunk) or not chunk:
+                return
+
+    def _note_lowered(self, applier: Applier, limit: int) -> None:
+        reached = applier.image.end_offset
+        if reached < limit:
+            why = "a transaction is open there" if applier.in_transaction else "a batch holds it"
+            self.notes.append(f"offset {limit} lowered to {reached}, the end of the last whole batch: {why}")
+
+    def _unreachable(self, as_of: Moment | None) -> LogError:
+        where = self.reader.name if self.reader is not None else str(self.checkpoints[0].path.parent)
+        ends = [checkpoint.end_offset for checkpoint in self.checkpoints]
+        if self.reader is None:
+            return LogError(f"{where}: as of {as_of}: expected one of the end offsets {', '.join(map(str, ends))}")
+        start, end = self.reader.start_offset(), self.reader.high_watermark()
+        earliest = min((e for e in (*ends, *([0] * (start == 0))) if e >= start), default=None)
+        if earliest is None:
+            return LogError(f"{where}: the log begins at offset {start}, and no checkpoint reaches so far")
+        return LogError(f"{where}: as of {as_of}: expected an offset or a time from {earliest} to {end}")

@@ -1,0 +1,178 @@
+"""The history of rules: each one that came into force or was removed, in the order of the log."""
+
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from sys import intern
+from uuid import UUID
+
+from attrs import define, field, frozen
+
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.metalog.batches import iter_batches
+from aclog.metalog.codec import decode_values
+from aclog.metalog.errors import CheckpointError, DecodeError, ReplayError
+from aclog.metalog.filelog import open_reader
+from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints
+from aclog.metalog.log import LogReader
+from aclog.metalog.records import AccessControlEntryRecord, MetadataRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.uuids import uuid_text
+from aclog.snapshots.checkpoint_reader import read_checkpoint
+from aclog.snapshots.image import Image
+from aclog.snapshots.metadata_transactions import Transactions
+from aclog.snapshots.newer_kafka import NewerKafka
+from aclog.snapshots.provenance import Provenance, check_follows
+
+_READ_BYTES = 4 << 20
+
+
+class ChangeKind(Enum):
+    """What became of a rule."""
+
+    ADDED = "ADDED"
+    REMOVED = "REMOVED"
+
+
+@frozen(kw_only=True)
+class Change:
+    """One committed change: where and when (ms since 1970) its record stands, and the rule, also of one removed.
+
+    `end_offset` is that of the first state that has it: changes with the same one became visible together.
+    `first_seen`: the log does not reach back to where the rule was added. It stood in the checkpoint from which this
+    history starts, whose last offset and time stand here.
+    """
+
+    offset: int
+    end_offset: int
+    timestamp: int
+    kind: ChangeKind
+    rule: StandardAclWithId
+    first_seen: bool = False
+
+
+def history(directory: Path | str) -> Iterator[Change]:
+    """Every change of a rule in a log directory, up to the high-water mark; aborted transactions are left out.
+
+    Raises:
+        LogError: no log is there, or it cannot be read.
+        CheckpointError: the log does not begin at offset 0, and no whole checkpoint reaches its start.
+        DecodeError: damage, a ReplayError if it is in what the records say; with path and offset.
+
+    """
+    directory = Path(directory)
+    with open_reader(directory) as reader:
+        yield from log_history(reader, list_checkpoints(directory))
+
+
+def log_history(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> Iterator[Change]:
+    """As `history`, of a log wherever it lives; `checkpoints` are in the order of their offsets."""
+    start = Image.EMPTY if reader.start_offset() == 0 else first_image(reader, checkpoints)
+    found = _History(read_to=start.provenance)
+    yield from found.seen_first(start)
+    try:
+        while found.read_to.end_offset < reader.high_watermark():
+            yield from found.replay(reader.read(found.read_to.end_offset, _READ_BYTES))
+    except DecodeError as e:
+        raise type(e)(e.what, offset=e.offset, path=e.path or reader.name) from None
+
+
+def first_image(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> Image:
+    """The oldest checkpoint that the log goes on from: it leaves the most history after it.
+
+    Raises:
+        CheckpointError: none that is whole reaches the log's start.
+
+    """
+    start = reader.start_offset()
+    failures = []
+    for checkpoint in checkpoints:
+        if checkpoint.end_offset >= start:
+            try:
+                return read_checkpoint(checkpoint.path, newer=NewerKafka(strict=False))
+            except CheckpointError as e:
+                failures.append(e)
+    if failures:
+        raise failures[0]
+    raise CheckpointError(f"{reader.name}: the log begins at offset {start}: expected a checkpoint that reaches so far")
+
+
+@define(kw_only=True)
+class _History:
+    """A history under way: the rules that stand, by id and by content, and the batches since the last visible state."""
+
+    read_to: Provenance
+    _rules: dict[UUID, StandardAcl] = field(factory=dict, init=False)
+    _ids: dict[StandardAcl, UUID] = field(factory=dict, init=False)
+    _transactions: Transactions = field(factory=Transactions, init=False)
+    _times: list[tuple[int, int]] = field(factory=list, init=False)
+
+    def seen_first(self, image: Image) -> Iterator[Change]:
+        for rule in image.acls:
+            if rule.id is not None:
+                self._rules[rule.id], self._ids[rule.acl] = rule.acl, rule.id
+                yield Change(
+                    offset=image.end_offset - 1,
+                    end_offset=image.end_offset,
+                    timestamp=image.timestamp,
+                    kind=ChangeKind.ADDED,
+                    rule=rule,
+                    first_seen=True,
+                )
+
+    def replay(self, chunk: bytes) -> Iterator[Change]:
+        for position, header in iter_batches(chunk):
+            check_follows(self.read_to, header, position)
+            self.read_to = Provenance(end_offset=header.end_offset, epoch=header.leader_epoch)
+            if not header.is_control:
+                self._times.append((header.end_offset, header.max_timestamp))
+                for offset, record in enumerate(decode_values(chunk, position, header), header.base_offset):
+                    self._transactions.add(offset, record)
+            if not self._transactions.is_open:
+                yield from self._show()
+
+    def _show(self) -> Iterator[Change]:
+        times = iter(self._times)
+        self._times = []
+        end, timestamp = -1, -1
+        for offset, record in self._transactions.take():
+            while offset >= end:
+                end, timestamp = next(times)
+            change = self._change(offset, timestamp, record)
+            if change is not None:
+                yield change
+
+    def _change(self, offset: int, timestamp: int, record: MetadataRecord) -> Change | None:
+        match record:
+            case AccessControlEntryRecord():
+                if record.id in self._rules:
+                    raise ReplayError(f"ACL {uuid_text(record.id)} is added, but stands already", offset=offset)
+                acl = _acl(record)
+                other = self._ids.setdefault(acl, record.id)
+                if other != record.id:
+                    both = f"ACL {uuid_text(record.id)} says what ACL {uuid_text(other)} says"
+                    raise ReplayError(f"{both}: expected every rule once", offset=offset)
+                self._rules[record.id] = acl
+                kind = ChangeKind.ADDED
+            case RemoveAccessControlEntryRecord():
+                found = self._rules.pop(record.id, None)
+                if found is None:
+                    raise ReplayError(f"ACL {uuid_text(record.id)} is removed, but does not stand", offset=offset)
+                del self._ids[found]
+                acl, kind = found, ChangeKind.REMOVED
+            case _:
+                return None
+        rule = StandardAclWithId(id=record.id, acl=acl)
+        end_offset = self.read_to.end_offset
+        return Change(offset=offset, end_offset=end_offset, timestamp=timestamp, kind=kind, rule=rule)
+
+
+def _acl(record: AccessControlEntryRecord) -> StandardAcl:
+    return StandardAcl(
+        resource_type=record.resource_type,
+        resource_name=record.resource_name,
+        pattern_type=record.pattern_type,
+        principal=intern(record.principal),
+        host=intern(record.host),
+        operation=record.operation,
+        permission_type=record.permission_type,
+    )

@@ -1,0 +1,79 @@
+"""Rules as JSON lines, as `acls list --format jsonl` prints them and `--acls FILE` reads them."""
+
+from collections.abc import Iterator
+from enum import IntEnum
+from uuid import UUID
+
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+)
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.uuids import parse_uuid
+from aclog.sources.json_object import parse_object, text_field
+from aclog.sources.text_lines import display_name, numbered
+
+
+def read_acls(path: str) -> Iterator[StandardAclWithId]:
+    """The rules of a file of JSON lines (`-` is stdin, gzip is read as it is); `id` may be missing or null.
+
+    Rules that only a record can hold (an UNKNOWN permission, a principal without colon) are read as they are.
+
+    Raises:
+        ConfigError: a line that is not a rule, with its number; or a damaged file.
+        OSError: the file cannot be read.
+
+    """
+    for number, line in numbered(path):
+        try:
+            yield parse_acl(line)
+        except ConfigError as error:
+            raise ConfigError(f"{display_name(path)}: line {number}: {error}") from error
+
+
+def parse_acl(line: bytes) -> StandardAclWithId:
+    """The rule in one line.
+
+    Raises:
+        ConfigError: a key is missing, an enum name is not one, or the id is not a uuid's text.
+
+    """
+    return rule_of_object(parse_object(line))
+
+
+def rule_of_object(value: dict[str, object]) -> StandardAclWithId:
+    """The rule in a JSON object. Raises as parse_acl."""
+    return StandardAclWithId(
+        id=_id(value),
+        acl=StandardAcl(
+            resource_type=enum_field(value, "resourceType", ResourceType),
+            resource_name=text_field(value, "resourceName"),
+            pattern_type=enum_field(value, "patternType", PatternType),
+            principal=text_field(value, "principal"),
+            host=text_field(value, "host"),
+            operation=enum_field(value, "operation", AclOperation),
+            permission_type=enum_field(value, "permissionType", AclPermissionType),
+        ),
+    )
+
+
+def enum_field(value: dict[str, object], key: str, kind: type[IntEnum]) -> int:
+    """The code of a field that holds an upper-case enum name.
+
+    Raises:
+        ConfigError: the key is missing, or its value is not one of the names.
+
+    """
+    name = text_field(value, key)
+    member = kind.__members__.get(name)
+    if member is None:
+        raise ConfigError(f"{key} {name[:40]!r} is not one of {', '.join(kind.__members__)}")
+    return int(member)
+
+
+def _id(value: dict[str, object]) -> UUID | None:
+    return None if value.get("id") is None else parse_uuid(text_field(value, "id"))

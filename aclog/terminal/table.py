@@ -1,0 +1,29 @@
+"""Rows in aligned columns, streamed: widths are those of the rows seen so far, so a million rows need no memory."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from rich.cells import cell_len
+
+from aclog.terminal.notices import one_line
+
+_LOOKAHEAD = 1000
+
+
+def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Lines without line ends: the header, then the rows. Control characters in a cell are spelled out."""
+    rows = iter(rows)
+    widths = [cell_len(title) for title in header]
+    heading: Sequence[str] | None = header
+    while block := [tuple(map(one_line, row)) for row in islice(rows, _LOOKAHEAD)]:
+        widths = [
+            max(width, *map(cell_len, column)) for width, column in zip(widths, zip(*block, strict=True), strict=True)
+        ]
+        if heading is not None:
+            yield _padded(heading, widths)
+            heading = None
+        yield from (_padded(row, widths) for row in block)
+
+
+def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -1,0 +1,1 @@
+"""A ZooKeeper client: session, reads, transactions, retries."""

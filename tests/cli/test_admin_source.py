@@ -1,0 +1,237 @@
+"""`--bootstrap-server` as a source: what is told, what is refused, and what is said of it."""
+
+import asyncio
+import json
+
+import pytest
+
+import aclog as library
+from aclog.authorizer.acl import StandardAcl
+from aclog.credentials.scram import CredentialInfo, UserCredentials
+from aclog.nodes.wire.apis import BROKER_APIS, DESCRIBE_ACLS, DESCRIBE_USER_SCRAM_CREDENTIALS, ApiVersion
+from tests.support.cli.command import aclog
+from tests.support.fakes.broker import FakeBroker
+from tests.support.nodes.acl_client import acl
+
+RULES = [acl("orders"), acl("orders", "User:bob", operation=4), acl("pay", host="10.0.0.1")]
+
+
+@pytest.fixture
+def broker():
+    with FakeBroker(RULES) as running:
+        running.users = {"zoe": [(2, 8192)], "alice": [(1, 4096), (2, 5000)]}
+        yield running
+
+
+def asked(broker, *words):
+    """What a command says of the broker; what a shell is to run follows its flags."""
+    flags = ("--bootstrap-server", broker.address)
+    return aclog("shell", *flags, *words[1:]) if words[0] == "shell" else aclog(*words, *flags)
+
+
+def names(listed):
+    return [json.loads(line)["resourceName"] for line in listed.ok().out.split("\n") if line]
+
+
+def test_rules_have_no_ids(broker):
+    rows = [json.loads(line) for line in asked(broker, "acls", "list", "--format", "jsonl").ok().lines]
+    assert {row["id"] for row in rows} == {None}
+    assert [row["resourceName"] for row in rows] == ["orders", "orders", "pay"]
+
+
+def test_decisions_and_why(broker):
+    request = ("--principal", "User:bob", "--operation", "WRITE", "--topic", "orders")
+    assert asked(broker, "authorize", *request).out.startswith("ALLOWED MatchingAcl(acl=StandardAcl[")
+    assert "kafka-acls.sh" in asked(broker, "explain", *request).ok().out
+
+
+def test_users_stand_in_the_tree_without_keys(broker):
+    assert json.loads(asked(broker, "shell", "cat", "/scram/alice/SCRAM-SHA-512").ok().out) == {
+        "name": "alice", "mechanism": "SCRAM-SHA-512", "iterations": 5000,
+    }  # fmt: skip
+    assert asked(broker, "shell", "ls", "/scram").ok().out.split() == ["alice", "zoe"]
+    assert asked(broker, "shell", "ls", "/image/scram/SCRAM-SHA-512").ok().out == ""
+    assert asked(broker, "shell", "ls", "/scram/nobody").code == 1
+
+
+@pytest.mark.parametrize("secrets", [(), ("--show-secrets",)], ids=["", "with secrets"])
+def test_an_export_has_no_keys_and_imports_as_rules_only(broker, tmp_path, secrets):
+    exported = tmp_path / "state.jsonl"
+    asked(broker, "export", "--format", "jsonl", "--out", exported, *secrets).ok()
+    rows = [json.loads(line) for line in exported.read_text().splitlines()]
+    assert [row["scram"] for row in rows if "scram" in row] == [
+        {"user": "alice", "mechanism": "SCRAM-SHA-256", "iterations": 4096},
+        {"user": "alice", "mechanism": "SCRAM-SHA-512", "iterations": 5000},
+        {"user": "zoe", "mechanism": "SCRAM-SHA-512", "iterations": 8192},
+    ]
+    imported = aclog("import", exported, "--log", tmp_path / "log").ok()
+    assert imported.out == "written: 3 ACLs\n"
+    assert "left out: 3 SCRAM credentials: exported without their secrets" in imported.err
+
+
+def test_avro_as_well(broker, tmp_path):
+    asked(broker, "export", "--format", "avro", "--out", tmp_path / "state.avro").ok()
+    assert "written: 3 ACLs" in aclog("import", tmp_path / "state.avro", "--log", tmp_path / "log").ok().out
+
+
+def test_a_checkpoint_leaves_credentials_out_and_says_so(broker, tmp_path):
+    made = asked(broker, "snapshot", "create", "--out", tmp_path).ok()
+    assert "3 SCRAM credentials are left out" in made.err
+    path = made.lines[0]
+    assert names(aclog("acls", "list", "--snapshot", path, "--format", "jsonl")) == ["orders", "orders", "pay"]
+    assert aclog("shell", "--snapshot", path, "ls", "/scram").ok().out == ""
+
+
+@pytest.mark.parametrize("moment", ["5", "2026-11-20T10:00:00Z"])
+@pytest.mark.parametrize("words", [("acls", "list"), ("shell",), ("export", "--format", "jsonl")], ids=" ".join)
+def test_there_is_no_past(broker, words, moment):
+    said = asked(broker, *words, "--as-of", moment)
+    assert said.code == 2
+    assert f"as of {moment}: an admin API tells the newest state only" in said.complaint
+    assert "`aclog sync`" in said.complaint
+    assert "`aclog mirror`" in said.complaint
+
+
+def test_there_is_no_history(broker):
+    said = asked(broker, "export", "--format", "jsonl", "--history")
+    assert (said.code, "give --log DIR" in said.complaint) == (2, True)
+
+
+@pytest.mark.parametrize(("code", "message"), [(31, "no"), (31, None), (35, None), (-1, "odd")])
+def test_users_that_are_refused_are_a_note(broker, code, message):
+    broker.refusals[DESCRIBE_USER_SCRAM_CREDENTIALS] = code, message
+    listed = asked(broker, "acls", "list", "--format", "jsonl")
+    assert names(listed) == ["orders", "orders", "pay"]
+    assert listed.err.count("\n") == 1
+    assert "note: SCRAM users are not told" in listed.err
+    assert str(broker.address) in listed.err
+    assert (message or f"error {code}") in listed.err
+    assert ("needs DESCRIBE on the cluster" in listed.err) is (code == 31)
+
+
+def test_users_that_the_server_knows_nothing_of_are_a_note():
+    apis = tuple(api for api in BROKER_APIS if api.api_key != DESCRIBE_USER_SCRAM_CREDENTIALS)
+    with FakeBroker(RULES, apis=apis) as old:
+        listed = asked(old, "acls", "list", "--format", "jsonl")
+    assert names(listed) == ["orders", "orders", "pay"]
+    assert "note: SCRAM users are not told" in listed.err
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "hint"),
+    [
+        (31, "Request Request(...) needs DESCRIBE permission.", "needs DESCRIBE on the cluster"),
+        (54, "No Authorizer is configured.", "without authorizer.class.name a cluster has no rules"),
+        (-1, "AUTHORIZER_NOT_READY: not replayed", "AUTHORIZER_NOT_READY"),
+        (54, None, "error 54"),
+    ],
+)
+def test_rules_that_are_refused_are_an_error(broker, code, message, hint):
+    broker.refusals[DESCRIBE_ACLS] = code, message
+    said = asked(broker, "acls", "list")
+    assert (said.code, said.out) == (2, "")
+    assert said.complaint.startswith(f"{broker.address}: DescribeAcls: {message or f'error {code}'}")
+    assert hint in said.complaint
+
+
+def test_a_server_too_old_is_an_error():
+    apis = tuple(api for api in BROKER_APIS if api.api_key != DESCRIBE_ACLS)
+    for served in ((), (ApiVersion(DESCRIBE_ACLS, 0, 1),)):
+        with FakeBroker(RULES, apis=(*apis, *served)) as old:
+            said = asked(old, "acls", "list")
+        assert (said.code, "API 29 is served in versions" in said.complaint) == (2, True)
+
+
+def test_an_answer_with_more_in_it_than_it_counts_is_none(broker):
+    """As where the number of rules was damaged: those that are not counted would seem to be gone."""
+    broker.more = b"\0"
+    said = asked(broker, "acls", "list")
+    assert (said.code, said.out) == (2, "")
+    assert "1 bytes after the message: expected its end" in said.complaint
+    broker.more = b""
+    broker.tamper_body = lambda body: body[:7] + bytes([2]) + body[8:]
+    said = asked(broker, "acls", "list")
+    assert (said.code, said.out) == (2, "")
+
+
+def test_an_answer_that_is_cut_is_none(broker):
+    broker.tamper_body = lambda body: body[:-5]
+    said = asked(broker, "acls", "list")
+    assert (said.code, said.out) == (2, "")
+    assert str(broker.address) in said.complaint
+
+
+def hundred_thousand():
+    """The body of a DescribeAcls answer of version 3, put together by hand: kio takes seconds for it."""
+    one_rule = b"\x02\x0bUser:alice\x02*\x03\x03\0\0"
+    resources = b"".join(b"\x02\x0dtopic-%06d\x03%b" % (number, one_rule) for number in range(100_000))
+    return bytes(7) + b"\xa1\x8d\x06" + resources + b"\0"
+
+
+def test_a_hundred_thousand_rules(broker):
+    broker.tamper_body = lambda _: hundred_thousand()
+    listed = names(asked(broker, "acls", "list", "--format", "jsonl"))
+    assert listed == [f"topic-{number:06}" for number in range(100_000)]
+
+
+def test_an_answer_beyond_the_limit_is_told(broker, monkeypatch):
+    monkeypatch.setattr("aclog.nodes.client.connection.MAX_ANSWER_BYTES", 400)
+    broker.rules = [acl("x" * 500)]
+    said = asked(broker, "acls", "list")
+    assert said.code == 2
+    assert "expected 4 to 400" in said.complaint
+
+
+def test_odd_names_come_through(broker):
+    odd = ["\0", "\ufffd", "x" * 32_767, "😀", "a\nb", '"', "\u2028"]
+    broker.rules = [acl(name) for name in odd]
+    assert sorted(names(asked(broker, "acls", "list", "--format", "jsonl"))) == sorted(odd)
+
+
+def test_another_server_is_asked_where_the_first_does_not_answer(broker):
+    listed = aclog("acls", "list", "--format", "jsonl", "--bootstrap-server", f"127.0.0.1:1,{broker.address}")
+    assert names(listed) == ["orders", "orders", "pay"]
+
+
+class TestLibrary:
+    def test_each_image_is_asked_for_anew(self, broker):
+        with library.open_log(bootstrap_server=str(broker.address)) as log:
+            before = log.image()
+            broker.rules = RULES[:1]
+            assert (len(before), len(log.image())) == (3, 1)
+            assert log.name == str(broker.address)
+            assert log.notes == []
+
+    def test_users_are_keyless(self, broker):
+        scram = library.open_log(bootstrap_server=str(broker.address)).image().state.scram
+        assert [user.user for user in scram.keyless] == ["alice", "zoe"]
+        assert scram.keyless == tuple(scram.describe())
+        assert scram.keyless[1] == UserCredentials(
+            user="zoe", credential_infos=(CredentialInfo(mechanism=2, iterations=8192),)
+        )
+        assert (list(scram.records()), scram.get("zoe", 2), len(scram)) == ([], None, 3)
+        assert "zoe" not in repr(scram)
+
+    def test_no_past(self, broker):
+        with pytest.raises(library.ConfigError, match="newest state only"):
+            library.open_log(bootstrap_server=str(broker.address)).image(as_of=3)
+
+    def test_a_note_is_told_once(self, broker):
+        broker.refusals[DESCRIBE_USER_SCRAM_CREDENTIALS] = 31, "no"
+        log = library.open_log(bootstrap_server=str(broker.address))
+        log.image()
+        log.image()
+        assert [note.startswith("SCRAM users are not told") for note in log.notes] == [True]
+
+    def test_in_a_notebook(self, broker):
+        """Where a loop runs already, as in Jupyter."""
+
+        async def cell():
+            return len(library.open_log(bootstrap_server=str(broker.address)).image())
+
+        assert asyncio.run(cell()) == 3
+
+    def test_rules(self, broker):
+        found = library.open_log(bootstrap_server=str(broker.address)).image().acls(principal="User:bob")
+        assert [rule.acl for rule in found] == [RULES[1]]
+        assert isinstance(RULES[1], StandardAcl)

@@ -1,0 +1,245 @@
+"""Bad input is normal input: one line on stderr that says what and where, exit code 2, nothing on stdout."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli.command import aclog
+
+DATA = Path(__file__).parents[1] / "data"
+LOG = DATA / "kafka-4.3.1-small/__cluster_metadata-0"
+CHECKPOINT = LOG / "00000000000000000211-0000000002.checkpoint"
+
+READING = [
+    ("acls", "list"),
+    ("authorize", "--principal", "User:a", "--operation", "READ", "--topic", "t"),
+    ("explain", "--principal", "User:a", "--operation", "READ", "--topic", "t"),
+    ("export", "--format", "jsonl"),
+    ("shell", "ls", "/"),
+]
+"""Commands that read a state, but for its source."""
+
+
+def refused(*arguments, stdin=b""):
+    """The one line that a command complains in."""
+    result = aclog(*arguments, stdin=stdin)
+    assert (result.code, result.out) == (2, ""), result
+    return result.complaint
+
+
+def sourced(command, *source):
+    """A reading command with its source, which goes before the shell's own words."""
+    return (command[0], *source, *command[1:]) if command[0] == "shell" else (*command, *source)
+
+
+@pytest.fixture(params=READING, ids=lambda command: " ".join(command[:2]))
+def read(request):
+    """A reading command, waiting for its source."""
+    return lambda *source, stdin=b"": refused(*sourced(request.param, *source), stdin=stdin)
+
+
+class TestSources:
+    def test_a_path_that_is_not_there(self, read, tmp_path):
+        nowhere = tmp_path / "nowhere"
+        assert read("--log", nowhere).startswith(f"{nowhere}: ")
+        assert read("--snapshot", nowhere).startswith(f"{nowhere}: ")
+        assert read("--acls", nowhere) == f"{nowhere}: No such file or directory"
+
+    def test_an_empty_directory(self, read, tmp_path):
+        assert read("--log", tmp_path) == (
+            f"{tmp_path}: not a metadata log: it holds no segments (*.log) and no checkpoints"
+        )
+        assert read("--snapshot", tmp_path) == f"{tmp_path}: not a file: expected a checkpoint"
+        assert read("--acls", tmp_path) == f"{tmp_path}: Is a directory"
+
+    def test_a_directory_that_is_not_a_log(self, read, tmp_path):
+        (tmp_path / "README").write_text("hello")
+        assert "not a metadata log" in read("--log", tmp_path)
+        assert "__cluster_metadata-0 in it may be meant" in read("--log", LOG.parent)
+        assert str(CHECKPOINT) in read("--log", CHECKPOINT)
+
+    def test_a_segment_that_holds_no_batch(self, read, tmp_path):
+        (tmp_path / "00000000000000000000.log").write_bytes(b"x" * 3000)
+        said = read("--log", tmp_path)
+        assert said == f"{tmp_path}/00000000000000000000.log: not a metadata log: it does not begin with a whole batch"
+
+    def test_a_file_that_is_not_a_checkpoint(self, read, tmp_path):
+        other = tmp_path / "README"
+        other.write_text("hello")
+        assert read("--snapshot", other).startswith(f"{other}: not a checkpoint's name")
+        named = tmp_path / CHECKPOINT.name
+        named.write_text("hello")
+        assert read("--snapshot", named).startswith(f"{named}: ")
+
+    def test_a_file_cut_short(self, read, tmp_path):
+        cut = tmp_path / CHECKPOINT.name
+        for size in (0, 60, 5000, CHECKPOINT.stat().st_size - 1):
+            cut.write_bytes(CHECKPOINT.read_bytes()[:size])
+            assert read("--snapshot", cut).startswith(f"{cut}: ")
+
+    def test_a_segment_cut_short_in_the_middle_of_a_log(self, read, tmp_path):
+        copy = tmp_path / "log"
+        shutil.copytree(LOG, copy)
+        for checkpoint in copy.glob("*.checkpoint"):
+            checkpoint.unlink()
+        first = copy / "00000000000000000000.log"
+        first.write_bytes(first.read_bytes()[:9000])
+        assert str(copy) in read("--log", copy)
+
+    def test_an_offset_past_the_end(self, read):
+        assert "expected an offset or a time from 0 to 231" in read("--log", LOG, "--as-of", 232)
+
+    @pytest.mark.parametrize("moment", ["-1", "yesterday", "2026-13-01", "1" * 30, ""])
+    def test_a_moment_that_is_none(self, read, moment):
+        assert "is no moment" in read("--log", LOG, f"--as-of={moment}")
+
+    def test_a_moment_in_a_source_without_past(self, read):
+        rules = LOG.parent / "expected/acls.jsonl"
+        assert "a file of rules holds one state only" in read("--acls", rules, "--as-of", 5)
+        assert "expected 211, the end offset of this checkpoint" in read("--snapshot", CHECKPOINT, "--as-of", 5)
+
+    def test_a_line_with_a_missing_key(self, read):
+        rule = {"resourceType": "TOPIC", "resourceName": "t", "patternType": "LITERAL", "principal": "User:a"}
+        lines = (LOG.parent / "expected/acls.jsonl").read_bytes() + json.dumps(rule).encode()
+        assert read("--acls", "-", stdin=lines) == "stdin: line 69: key host is missing"
+
+    def test_a_file_that_cannot_be_read_to_its_end(self, read):
+        assert read("--acls", "/proc/self/mem") == "/proc/self/mem: Input/output error"
+
+    def test_one_rule_under_two_ids(self, read):
+        rule = json.loads((LOG.parent / "expected/acls.jsonl").read_text().splitlines()[0])
+        lines = "\n".join(
+            json.dumps({**rule, "id": each}) for each in ("JCfGj5ocQb6uGSddU7P83A", "K8RE9u8nQPSqCOtUu2eA2w")
+        )
+        assert read("--acls", "-", stdin=lines.encode()).startswith("stdin: ")
+
+    def test_no_source_or_two(self, read):
+        message = (
+            "exactly one state source must be given: --log DIR, --snapshot FILE, --acls FILE, "
+            "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT"
+        )
+        assert read() == message
+        assert read("--log", LOG, "--snapshot", CHECKPOINT) == message
+
+
+class TestFlags:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ("acls list --resource-pattern-type odd", "'odd' is not one of ANY, MATCH, LITERAL, PREFIXED"),
+            ("acls list --resource-pattern-type unknown", "'unknown' is not one of ANY, MATCH, LITERAL, PREFIXED"),
+            ("acls list --format odd", "'odd' is not one of 'kafka', 'jsonl', 'table'"),
+            ("acls add --log x --operation fly", "'fly' is not one of ALL, READ, WRITE"),
+            ("authorize --operation any", "'any' is not one of ALL, READ, WRITE"),
+            ("authorize --semantics odd", "'odd' is not one of 'kafka', 'documented'"),
+            ("export --format odd", "'odd' is not one of 'avro', 'jsonl'"),
+            ("acls list --wings", "No such option: --wings"),
+            ("acls list surplus", "surplus"),
+            ("import", "Missing argument 'FILE'"),
+            ("export --log x", "Missing option '--format'"),
+            ("snapshot create --log x", "Missing option '--out'"),
+            ("log dump", "Missing argument 'PATH'"),
+            ("fly", "No such command 'fly'"),
+            ("log fly", "No such command 'fly'"),
+        ],
+    )
+    def test_what_cannot_be_read_is_named_and_help_is_near(self, arguments, message):
+        said = refused(*arguments.split())
+        assert message in said
+        assert "--help`)" in said
+
+    @pytest.mark.parametrize("place", ["", "--log x --bootstrap-server localhost:1"])
+    def test_rules_are_changed_in_one_place(self, place):
+        said = refused(*f"acls add --allow-principal User:a --topic t {place}".split())
+        assert said.startswith("exactly one place must be given: --log DIR, --bootstrap-server HOST:PORT, ")
+
+    @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller"])
+    def test_an_address_that_is_none_is_named(self, flag):
+        assert refused("acls", "list", flag, "nowhere") == f"command line: {flag}: 'nowhere': expected host:port"
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            ("acls list --format odd", "Invalid value for '--format': 'odd' is not one of 'kafka', 'jsonl', 'table'"),
+            ("export --log x", "Missing option '--format'. Choose from: avro, jsonl"),
+        ],
+    )
+    def test_the_words_are_ours(self, arguments, said):
+        assert refused(*arguments.split()).startswith(said + " (see `aclog ")
+
+    @pytest.mark.parametrize("command", [(), ("acls",), ("log",), ("snapshot",)])
+    def test_a_command_without_arguments_is_answered_by_its_help(self, command):
+        result = aclog(*command)
+        assert result.code == 2
+        assert "Usage: aclog" in result.out
+        assert result.err == ""
+
+    def test_principals_of_list_need_a_colon(self):
+        said = refused("acls", "list", "--log", LOG, "--principal", "bob")
+        assert said == "expected a string in format principalType:principalName but got bob"
+
+
+class TestLogs:
+    @pytest.mark.parametrize(
+        "command", [("log", "dump"), ("log", "verify"), ("snapshot", "list"), ("snapshot", "verify")]
+    )
+    def test_a_path_that_is_not_there(self, command, tmp_path):
+        assert refused(*command, tmp_path / "nowhere").startswith(f"{tmp_path}/nowhere: ")
+
+    @pytest.mark.parametrize(
+        "command", [("log", "dump"), ("log", "verify"), ("snapshot", "list"), ("snapshot", "verify")]
+    )
+    def test_an_empty_directory(self, command, tmp_path):
+        assert refused(*command, tmp_path).startswith(f"{tmp_path}: ")
+
+    def test_a_file_that_is_no_log(self, tmp_path):
+        other = tmp_path / "other"
+        other.write_bytes(b"x" * 1000)
+        assert refused("log", "dump", other).startswith(f"{other}: byte ")
+        assert str(other) in refused("log", "verify", other)
+
+    def test_names_cannot_forge_a_line(self, tmp_path):
+        assert "\\x0a" in refused("log", "dump", tmp_path / "two\nlines\x1b[2J")
+
+
+class TestWriting:
+    def test_a_checkpoint_cannot_go_into_a_file(self, tmp_path):
+        (tmp_path / "file").write_text("")
+        said = refused("snapshot", "create", "--snapshot", CHECKPOINT, "--out", tmp_path / "file")
+        assert said.startswith(f"{tmp_path}/file: ")
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+    def test_an_export_into_a_directory_that_is_not_there(self, tmp_path):
+        said = refused("export", "--log", LOG, "--format", "avro", "--out", tmp_path / "no" / "export")
+        assert said == f"{tmp_path}/no/export: No such file or directory"
+        assert list(tmp_path.iterdir()) == []
+
+    def test_an_export_over_a_directory(self, tmp_path):
+        (tmp_path / "there").mkdir()
+        said = refused("export", "--log", LOG, "--format", "avro", "--out", tmp_path / "there")
+        assert said == f"{tmp_path}/there: a directory: expected the name of a file"
+        assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+    def test_an_import_where_no_log_can_be(self, tmp_path):
+        said = refused("import", "-", "--log", tmp_path / "no" / "log", stdin=b"")
+        assert said == f"{tmp_path}/no: no such directory: expected one to make log in"
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_log_is_not_written_by_two(self, tmp_path):
+        from aclog.metalog.filelog import open_log
+
+        flags = ("--topic", "t", "--allow-principal", "User:x")
+        with open_log(tmp_path / "log", create=True):
+            assert "aclog.lock" in refused("acls", "add", "--log", tmp_path / "log", *flags)
+
+    def test_an_import_into_a_directory_of_something_else(self, tmp_path):
+        (tmp_path / "README").write_text("hello")
+        assert str(tmp_path) in refused("import", "-", "--log", tmp_path, stdin=b"")
+        assert [path.name for path in tmp_path.iterdir()] == ["README"]
+
+    def test_an_import_of_nothing_that_is_there(self, tmp_path):
+        said = refused("import", tmp_path / "nowhere", "--log", tmp_path / "log")
+        assert said == f"{tmp_path}/nowhere: No such file or directory"
+        assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,112 @@
+"""Every command and every option is documented, every documented one exists, and every example of a help runs."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from aclog.cli.app import app
+from tests.support.cli.command import aclog
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/commands.md").read_text()
+README = (ROOT / "README.md").read_text()
+
+
+def commands(command, path=()) -> Iterator[tuple[str, object]]:
+    """Every command that does something, by the words that call it."""
+    if hasattr(command, "commands"):
+        for name, sub in command.commands.items():
+            yield from commands(sub, (*path, name))
+    else:
+        yield " ".join(path), command
+
+
+COMMANDS = dict(commands(get_command(app)))
+
+
+def section(name):
+    """The part of the page about one command."""
+    found = re.search(rf"^## aclog {re.escape(name)}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    return found[1] if found else ""
+
+
+SHARED = (
+    "--log", "--snapshot", "--acls", "--as-of", "--bootstrap-controller", "--bootstrap-server", "--command-config"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_a_section_with_each_of_its_options(name):
+    text = section(name)
+    assert f"aclog {name}" in text
+    for parameter in COMMANDS[name].params:
+        for option in parameter.opts:
+            documented = text + (section("acls list") + section("acls add") if name.startswith("acls") else "")
+            documented += section("authorize") if name == "explain" else ""
+            if option in SHARED and "SOURCE" in text:
+                documented += PAGE[: PAGE.index("## ")]
+            if option.startswith("--") and option != "--help":
+                assert re.search(rf"{option}\b", documented), f"{name} {option} is not documented"
+
+
+def test_every_documented_command_exists():
+    assert set(re.findall(r"^## aclog (.+)$", PAGE, re.MULTILINE)) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_documented_option_exists(name):
+    known = {option for parameter in COMMANDS[name].params for option in parameter.opts} | {"--help"}
+    everywhere = {option for command in COMMANDS.values() for parameter in command.params for option in parameter.opts}
+    usage = re.search(r"```\n(.*?)```", section(name), re.DOTALL)[1]
+    assert set(re.findall(r"--[a-z-]+", usage)) <= known
+    assert set(re.findall(r"--[a-z-]+", section(name))) <= everywhere | {"--help"}
+
+
+def examples(text):
+    """Indented command lines: what stands after `aclog`, without what it is piped into."""
+    for line in re.findall(r"^  +(?:.*\| |\$ )?aclog (.*)$", text, re.MULTILINE):
+        yield shlex.split(re.split(r" [|>] ", line)[0].replace(" ...", ""), comments=True)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_has_an_example_that_can_be_typed(name):
+    found = list(examples(COMMANDS[name].help))
+    assert found
+    for words in found:
+        parse(words)
+
+
+def test_the_examples_of_the_first_help_and_the_readme_can_be_typed():
+    blocks = "\n".join(re.findall(r"^```\w*\n(.*?)^```", README, re.MULTILINE | re.DOTALL))
+    found = [*examples(get_command(app).help), *examples(re.sub(r"^", "  ", blocks, flags=re.MULTILINE))]
+    assert len(found) >= 5
+    for words in found:
+        parse(words)
+
+
+def parse(words):
+    """Read a command line without running it; raises where it cannot be read."""
+    command = get_command(app)
+    while hasattr(command, "commands") and words and words[0] in command.commands:
+        command, words = command.commands[words[0]], words[1:]
+    command.make_context("aclog", words, resilient_parsing=False)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_every_option_in_full_on_a_common_terminal(name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    words = aclog(*name.split(), "--help").ok().out.split()
+    for parameter in COMMANDS[name].params:
+        assert parameter.param_type_name == "argument" or set(parameter.opts) <= set(words)
+
+
+def test_help_tells_every_default_by_name():
+    """A default that is an enum's number would help nobody."""
+    for command in COMMANDS.values():
+        for parameter in command.params:
+            assert not isinstance(parameter.default, IntEnum)

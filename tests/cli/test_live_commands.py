@@ -1,0 +1,160 @@
+"""Commands on a running node: what they read, what they change, and what they say when they cannot."""
+
+import json
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+import aclog as library
+from tests.support.cli.command import aclog
+from tests.support.nodes.aclog_node import AclogNode
+from tests.support.nodes.server_properties import CLUSTER_ID, Ports
+
+LOGIN = """\
+security.protocol=SASL_PLAINTEXT
+sasl.mechanism=PLAIN
+sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="{0}" password="{0}-secret";
+"""
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory):
+    home = tmp_path_factory.mktemp("node")
+    with AclogNode(home, Ports.free()).format() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def as_processes(monkeypatch):
+    """What a command leaves to the end of its process is done at the end of each test: the process goes on here."""
+    before, at_exit = set(threading.enumerate()), []
+    monkeypatch.setattr("aclog.sources.quorum.atexit", SimpleNamespace(register=at_exit.append))
+    yield
+    for close in at_exit:
+        close()
+    assert not [each for each in set(threading.enumerate()) - before if each.name == "quorum-observer"]
+
+
+@pytest.fixture(params=["--bootstrap-server", "--bootstrap-controller"])
+def place(request, node):
+    """The flags that name the node, by either of its listeners, as its super user."""
+    return places(node, request.param)
+
+
+def places(node, flag, user="admin"):
+    config = node.home / f"{user}.properties"
+    config.write_text(LOGIN.format(user))
+    port = node.ports.broker if flag == "--bootstrap-server" else node.ports.controller
+    return [flag, f"localhost:{port}", "--command-config", str(config)]
+
+
+def names(found):
+    return {json.loads(line)["resourceName"] for line in found.out.splitlines()}
+
+
+def test_rules_are_added_listed_and_removed(place):
+    topic = f"orders{place[0]}"
+    rule = ["--allow-principal", "User:alice", "--operation", "READ", "--topic", topic]
+    added = aclog("acls", "add", *place, *rule)
+    assert (added.code, added.err) == (0, "")
+    assert "Adding ACLs for resource" in added.out
+    assert "already exists" in aclog("acls", "add", *place, *rule).out
+    assert names(aclog("acls", "list", *place, "--topic", topic, "--format", "jsonl")) == {topic}
+    removed = aclog("acls", "remove", *place, "--topic", topic, "--force")
+    assert removed.err == "aclog: note: 1 rule(s) removed\n"
+    assert aclog("acls", "list", *place, "--topic", topic, "--format", "jsonl").out == ""
+
+
+def test_decisions_and_explanations(place):
+    topic = f"decided{place[0]}"
+    aclog("acls", "add", *place, "--allow-principal", "User:alice", "--operation", "READ", "--topic", topic)
+    request = ["--principal", "User:alice", "--operation", "READ", "--topic", topic]
+    assert aclog("authorize", *place, *request).out.startswith("ALLOWED MatchingAcl(")
+    assert aclog("authorize", *place, "--operation", "WRITE", *request[:2], *request[4:]).code == 1
+    assert "ALLOWED" in aclog("explain", *place, *request).out
+
+
+def test_what_the_server_refuses_is_told(place):
+    refused = aclog("acls", "add", *place, "--allow-principal", "User:alice", "--topic", "")
+    assert refused.code == 2
+    assert refused.err == "aclog: Invalid empty resource name\n"
+
+
+def test_who_may_not_is_told(node):
+    flags = places(node, "--bootstrap-server", "bob")
+    refused = aclog("acls", "list", *flags)
+    assert refused.code == 2
+    assert "needs DESCRIBE permission" in refused.err
+
+
+def test_a_wrong_password_is_told(node, tmp_path):
+    config = tmp_path / "wrong.properties"
+    config.write_text(LOGIN.format("admin").replace("admin-secret", "guess"))
+    refused = aclog(
+        "acls", "list", "--bootstrap-server", f"localhost:{node.ports.broker}", "--command-config", str(config)
+    )
+    assert refused.code == 2
+    assert "Invalid username or password" in refused.err
+    assert "guess" not in refused.err
+
+
+@pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller"])
+def test_nobody_there_is_told(flag, monkeypatch):
+    monkeypatch.setattr("aclog.sources.quorum._KNOWN_SECONDS", 0.5)
+    refused = aclog("acls", "list", flag, "localhost:1")
+    assert refused.code == 2
+    assert "localhost:1" in refused.err
+
+
+def test_a_quorums_past_is_in_reach_and_an_admin_apis_is_not(node):
+    flags = places(node, "--bootstrap-controller")
+    before = json.loads(aclog("shell", *flags, "cat", "/local/offset").out)
+    aclog("acls", "add", *flags, "--allow-principal", "User:alice", "--operation", "READ", "--topic", "later")
+    assert "later" in names(aclog("acls", "list", *flags, "--format", "jsonl"))
+    past = aclog("acls", "list", *flags, "--as-of", str(before), "--format", "jsonl")
+    assert (past.code, "later" in past.out) == (0, False)
+    refused = aclog("acls", "list", *places(node, "--bootstrap-server"), "--as-of", "5")
+    assert refused.code == 2
+    assert "newest state only" in refused.err
+
+
+def test_scram_users_are_seen_by_the_log_without_secrets(node):
+    found = aclog("shell", *places(node, "--bootstrap-controller"), "tree", "/scram")
+    assert "admin" in found.out
+    assert "***" in found.out
+
+
+def test_status(place):
+    told = json.loads(aclog("status", *place, "--json").out)
+    assert (told["leaderId"], told["clusterId"]) == (1, CLUSTER_ID)
+    assert told["features"]["metadata.version"] == 30
+    assert [voter["replicaId"] for voter in told["voters"]] == [1]
+    lines = aclog("status", *place).lines
+    assert any(line.split()[:2] == ["leader", "1,"] for line in lines)
+    assert any("high-water mark" in line for line in lines)
+
+
+def test_status_asks_one_place():
+    said = aclog("status")
+    assert (said.code, said.out) == (2, "")
+    assert "exactly one must be given" in said.err
+
+
+def test_the_library_follows(node):
+    flags = places(node, "--bootstrap-controller")
+    with library.open_log(bootstrap_controller=flags[1], command_config=flags[3]) as log:
+        before = len(log.image())
+        aclog("acls", "add", *flags, "--allow-principal", "User:alice", "--operation", "READ", "--topic", "followed")
+        seen = threading.Event()
+        for _ in range(200):
+            if len(log.image()) == before + 1:
+                seen.set()
+                break
+            seen.wait(0.05)
+        assert seen.is_set()
+
+
+def test_a_path_and_a_cluster_are_not_opened_at_once():
+    with pytest.raises(library.ConfigError, match="not both"):
+        library.open_log("here", bootstrap_server="localhost:1")

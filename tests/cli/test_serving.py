@@ -1,0 +1,26 @@
+"""A broker that waits for its controllers, and is told to stop."""
+
+import asyncio
+import socket
+
+from aclog.cli import serve_node as serving
+from aclog.nodes.config.node_config import ClientSecurity, HostPort, NodeConfig, Role
+
+
+def test_a_silent_controller_does_not_keep_a_broker_from_stopping(tmp_path):
+    async def scenario():
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            at = HostPort(host="127.0.0.1", port=silent.getsockname()[1])
+            config = NodeConfig(
+                roles=frozenset({Role.BROKER}), node_id=1, metadata_log_dir=tmp_path, listeners=(),
+                controller_listener_names=("C",), controller_quorum=(at,), controller_client=ClientSecurity(),
+            )  # fmt: skip
+            stop = asyncio.Event()
+            waiting = asyncio.create_task(serving._formatted(config, stop))
+            accepted, _ = await asyncio.to_thread(silent.accept)
+            stop.set()
+            async with asyncio.timeout(5):  # a connection has ten seconds
+                assert await waiting is None
+            accepted.close()
+
+    asyncio.run(scenario())

@@ -1,0 +1,507 @@
+"""`aclog sync` against a broker that tells what a test says: what is recorded, what is refused, how it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import aclog as library
+from aclog.cli.sync.sync import retry_seconds
+from aclog.metalog.codec import encode_record
+from aclog.metalog.filelog import open_log, verify
+from aclog.metalog.records import AccessControlEntryRecord, BeginTransactionRecord
+from aclog.nodes.wire.apis import BROKER_APIS, DESCRIBE_ACLS, DESCRIBE_CLUSTER
+from aclog.snapshots.rule_history import history
+from aclog.sources.sync_properties import SYNC_FILE, SyncProperties, read_sync_properties
+from tests.support.cli.command import aclog
+from tests.support.fakes.broker import FakeBroker
+from tests.support.nodes.acl_client import acl
+
+ROOT = Path(__file__).parents[2]
+RULES = [acl("orders"), acl("orders", "User:bob", operation=4), acl("pay", host="10.0.0.1")]
+
+
+@pytest.fixture
+def broker():
+    with FakeBroker(RULES) as running:
+        yield running
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return tmp_path / "history"
+
+
+def polled(broker, directory, *flags):
+    return aclog("sync", "--bootstrap-server", broker.address, "--to", directory, "--once", *flags)
+
+
+def standing(directory, as_of=None):
+    """{rule: id} of a state."""
+    with library.open_log(directory) as log:
+        return {rule.acl: rule.id for rule in log.image(as_of).acls()}
+
+
+def end_offset(directory):
+    with library.open_log(directory) as log:
+        return log.image().end_offset
+
+
+def running(broker, directory, polls, *flags, each=None):
+    """Sync until it has asked so many times; `each(number)` sets the stage for each question, the first is 1."""
+    asked = 0
+
+    def rules():
+        nonlocal asked
+        asked += 1
+        if asked == polls:
+            os.kill(os.getpid(), signal.SIGINT)
+        if each is not None:
+            each(asked)
+        return broker.rules
+
+    broker.next_rules = rules
+    flags = flags or ("--interval", "0.01")
+    return aclog("sync", "--bootstrap-server", broker.address, "--to", directory, *flags)
+
+
+class TestPolls:
+    def test_the_first_writes_all(self, broker, directory):
+        said = polled(broker, directory).ok()
+        assert len(said.lines) == 3
+        assert standing(directory).keys() == set(RULES)
+        assert read_sync_properties(directory).cluster_id == "the-cluster"
+        assert said.err == (
+            f"aclog: note: 1 poll(s), 0 failed; 3 rule(s) added, 0 removed; {directory}: ends at offset 4\n"
+        )
+
+    def test_what_has_not_changed_writes_nothing(self, broker, directory):
+        polled(broker, directory)
+        said = polled(broker, directory).ok()
+        assert said.out == ""
+        assert end_offset(directory) == 4
+
+    def test_removals_come_first_and_what_stays_keeps_its_id(self, broker, directory):
+        polled(broker, directory)
+        before = standing(directory)
+        broker.rules = [acl("later"), *RULES[1:]]
+        polled(broker, directory).ok()
+        after = standing(directory)
+        assert after.keys() == set(broker.rules)
+        assert all(after[rule] == before[rule] for rule in RULES[1:])
+        assert [(each.kind.name, each.offset, each.end_offset) for each in history(directory)][3:] == [
+            ("REMOVED", 4, 6), ("ADDED", 5, 6),
+        ]  # fmt: skip
+
+    def test_a_rule_that_comes_back_gets_a_new_id(self, broker, directory):
+        polled(broker, directory)
+        first = standing(directory)
+        broker.rules = []
+        polled(broker, directory)
+        broker.rules = RULES
+        polled(broker, directory)
+        assert not set(first.values()) & set(standing(directory).values())
+
+    def test_a_proper_answer_without_rules_removes_all(self, broker, directory):
+        polled(broker, directory)
+        broker.rules = []
+        assert len(polled(broker, directory).ok().lines) == 3
+        assert standing(directory) == {}
+
+    def test_a_cluster_without_rules_is_recorded_too(self, broker, directory):
+        broker.rules = []
+        assert polled(broker, directory).ok().out == ""
+        assert standing(directory) == {}
+        broker.rules = RULES
+        polled(broker, directory)
+        assert standing(directory).keys() == set(RULES)
+
+    def test_odd_names(self, broker, directory):
+        broker.rules = [acl(name) for name in ("\0", "\ufffd", "x" * 32_767, "😀", "a\nb", "\u2028")]
+        said = polled(broker, directory).ok()
+        assert len(said.lines) == 6
+        assert standing(directory).keys() == set(broker.rules)
+        assert polled(broker, directory).ok().out == ""
+
+    def test_an_operation_of_a_newer_kafka(self, broker, directory):
+        broker.rules = [acl("orders", operation=99)]
+        polled(broker, directory).ok()
+        assert standing(directory).keys() == set(broker.rules)
+
+
+class TestTold:
+    def test_for_people(self, broker, directory):
+        broker.rules = RULES[:1]
+        (line,) = polled(broker, directory).ok().lines
+        time, offset, kind, rule_id, rule = line.split(maxsplit=4)
+        assert (offset, kind, rule) == ("1", "ADDED", "ALLOW User:app READ on TOPIC LITERAL 'orders' from *")
+        assert json.loads(aclog("acls", "list", "--log", directory, "--format", "jsonl").out)["id"] == rule_id
+        (change,) = history(directory)
+        assert datetime.fromisoformat(time).timestamp() * 1000 == pytest.approx(change.timestamp)
+
+    def test_for_programs_as_the_history_is_exported(self, broker, directory):
+        told = polled(broker, directory, "--format", "jsonl").ok().out
+        broker.rules = RULES[:1]
+        told += polled(broker, directory, "--format", "jsonl").ok().out
+        assert told == aclog("export", "--log", directory, "--history", "--format", "jsonl").ok().out
+        assert len(told.splitlines()) == 5
+
+    def test_a_reader_that_goes_away(self, broker, directory):
+        broker.rules = [acl(f"topic-{number}") for number in range(5_000)]
+        flags = ["--bootstrap-server", str(broker.address), "--to", str(directory), "--once"]
+        with subprocess.Popen([sys.executable, "-m", "aclog", "sync", *flags], stdout=subprocess.PIPE, cwd=ROOT) as one:
+            one.stdout.readline()
+            one.stdout.close()
+            assert one.wait() == 141
+        assert standing(directory).keys() == set(broker.rules)
+
+
+class TestTimeTravel:
+    def test_each_poll_is_a_moment(self, broker, directory):
+        states = [RULES, RULES[:1], [], [*RULES, acl("later")]]
+        moments = []
+        for rules in states:
+            broker.rules = rules
+            polled(broker, directory)
+            moments.append(end_offset(directory))
+        assert [standing(directory, moment).keys() for moment in moments] == [set(rules) for rules in states]
+
+    def test_the_time_is_that_of_the_answer(self, broker, directory):
+        before = datetime.now(UTC)
+        polled(broker, directory)
+        told = read_sync_properties(directory).first_poll
+        assert int(before.timestamp() * 1000) <= told <= datetime.now(UTC).timestamp() * 1000
+        assert {change.timestamp for change in history(directory)} == {told}
+        when = datetime.fromtimestamp(told / 1000, UTC)
+        assert standing(directory, when).keys() == set(RULES)
+
+    def test_before_the_first_poll_nothing_is_known(self, broker, directory):
+        polled(broker, directory)
+        first = datetime.fromtimestamp(read_sync_properties(directory).first_poll / 1000, UTC)
+        earlier = (first - timedelta(milliseconds=2)).isoformat()
+        for words in (("acls", "list"), ("shell",), ("export", "--format", "jsonl")):
+            said = aclog(*words, "--log", directory, "--as-of", earlier)
+            assert (said.code, said.out) == (2, "")
+            assert "not known what stood then" in said.complaint
+        with pytest.raises(library.MetadataError, match="not known"):
+            standing(directory, first - timedelta(days=1))
+
+    def test_the_advice_is_for_the_cluster_not_for_the_record(self, broker, directory):
+        polled(broker, directory)
+        request = ("--principal", "User:carol", "--operation", "READ", "--topic", "orders")
+        said = aclog("explain", "--log", directory, *request)
+        assert "kafka-acls.sh" in said.out
+        assert "aclog acls" not in said.out
+
+
+BAD_ANSWERS = {
+    "refused": lambda broker: broker.refusals.update({DESCRIBE_ACLS: (31, "no")}),
+    "no authorizer": lambda broker: broker.refusals.update({DESCRIBE_ACLS: (54, None)}),
+    "an error without words": lambda broker: broker.refusals.update({DESCRIBE_ACLS: (-1, None)}),
+    "an error and no rules": lambda broker: broker.refusals.update({DESCRIBE_ACLS: (7, "late")}),
+    "more than it counts": lambda broker: setattr(broker, "more", b"\0\0"),
+    "cut": lambda broker: setattr(broker, "tamper_body", lambda body: body[:-1]),
+    "empty": lambda broker: setattr(broker, "tamper_body", lambda body: b""),
+    "no answer": lambda broker: setattr(broker.faults, "cut", 3),
+    "no frame": lambda broker: broker.faults.garbage.extend([b"\0\0\0\0GET /"] * 3),
+    "a rule that is none": lambda broker: broker.rules.append(acl("x", operation=1)),
+    "no cluster": lambda broker: broker.refusals.update({DESCRIBE_CLUSTER: (-1, None)}),
+}
+
+
+class TestFailures:
+    @pytest.mark.parametrize("what", BAD_ANSWERS)
+    def test_a_poll_that_fails_records_nothing(self, broker, directory, what):
+        polled(broker, directory)
+        before = standing(directory)
+        broker.rules = []
+        BAD_ANSWERS[what](broker)
+        said = polled(broker, directory)
+        assert (said.code, said.out) == (2, "")
+        assert str(broker.address) in said.complaint
+        assert standing(directory) == before
+        assert end_offset(directory) == 4
+
+    @pytest.mark.parametrize("what", BAD_ANSWERS)
+    def test_a_first_poll_that_fails_leaves_nothing(self, broker, directory, what):
+        BAD_ANSWERS[what](broker)
+        assert polled(broker, directory).code == 2
+        assert list(directory.parent.iterdir()) == []
+
+    def test_it_is_told_and_tried_again(self, broker, directory):
+        def each(number):
+            broker.rules = [] if number == 3 else [acl(f"poll-{number}")]
+            broker.more = b"\0" if number in {2, 3} else b""
+
+        said = running(broker, directory, 5, each=each).ok()
+        warnings = [line for line in said.err.splitlines() if "warning" in line]
+        assert len(warnings) == 2
+        assert all("nothing is recorded of this poll: 127.0.0.1:" in line for line in warnings)
+        assert warnings[0].endswith("the next is in 0.01 s")
+        assert warnings[1].endswith("the next is in 0.02 s")
+        kinds = [(change.kind.name, change.rule.acl.resource_name) for change in history(directory)]
+        assert kinds[:3] == [("ADDED", "poll-1"), ("REMOVED", "poll-1"), ("ADDED", "poll-4")]
+        assert ", 2 failed;" in said.err
+
+    def test_a_connection_that_was_cut_while_idle_is_no_failure(self, broker, directory):
+        said = running(broker, directory, 4, each=lambda _: broker.cut_all_soon() if broker.connections < 3 else None)
+        assert said.code == 0
+        assert broker.connections >= 3
+
+    def test_a_refusal_at_the_start_is_for_good_and_later_is_not(self, broker, directory):
+        broker.refusals[DESCRIBE_ACLS] = (31, "no")
+        flags = ("--interval", "0.01")
+        said = aclog("sync", "--bootstrap-server", broker.address, "--to", directory, *flags)
+        assert (said.code, "needs DESCRIBE on the cluster" in said.complaint) == (2, True)
+        broker.refusals.clear()
+
+        def each(number):
+            if number == 2:
+                broker.tamper_body = lambda body: body[:4] + b"\0\x1f" + body[6:]
+            if number == 3:
+                broker.tamper_body = lambda body: body
+
+        said = running(broker, directory, 4, each=each).ok()
+        assert "needs DESCRIBE on the cluster" in said.err
+        assert standing(directory).keys() == set(RULES)
+
+    def test_nobody_there(self, directory):
+        said = aclog("sync", "--bootstrap-server", "127.0.0.1:1", "--to", directory, "--once")
+        assert (said.code, "127.0.0.1:1" in said.complaint) == (2, True)
+
+    def test_another_server_takes_over(self, broker, directory):
+        with FakeBroker(RULES[:1]) as other:
+            servers = f"{other.address},{broker.address}"
+            aclog("sync", "--bootstrap-server", servers, "--to", directory, "--once").ok()
+            assert standing(directory).keys() == set(RULES[:1])
+        aclog("sync", "--bootstrap-server", servers, "--to", directory, "--once").ok()
+        assert standing(directory).keys() == set(RULES)
+
+    def test_how_long_it_waits(self):
+        assert [retry_seconds(failures, 30) for failures in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
+        assert [retry_seconds(failures, 600) for failures in (1, 9, 10, 11, 1_000_000)] == [1, 256, 512, 600, 600]
+        assert [retry_seconds(failures, 0.5) for failures in (1, 2, 7, 8)] == [0.5, 1, 32, 60]
+
+
+class TestCluster:
+    def test_another_is_refused_at_the_start(self, broker, directory):
+        polled(broker, directory)
+        broker.cluster_id, broker.rules = "another", []
+        said = polled(broker, directory)
+        assert said.code == 2
+        assert said.complaint.endswith("belongs to cluster another: expected the-cluster, which is recorded")
+        assert standing(directory).keys() == set(RULES)
+
+    def test_another_is_refused_later(self, broker, directory):
+        def each(number):
+            if number == 2:
+                broker.cluster_id = "another"
+                broker.cut_all_soon()
+            if number == 3:
+                broker.rules = []
+
+        said = running(broker, directory, 1_000, each=each)
+        assert said.code == 2
+        assert "belongs to cluster another" in said.err
+        assert standing(directory).keys() == set(RULES)
+
+    def test_one_without_describe_cluster_is_asked_for_its_metadata(self, directory):
+        apis = tuple(api for api in BROKER_APIS if api.api_key != DESCRIBE_CLUSTER)
+        with FakeBroker(RULES, apis=apis, cluster_id="old") as old:
+            polled(old, directory).ok()
+            assert read_sync_properties(directory).cluster_id == "old"
+            old.cluster_id = "another"
+            assert polled(old, directory).code == 2
+
+    @pytest.mark.parametrize("apis", [BROKER_APIS, BROKER_APIS[:-1]], ids=["new", "old"])
+    def test_one_without_an_id_is_refused(self, directory, apis):
+        with FakeBroker(RULES, apis=apis, cluster_id="") as nameless:
+            said = polled(nameless, directory)
+        assert (said.code, "no cluster id" in said.complaint) == (2, True)
+
+
+class TestDirectory:
+    def test_something_else_is_refused(self, broker, tmp_path):
+        (tmp_path / "file").write_text("x")
+        for place in (tmp_path, tmp_path / "file"):
+            said = polled(broker, place)
+            assert said.code == 2
+            assert str(place) in said.complaint
+        assert (tmp_path / "file").read_text() == "x"
+
+    def test_a_log_of_another_writer_is_refused(self, broker, directory):
+        open_log(directory, create=True).close()
+        said = polled(broker, directory)
+        assert (said.code, f"no {SYNC_FILE} in it" in said.complaint) == (2, True)
+
+    def test_an_empty_one_is_taken(self, broker, directory):
+        directory.mkdir()
+        polled(broker, directory).ok()
+        assert standing(directory).keys() == set(RULES)
+
+    def test_one_whose_parent_is_missing_is_refused(self, broker, directory):
+        said = polled(broker, directory / "below")
+        assert (said.code, "no such directory" in said.complaint) == (2, True)
+        assert broker.requests == {}
+
+    def test_one_that_is_locked_is_refused(self, broker, directory):
+        polled(broker, directory)
+        script = "import sys; from aclog.metalog.filelog import open_log; log = open_log(sys.argv[1]); print(); input()"
+        with subprocess.Popen(
+            [sys.executable, "-c", script, directory], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
+        ) as holder:
+            holder.stdout.readline()
+            said = polled(broker, directory)
+            holder.stdin.close()
+        assert (said.code, "locked by" in said.complaint) == (2, True)
+
+    def test_nobody_else_appends(self, broker, directory):
+        polled(broker, directory)
+        rule = ("--allow-principal", "User:x", "--topic", "t")
+        for words in (
+            ("acls", "add", "--log", directory, *rule),
+            ("acls", "remove", "--log", directory, "--topic", "orders", "--force"),
+            ("import", "-", "--log", directory),
+        ):
+            said = aclog(*words)
+            assert (said.code, "only `aclog sync` appends to it" in said.complaint) == (2, True)
+        (directory / SYNC_FILE).unlink()
+        aclog("acls", "add", "--log", directory, *rule).ok()
+
+    @pytest.mark.parametrize(
+        "text",
+        ["", "version=2\ncluster.id=c\nfirst.poll.ms=1", "version=1\nfirst.poll.ms=1", "version=1\ncluster.id=c",
+         "version=1\ncluster.id=c\nfirst.poll.ms=x", "version=1\ncluster.id=\\u12", "x" * 2_000_000],
+        ids=["empty", "version", "cluster", "poll", "number", "escape", "large"],
+    )  # fmt: skip
+    def test_a_damaged_file_is_an_error(self, broker, directory, text):
+        polled(broker, directory)
+        (directory / SYNC_FILE).write_text(text)
+        for said in (polled(broker, directory), aclog("acls", "add", "--log", directory, "--topic", "x",
+                                                     "--allow-principal", "User:x")):  # fmt: skip
+            assert said.code == 2
+            assert SYNC_FILE in said.complaint
+
+    def test_what_is_made_is_for_its_owner_only(self, broker, directory):
+        polled(broker, directory)
+        assert directory.stat().st_mode & 0o777 == 0o700
+        assert (directory / SYNC_FILE).stat().st_mode & 0o777 == 0o600
+
+    def test_a_name_of_a_cluster_in_any_letters(self, directory):
+        with FakeBroker(RULES, cluster_id="klüster = #1") as odd:
+            polled(odd, directory).ok()
+            polled(odd, directory).ok()
+            found = read_sync_properties(directory)
+        assert found == SyncProperties(cluster_id="klüster = #1", first_poll=found.first_poll)
+
+
+class TestLarge:
+    @pytest.fixture(autouse=True)
+    def few_in_a_batch(self, monkeypatch):
+        monkeypatch.setattr("aclog.cli.log_writer.MOST_RECORDS", 2)
+
+    def test_what_no_batch_holds_becomes_visible_at_once(self, broker, directory):
+        polled(broker, directory)
+        broker.rules = [acl(f"topic-{number}") for number in range(4)]
+        polled(broker, directory).ok()
+        changes = list(history(directory))
+        assert [change.offset for change in changes] == [2, 3, 4, 7, 8, 9, 10, 11, 12, 13]
+        assert {change.end_offset for change in changes} == {6, 15}
+        states = [standing(directory, offset).keys() for offset in range(1, 16)]
+        assert all(state in (set(), set(RULES), set(broker.rules)) for state in states)
+        told = [json.loads(line) for line in aclog("log", "dump", "--json", directory).lines]
+        assert [each["data"].get("name") for each in told if each["type"].startswith("BEGIN")] == ["aclog sync"] * 2
+        assert list(verify(directory)) == []
+
+    def test_a_transaction_that_was_left_open_is_aborted(self, broker, directory):
+        polled(broker, directory)
+        with open_log(directory) as log:
+            log.append([encode_record(BeginTransactionRecord(name="aclog sync"))], timestamp=1).result()
+            rule = AccessControlEntryRecord(
+                id=history_id(directory), resource_type=2, resource_name="half", pattern_type=3, principal="User:x",
+                host="*", operation=3, permission_type=3,
+            )  # fmt: skip
+            log.append([encode_record(rule)], timestamp=1).result()
+        said = polled(broker, directory).ok()
+        assert "a transaction that was left open is aborted" in said.err
+        assert said.out == ""
+        assert standing(directory).keys() == set(RULES)
+
+
+def history_id(directory):
+    """An id that no rule of the log has."""
+    return type(next(iter(standing(directory).values())))(int=2)
+
+
+class TestDisk:
+    def test_a_failure_while_it_is_made_leaves_nothing(self, broker, directory, monkeypatch):
+        def full(*_):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("aclog.cli.sync.log.write_sync_properties", full)
+        said = polled(broker, directory)
+        assert (said.code, "the disk is full" in said.complaint) == (2, True)
+        assert list(directory.parent.iterdir()) == []
+
+    def test_a_log_that_cannot_be_written_ends_it(self, broker, directory, monkeypatch):
+        polled(broker, directory)
+
+        def each(number):
+            if number == 3:
+                monkeypatch.setattr("aclog.metalog.filelog.appender.write_all", failing)
+                broker.rules = RULES[:1]
+
+        def failing(*_):
+            raise OSError(28, "No space left on device")
+
+        said = running(broker, directory, 1_000, each=each)
+        assert (said.code, "the disk is full" in said.complaint) == (2, True)
+        monkeypatch.undo()
+        assert standing(directory).keys() == set(RULES)
+
+
+class TestEnds:
+    def test_an_interrupt_is_a_clean_end(self, broker, directory):
+        said = running(broker, directory, 3, "--interval", "0.01").ok()
+        assert "aclog: note: " in said.err
+        assert f"{directory}: ends at offset 4" in said.err
+
+    def test_an_interrupt_before_anything_is_recorded(self, broker, directory):
+        broker.more = b"\0"
+        said = running(broker, directory, 2).ok()
+        assert f"{directory}: nothing is recorded" in said.err
+        assert list(directory.parent.iterdir()) == []
+
+    def test_an_interrupt_ends_a_poll_that_is_not_answered(self, broker, directory):
+        def each(_):
+            broker.faults.silent = 1_000
+
+        said = running(broker, directory, 1, each=each).ok()
+        assert "nothing is recorded" in said.err or "ends at offset 4" in said.err
+
+    def test_sigterm(self, broker, directory):
+        flags = ["--bootstrap-server", str(broker.address), "--to", str(directory), "--interval", "3600"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "aclog", "sync", *flags],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        ) as process:
+            for _ in RULES:
+                assert "ADDED" in process.stdout.readline()
+            process.terminate()
+            out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (0, "")
+        assert err.startswith("aclog: note: 1 poll(s), 0 failed; 3 rule(s) added")
+
+    @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "86401", "1e400"])
+    def test_an_interval_that_is_none(self, broker, directory, seconds):
+        said = polled(broker, directory, f"--interval={seconds}")
+        assert (said.code, "--interval" in said.complaint) == (2, True)
+        assert broker.requests == {}

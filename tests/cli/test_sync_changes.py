@@ -1,0 +1,100 @@
+"""The pure part of `aclog sync`: from what stands and what is told to records that make the one of the other."""
+
+from itertools import count
+from uuid import UUID
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aclog.cli.sync.changes import RuleChanges, check_rules, rule_changes
+from aclog.metalog.batches import build_batch
+from aclog.metalog.errors import DecodeError
+from aclog.snapshots.applier import Applier
+from tests.support.models import estates
+from tests.support.nodes.acl_client import acl
+
+RULES = st.lists(estates.rules(), max_size=12)
+
+
+def replayed(told_by_poll):
+    """The standing rules after each poll, by replaying the batches that `rule_changes` makes; and the changes."""
+    applier, numbers = Applier(), count(2)
+    for told in told_by_poll:
+        standing = {rule.acl: rule.id for rule in applier.image.acls}
+        changes = rule_changes(standing, told, lambda: UUID(int=next(numbers)))
+        if changes:
+            batch = build_batch(
+                changes.values(), base_offset=applier.next_offset, leader_epoch=1, timestamp=applier.next_offset
+            )
+            applier.apply(batch)
+        yield standing, changes, {rule.acl: rule.id for rule in applier.image.acls}
+
+
+@given(st.lists(RULES, max_size=5))
+def test_a_replay_gives_what_was_told_at_each_poll(polls):
+    for told, (_, _, after) in zip(polls, replayed(polls), strict=True):
+        assert after.keys() == set(told)
+
+
+@given(st.lists(RULES, max_size=5))
+def test_a_rule_that_stays_keeps_its_id_and_no_id_is_ever_given_twice(polls):
+    ever: set[UUID] = set()
+    for before, changes, after in replayed(polls):
+        assert all(after[rule] == before[rule] for rule in before.keys() & after.keys())
+        new = {rule.id for rule in changes.added}
+        assert len(new) == len(changes.added)
+        assert not new & ever
+        ever |= new
+
+
+@given(RULES, RULES)
+def test_nothing_is_written_that_does_not_change(first, second):
+    (_, _, standing), (_, changes, _) = replayed([first, second])
+    assert {rule.acl for rule in changes.removed} == set(first) - set(second)
+    assert {rule.acl for rule in changes.added} == set(second) - set(first)
+    assert len(changes) == len(set(first) ^ set(second)) == len(changes.values())
+    assert [rule.id for rule in changes.removed] == [standing[rule.acl] for rule in changes.removed]
+
+
+@given(RULES, st.randoms(use_true_random=False))
+def test_the_order_of_an_answer_means_nothing(told, random):
+    shuffled = random.sample(told * 2, len(told) * 2)
+    numbers, others = count(2), count(2)
+    assert rule_changes({}, told, lambda: UUID(int=next(numbers))) == rule_changes(
+        {}, shuffled, lambda: UUID(int=next(others))
+    )
+
+
+def test_no_change_is_nothing():
+    rule = acl("orders")
+    assert not rule_changes({rule: UUID(int=2)}, [rule, rule], UUID)
+    assert RuleChanges().values() == []
+
+
+@given(RULES)
+def test_what_a_rule_can_be(told):
+    check_rules(told)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"resource_type": 0}, {"resource_type": 1}, {"pattern_type": 0}, {"pattern_type": 1}, {"pattern_type": 2},
+        {"operation": 0}, {"operation": 1}, {"permission_type": 0}, {"permission_type": 1}, {"operation": -1},
+        {"resource_name": "x" * 32_768}, {"principal": "€" * 10_923}, {"host": "😀" * 8_192},
+    ],
+    ids=lambda change: " ".join(f"{key} {str(value)[:6]}" for key, value in change.items()),
+)  # fmt: skip
+def test_what_no_rule_can_be(change):
+    with pytest.raises(DecodeError, match="expected"):
+        check_rules([acl("orders"), evolve(acl("orders"), **change)])
+
+
+def test_codes_of_a_newer_kafka_and_the_longest_names_can_be():
+    newer = [evolve(acl("orders"), **change) for change in ({"resource_type": 8}, {"operation": 99})]
+    longest = [evolve(acl("orders"), **change) for change in ({"resource_name": "x" * 32_767}, {"host": "€" * 10_922})]
+    check_rules([*newer, *longest])
+    for rule in (*newer, *longest):
+        assert next(after for *_, after in replayed([[rule]])).keys() == {rule}

@@ -1,0 +1,64 @@
+"""That the tail of a Kafka's log may be uncommitted is said where the quorum is not known to have one voter."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from aclog.metalog.batches import build_control_batch, decode_batch, iter_batches
+from aclog.metalog.control_records import decode_control, encode_control
+from tests.support.cli.command import aclog
+
+DATA = Path(__file__).parents[1] / "data"
+SEGMENT = "00000000000000000000.log"
+LISTED = ("acls", "list", "--topic", "none", "--log")
+
+
+@pytest.mark.parametrize("kafka", ["kafka-4.3.1-small", "kafka-4.3.1-churn", "kafka-4.1.1", "kafka-3.9.1"])
+def test_nothing_is_said_of_a_quorum_of_one_dynamic_or_static(kafka):
+    assert aclog(*LISTED, DATA / kafka / "__cluster_metadata-0").ok().err == ""
+    assert "note" not in aclog("log", "verify", DATA / kafka / "__cluster_metadata-0").ok().err
+
+
+def with_another_voter(log):
+    """Write a second voter into every record that tells of voters, in the only segment; checkpoints go."""
+    for path in log.glob("*.checkpoint"):
+        path.unlink()
+    data = (log / SEGMENT).read_bytes()
+    batches = [data[at : at + header.size] for at, header in iter_batches(data)]
+    (log / SEGMENT).write_bytes(b"".join(_changed(batch) for batch in batches))
+
+
+def _changed(batch):
+    header, records = decode_batch(batch).header, decode_batch(batch).records
+    if not header.is_control:
+        return batch
+    controls = [decode_control(record.key, record.value) for record in records]
+    controls = [
+        evolve(each, voters=(*each.voters, evolve(each.voters[0], voter_id=2))) if hasattr(each, "voters") else each
+        for each in controls
+    ]
+    return build_control_batch(
+        [encode_control(each) for each in controls],
+        base_offset=header.base_offset,
+        leader_epoch=header.leader_epoch,
+        timestamp=header.max_timestamp,
+    )
+
+
+@pytest.mark.parametrize("kafka", ["kafka-4.1.1", "kafka-3.9.1"])
+def test_a_quorum_of_several_is_told_of_in_one_line(kafka, tmp_path):
+    log = Path(shutil.copytree(DATA / kafka / "__cluster_metadata-0", tmp_path / "log"))
+    with_another_voter(log)
+    [said] = aclog(*LISTED, log).ok().err.splitlines()
+    end = "is taken as committed: in a quorum of several voters the last records may not be"
+    assert said.startswith(f"aclog: note: {log}: the end of this Kafka's log, offset 13")
+    assert said.endswith(end)
+    assert end in aclog("log", "verify", log).err
+
+
+def test_where_no_voters_are_told_of_it_is_said(tmp_path):
+    log = Path(shutil.copytree(DATA / "kafka-3.9.1" / "__cluster_metadata-0", tmp_path / "log"))
+    (log / "leader-epoch-checkpoint").unlink()
+    assert "may not be" in aclog(*LISTED, log).ok().err

@@ -1,0 +1,169 @@
+"""The HTTP endpoint: three pages, bounded requests, and nothing that a hostile client can hold open."""
+
+import asyncio
+
+import pytest
+
+from aclog.metalog.errors import ConfigError
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.telemetry import http_endpoint as http
+from aclog.nodes.telemetry.http_endpoint import HttpEndpoint
+
+
+class Node:
+    def __init__(self):
+        self.trouble = None
+        self.endpoint = HttpEndpoint(
+            address=HostPort(host="", port=0),
+            metrics=lambda: b"aclog_acls 3.0\n",
+            healthy=lambda: None,
+            ready=lambda: self.trouble,
+        )
+
+    async def __aenter__(self):
+        await self.endpoint.start()
+        return self
+
+    async def __aexit__(self, *error):
+        await self.endpoint.stop()
+
+    async def connect(self):
+        return await asyncio.open_connection("127.0.0.1", self.endpoint.port)
+
+    async def ask(self, request: bytes) -> tuple[int, dict, bytes]:
+        reader, writer = await self.connect()
+        writer.write(request)
+        answer = await reader.read()
+        writer.close()
+        head, _, body = answer.partition(b"\r\n\r\n")
+        status, *headers = head.decode().split("\r\n")
+        return int(status.split()[1]), dict(line.split(": ", 1) for line in headers), body
+
+    async def get(self, path: str) -> tuple[int, dict, bytes]:
+        return await self.ask(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+
+
+async def rest(reader) -> bytes:
+    """What still comes; a reset ends it as a close does."""
+    try:
+        return await reader.read()
+    except ConnectionError:
+        return b""
+
+
+def run(scenario):
+    async def whole():
+        async with asyncio.timeout(30), Node() as node:
+            await scenario(node)
+
+    asyncio.run(whole())
+
+
+def test_pages():
+    async def scenario(node):
+        status, headers, body = await node.get("/metrics")
+        assert (status, body) == (200, b"aclog_acls 3.0\n")
+        assert headers["Content-Type"].startswith("text/plain; version=")
+        assert headers["Content-Length"] == str(len(body))
+        assert (await node.get("/healthz"))[::2] == (200, b"ok\n")
+        assert (await node.get("/readyz?verbose"))[::2] == (200, b"ok\n")
+        node.trouble = "replayed 10 of 20 records"
+        assert (await node.get("/readyz"))[::2] == (503, b"replayed 10 of 20 records\n")
+        assert (await node.get("/healthz"))[0] == 200
+        assert (await node.get("/secrets"))[0] == 404
+
+    run(scenario)
+
+
+def test_a_page_that_fails_is_an_error_of_the_server(caplog):
+    async def scenario(node):
+        node.endpoint.metrics = lambda: int("no gauge")
+        assert (await node.get("/metrics"))[::2] == (500, b"Internal Server Error\n")
+        assert (await node.get("/healthz"))[0] == 200
+
+    run(scenario)
+    assert "no gauge" in caplog.text
+
+
+def test_head_has_no_body():
+    async def scenario(node):
+        status, headers, body = await node.ask(b"HEAD /healthz HTTP/1.1\r\n\r\n")
+        assert (status, headers["Content-Length"], body) == (200, "3", b"")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"POST /metrics HTTP/1.1\r\n\r\n", 405),
+        (b"GET /metrics\r\n\r\n", 400),
+        (b"GET /metrics SPDY/3\r\n\r\n", 400),
+        (b"\r\n\r\n", 400),
+        (b"\x00\xff\x16\x03\x01\r\n\r\n", 400),
+        (b"GET /metrics HTTP/1.1\r\n" + b"A: b\r\n" * 20_000 + b"\r\n", 431),
+        (b"A" * 100_000, 431),
+    ],
+)
+def test_bad_requests(request_bytes, status):
+    async def scenario(node):
+        reader, writer = await node.connect()
+        writer.write(request_bytes)
+        assert int((await reader.readline()).split()[1]) == status
+        writer.close()
+        assert (await node.get("/healthz"))[0] == 200
+
+    run(scenario)
+
+
+def test_who_says_nothing_is_cut_off(monkeypatch):
+    monkeypatch.setattr(http, "_SECONDS", 0.05)
+
+    async def scenario(node):
+        reader, writer = await node.connect()
+        assert await rest(reader) == b""
+        writer.close()
+        assert (await node.get("/healthz"))[0] == 200
+
+    run(scenario)
+
+
+def test_a_flood_of_connections_is_refused_and_passes(monkeypatch):
+    async def scenario(node):
+        held = [await node.connect() for _ in range(40)]
+        while len(node.endpoint._open) < 32:
+            await asyncio.sleep(0)
+        for _, writer in held:
+            writer.transport.abort()
+        while node.endpoint._open:
+            await asyncio.sleep(0.01)
+        assert (await node.get("/healthz"))[0] == 200
+
+    run(scenario)
+
+
+def test_stopping_closes_what_is_open():
+    async def scenario(node):
+        reader, writer = await node.connect()
+        await node.get("/healthz")
+        await node.endpoint.stop()
+        assert await rest(reader) == b""
+        writer.close()
+        with pytest.raises(RuntimeError):
+            _ = node.endpoint.port
+
+    run(scenario)
+
+
+def test_an_address_that_is_taken():
+    async def scenario(node):
+        second = HttpEndpoint(
+            address=HostPort(host="127.0.0.1", port=node.endpoint.port),
+            metrics=bytes,
+            healthy=lambda: None,
+            ready=lambda: None,
+        )
+        with pytest.raises(ConfigError, match=r"aclog.http.listener: cannot listen on 127\.0\.0\.1:\d+: "):
+            await second.start()
+
+    run(scenario)

@@ -1,0 +1,148 @@
+"""Logs: lines for people and for machines, audit in Kafka's text, nothing forged, no flood."""
+
+import io
+import json
+import logging
+import re
+
+import pytest
+
+from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.audit import AUDIT_LOGGER
+from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.cli.audit_logger import AuditLog
+from aclog.nodes.telemetry import node_log as logs
+from aclog.nodes.telemetry.node_log import configure_logging
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    loggers = [logging.getLogger(), logging.getLogger(AUDIT_LOGGER)]
+    before = [(logger, logger.level, logger.handlers[:], logger.propagate) for logger in loggers]
+    yield
+    logging.captureWarnings(capture=False)
+    for logger, level, handlers, propagate in before:
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
+        logger.propagate = propagate
+
+
+def configured(**settings):
+    out = io.StringIO()
+    configure_logging(node_id=7, stream=out, **settings)
+    return out
+
+
+def denied(name="orders"):
+    authorizer = StandardAuthorizer()
+    authorizer.set_audit(AuditLog(clock=lambda: 1_700_000_000.0))
+    authorizer.complete_initial_load()
+    action = Action(
+        operation=AclOperation.READ, resource_pattern=ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
+    )
+    authorizer.authorize(RequestContext(principal="User:alice", host="10.0.0.1"), [action])
+
+
+def test_a_line_for_people():
+    out = configured()
+    logging.getLogger("aclog.nodes.server").info("listening on %s", "localhost:9092", extra={"listener": "CLIENT"})
+    (line,) = out.getvalue().splitlines()
+    assert re.match(r"\d{4}-\d\d-\d\dT\S+Z ", line), line
+    for part in ("info", "listening on localhost:9092", "[aclog.nodes.server]", "listener=CLIENT", "node_id=7"):
+        assert part in line
+
+
+def test_a_line_for_machines():
+    out = configured(json=True)
+    logging.getLogger("aclog.nodes.server").warning("slow: %d ms", 70, extra={"listener": "CLIENT"})
+    row = json.loads(out.getvalue())
+    assert row.pop("timestamp").endswith("Z")
+    assert row == {
+        "event": "slow: 70 ms",
+        "level": "warning",
+        "logger": "aclog.nodes.server",
+        "listener": "CLIENT",
+        "node_id": 7,
+    }
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_error_brings_its_traceback(as_json):
+    out = configured(json=as_json)
+    try:
+        int("what failed")
+    except ValueError:
+        logging.getLogger("aclog.nodes").exception("a handler failed")
+    assert "what failed" in out.getvalue()
+    assert "Traceback" in out.getvalue()
+
+
+def test_levels():
+    out = configured(level="WARNING")
+    logging.getLogger("aclog.nodes").info("quiet")
+    logging.getLogger("aclog.nodes").warning("loud")
+    assert "quiet" not in out.getvalue()
+    assert "loud" in out.getvalue()
+    with pytest.raises(ValueError, match="Unknown level"):
+        configure_logging(node_id=1, level="LOUD")
+
+
+def test_configured_twice_it_says_all_once():
+    configured()
+    out = configured()
+    logging.getLogger("aclog.nodes").info("once")
+    denied()
+    assert len(out.getvalue().splitlines()) == 2
+
+
+def test_audit_in_kafkas_text():
+    out = configured()
+    denied()
+    assert re.fullmatch(
+        r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] INFO Principal = User:alice is Denied operation = READ "
+        r"from host = 10\.0\.0\.1 on resource = Topic:LITERAL:orders for request = Fetch "
+        r"with resourceRefCount = 1 based on rule DefaultDeny \(kafka\.authorizer\.logger\)\n",
+        out.getvalue(),
+    )
+
+
+def test_audit_as_data():
+    out = configured(json=True)
+    denied()
+    row = json.loads(out.getvalue())
+    assert row["logger"] == AUDIT_LOGGER
+    assert row["event"].startswith("Principal = User:alice is Denied")
+    assert row["audit"]["resourceName"] == "orders"
+    assert row["audit"]["result"] == "DENIED"
+    assert row["node_id"] == 7
+
+
+def test_nobody_forges_a_line():
+    out = configured()
+    denied("orders\n[2026-01-01 00:00:00,000] INFO Principal = User:root is Allowed")
+    logging.getLogger("aclog.nodes").info("hello %s", "a\nb\x1b[31m", extra={"client": "c\nd"})
+    assert len(out.getvalue().splitlines()) == 2
+    assert "\x1b[31m" not in out.getvalue()
+
+
+def test_a_flood_is_thinned_and_counted(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
+    out = configured()
+    logger = logging.getLogger("aclog.nodes.server")
+    for host in range(500):
+        logger.info("connection closed: %s", host)
+    logger.info("something else")
+    logger.error("connection closed: %s", "an error")
+    assert len(out.getvalue().splitlines()) == 22
+    now[0] += 1
+    logger.info("connection closed: %s", "again")
+    assert "left_out=480" in out.getvalue().splitlines()[-1]
+
+
+def test_audit_lines_are_never_thinned():
+    out = configured()
+    for _ in range(100):
+        denied()
+    assert len(out.getvalue().splitlines()) == 100

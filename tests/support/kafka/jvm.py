@@ -1,0 +1,151 @@
+"""Real Kafka software for the tests and the benchmarks: its jars, our Java sources, and its tools.
+
+`python -m tests.support.kafka.jvm [VERSION...]` gathers and compiles ahead of time (the Makefile does); whoever
+needs the
+jars calls `class_path()`, which does the same when they are not there. Everything lands in build/jvm, is made once,
+and is guarded by a lock, so parallel test processes may all ask. The network is needed the first time only.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import frozen
+
+ROOT = Path(__file__).resolve().parents[3]
+BUILD = ROOT / "build" / "jvm"
+KAFKA_VERSION = "4.3.1"
+"""The Kafka whose bytes and decisions aclog has."""
+KAFKA_39 = "3.9.1"
+"""The last Kafka with ZooKeeper; its jars bring ZooKeeper 3.8.4."""
+SOURCES = {
+    KAFKA_VERSION: ("tests/jvm/java/*.java", "benchmarks/java/*.java"),
+    KAFKA_39: ("tests/jvm/java-3.9/*.java", "tests/jvm/java/Request.java"),
+}
+"""Our own sources, by the Kafka that they are compiled against; no others have any."""
+
+
+class JvmMissingError(Exception):
+    """No JDK 17 or later, no Maven, or no way to get Kafka's jars: tests that need them fail, they do not skip."""
+
+
+@frozen(kw_only=True)
+class ToolResult:
+    """What a finished Java program said."""
+
+    exit_code: int
+    out: str
+    err: str
+
+
+def program(name: str) -> str:
+    """The path of `java`, `javac` or `mvn`."""
+    if home := os.environ.get("JAVA_HOME"):
+        candidate = Path(home) / "bin" / name
+        if candidate.exists():
+            return str(candidate)
+    if found := shutil.which(name):
+        return found
+    raise JvmMissingError(f"`{name}` is not installed: the tests against real Kafka need a JDK 17 and Maven")
+
+
+@contextmanager
+def exclusively(name: str) -> Iterator[None]:
+    """Hold build/jvm/<name>.lock: one process of this machine's checkout at a time."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD / f"{name}.lock").open("w") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        yield
+
+
+def jar_directory(version: str = KAFKA_VERSION) -> Path:
+    """The directory with the jars of a Kafka, gathered by Maven on first use and moved into place whole."""
+    directory = BUILD / f"kafka-{version}"
+    if directory.is_dir():
+        return directory
+    with exclusively(f"kafka-{version}"):
+        if not directory.is_dir():
+            part = Path(tempfile.mkdtemp(prefix=f"kafka-{version}-", dir=BUILD))
+            _copy_dependencies(version, part)
+            part.rename(directory)
+    return directory
+
+
+def _copy_dependencies(version: str, directory: Path) -> None:
+    command = [program("mvn"), "-B", "-q", "-f", str(ROOT / "tests" / "jvm" / "pom.xml")]
+    command += [f"-Dkafka.version={version}", "-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
+    command.append("-DexcludeArtifactIds=slf4j-reload4j")  # Kafka 3.9 has a binding of its own; two are one too many
+    done = subprocess.run([*command, "dependency:copy-dependencies"], capture_output=True, text=True, check=False)
+    if done.returncode or not list(directory.glob("kafka-metadata-*.jar")):
+        shutil.rmtree(directory, ignore_errors=True)
+        raise JvmMissingError(f"Maven could not get the jars of Kafka {version}:\n{done.stdout}{done.stderr}")
+
+
+def class_directory(version: str = KAFKA_VERSION) -> Path:
+    """The directory of our own classes, compiled against a Kafka that has any; again when a source is newer."""
+    name = "classes" if version == KAFKA_VERSION else f"classes-{version}"
+    directory, stamp = BUILD / name, BUILD / name / ".compiled"
+    sources = sorted(path for pattern in SOURCES[version] for path in ROOT.glob(pattern))
+    jars = jar_directory(version)
+    with exclusively(name):
+        if not stamp.exists() or stamp.stat().st_mtime < max(path.stat().st_mtime for path in sources):
+            _compile(sources, jars, directory)
+            stamp.touch()
+    return directory
+
+
+def _compile(sources: Sequence[Path], jars: Path, directory: Path) -> None:
+    command = [program("javac"), "--release", "17", "-nowarn", "-proc:none", "-cp", f"{jars}/*", "-d", str(directory)]
+    done = subprocess.run([*command, *map(str, sources)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise JvmMissingError(f"javac refused our sources (a JDK 17 or later is needed):\n{done.stderr}")
+
+
+def class_path(version: str = KAFKA_VERSION) -> str:
+    """What `java -cp` takes: our classes, where there are some for this Kafka, and the jars."""
+    jars = f"{jar_directory(version)}/*"
+    return f"{class_directory(version)}{os.pathsep}{jars}" if version in SOURCES else jars
+
+
+def java_command(
+    main_class: str, *args: str, version: str = KAFKA_VERSION, options: Sequence[str] = ("-Xmx512m",)
+) -> list[str]:
+    """The command line that runs a Java main class with a Kafka's jars."""
+    quiet = ("-XX:+UseSerialGC", "-Xshare:auto", "-XX:TieredStopAtLevel=1") if "-server" not in options else ()
+    return [program("java"), *quiet, *options, "-cp", class_path(version), main_class, *args]
+
+
+def run_tool(
+    main_class: str, *args: str, version: str = KAFKA_VERSION, stdin: str | None = None, timeout: float = 120
+) -> ToolResult:
+    """Run one of Kafka's tools, or a main class of ours, to its end; `main_class` is the full name."""
+    done = subprocess.run(
+        java_command(main_class, *args, version=version),
+        input=stdin,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=timeout,
+        check=False,
+    )
+    return ToolResult(exit_code=done.returncode, out=done.stdout, err=done.stderr)
+
+
+def main() -> None:
+    """Gather and compile."""
+    for version in sys.argv[1:] or [KAFKA_VERSION]:
+        jar_directory(version)
+    for version in SOURCES:
+        class_directory(version)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except JvmMissingError as error:
+        sys.exit(f"jvm: {error}")

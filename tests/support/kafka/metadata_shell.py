@@ -1,0 +1,38 @@
+"""Kafka's own metadata shell on a checkpoint. It loads in the background: it is asked again until it has."""
+
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.support.kafka.jvm import java_command
+
+LOAD_SECONDS = 60
+MARK = "/__end-of-answer__"
+
+
+def shell_answers(checkpoint: Path, commands: Sequence[str], *, until: str) -> list[list[str]]:
+    """The lines that each command prints; asked when `tree /image/provenance` shows the text `until`."""
+    command = java_command("org.apache.kafka.shell.MetadataShell", "--snapshot", str(checkpoint))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, encoding="utf-8", **pipes) as process:
+        try:
+            deadline, seen = time.monotonic() + LOAD_SECONDS, [""]
+            while not any(until in line for line in seen):
+                seen = _ask(process, "tree /image/provenance")
+                assert time.monotonic() < deadline, f"the shell still shows {seen}"
+            return [_ask(process, command) for command in commands]
+        finally:
+            process.kill()
+
+
+def _ask(process: subprocess.Popen, command: str) -> list[str]:
+    """Send a command, and one that fails in a known way; what is printed before that one's complaint."""
+    process.stdin.write(f"{command}\ncat {MARK}\n")
+    process.stdin.flush()
+    lines = []
+    for line in process.stdout:
+        if MARK in line:
+            return lines
+        lines.append(line.rstrip("\n").removeprefix(">> "))
+    raise AssertionError(f"the shell ended at {command!r}: {lines}")

@@ -1,0 +1,258 @@
+"""A real Kafka, started on a data directory and stopped again, and Kafka's own Admin client to ask it."""
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_NB, flock, lockf
+from pathlib import Path
+from typing import Self
+
+from tests.support.kafka.jvm import KAFKA_VERSION, ROOT, java_command
+
+LOG4J = ROOT / "tests" / "jvm" / "log4j2.properties"
+START_SECONDS = 120
+FIRST_PORT, EPHEMERAL_PORT = 10_240, 32_768
+ADMIN = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'username="{user}" password="{user}-secret";',
+    "default.api.timeout.ms": "60000",
+}
+"""How the fixtures' users log in."""
+
+
+class KafkaError(Exception):
+    """A server that did not start or an admin call that failed; with the end of the server's log."""
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on now, and that no other test of this machine is given while this process lives.
+
+    Not one of those that the system gives to outgoing connections: it would hand it out before a server takes it.
+    """
+    while True:
+        port = FIRST_PORT + secrets.randbelow(EPHEMERAL_PORT - FIRST_PORT)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        lock = os.open(_lock_file(port), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            flock(lock, LOCK_EX | LOCK_NB)  # held until the process ends
+        except OSError:
+            os.close(lock)
+        else:
+            return port
+
+
+@contextmanager
+def port_lock(port: int) -> Iterator[None]:
+    """Hold a port that is named by a log and so cannot be chosen: one test of this machine at a time."""
+    with _lock_file(port).open("w") as lock:
+        lockf(lock, LOCK_EX)
+        yield
+
+
+def _lock_file(port: int) -> Path:
+    return Path(tempfile.gettempdir()) / f"aclog-test-port-{port}.lock"
+
+
+def with_properties(text: str, **changes: str) -> str:
+    """server.properties with some keys set anew; in a key without dots, underscores stand for them."""
+    wanted = {key if "." in key else key.replace("_", "."): value for key, value in changes.items()}
+    kept = [line for line in text.splitlines() if line.partition("=")[0] not in wanted]
+    return "\n".join([*kept, *(f"{key}={value}" for key, value in wanted.items())]) + "\n"
+
+
+class AdminClient:
+    """Kafka's Admin client in a JVM of its own, as one of the fixtures' users."""
+
+    def __init__(
+        self, servers: int | str, user: str = "admin", *, controllers: bool = False, request_ms: int = 30_000
+    ) -> None:
+        """`servers` is a broker's port, or a list of HOST:PORT; of `controllers`, where those are to be asked.
+
+        `request_ms` is how long one server may take for an answer before another one is asked.
+        """
+        places = f"localhost:{servers}" if isinstance(servers, int) else servers
+        config = {"bootstrap.controllers" if controllers else "bootstrap.servers": places} | {
+            key: value.replace("{user}", user) for key, value in ADMIN.items()
+        }
+        config["request.timeout.ms"] = str(request_ms)
+        command = java_command("aclog.AdminPipe", *(f"{key}={value}" for key, value in config.items()))
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self._process.stdin.close()
+        self._process.stdout.close()
+
+    def kill(self) -> None:
+        """End it, whatever it is doing; a call that waits for its answer fails."""
+        self._process.kill()
+        self._process.wait()
+
+    def __call__(self, op: str, **arguments: object) -> list | dict:
+        """Run one operation (see AdminPipe.java); rules, users and tokens are JSON objects.
+
+        Raises:
+            KafkaError: the operation failed.
+
+        """
+        self._process.stdin.write(json.dumps({"op": op, **arguments}) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        reply = json.loads(line) if line else {"error": "the admin client died"}
+        if isinstance(reply, dict) and "error" in reply:
+            raise KafkaError(f"{op}: {reply['error']}")
+        return reply
+
+    def acls(self) -> list[dict[str, str]]:
+        """What DescribeAcls answers, sorted by all keys in their order."""
+        return sorted(self("describeAcls"), key=lambda row: tuple(row.values()))
+
+    def scram(self) -> list[dict]:
+        """What DescribeUserScramCredentials answers, by user and mechanism."""
+        users = sorted(self("describeScram"), key=lambda row: row["user"])
+        for user in users:
+            user["credentialInfos"].sort(key=lambda info: info["mechanism"])
+        return users
+
+    def tokens(self) -> list[dict]:
+        """What DescribeDelegationToken answers, by token id."""
+        return sorted(self("describeTokens"), key=lambda row: row["tokenId"])
+
+
+class KafkaServer:
+    """A combined broker and controller on a data directory of its own; always stopped by its process id.
+
+    `home` holds server.properties and the output of the server; its data directory is `home/data`. `heap` is what -Xmx
+    takes.
+    """
+
+    def __init__(
+        self, home: Path, properties: str, *, port: int, version: str = KAFKA_VERSION, heap: str = "400m"
+    ) -> None:
+        self.home, self.port, self.version, self.heap = home, port, version, heap
+        self.output = home / "server.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said_before = 0
+        (home / "server.properties").write_text(properties, encoding="utf-8")
+
+    @property
+    def log_directory(self) -> Path:
+        """Where its metadata log is."""
+        return self.home / "data" / "__cluster_metadata-0"
+
+    @property
+    def pid(self) -> int:
+        """The process id, once it has been started."""
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process, be it paused."""
+        return self._process is not None and self._process.poll() is None
+
+    def format(self, cluster_id: str, *arguments: str) -> None:
+        """kafka-storage format, on a directory that is not there yet."""
+        command = ["format", "-t", cluster_id, "-c", "server.properties", *arguments]
+        done = subprocess.run(
+            java_command("kafka.tools.StorageTool", *command, version=self.version),
+            cwd=self.home,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        if done.returncode:
+            raise KafkaError(f"format: {done.stdout}{done.stderr}")
+
+    def __enter__(self) -> Self:
+        self.launch()
+        try:
+            self.wait_until_started()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def launch(self) -> None:
+        """Begin a start; what an earlier one printed stays in the file."""
+        options = (f"-Xmx{self.heap}", f"-Dlog4j2.configurationFile={LOG4J}")
+        with self.output.open("ab") as output:
+            self._said_before = self.output.stat().st_size
+            self._process = subprocess.Popen(
+                java_command("kafka.Kafka", "server.properties", version=self.version, options=options),
+                cwd=self.home,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
+
+    def wait_until_started(self) -> None:
+        """Wait for the start that was begun; a KafkaError with the end of the output if it fails."""
+        deadline = time.monotonic() + START_SECONDS
+        while "Kafka Server started" not in self._said():
+            if not self.running:
+                raise KafkaError(f"Kafka ended with {self._process.returncode}: {self._said()[-4000:]}")
+            if time.monotonic() > deadline:
+                raise KafkaError(f"Kafka did not start within {START_SECONDS} s: {self._said()[-4000:]}")
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """SIGTERM and wait, also for a paused one; SIGKILL if it takes too long."""
+        self._process.terminate()
+        self._process.send_signal(signal.SIGCONT)
+        try:
+            self._process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def kill(self) -> None:
+        """SIGKILL and wait."""
+        self._process.kill()
+        self._process.wait()
+
+    def pause(self) -> None:
+        """SIGSTOP: it holds its connections, and does nothing."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def _said(self) -> str:
+        """What it has printed since the last start."""
+        with self.output.open("rb") as output:
+            output.seek(self._said_before)
+            return output.read().decode(errors="replace")
+
+
+def copy_of(fixture: Path, home: Path) -> Path:
+    """A copy of a fixture's data directory as `home/data`, where it may be changed; the metadata log's directory."""
+    data = home / "data"
+    data.mkdir(parents=True)
+    for name in ("meta.properties", "bootstrap.checkpoint"):
+        if (fixture / name).exists():
+            shutil.copy(fixture / name, data / name)
+    shutil.copytree(fixture / "__cluster_metadata-0", data / "__cluster_metadata-0", copy_function=shutil.copyfile)
+    return data / "__cluster_metadata-0"

@@ -1,0 +1,176 @@
+"""Our engine and the real StandardAuthorizer on the same estate and the same requests: every difference is an error."""
+
+from collections.abc import Sequence
+from itertools import islice
+from random import Random
+
+from aclog.authorizer.acl import ResourcePattern, StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage, Verdict
+from aclog.authorizer.decision import Basis
+from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.authorizer.super_users import parse_allow_everyone, parse_super_users
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from tests.support.kafka.oracle import Answer, Ask, Estate, OracleProcess, Rule
+from tests.support.models.reference import ReferenceAuthorizer
+
+BASES = {
+    Rule.DEFAULT_DENY: Basis.DEFAULT_DENY,
+    Rule.DEFAULT_ALLOW: Basis.DEFAULT_ALLOW,
+    Rule.SUPER_USER: Basis.SUPER_USER,
+}
+KAFKA_BUG = "java.lang.StringIndexOutOfBoundsException"
+"""What point 4 throws; where it does, and where it never returns, we answer as the rest of the semantics has it."""
+
+
+def image_of(acls: Sequence[StandardAclWithId], *, changes: int, random: Random) -> AclsImage:
+    """An image of these rules of which `changes` in 100 came later, one record after another, amid other comings and
+    goings; sometimes merged."""
+    late = [entry for entry in acls if random.randrange(100) < changes]
+    early = [entry for entry in acls if entry not in late] if late else list(acls)
+    gone = random.sample(early, len(early) // 10) if changes else []
+    image = AclsImage.from_acls(early)
+    for entry in gone:
+        image = image.apply([RemoveAccessControlEntryRecord(id=entry.id)])
+    image = image.apply([record_of(entry) for entry in (*gone, *late)])
+    return image.merged() if changes and random.randrange(4) == 0 else image
+
+
+def record_of(entry: StandardAclWithId) -> AccessControlEntryRecord:
+    """The record that brings a rule into force."""
+    acl = entry.acl
+    return AccessControlEntryRecord(
+        id=entry.id,
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission_type,
+    )
+
+
+def reference_of(estate: Estate) -> ReferenceAuthorizer:
+    """The naive model of an estate."""
+    return ReferenceAuthorizer(
+        [entry.acl for entry in estate.acls],
+        parse_super_users(estate.super_users),
+        parse_allow_everyone(estate.allow_everyone),
+    )
+
+
+def with_few_hangs(estate: Estate, asks: Sequence[Ask], *, most: int) -> list[Ask]:
+    """The requests without those on which Kafka never returns, but for the first `most` of them: each takes time."""
+    reference, kept = reference_of(estate), []
+    for ask in asks:
+        hangs = not ask.by_type and ask.principal != "User:*" and reference.stuck(*ask[1:6]) == "hangs"
+        most -= hangs
+        if not hangs or most >= 0:
+            kept.append(ask)
+    return kept
+
+
+class Comparison:
+    """One estate in both; `differences` are texts, one a request that was answered otherwise."""
+
+    def __init__(self, estate: Estate, image: AclsImage) -> None:
+        self.estate, self.image = estate, image
+        self.authorizer = StandardAuthorizer(cache=False)
+        properties = {"super.users": estate.super_users, "allow.everyone.if.no.acl.found": estate.allow_everyone}
+        self.authorizer.configure({key: value for key, value in properties.items() if value is not None})
+        self.authorizer.load(image)
+        self.authorizer.complete_initial_load()
+        self.reference = reference_of(estate)
+
+    def difference(self, ask: Ask, answer: Answer) -> str | None:
+        """What differs, or None."""
+        try:
+            ours = self._ours(ask)
+        except InvalidRequestError as e:
+            ours = f"InvalidRequestError: {e}"
+        theirs = self._theirs(ask, answer)
+        if ours == theirs or (theirs is None and isinstance(ours, str)):
+            return None
+        return f"{ask}: Kafka says {answer} {self._named(answer)}, we say {ours}, expected {theirs}"
+
+    def _ours(self, ask: Ask) -> tuple[object, ...]:
+        context = RequestContext(principal=ask.principal, host=ask.host)
+        authorizer, super_user = self.authorizer, ask.principal in self.reference.super_users
+        if ask.by_type:
+            result = authorizer.authorize_by_resource_type(context, ask.operation, ask.resource_type)
+            return (result is AuthorizationResult.ALLOWED,)
+        resource = ResourcePattern(resource_type=ask.resource_type, name=ask.name, pattern_type=ask.pattern_type)
+        action = Action(operation=ask.operation, resource_pattern=resource)
+        (result,) = authorizer.authorize(context, [action])
+        decision = authorizer.decide(context, action)
+        if decision.result is not result:
+            return ("authorize and decide differ", result, decision)
+        if not super_user:
+            verdict = self.image.verdict(ask.principal, ask.host, ask.operation, ask.resource_type, ask.name)
+            if (verdict >= Verdict.ALLOW) != (decision.rule is not None):
+                return ("verdict and rule differ", verdict, decision)
+        return result is AuthorizationResult.ALLOWED, decision.basis, decision.rule
+
+    def _theirs(self, ask: Ask, answer: Answer) -> tuple[object, ...] | None:
+        """What we must answer; None for an error."""
+        if answer.letter == "H" or answer.error.startswith(KAFKA_BUG):
+            return self._reference(ask)
+        if answer.letter == "E":
+            return None
+        if ask.by_type:
+            return (answer.letter == "A",)
+        if answer.rule >= 0:
+            return answer.letter == "A", Basis.MATCHING_ACL, self.estate.acls[answer.rule]
+        return answer.letter == "A", BASES[Rule(answer.rule)], None
+
+    def _reference(self, ask: Ask) -> tuple[object, ...]:
+        """Decision and rule of the reference model, in the form of `_ours`."""
+        request = ask.principal, ask.host, ask.operation, ask.resource_type
+        if ask.by_type:
+            return (self.reference.by_resource_type(*request)[0] == "ALLOWED",)
+        result, text = self.reference.decide(*request, ask.name)
+        allowed = result == "ALLOWED"
+        rule = next((entry for entry in self.estate.acls if f"MatchingAcl(acl={entry.acl})" == text), None)
+        return allowed, Basis.MATCHING_ACL if rule else Basis(text), rule
+
+    def reference_difference(self, ask: Ask, answer: Answer) -> str | None:
+        """The same for the reference model, which also tells where Kafka gives no answer."""
+        try:
+            said = self._reference(ask)
+        except InvalidRequestError:
+            said = None
+        expected = self._theirs(ask, answer)
+        if said != expected:
+            return f"{ask}: Kafka says {answer} {self._named(answer)}, the reference {said}"
+        if not ask.by_type and answer.letter != "E":
+            stuck = self.reference.stuck(*ask[1:6])
+            if (stuck == "hangs") != (answer.letter == "H"):
+                return f"{ask}: Kafka says {answer}, the reference {stuck}"
+        return None
+
+    def _named(self, answer: Answer) -> str:
+        return str(self.estate.acls[answer.rule].acl) if answer.rule >= 0 else ""
+
+
+def compare(oracle: OracleProcess, estate: Estate, image: AclsImage, asks: Sequence[Ask]) -> list[str]:
+    """All differences between Kafka and us on one estate, at most twenty."""
+    texts = oracle.load(estate)
+    printed = [
+        f"Kafka prints {text}, we print {entry.acl}"
+        for text, entry in zip(texts, estate.acls, strict=True)
+        if text != str(entry.acl)
+    ]
+    return printed[:20] or differences(estate, image, asks, oracle.decide(asks))
+
+
+def differences(
+    estate: Estate, image: AclsImage, asks: Sequence[Ask], answers: Sequence[Answer], *, reference: bool = False
+) -> list[str]:
+    """Where our answers are not Kafka's, at most twenty; with `reference`, also where the reference model's are not."""
+    comparison = Comparison(estate, image)
+    checks = [comparison.difference, *([comparison.reference_difference] if reference else ())]
+    both = zip(asks, answers, strict=True)
+    found = (check(ask, answer) for ask, answer in both for check in checks)
+    return list(islice(filter(None, found), 20))

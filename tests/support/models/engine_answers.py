@@ -1,0 +1,36 @@
+"""What the engine answers to one request, in the letters and texts of the golden sets."""
+
+from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.metalog.uuids import uuid_text
+from aclog.pipeline.judge.judge import Settings
+
+LETTER = {AuthorizationResult.ALLOWED: "A", AuthorizationResult.DENIED: "D"}
+NOBODY_SPECIAL = Settings()
+
+
+def engine(acls: AclsImage, settings: Settings = NOBODY_SPECIAL) -> StandardAuthorizer:
+    """The authorizer that a node would have."""
+    authorizer = StandardAuthorizer(documented=settings.documented)
+    everyone = "true" if settings.allow_everyone else "false"
+    authorizer.configure({"super.users": ";".join(settings.super_users), "allow.everyone.if.no.acl.found": everyone})
+    authorizer.load(acls)
+    authorizer.complete_initial_load()
+    return authorizer
+
+
+def decided(
+    authorizer: StandardAuthorizer, principal: str, host: str, operation: str, resource_type: str, name: str
+) -> tuple[str, str, str | None]:
+    """Letter, rule and the rule's id; E alone where Kafka's authorizer throws."""
+    pattern = ResourcePattern(resource_type=ResourceType[resource_type], name=name)
+    context = RequestContext(principal=principal, host=host)
+    try:
+        decision = authorizer.decide(context, Action(operation=AclOperation[operation], resource_pattern=pattern))
+    except InvalidRequestError:
+        return "E", "", None
+    rule_id = None if decision.rule is None or decision.rule.id is None else uuid_text(decision.rule.id)
+    return LETTER[decision.result], decision.text, rule_id

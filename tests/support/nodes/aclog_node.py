@@ -1,0 +1,134 @@
+"""`aclog serve` as a process: formatted, started, waited for, stopped or killed by its process id."""
+
+import http.client
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Self
+
+from tests.support.nodes.server_properties import ADMIN_SCRAM, CLUSTER_ID, Ports, server_properties
+
+START_SECONDS = 60
+STOP_SECONDS = 30
+
+
+class NodeError(Exception):
+    """A node that did not start, or a command that failed; with the end of what it printed."""
+
+
+class AclogNode:
+    """`home` holds server.properties, the data directory and the output of the server."""
+
+    kind = "aclog"
+
+    def __init__(self, home: Path, ports: Ports, properties: str | None = None) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        self.home, self.ports = home, ports
+        self._output = home / "aclog.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        (home / "server.properties").write_text(properties or server_properties(ports), encoding="utf-8")
+
+    @property
+    def log_directory(self) -> Path:
+        """Where the metadata log is."""
+        return self.home / "data" / "__cluster_metadata-0"
+
+    @property
+    def output(self) -> str:
+        """What the server has printed so far, both streams."""
+        return self._output.read_text(encoding="utf-8", errors="replace") if self._output.exists() else ""
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running node."""
+        return self._running().pid
+
+    def format(self) -> Self:
+        """`aclog format` with the flags of kafka-storage format."""
+        flags = ("server.properties", "-t", CLUSTER_ID, "--standalone", "--add-scram", ADMIN_SCRAM)
+        done = subprocess.run(
+            [sys.executable, "-m", "aclog", "format", *flags],
+            cwd=self.home,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=START_SECONDS,
+        )
+        if done.returncode:
+            raise NodeError(f"aclog format ended with {done.returncode}: {done.stdout}{done.stderr}")
+        return self
+
+    def start(self) -> Self:
+        """Start it and wait until /readyz says 200."""
+        self.spawn()
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def spawn(self) -> None:
+        """Start it and do not wait."""
+        with self._output.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "aclog", "serve", "server.properties"],
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    def wait_until_ready(self, seconds: float = START_SECONDS) -> None:
+        """Until /readyz says 200; a NodeError if the node ends or takes too long."""
+        deadline = time.monotonic() + seconds
+        while not self.is_ready():
+            if (code := self._running().poll()) is not None:
+                raise NodeError(f"aclog serve ended with {code}: {self.output[-4000:]}")
+            if time.monotonic() > deadline:
+                raise NodeError(f"aclog serve was not ready within {seconds} s: {self.output[-4000:]}")
+            time.sleep(0.05)
+
+    def is_ready(self) -> bool:
+        """What /readyz says now; False too when nobody answers."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports.http, timeout=5)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == http.HTTPStatus.OK
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code. A node that does not end in time is killed, and that is an error."""
+        process = self._running()
+        process.terminate()
+        try:
+            return process.wait(timeout=STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise NodeError(f"aclog serve did not end within {STOP_SECONDS} s: {self.output[-4000:]}") from None
+
+    def kill(self) -> None:
+        """SIGKILL, and wait."""
+        process = self._running()
+        process.kill()
+        process.wait()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise NodeError("the node was not started")
+        return self._process
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        if self._running().poll() is not None:
+            return
+        if failure is None:
+            self.stop()
+        else:
+            self.kill()  # what went wrong is to be told, not that a node in trouble does not stop

@@ -1,0 +1,38 @@
+"""Requests as a node's handlers get them, and answers as a client reads them."""
+
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.nodes.apis.request import Request
+from aclog.nodes.session import SecurityProtocol, Session
+from aclog.nodes.wire.apis import ENVELOPE
+from aclog.nodes.wire.envelope import decode_envelope_request, decode_envelope_response, encode_envelope_request
+from aclog.nodes.wire.headers import RequestHeader, decode_header, encode_header
+from aclog.nodes.wire.messages import decode_request, decode_response, encode_request
+
+
+def session(user="admin", listener="CONTROLLER"):
+    return Session(
+        listener_name=listener,
+        security_protocol=SecurityProtocol.PLAINTEXT,
+        host="10.0.0.9",
+        address=bytes((10, 0, 0, 9)),
+        principal=KafkaPrincipal(type="User", name=user),
+    )
+
+
+def frame(api_key, version, message, correlation_id=7):
+    header = RequestHeader(api_key=api_key, api_version=version, correlation_id=correlation_id, client_id="a-client")
+    body = encode_envelope_request(message) if api_key == ENVELOPE else encode_request(message)
+    return encode_header(header) + body
+
+
+def request(api_key, version, message, user="admin", listener="CONTROLLER"):
+    data = frame(api_key, version, message)
+    header, position = decode_header(data)
+    decode = decode_envelope_request if api_key == ENVELOPE else lambda *at: decode_request(api_key, version, *at)
+    return Request(header=header, body=decode(data, position), session=session(user, listener), frame=data)
+
+
+def answer(api_key, version, body):
+    if api_key == ENVELOPE:
+        return decode_envelope_response(body, 0)
+    return decode_response(api_key, version, body, 0)

@@ -1,0 +1,154 @@
+"""A process that has everything imported and forks nodes on command: one is there in a moment, and may be killed often.
+
+Commands on stdin, one a line: `spawn HOME` forks `aclog serve server.properties` in that directory, its output appended
+to aclog.log there, and says its process id; `poll PID` says its exit code as Popen has it, or `running`. Being
+single-threaded, it may fork. At the end of its stdin it kills what it has started.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+
+class NodeZygote:
+    """The test's end of it."""
+
+    def __init__(self) -> None:
+        self._asking = threading.Lock()
+        root = Path(__file__).parents[3]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.processes.node_zygote"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+            cwd=root,
+        )
+
+    def spawn(self, home: Path) -> "ForkedNode":
+        """A node that runs in `home`."""
+        return ForkedNode(self, int(self.ask(f"spawn {home.absolute()}")))
+
+    def ask(self, command: str) -> str:
+        """The answer to a command."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._asking:
+            self._process.stdin.write(command + "\n")
+            answer = self._process.stdout.readline().strip()
+        assert answer, "the zygote has died"
+        return answer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._process.stdout.close()
+
+
+class ForkedNode:
+    """What AclogNode uses of a subprocess.Popen, for a child of the zygote."""
+
+    def __init__(self, zygote: NodeZygote, pid: int) -> None:
+        self._zygote, self.pid = zygote, pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, None while it runs."""
+        if self.returncode is None:
+            answer = self._zygote.ask(f"poll {self.pid}")
+            self.returncode = None if answer == "running" else int(answer)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code; raises TimeoutExpired."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if deadline is not None and time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
+            time.sleep(0.005)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        """Nothing where it has ended: its id may be another's by now."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+def _serve(home: str) -> None:
+    """In the child: become the node."""
+    from aclog.__main__ import main
+
+    os.setsid()
+    os.chdir(home)
+    output = os.open("aclog.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for number, source in enumerate((nothing, output, output)):
+        os.dup2(source, number)
+    code = 1
+    try:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - the old one has been read from
+        sys.argv = ["aclog", "serve", "server.properties"]
+        main()
+    except SystemExit as leave:
+        code = leave.code if isinstance(leave.code, int) else 1
+    except BaseException:  # noqa: BLE001 - this is a process of its own, and whoever made it must read what happened
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def main() -> None:
+    """Until the end of stdin."""
+    import aclog.cli.serve_node  # noqa: F401 - so that no child has to
+    from aclog.nodes.wire.apis import BROKER_APIS, CONTROLLER_APIS
+    from aclog.nodes.wire.messages import warm_up
+
+    every = (*BROKER_APIS, *CONTROLLER_APIS)
+    warm_up((api.api_key, version) for api in every for version in range(api.min_version, api.max_version + 1))
+    children: dict[int, int | None] = {}
+    while line := sys.stdin.readline():
+        command, argument = line.rstrip("\n").split(" ", 1)
+        if command == "spawn":
+            child = os.fork()
+            if not child:
+                _serve(argument)
+            children[child] = None
+            answer = str(child)
+        else:
+            child = int(argument)
+            if children[child] is None:
+                found, status = os.waitpid(child, os.WNOHANG)
+                children[child] = os.waitstatus_to_exitcode(status) if found else None
+            answer = "running" if children[child] is None else str(children[child])
+        os.write(1, f"{answer}\n".encode())
+    for child, code in children.items():
+        if code is None:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""The table of a log made from metalog's own decoder, by one process: what the data source must give, too."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
+from aclog.metalog.batches import decode_batch, iter_batches
+from aclog.metalog.codec import decode_record
+from aclog.metalog.filelog import open_reader
+from aclog.metalog.json_form import record_json
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.uuids import uuid_text
+
+_ACL = ("id", "resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
+_SCHEMA = pa.schema(
+    [
+        ("offset", pa.int64()),
+        ("batch_offset", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("record_type", pa.string()),
+        ("acl", pa.struct([(name, pa.string()) for name in _ACL])),
+        ("damage", pa.string()),
+    ]
+)
+
+
+def log_bytes(path):
+    """All committed batches of a log directory, or the bytes of a checkpoint."""
+    if Path(path).is_file():
+        return Path(path).read_bytes()
+    with open_reader(path) as reader:
+        pieces, offset = [], reader.start_offset()
+        while offset < reader.high_watermark():
+            pieces.append(reader.read(offset))
+            offset = [header for _, header in iter_batches(pieces[-1])][-1].end_offset
+        return b"".join(pieces)
+
+
+def log_frame(spark, path):
+    """The columns of the LOG table that the history needs."""
+    data = log_bytes(path)
+    rows = [row for position, _ in iter_batches(data) for row in _rows(decode_batch(data, position))]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, schema=_SCHEMA))
+
+
+def _rows(batch):
+    time = (
+        None
+        if batch.header.max_timestamp < 0
+        else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=batch.header.max_timestamp)
+    )
+    for record in batch.records:
+        found = None if batch.header.is_control else decode_record(record.value)
+        yield {
+            "offset": batch.header.base_offset + record.offset_delta,
+            "batch_offset": batch.header.base_offset,
+            "leader_epoch": batch.header.leader_epoch,
+            "timestamp": time,
+            "record_type": "control" if found is None else record_json(found)["type"],
+            "acl": _acl(found),
+        }
+
+
+def _acl(record):
+    match record:
+        case AccessControlEntryRecord():
+            return {
+                "id": uuid_text(record.id),
+                "resourceType": code_name(ResourceType, record.resource_type),
+                "resourceName": record.resource_name,
+                "patternType": code_name(PatternType, record.pattern_type),
+                "principal": record.principal,
+                "host": record.host,
+                "operation": code_name(AclOperation, record.operation),
+                "permissionType": code_name(AclPermissionType, record.permission_type),
+            }
+        case RemoveAccessControlEntryRecord():
+            return {"id": uuid_text(record.id)}
+    return None

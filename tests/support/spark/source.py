@@ -1,0 +1,107 @@
+"""What the table of a log must hold, said from `aclog log dump --json` alone; and the pure reader, without Spark."""
+
+import json
+from base64 import b64decode
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
+from aclog.cli.log.dump import dump_json
+from aclog.metalog.batches import iter_batches
+from aclog.pipeline.source.directory import plan
+from aclog.pipeline.source.options import read_options
+from aclog.pipeline.source.range_reader import Query, read_range
+from aclog.pipeline.source.row_selection import Wanted
+from aclog.pipeline.source.schema import LOG_SCHEMA
+
+DATA = Path(__file__).parents[2] / "data"
+LOGS = tuple(sorted(DATA.glob("kafka-*/__cluster_metadata-0")))
+CHECKPOINTS = tuple(sorted(DATA.glob("kafka-*/__cluster_metadata-0/*.checkpoint")))
+_NAMES = ("resourceType", "patternType", "operation", "permissionType")
+_KINDS = dict(zip(_NAMES, (ResourceType, PatternType, AclOperation, AclPermissionType), strict=True))
+_MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+_INTERPRETED = ("ACCESS_CONTROL", "SCRAM", "TOKEN", "FEATURE_LEVEL", "NO_OP", "_TRANSACTION_RECORD")
+
+
+def rows_of(batches: Iterable[pa.RecordBatch]) -> list[dict]:
+    """Rows as dictionaries."""
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def read_rows(
+    path: Path, wanted: Wanted | None = None, schema: pa.Schema = LOG_SCHEMA, **options: object
+) -> list[dict]:
+    """The rows of a path by the planner and the reader, as Spark would call them."""
+    chosen = read_options({"path": str(path)} | {name: str(value) for name, value in options.items()})
+    query = Query(wanted=wanted or Wanted(), schema=schema, set_aside=chosen.set_aside)
+    return [row for place in plan(chosen, query.wanted) for row in rows_of(read_range(place, query))]
+
+
+def expected_rows(paths: Iterable[Path]) -> list[dict]:
+    """What the table must hold of these files, in their order."""
+    return [_row(json.loads(line), bases) for path in paths for bases in [_bases(path)] for line in dumped(path)]
+
+
+def dumped(path: Path) -> Iterator[str]:
+    """The lines of `aclog log dump --json`."""
+    return dump_json([path], show_secrets=False)
+
+
+def segments(directory: Path) -> list[Path]:
+    """The segments of a log."""
+    return sorted(directory.glob("*.log"))
+
+
+def _bases(path: Path) -> dict[int, int]:
+    found = {}
+    for _, header in iter_batches(path.read_bytes()):
+        found |= dict.fromkeys(range(header.base_offset, header.end_offset), header.base_offset)
+    return found
+
+
+def _row(said: dict, bases: dict[int, int]) -> dict:
+    kind, data = said["type"], said["data"]
+    row = {
+        "offset": said["offset"],
+        "batch_offset": bases[said["offset"]],
+        "leader_epoch": said["leaderEpoch"],
+        "timestamp": time_of(said["timestamp"]),
+        "record_type": kind,
+        "version": said["version"],
+        "acl": _acl(data) if "ACCESS_CONTROL" in kind else None,
+        "scram": _scram(data) if "SCRAM" in kind else None,
+        "token": _token(data) if "TOKEN" in kind else None,
+        "opaque": None,
+        "damage": None,
+    }
+    if kind.isupper() and not kind.startswith("UNKNOWN_-") and not any(each in kind for each in _INTERPRETED):
+        row["opaque"] = None if data["base64"] == "***" else b64decode(data["base64"])
+    return row
+
+
+def _acl(data: dict) -> dict:
+    names = ("id", "resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
+    row = dict.fromkeys(names) | data
+    return row | {name: code_name(_KINDS[name], data[name]) for name in _NAMES if name in data}
+
+
+def _scram(data: dict) -> dict:
+    return {
+        "name": data["name"],
+        "mechanism": _MECHANISMS.get(data["mechanism"], "UNKNOWN"),
+        "iterations": data.get("iterations"),
+    }
+
+
+def _token(data: dict) -> dict:
+    texts = {name: data.get(name) for name in ("tokenId", "owner", "requester", "renewers")}
+    times = ("issueTimestamp", "expirationTimestamp", "maxTimestamp")
+    return texts | {name: time_of(data.get(name, -1)) for name in times}
+
+
+def time_of(millis: int) -> datetime | None:
+    """A timestamp of the table."""
+    return None if millis == -1 else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=millis)
