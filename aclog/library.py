@@ -33,7 +33,8 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots import image
 from aclog.snapshots import rule_history as history
-from aclog.snapshots.state_source import Moment, StateSource
+from aclog.snapshots.moments import Moment
+from aclog.snapshots.state_source import StateSource
 from aclog.sources.choice import LiveFlags, choose_source
 from aclog.sources.paths import LogSource, open_path
 

@@ -20,9 +20,9 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter, control_batch
+from aclog.metalog.filelog.appender import SEGMENT_BYTES
 from aclog.metalog.filelog.epochs import write_epochs
 from aclog.metalog.filelog.file_names import segment_name
-from aclog.metalog.filelog.startup import SEGMENT_BYTES
 from aclog.metalog.log import EpochStart
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.image import Image

@@ -71,7 +71,7 @@ def _node(count: int) -> _Node:
     authorizer = StandardAuthorizer()
     authorizer.configure({})
     publisher.subscribe(lambda image: authorizer.load(image.acls))
-    publisher.learn(count)
+    publisher.observe_high_watermark(count)
     publisher.replace(Image(acls=acls, provenance=Provenance(end_offset=count, epoch=1, timestamp=1)))
     authorizer.complete_initial_load()
     return _Node(publisher, authorizer, count)

@@ -19,9 +19,8 @@ from typing import TypeAlias
 
 from attrs import define, field
 
-from aclog.metalog.acknowledgement import Acknowledgement
-from aclog.metalog.errors import FencedError, LogError
-from aclog.metalog.finished_batch import check_base_offset
+from aclog.metalog.batches import BatchHeader, check_crc, read_header
+from aclog.metalog.errors import DecodeError, FencedError, LogError
 from aclog.metalog.log import Appended
 
 MAX_BATCH_BYTES = 8 << 20
@@ -32,6 +31,53 @@ MAX_WAITING_BYTES = 64 << 20
 
 Commit: TypeAlias = Callable[[Sequence[bytes], Sequence[int]], int]
 """Given batches and the offset after each: write at least the first of them, make them durable, publish; how many."""
+
+
+class Acknowledgement(Future[Appended]):
+    """A Future in every respect; only the wait of `result` and `exception` is another.
+
+    Future waits by a Condition, which takes two locks and a queue for each waiter: with 64 threads that each wait for
+    their own append, that was half of all the time (docs/decisions/0002-group-commit.md).
+    """
+
+    def __init__(self) -> None:
+        """Not done, and running already: a write that is under way cannot be called off."""
+        super().__init__()
+        self.set_running_or_notify_cancel()
+        self._gate = threading.Lock()
+        self._gate.acquire()
+
+    def set_result(self, result: Appended) -> None:
+        """As Future has it; whoever waits goes on even if a callback raises."""
+        try:
+            super().set_result(result)
+        finally:
+            self._gate.release()
+
+    def set_exception(self, exception: BaseException | None) -> None:
+        """As Future has it; whoever waits goes on even if a callback raises."""
+        try:
+            super().set_exception(exception)
+        finally:
+            self._gate.release()
+
+    def result(self, timeout: float | None = None) -> Appended:
+        """As Future has it; raises TimeoutError."""
+        self._pass(timeout)
+        return super().result(0)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """As Future has it; raises TimeoutError."""
+        self._pass(timeout)
+        return super().exception(0)
+
+    def _pass(self, timeout: float | None) -> None:
+        """Wait at the gate, and leave it open for whoever waits behind."""
+        if self.done():
+            return
+        longest = -1.0 if timeout is None else min(max(timeout, 0.0), threading.TIMEOUT_MAX)
+        if self._gate.acquire(timeout=longest):
+            self._gate.release()
 
 
 @define
@@ -211,3 +257,39 @@ class GroupCommit:
             self._refusal = self._refusal or f"{self._name}: closed"
             self._work.notify()
         self._thread.join()
+
+
+def read_prebuilt_header(name: str, batch: bytes, leader_epoch: int) -> BatchHeader:
+    """The header of one whole data batch of `leader_epoch`; `name` is the log's, for the error.
+
+    The CRC tells that the records are as they were built. Its base offset is checked where offsets are given out.
+
+    Raises:
+        LogError: it is anything else.
+
+    """
+    try:
+        header = read_header(batch)
+        check_crc(batch, 0, header)
+    except DecodeError as error:
+        raise LogError(f"{name}: not a batch that can be appended: {error}") from None
+    if header.size != len(batch):
+        raise LogError(f"{name}: {len(batch)} bytes where one batch of {header.size} is expected: nothing is appended")
+    if header.is_control:
+        raise LogError(f"{name}: a control batch where a data batch is expected: nothing is appended")
+    if header.leader_epoch != leader_epoch:
+        what = f"a batch of epoch {header.leader_epoch}, the log's is {leader_epoch}"
+        raise LogError(f"{name}: {what}: nothing is appended")
+    return header
+
+
+def check_base_offset(name: str, base_offset: int, end_offset: int) -> None:
+    """Return if a batch built for `base_offset` continues the log of this name, which ends at `end_offset`.
+
+    Raises:
+        LogError: it does not: somebody else has appended since it was built.
+
+    """
+    if base_offset != end_offset:
+        what = f"a batch of base offset {base_offset}, but the log ends at {end_offset}"
+        raise LogError(f"{name}: {what}: somebody else appends to it; nothing is appended")

@@ -6,7 +6,8 @@ from aclog.shell.path_names import path_text
 from aclog.shell.tree import Locality, image_tree
 from aclog.shell.tree_nodes import Directory
 from aclog.snapshots.image import Image
-from aclog.snapshots.state_source import Moment, StateSource
+from aclog.snapshots.moments import Moment
+from aclog.snapshots.state_source import StateSource
 
 
 @define(kw_only=True)

@@ -1,11 +1,22 @@
-"""Moments as they are typed: an end offset, a time, or `latest`."""
+"""Moments (`--as-of`): their text, and the end offset in a log that each of them names."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
-from aclog.metalog.errors import ConfigError
-from aclog.snapshots.state_source import Moment
+from aclog.metalog.batch_scan import scan_batches
+from aclog.metalog.errors import ConfigError, LogError
+from aclog.metalog.log import LogReader
+
+Moment: TypeAlias = int | datetime
+"""A state in the past: an end offset (exclusive: the state after the record before it), or a time with a zone."""
 
 LATEST = "latest"
+
+READ_BYTES = 64 << 20
+"""How much of a log is read and replayed together: enough for bulk replay, little enough to stand in memory."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def parse_moment(text: str) -> Moment | None:
@@ -35,3 +46,36 @@ def moment_text(moment: Moment | None) -> str:
     if isinstance(moment, int):
         return str(moment)
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def milliseconds(time: datetime) -> int:
+    """A time as ms since 1970, rounded down: no batch of a later ms is part of the state at that time.
+
+    Raises:
+        ConfigError: the time has no zone.
+
+    """
+    if time.tzinfo is None:
+        raise ConfigError(f"{time.isoformat()} has no time zone: expected one, such as {time.isoformat()}Z")
+    return (time - _EPOCH) // _MILLISECOND
+
+
+def end_offset_at(reader: LogReader, time: datetime) -> int:
+    """The end offset of the state at `time`: where the first batch begins whose max timestamp is later.
+
+    Timestamps may go back where the leader changes; the first later batch counts. The high-water mark if none is.
+
+    Raises:
+        DecodeError, LogError: the log cannot be read.
+
+    """
+    latest, offset, end = milliseconds(time), reader.start_offset(), reader.high_watermark()
+    while offset < end:
+        batches, damage = scan_batches(reader.read(offset, READ_BYTES))
+        later = (batches.max_timestamp > latest).nonzero()[0]
+        if len(later):
+            return int(batches.base_offset[later[0]])
+        if damage is not None or not len(batches):
+            raise LogError(f"{reader.name}: offset {offset}: damaged batches, which its reader should have refused")
+        offset = int(batches.base_offset[-1] + batches.record_count[-1])
+    return offset

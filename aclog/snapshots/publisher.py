@@ -93,7 +93,7 @@ class Publisher:
         """Tell `subscriber` of every image from now on."""
         self._subscribers.append(subscriber)
 
-    def learn(self, high_watermark: int) -> None:
+    def observe_high_watermark(self, high_watermark: int) -> None:
         """Take in a high-water mark; the first that is known is what must be replayed before this node is ready."""
         if self._mark == UNKNOWN_MARK and high_watermark >= 0:
             self._mark = high_watermark

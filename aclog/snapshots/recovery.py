@@ -1,12 +1,15 @@
 """Recovery: the newest checkpoint that is whole, then the log after it (what a Kafka node does as it starts)."""
 
+import ctypes
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
+import pyarrow as pa
 from attrs import define, field, frozen
 
+from aclog.metalog.batch_scan import scan_batches
 from aclog.metalog.batches import end_offset
 from aclog.metalog.errors import CheckpointError, DecodeError, LogError
 from aclog.metalog.filelog import open_reader
@@ -15,13 +18,9 @@ from aclog.metalog.log import LogReader
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoint_reader import read_checkpoint
 from aclog.snapshots.image import Image
-from aclog.snapshots.memory import give_back_freed_memory
 from aclog.snapshots.merger import MERGE_AT
+from aclog.snapshots.moments import Moment, end_offset_at, milliseconds
 from aclog.snapshots.newer_kafka import NewerKafka
-from aclog.snapshots.time_travel import end_offset_at, milliseconds, size_below
-
-Moment: TypeAlias = int | datetime
-"""An end offset (exclusive), or a time with a zone."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told (offset reached, offset to reach) after each chunk."""
@@ -88,7 +87,7 @@ def _recover_directory(
 
 def _recover_file(path: Path, as_of: Moment | None, newer: NewerKafka) -> Recovered:
     image = read_checkpoint(path, newer=newer)
-    give_back_freed_memory()
+    _release_freed_memory()
     reached = image.end_offset if isinstance(as_of, int) else image.timestamp
     wanted = milliseconds(as_of) if isinstance(as_of, datetime) else as_of
     if wanted is not None and (wanted < reached or (isinstance(as_of, int) and wanted > reached)):
@@ -160,7 +159,7 @@ class _Recovery:
         if applier.image.acls.overlay_size >= MERGE_AT:
             applier.put_acls(applier.image.acls.merged())
         self._note_lowered(applier, limit)
-        give_back_freed_memory()
+        _release_freed_memory()
         notes = (*self.notes, *self.newer.warnings())
         return Recovered(image=applier.image, notes=notes, source=", then ".join(sources), applier=applier)
 
@@ -208,7 +207,7 @@ class _Recovery:
         committed = reader.high_watermark()
         while applier.next_offset < limit:
             chunk = _read(reader, applier.next_offset, committed)
-            size = len(chunk) if limit >= committed else size_below(chunk, limit)
+            size = len(chunk) if limit >= committed else _size_below(chunk, limit)
             try:
                 applier.apply(chunk, 0, size)
             except DecodeError as e:
@@ -235,3 +234,21 @@ class _Recovery:
         if earliest is None:
             return LogError(f"{where}: the log begins at offset {start}, and no checkpoint reaches so far")
         return LogError(f"{where}: as of {as_of}: expected an offset or a time from {earliest} to {end}")
+
+
+def _release_freed_memory() -> None:
+    """Let the allocators return what they hold but nobody uses: after a large replay that is most of what it took.
+
+    It is a hint: where the C library has no malloc_trim, only Arrow's pool is asked.
+    """
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def _size_below(chunk: bytes, limit: int) -> int:
+    """How many bytes of a chunk of whole batches lie below the offset `limit`, to a whole batch."""
+    batches, _ = scan_batches(chunk)
+    beyond = (batches.base_offset + batches.record_count > limit).nonzero()[0]
+    return int(batches.position[beyond[0]]) if len(beyond) else len(chunk)

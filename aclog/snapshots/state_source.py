@@ -1,13 +1,10 @@
 """Where the shell's states come from."""
 
-from datetime import datetime
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from aclog.metalog.log import LogReader
 from aclog.snapshots.image import Image
-
-Moment: TypeAlias = int | datetime
-"""A state in the past: an end offset (the state after the record before it), or a time."""
+from aclog.snapshots.moments import Moment
 
 
 class StateSource(Protocol):

@@ -15,8 +15,7 @@ from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.snapshots.image import Image
-from aclog.snapshots.moments import moment_text
-from aclog.snapshots.state_source import Moment
+from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.admin_describe import describe_rules, describe_users
 from aclog.sources.connect import connect_to_first
 from aclog.sources.paths import Notify

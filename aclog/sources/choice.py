@@ -6,8 +6,8 @@ from attrs import define, frozen
 
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.image import Image
-from aclog.snapshots.moments import parse_moment
-from aclog.snapshots.state_source import Moment, StateSource
+from aclog.snapshots.moments import Moment, parse_moment
+from aclog.snapshots.state_source import StateSource
 from aclog.sources.paths import AclsSource, CheckpointSource, LogSource, Notify
 from aclog.sources.text_lines import STDIN
 from aclog.terminal.notices import note

@@ -12,9 +12,10 @@ from aclog.metalog.filelog import FileLogReader, open_reader
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.filelog.locks import kafka_log_dir
 from aclog.snapshots.image import Image
+from aclog.snapshots.moments import Moment
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Progress, Recovered, recover, recover_log
-from aclog.snapshots.state_source import Moment, StateSource
+from aclog.snapshots.state_source import StateSource
 from aclog.sources.acl_lines import read_acls
 from aclog.sources.sync_properties import read_sync_properties, refuse_before_first_poll
 from aclog.sources.text_lines import STDIN, display_name

@@ -7,9 +7,9 @@ from attrs import define, field
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.observer.quorum_log import QuorumLog
 from aclog.snapshots.image import Image
+from aclog.snapshots.moments import Moment
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Progress, Recovered, recover_log
-from aclog.snapshots.state_source import Moment
 from aclog.sources.paths import Notify
 
 _KNOWN_SECONDS = 30.0

@@ -9,9 +9,7 @@ from attrs import frozen
 
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog.filesystem import read_small, replace_durably
-from aclog.snapshots.moments import moment_text
-from aclog.snapshots.state_source import Moment
-from aclog.snapshots.time_travel import milliseconds
+from aclog.snapshots.moments import Moment, milliseconds, moment_text
 from aclog.terminal.timestamps import utc_text
 
 SYNC_FILE = "sync.properties"

@@ -11,8 +11,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.image import Image
-from aclog.snapshots.moments import moment_text
-from aclog.snapshots.state_source import Moment
+from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.paths import Notify
 from aclog.zkstore.authorizer.changes import StoreChanges
 from aclog.zkstore.authorizer.rules import StoredRules

@@ -39,7 +39,7 @@ def credentials(now):
     publisher = Publisher()
     provenance = Provenance(end_offset=1, epoch=1, timestamp=NOW)
     publisher.replace(Image(tokens=TokensImage.EMPTY.apply([TOKEN]), provenance=provenance))
-    publisher.learn(1)
+    publisher.observe_high_watermark(1)
     return PublishedCredentials(publisher, "hush", clock=lambda: now[0])
 
 

@@ -15,8 +15,8 @@ from aclog.pipeline.authorize import Rules, authorize
 from aclog.pipeline.history.intervals import intervals, known_from
 from aclog.pipeline.judge.accesses import ACCESS_COLUMNS
 from aclog.pipeline.judge.judge import Settings
+from aclog.snapshots.moments import milliseconds
 from aclog.snapshots.recovery import recover
-from aclog.snapshots.time_travel import milliseconds
 from tests.support.builders.images import with_ids
 from tests.support.models import golden
 from tests.support.models.engine_answers import decided, engine

@@ -31,7 +31,6 @@ from aclog.shell.differences import differences
 from aclog.shell.engine import run_command
 from aclog.shell.prompt import prompt_text
 from aclog.shell.state import ShellState
-from aclog.snapshots.moments import moment_text, parse_moment
 from tests.support.cli.shell_sources import SMALL, FollowedLog, MemoryReader, batches_of, fixture_image, session, shown
 
 
@@ -107,15 +106,6 @@ def test_one_state_has_no_past():
     with pytest.raises(ConfigError):
         state.go_to(7)
     assert state.moment is None
-
-
-def test_moments():
-    assert parse_moment("latest") is None
-    assert parse_moment("007") == 7
-    assert parse_moment("2026-11-20T10:00:00Z") == parse_moment("2026-11-20T11:00:00+01:00")
-    assert parse_moment("2026-11-20 10:00") == parse_moment("2026-11-20T10:00:00Z")
-    for text in ("latest", "12", "2026-11-20T10:00:00Z", "2026-11-20T10:00:00.250000Z"):
-        assert moment_text(parse_moment(text)) == text
 
 
 def test_a_moment_given_at_the_start_is_where_the_session_begins():

@@ -1,4 +1,4 @@
-"""Retention of checkpoints when the disk refuses, or the process died before it was done."""
+"""Checkpoint retention: what stays, and what happens if the disk fails or the process dies half-way."""
 
 from pathlib import Path
 
@@ -46,3 +46,33 @@ def test_a_disk_that_refuses_leaves_the_newest(directory, monkeypatch):
     assert [checkpoint.end_offset for checkpoint in list_checkpoints(directory)] == [3]
     remove_old_checkpoints(directory, keep=1)
     assert names(directory) == [list_checkpoints(directory)[0].path.name]
+
+
+class TestRetention:
+    def fill(self, directory, *ends):
+        for end in ends:
+            write_checkpoint(Image(provenance=Provenance(end_offset=end, epoch=1)), directory)
+        return [file.end_offset for file in list_checkpoints(directory)]
+
+    def test_the_newest_stay(self, tmp_path):
+        self.fill(tmp_path, 1, 2, 3, 4)
+        removed = remove_old_checkpoints(tmp_path, keep=2)
+        assert [path.name[19] for path in removed] == ["1", "2"]
+        assert sorted(path.name[19] for path in tmp_path.iterdir()) == ["3", "4"]
+
+    def test_fewer_than_asked_for_all_stay(self, tmp_path):
+        assert self.fill(tmp_path, 1, 2) == [1, 2]
+        assert remove_old_checkpoints(tmp_path, keep=3) == ()
+        assert len(list_checkpoints(tmp_path)) == 2
+
+    def test_the_last_whole_one_stays_whatever_is_newer(self, tmp_path):
+        self.fill(tmp_path, 1, 2, 3, 4)
+        for end in (3, 4):
+            path = tmp_path / f"{end:020d}-0000000001.checkpoint"
+            path.write_bytes(path.read_bytes()[:-1])
+        remove_old_checkpoints(tmp_path, keep=1)
+        assert [file.end_offset for file in list_checkpoints(tmp_path)] == [2, 3, 4]
+
+    def test_none_to_keep_is_refused(self, tmp_path):
+        with pytest.raises(ValueError, match="at least 1"):
+            remove_old_checkpoints(tmp_path, keep=0)

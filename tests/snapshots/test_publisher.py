@@ -1,11 +1,9 @@
 """The publisher and the merger: one swap, no state in between, no change lost."""
 
-import random
 import threading
 
 import pytest
 
-from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.batches import build_batch
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ReplayError
@@ -16,6 +14,7 @@ from aclog.snapshots.merger import Merger
 from aclog.snapshots.provenance import Provenance
 from aclog.snapshots.publisher import Publisher
 from tests.support.builders.state_records import acl, removal
+from tests.support.processes.reader_thread import ReaderThread
 
 READ, ALLOW, DENY, TOPIC = 3, 3, 2, 2
 ONE_BY_ONE = 1 << 60
@@ -30,32 +29,6 @@ def allowed(image, name):
     return image.acls.verdict("User:alice", "10.0.0.1", READ, TOPIC, name).name == "ALLOW"
 
 
-class Reader(threading.Thread):
-    """Asks without pause until told to stop; keeps the first thing that went wrong."""
-
-    def __init__(self, ask):
-        super().__init__()
-        self.ask, self.stop, self.failure, self.count = ask, threading.Event(), None, 0
-
-    def run(self):
-        try:
-            while not self.stop.is_set():
-                self.ask()
-                self.count += 1
-        except BaseException as e:  # noqa: BLE001
-            self.failure = e
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stop.set()
-        self.join()
-        assert self.failure is None, self.failure
-        assert self.count > 0
-
-
 class TestReadiness:
     def image(self, end_offset):
         return Image(provenance=Provenance(end_offset=end_offset))
@@ -63,22 +36,22 @@ class TestReadiness:
     @pytest.mark.parametrize("mark", [-1, 0])
     def test_an_empty_image_is_never_ready(self, mark):
         publisher = Publisher()
-        publisher.learn(mark)
+        publisher.observe_high_watermark(mark)
         publisher.replace(Image.EMPTY)
         assert not publisher.ready
 
     def test_a_mark_of_minus_one_is_none(self):
         publisher = Publisher()
-        publisher.learn(-1)
+        publisher.observe_high_watermark(-1)
         publisher.replace(self.image(5))
         assert not publisher.ready
-        publisher.learn(5)
+        publisher.observe_high_watermark(5)
         assert publisher.ready
 
     def test_the_first_mark_counts(self):
         publisher = Publisher()
-        publisher.learn(5)
-        publisher.learn(100)
+        publisher.observe_high_watermark(5)
+        publisher.observe_high_watermark(100)
         publisher.replace(self.image(4))
         assert not publisher.ready
         publisher.replace(self.image(5))
@@ -87,9 +60,9 @@ class TestReadiness:
     def test_once_ready_ready(self):
         publisher = Publisher()
         publisher.replace(self.image(5))
-        publisher.learn(3)
+        publisher.observe_high_watermark(3)
         assert publisher.ready
-        publisher.learn(50)
+        publisher.observe_high_watermark(50)
         publisher.replace(Image.EMPTY)
         assert publisher.ready
         assert publisher.wait_ready(0)
@@ -98,7 +71,7 @@ class TestReadiness:
         publisher = Publisher()
         waiter = threading.Thread(target=publisher.wait_ready)
         waiter.start()
-        publisher.learn(1)
+        publisher.observe_high_watermark(1)
         publisher.advance(chunk(0, acl(1)))
         waiter.join(30)
         assert not waiter.is_alive()
@@ -144,7 +117,7 @@ class TestAtomicity:
             seen.add(answer)
 
         offset = 3
-        with Reader(ask) as reader:
+        with ReaderThread(ask) as reader:
             turn = 0
             while turn < 400 or (len(seen) < 2 and reader.is_alive()):
                 off, on = ("t0", "t1") if turn % 2 == 0 else ("t1", "t0")
@@ -165,7 +138,7 @@ class TestAtomicity:
             assert names in (({True}, {False}), ({False}, {True}))
             seen.add(True in names[0])
 
-        with Reader(ask) as reader:
+        with ReaderThread(ask) as reader:
             turn = 0
             while turn < 300 or (len(seen) < 2 and reader.is_alive()):
                 publisher.replace((one, two)[turn % 2])
@@ -202,7 +175,7 @@ class TestStaging:
 
     def test_readiness_counts_what_is_shown(self):
         publisher = Publisher()
-        publisher.learn(1)
+        publisher.observe_high_watermark(1)
         publisher.stage(chunk(0, acl(1)))
         assert not publisher.ready
         publisher.commit(1)
@@ -256,105 +229,6 @@ class TestStaging:
         assert merges == [1]
 
 
-class TestMerger:
-    def test_it_merges_when_the_overlay_has_grown(self):
-        publisher = Publisher(applier=Applier(bulk_bytes=1 << 60))
-        merger = Merger(publisher=publisher, merge_at=10)
-        for n in range(9):
-            publisher.advance(chunk(n, acl(n)))
-        merger.wait()
-        assert publisher.current.acls.overlay_size == 9
-        publisher.advance(chunk(9, acl(9)))
-        merger.wait()
-        assert publisher.current.acls.overlay_size == 0
-        assert publisher.current is publisher.applier.image
-        assert len(publisher.advance(chunk(10, removal(3))).acls) == 9
-
-    def test_changes_during_a_merge_are_kept(self, monkeypatch):
-        publisher = Publisher()
-        merged_class = type(publisher.current.acls)
-        begun, go_on = threading.Event(), threading.Event()
-        real = merged_class.merged
-
-        def slow(self, pause=None):
-            begun.set()
-            assert go_on.wait(30)
-            return real(self)
-
-        monkeypatch.setattr(merged_class, "merged", slow)
-        merger = Merger(publisher=publisher, merge_at=5)
-        publisher.advance(chunk(0, *(acl(n) for n in range(5))))
-        assert begun.wait(30)
-        offset = 5
-        for n in range(100):
-            publisher.advance(chunk(offset, acl(100 + n), *([removal(n)] if n < 5 else [])))
-            offset = publisher.current.end_offset
-        expected = publisher.current.acls.digest()
-        go_on.set()
-        merger.wait()
-        assert publisher.current.acls.digest() == expected
-        assert publisher.applier.journal is None
-        assert publisher.current.acls.overlay_size < 106
-        assert publisher.current.end_offset == offset
-
-    def test_a_checkpoint_during_a_merge_makes_it_void(self, monkeypatch):
-        publisher = Publisher()
-        replacement = Applier().apply(chunk(0, acl(77)))
-        kind = type(publisher.current.acls)
-        real = kind.merged
-
-        def replaced_meanwhile(self, pause):
-            publisher.replace(replacement)
-            return real(self, pause)
-
-        monkeypatch.setattr(kind, "merged", replaced_meanwhile)
-        merger = Merger(publisher=publisher, merge_at=5)
-        publisher.advance(chunk(0, *(acl(n) for n in range(5))))
-        merger.wait()
-        assert publisher.current is replacement
-
-    @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-    def test_a_merge_that_fails_changes_nothing(self, monkeypatch):
-        publisher = Publisher()
-
-        def fails(self, pause):
-            raise MemoryError
-
-        monkeypatch.setattr(type(publisher.current.acls), "merged", fails)
-        merger = Merger(publisher=publisher, merge_at=1)
-        image = publisher.advance(chunk(0, acl(1)))
-        merger.wait()
-        assert publisher.current is image
-        assert publisher.applier.journal is None
-
-    def test_many_merges_under_readers_lose_nothing(self):
-        publisher, rnd = Publisher(), random.Random(7)
-        merger = Merger(publisher=publisher, merge_at=50)
-        publisher.advance(chunk(0, acl(0, name="always"), acl(-1, name="never", permission=DENY)))
-        live, offset, plain = [], 2, Applier(image=publisher.current)
-
-        def ask():
-            image = publisher.current
-            assert allowed(image, "always")
-            assert not allowed(image, "never")
-
-        with Reader(ask):
-            for n in range(1, 1500):
-                if live and rnd.random() < 0.4:
-                    record = removal(live.pop(rnd.randrange(len(live))))
-                else:
-                    live.append(n)
-                    record = acl(n)
-                data = chunk(offset, record)
-                publisher.advance(data)
-                plain.apply(data)
-                offset += 1
-        merger.wait()
-        assert publisher.current.acls.digest() == plain.image.acls.digest()
-        assert publisher.current.provenance == plain.image.provenance
-        assert len(publisher.current.acls.state.base) > 0 == len(plain.image.acls.state.base)
-
-
 def test_after_an_error_a_merge_shows_nothing_new():
     """The applier may be past `current` after a chunk that failed half-way."""
     publisher = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE))
@@ -391,31 +265,3 @@ def test_a_subscriber_that_fails_does_not_hide_the_image_from_the_others():
     with pytest.raises(RuntimeError):
         publisher.advance(chunk(0, acl(0)))
     assert told == [publisher.current]
-
-
-def test_the_authorizer_gets_the_merged_rules():
-    """An authorizer that is not told keeps the old base and its overlay alive."""
-    publisher, authorizer = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE)), StandardAuthorizer()
-    publisher.subscribe(lambda image: authorizer.load(image.acls))
-    merger = Merger(publisher=publisher, merge_at=5)
-    for n in range(5):
-        publisher.advance(chunk(n, acl(n)))
-    merger.wait()
-    assert publisher.current.acls.overlay_size == 0
-    assert authorizer._view.image.overlay_size == 0
-
-
-def test_a_merge_that_fails_is_not_tried_again_at_every_update(monkeypatch):
-    publisher, tries = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE)), []
-
-    def fails(self, pause=None):
-        tries.append(1)
-        raise MemoryError
-
-    monkeypatch.setattr(type(publisher.current.acls), "merged", fails)
-    monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    merger = Merger(publisher=publisher, merge_at=1)
-    for n in range(10):
-        publisher.advance(chunk(n, acl(n)))
-        merger.wait()
-    assert len(tries) < 5

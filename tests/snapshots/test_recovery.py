@@ -16,7 +16,6 @@ from aclog.snapshots import recovery
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.recovery import recover, recover_log
-from aclog.snapshots.time_travel import milliseconds
 from tests.support.builders.ids import uuid_of
 from tests.support.builders.state_logs import damage, write_log
 from tests.support.builders.state_records import acl, removal
@@ -259,9 +258,6 @@ class TestTimes:
     def test_a_time_without_a_zone_is_refused(self, log):
         with pytest.raises(ConfigError, match="no time zone"):
             recover(log, datetime(2026, 1, 1))  # noqa: DTZ001
-
-    def test_parts_of_a_millisecond(self):
-        assert milliseconds(datetime(1970, 1, 1, 0, 0, 1, 1999, UTC)) == 1001
 
 
 def test_a_reader_with_checkpoints_of_elsewhere(log, tmp_path):

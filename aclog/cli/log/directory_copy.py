@@ -10,13 +10,13 @@ from attrs import define
 
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_reader
+from aclog.metalog.filelog.appender import SEGMENT_BYTES
 from aclog.metalog.filelog.file_names import PARTIAL_SUFFIX, CheckpointFile
 from aclog.metalog.filelog.filesystem import DIRECTORY_MODE, fsync_directory, log_error
 from aclog.metalog.filelog.locks import WriterLock
 from aclog.metalog.filelog.mirror_properties import LogEnd
-from aclog.metalog.filelog.mirror_start import add_checkpoint, enter_start
+from aclog.metalog.filelog.mirror_start import add_checkpoint, establish_start
 from aclog.metalog.filelog.mirror_writer import MirrorWriter
-from aclog.metalog.filelog.startup import SEGMENT_BYTES
 from aclog.metalog.log import LogReader
 
 _TOGETHER_BYTES = 1 << 20
@@ -87,7 +87,7 @@ def _written(directory: Path, start: int, checkpoints: Sequence[CheckpointFile])
         for checkpoint in checkpoints:
             add_checkpoint(directory, checkpoint)
         begin = LogEnd(end_offset=start, epoch=0)
-        enter_start(directory, begin)
+        establish_start(directory, begin)
         with closing(MirrorWriter.open(directory, begin, segment_bytes=SEGMENT_BYTES, fsync=os.fsync)) as writer:
             yield DirectoryCopy(directory, writer, [])
 

@@ -22,9 +22,9 @@ from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.log import Appended
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from aclog.metalog.uuids import uuid_text
+from aclog.snapshots.moments import Moment, milliseconds
 from aclog.snapshots.rule_history import Change, ChangeKind, history
-from aclog.snapshots.state_source import Moment, StateSource
-from aclog.snapshots.time_travel import milliseconds
+from aclog.snapshots.state_source import StateSource
 from aclog.sources.paths import LogSource
 from aclog.terminal.progress import Advance, progress
 

@@ -13,6 +13,10 @@ from attrs import define
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.file_names import SegmentFile, segment_name
 from aclog.metalog.filelog.filesystem import FILE_MODE, fsync_directory, log_error, write_all
+from aclog.metalog.group_commit import MAX_BATCH_BYTES
+
+SEGMENT_BYTES = MAX_BATCH_BYTES
+"""Where a segment is rolled unless another size is asked for: the smallest metadata.log.segment.bytes of a Kafka."""
 
 Fsync = Callable[[int], None]
 """Make a file durable: os.fsync, or what a test or a benchmark puts in its place."""

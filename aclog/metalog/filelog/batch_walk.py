@@ -7,10 +7,13 @@ the window and the largest batch that is really there.
 
 import os
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from aclog.metalog.batches import HEADER_SIZE, BatchHeader, check_crc, iter_batches, read_header
+from aclog.metalog.codec import decode_values
+from aclog.metalog.control_records import decode_control_batch
 from aclog.metalog.errors import DecodeError, ReplayError
 from aclog.metalog.filelog.filesystem import read_at
 from aclog.metalog.log import EpochStart
@@ -74,7 +77,7 @@ def _check_epoch(header: BatchHeader, position: int, low: int, high: int, until:
         raise ReplayError(what, position=position, offset=header.base_offset)
 
 
-def walk(
+def walk_batches(
     fd: int, path: Path, *, position: int, offset: int, epochs: Epochs, window: int = WINDOW
 ) -> Iterator[tuple[int, BatchHeader]]:
     """Each batch of a segment file from `position` (where `offset` must begin), checked, as (position, header).
@@ -111,3 +114,19 @@ def _window(fd: int, position: int, size: int) -> bytes:
         return data
     there = os.fstat(fd).st_size - position
     return read_at(fd, position, needed) if size < needed <= there else data
+
+
+def check_records(fd: int, path: Path, position: int, header: BatchHeader) -> DecodeError | None:
+    """What is wrong with the first damaged record of a batch whose CRC is right; None if every record decodes.
+
+    A record of a type that we do not interpret, or do not know, is only looked at as far as that.
+    """
+    data = read_at(fd, position, header.size)
+    try:
+        if header.is_control:
+            decode_control_batch(data, 0, header)
+        else:
+            deque(decode_values(data, 0, header), maxlen=0)
+    except DecodeError as error:
+        return error.at(path=str(path), base=position, offset=header.base_offset)
+    return None

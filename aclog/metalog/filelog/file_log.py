@@ -18,8 +18,7 @@ from aclog.metalog.filelog.locks import WriterLock
 from aclog.metalog.filelog.mark import Mark, MarkFile
 from aclog.metalog.filelog.retention import remove_segments_below
 from aclog.metalog.filelog.segments import Segments
-from aclog.metalog.finished_batch import read_finished
-from aclog.metalog.group_commit import GroupCommit
+from aclog.metalog.group_commit import GroupCommit, read_prebuilt_header
 from aclog.metalog.log import Appended
 
 
@@ -69,7 +68,7 @@ class FileLog:
 
     def append_batch(self, batch: bytes) -> Future[Appended]:
         """Append a batch as it is (aclog.metalog.log.Log.append_batch)."""
-        header = read_finished(self.name, batch, self.leader_epoch)
+        header = read_prebuilt_header(self.name, batch, self.leader_epoch)
         return self._committer.submit(batch, header.record_count, self.leader_epoch, base_offset=header.base_offset)
 
     def append_control(self, *records: ControlRecord, timestamp: int) -> Future[Appended]:

@@ -9,7 +9,7 @@ from typing import Self
 from attrs import define, evolve, field
 
 from aclog.metalog.errors import LogError
-from aclog.metalog.filelog.appender import Fsync
+from aclog.metalog.filelog.appender import SEGMENT_BYTES, Fsync
 from aclog.metalog.filelog.file_names import CheckpointFile
 from aclog.metalog.filelog.filesystem import DIRECTORY_MODE, TEMPORARY_SUFFIX, fsync_directory, log_error
 from aclog.metalog.filelog.locks import LOCK_FILE, WriterLock
@@ -20,10 +20,14 @@ from aclog.metalog.filelog.mirror_properties import (
     read_mirror_properties,
     write_mirror_properties,
 )
-from aclog.metalog.filelog.mirror_start import add_checkpoint, archive_name, enter_start, remove_unfinished_checkpoint
+from aclog.metalog.filelog.mirror_start import (
+    add_checkpoint,
+    archive_name,
+    establish_start,
+    remove_unfinished_checkpoint,
+)
 from aclog.metalog.filelog.mirror_writer import MirrorWriter
 from aclog.metalog.filelog.reader import open_reader
-from aclog.metalog.filelog.startup import SEGMENT_BYTES
 
 _LOG_START = LogEnd(end_offset=0, epoch=0)
 
@@ -97,15 +101,15 @@ class MirrorLog:
         properties = evolve(self._properties, start=start)
         write_mirror_properties(self.directory, properties)
         self._properties = properties
-        self.enter()
+        self.open_writer()
         return self.directory / archive_name(before.end_offset) if before and before.end_offset else None
 
-    def enter(self) -> None:
+    def open_writer(self) -> None:
         """Open the log, if it has begun. Raises as `open_mirror`."""
         if self._properties is None or self._properties.start is None:
             return
         start = self._properties.start
-        enter_start(self.directory, start)
+        establish_start(self.directory, start)
         self._writer = MirrorWriter.open(self.directory, start, segment_bytes=self._segment_bytes, fsync=self._fsync)
 
     def last_batch(self) -> bytes:
@@ -169,7 +173,7 @@ def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fs
         lock = stack.enter_context(closing(WriterLock.acquire(directory, force=False)))
         remove_unfinished_checkpoint(directory)
         mirror = MirrorLog(directory, lock, _check_is_mirror_or_empty(directory), segment_bytes, fsync)
-        mirror.enter()
+        mirror.open_writer()
         stack.pop_all()
     return mirror
 

@@ -81,7 +81,7 @@ def remove_unfinished_checkpoint(directory: Path) -> None:
         raise log_error(error, directory, "cannot remove an unfinished checkpoint") from error
 
 
-def enter_start(directory: Path, start: LogEnd) -> None:
+def establish_start(directory: Path, start: LogEnd) -> None:
     """Make sure that the log of a mirror begins after `start`, whatever a crash has left undone.
 
     Raises:

@@ -18,7 +18,7 @@ from attrs import define, field
 from aclog.metalog.batch_scan import scan_batches
 from aclog.metalog.batches import HEADER_SIZE, read_header
 from aclog.metalog.errors import DecodeError, LogError
-from aclog.metalog.filelog.batch_walk import Epochs, checked_batches, epoch_span, walk
+from aclog.metalog.filelog.batch_walk import Epochs, checked_batches, epoch_span, walk_batches
 from aclog.metalog.filelog.file_names import SegmentFile, list_segments
 from aclog.metalog.filelog.filesystem import log_error, read_at
 
@@ -136,7 +136,7 @@ class Segments:
         base, position = segment.floor(offset)
         if base == offset:
             return base, position
-        batches = walk(fd, segment.file.path, position=position, offset=base, epochs=self.epochs)
+        batches = walk_batches(fd, segment.file.path, position=position, offset=base, epochs=self.epochs)
         for found, header in batches:
             if header.end_offset > offset:
                 return header.base_offset, found

@@ -11,7 +11,7 @@ from pathlib import Path
 from attrs import evolve
 
 from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter, control_batch
-from aclog.metalog.filelog.appender import Fsync
+from aclog.metalog.filelog.appender import SEGMENT_BYTES, Fsync
 from aclog.metalog.filelog.creation import create_directory, create_log
 from aclog.metalog.filelog.epochs import write_epochs
 from aclog.metalog.filelog.file_log import FileLog
@@ -21,11 +21,7 @@ from aclog.metalog.filelog.mark import Mark, publish_durably
 from aclog.metalog.filelog.mirror_properties import refuse_mirror
 from aclog.metalog.filelog.quorum_state import QuorumState, read_quorum_state, write_quorum_state
 from aclog.metalog.filelog.tail_recovery import RecoveredEnd, recover_end
-from aclog.metalog.group_commit import MAX_BATCH_BYTES
 from aclog.metalog.log import EpochStart
-
-SEGMENT_BYTES = MAX_BATCH_BYTES
-"""Where a segment is rolled unless another size is asked for: the smallest metadata.log.segment.bytes of a Kafka."""
 
 
 def open_log(

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from aclog.metalog.batches import HEADER_SIZE, check_crc, read_header
 from aclog.metalog.errors import DecodeError, ReplayError
-from aclog.metalog.filelog.batch_walk import Epochs, walk
+from aclog.metalog.filelog.batch_walk import Epochs, walk_batches
 from aclog.metalog.filelog.file_names import SegmentFile
 from aclog.metalog.filelog.filesystem import log_error, read_at
 
@@ -67,12 +67,12 @@ def _end_of(file: SegmentFile, mark: int | None, epochs: Epochs) -> Tail:
     try:
         fd = os.open(file.path, os.O_RDONLY)
         try:
-            for at, header in walk(fd, file.path, position=0, offset=offset, epochs=epochs):
+            for at, header in walk_batches(fd, file.path, position=0, offset=offset, epochs=epochs):
                 position, offset = at + header.size, header.end_offset
         except ReplayError:
             raise
         except DecodeError as error:
-            if offset < (mark or 0) or (mark is None and batch_behind(fd, position, offset)):
+            if offset < (mark or 0) or (mark is None and next_whole_batch(fd, position, offset)):
                 raise
             torn = os.fstat(fd).st_size - position
             return Tail(path=file.path, position=position, end_offset=offset, torn_bytes=torn, problem=error.what)
@@ -83,7 +83,7 @@ def _end_of(file: SegmentFile, mark: int | None, epochs: Epochs) -> Tail:
     return Tail(path=file.path, position=position, end_offset=offset)
 
 
-def batch_behind(fd: int, position: int, offset: int) -> tuple[int, int] | None:
+def next_whole_batch(fd: int, position: int, offset: int) -> tuple[int, int] | None:
     """Position and base offset of the first whole batch behind damage at `position`, whose offset is above `offset`.
 
     The file is looked at in windows, which grow, since the next batch is mostly near, and then move on by half.

@@ -17,14 +17,13 @@ from pathlib import Path
 from attrs import define, field, frozen
 
 from aclog.metalog.errors import DecodeError
-from aclog.metalog.filelog.batch_walk import Epochs, walk
+from aclog.metalog.filelog.batch_walk import Epochs, check_records, walk_batches
 from aclog.metalog.filelog.epochs import EPOCHS_FILE, read_epochs
 from aclog.metalog.filelog.file_names import CheckpointFile, SegmentFile, find_segments, list_checkpoints, list_segments
 from aclog.metalog.filelog.filesystem import log_error, read_small
 from aclog.metalog.filelog.mark import MARK_FILE, decode_slots, open_valid_mark_file
-from aclog.metalog.filelog.tail import batch_behind
+from aclog.metalog.filelog.tail import next_whole_batch
 from aclog.metalog.filelog.verify_checkpoint import verify_checkpoint
-from aclog.metalog.filelog.verify_records import records_problem
 
 Progress = Callable[[int, int], None]
 """Told how many bytes have been checked, and how many there are."""
@@ -211,15 +210,15 @@ def _verify_segment(
     try:
         while mark is None or offset < mark:
             try:
-                for at, header in walk(fd, file.path, position=position, offset=offset, epochs=epochs):
+                for at, header in walk_batches(fd, file.path, position=position, offset=offset, epochs=epochs):
                     meter.add(header.size)
                     position, offset = at + header.size, header.end_offset
-                    yield offset, records_problem(fd, file.path, at, header)
+                    yield offset, check_records(fd, file.path, at, header)
                     if mark is not None and offset >= mark:
                         return
             except DecodeError as error:
                 yield offset, error
-                follows = batch_behind(fd, position, offset)
+                follows = next_whole_batch(fd, position, offset)
                 if follows is None:
                     return
                 position, offset = follows

@@ -10,11 +10,10 @@ from pathlib import Path
 from aclog.metalog.batches import decode_batch
 from aclog.metalog.control_records import SnapshotFooter, SnapshotHeader, decode_control
 from aclog.metalog.errors import DecodeError
-from aclog.metalog.filelog.batch_walk import Epochs, walk
+from aclog.metalog.filelog.batch_walk import Epochs, check_records, walk_batches
 from aclog.metalog.filelog.epochs import epoch_at
 from aclog.metalog.filelog.file_names import CheckpointFile
 from aclog.metalog.filelog.filesystem import log_error, read_at
-from aclog.metalog.filelog.verify_records import records_problem
 from aclog.metalog.log import EpochStart
 
 
@@ -45,10 +44,10 @@ def verify_checkpoint(checkpoint: CheckpointFile, epochs: Epochs, log_start: int
 def _check_frame(fd: int, checkpoint: CheckpointFile) -> None:
     epochs = (EpochStart(epoch=checkpoint.epoch, start_offset=0),)
     first = last = None
-    for position, header in walk(fd, checkpoint.path, position=0, offset=0, epochs=epochs):
+    for position, header in walk_batches(fd, checkpoint.path, position=0, offset=0, epochs=epochs):
         place = (position, header.size, header.is_control)
         first, last = first or place, place
-        problem = records_problem(fd, checkpoint.path, position, header)
+        problem = check_records(fd, checkpoint.path, position, header)
         if problem is not None:
             raise problem
     if first is None or last is None:

@@ -11,8 +11,7 @@ from aclog.metalog.batch_run import BatchRun
 from aclog.metalog.batches import BatchHeader, build_batch, read_header
 from aclog.metalog.control_records import ControlRecord, control_batch
 from aclog.metalog.errors import DecodeError, LogError
-from aclog.metalog.finished_batch import read_finished
-from aclog.metalog.group_commit import GroupCommit
+from aclog.metalog.group_commit import GroupCommit, read_prebuilt_header
 from aclog.metalog.log import Appended
 from aclog.metalog.topic_message import read_batch
 from aclog.metalog.topiclog.committed import Committed
@@ -82,7 +81,7 @@ class TopicLog:
             LogError: as there; or it holds what messages cannot carry, so that readers would see another batch.
 
         """
-        header = read_finished(self.name, batch, self.leader_epoch)
+        header = read_prebuilt_header(self.name, batch, self.leader_epoch)
         self._check_carried(batch, header)
         return self._committer.submit(batch, header.record_count, self.leader_epoch, base_offset=header.base_offset)
 

@@ -134,7 +134,7 @@ class ControllerServer:
         notes = replay(log, self.publisher)
         check_only_voter(log, self.publisher.latest, self.config.node_id)
         complete_activation(log, self.publisher, Path(self.config.metadata_log_dir) / BOOTSTRAP_NAME, _now)
-        self.publisher.learn(log.high_watermark())
+        self.publisher.observe_high_watermark(log.high_watermark())
         return notes
 
     def _activate(self, log: FileLog, serving: Serving) -> None:

@@ -111,7 +111,7 @@ class Follower:
     def _step(self) -> None:
         """Show what comes next, if it comes in time."""
         next_offset = self.publisher.applier.next_offset
-        self.publisher.learn(_readable(self.log.high_watermark))
+        self.publisher.observe_high_watermark(_readable(self.log.high_watermark))
         if next_offset < _readable(self.log.start_offset) or next_offset == 0:
             self._begin()
         elif _readable(lambda: self.log.wait(next_offset, _WAIT_SECONDS)):

@@ -14,8 +14,8 @@ from aclog.metalog.filelog.file_names import checkpoint_name, list_checkpoints
 from aclog.pipeline.history.batch_times import ADD, has_unknown_code
 from aclog.pipeline.history.rules import EVENT
 from aclog.pipeline.source.schema import columns_of
+from aclog.snapshots.moments import READ_BYTES
 from aclog.snapshots.rule_history import first_image
-from aclog.snapshots.time_travel import READ_BYTES
 
 _COLUMNS = from_arrow_schema(
     columns_of(("offset", "batch_offset", "leader_epoch", "timestamp", "record_type", "acl", "damage"))

@@ -3,7 +3,7 @@
 from aclog.metalog.batches import HEADER_SIZE, BatchHeader, check_crc, read_header
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.filelog.filesystem import read_at
-from aclog.metalog.filelog.tail import batch_behind
+from aclog.metalog.filelog.tail import next_whole_batch
 from aclog.pipeline.source.ranges import Place
 
 LARGEST_BATCH = 16 << 20
@@ -24,7 +24,7 @@ def next_trusted(fd: int, at: Place, end: Place) -> Place:
     here = _sound(fd, at.position, end.position)
     if here is not None and at.offset < here.base_offset and _before(here.base_offset, at, end):
         return Place(position=at.position, offset=here.base_offset)
-    behind = batch_behind(fd, at.position, at.offset)
+    behind = next_whole_batch(fd, at.position, at.offset)
     if behind is not None and behind[0] < end.position and _before(behind[1], at, end):
         return Place(position=behind[0], offset=behind[1])
     return end

@@ -66,7 +66,7 @@ def broker(*rules, secret="hush", tokens=(), ready=True):
     provenance = Provenance(end_offset=1, epoch=1, timestamp=1)
     publisher.replace(Image(tokens=TokensImage.EMPTY.apply(tokens), provenance=provenance))
     if ready:
-        publisher.learn(1)
+        publisher.observe_high_watermark(1)
     authorizer = StandardAuthorizer()
     authorizer.configure({"super.users": "User:admin"})
     authorizer.load(AclsImage.from_acls(rules))

@@ -10,7 +10,7 @@ from attrs import define, field
 from aclog.metalog.batches import build_batch
 from aclog.metalog.control_records import ControlRecord, control_batch
 from aclog.metalog.errors import LogError
-from aclog.metalog.finished_batch import check_base_offset, read_finished
+from aclog.metalog.group_commit import check_base_offset, read_prebuilt_header
 from aclog.metalog.log import Appended
 
 _MAX_BATCH_BYTES = 8 << 20
@@ -48,7 +48,7 @@ class MemoryLog:
 
     def append_batch(self, batch: bytes) -> Future[Appended]:
         """Append a batch as it is (aclog.metalog.log.Log.append_batch); the future is done already."""
-        header = read_finished(self.name, batch, self.leader_epoch)
+        header = read_prebuilt_header(self.name, batch, self.leader_epoch)
         with self._grown:
             check_base_offset(self.name, header.base_offset, self._end)
             return self._appended(batch, header.record_count)

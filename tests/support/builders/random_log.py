@@ -1,5 +1,6 @@
 """Random logs: batches of every kind of record over small pools of names, so that they meet each other often."""
 
+import random
 import struct
 
 from attrs import evolve
@@ -21,6 +22,7 @@ from aclog.metalog.records import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
+from aclog.snapshots.applier import Applier
 from tests.support.builders.ids import uuid_of
 
 
@@ -182,3 +184,11 @@ class RandomLog:
         parts = parts[: self.rnd.choice((1, 2))]
         head = unsigned_varint(len(parts) + 1) + b"".join(parts) + compact_string(self.rnd.choice("mn"))
         return head + struct.pack(">d", self.rnd.random()) + bytes((self.rnd.choice((0, 0, 1)), 0))
+
+
+def random_image(seed, count=30):
+    """The image that `count` random batches of a seed add up to."""
+    applier = Applier()
+    for batch in RandomLog(random.Random(seed)).batches(count):
+        applier.apply(batch)
+    return applier.image

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from aclog.metalog.batches import build_batch, read_header
 from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter, control_batch
 from aclog.metalog.errors import FencedError, LogError
-from aclog.metalog.finished_batch import read_finished
+from aclog.metalog.group_commit import read_prebuilt_header
 from aclog.metalog.log import Appended
 from aclog.metalog.topiclog import Leader
 from tests.support.builders.memory_log import MemoryLog
@@ -169,7 +169,7 @@ class WriterLog:
         )
 
     def append_batch(self, batch: bytes) -> Future[Appended]:
-        read_finished(self.name, batch, self.leader_epoch)
+        read_prebuilt_header(self.name, batch, self.leader_epoch)
         return self._submit(batch)
 
     def append_control(self, *records: object, timestamp: int) -> Future[Appended]:

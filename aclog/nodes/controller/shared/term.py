@@ -104,7 +104,7 @@ class Term:
             raise ReplayError(what, offset=replayed)
         catch_up(log, self.publisher)
         complete_activation(log, self.publisher, self.config.metadata_log_dir / BOOTSTRAP_NAME, _now)
-        self.publisher.learn(log.high_watermark())
+        self.publisher.observe_high_watermark(log.high_watermark())
 
     def _serve(self, log: FencedLog, quorum: Quorum, files: OpenCheckpoints) -> None:
         serving = Serving(

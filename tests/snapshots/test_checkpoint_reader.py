@@ -1,7 +1,5 @@
-"""Checkpoints: written and read again, refused when damaged or cut, and which of them may go."""
+"""Checkpoints, read: the same image as was written, and refused if damaged or cut."""
 
-import random
-import stat
 from pathlib import Path
 
 import pytest
@@ -11,25 +9,19 @@ from hypothesis import strategies as st
 from aclog.metalog.batches import build_batch, decode_batch, iter_batches
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import (
-    KRaftVersion,
-    KRaftVoters,
     LeaderChange,
     SnapshotFooter,
     SnapshotHeader,
     control_batch,
-    decode_control,
 )
-from aclog.metalog.errors import CheckpointError, DecodeError, LogError
+from aclog.metalog.errors import CheckpointError, DecodeError
 from aclog.metalog.filelog.file_names import list_checkpoints
 from aclog.metalog.records import BeginTransactionRecord, FeatureLevelRecord
-from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoint_reader import decode_checkpoint, read_checkpoint
-from aclog.snapshots.checkpoint_retention import remove_old_checkpoints
 from aclog.snapshots.checkpoint_writer import checkpoint_batches, write_checkpoint
 from aclog.snapshots.image import Image
 from aclog.snapshots.newer_kafka import NewerKafka
-from aclog.snapshots.provenance import Provenance
-from tests.support.builders.random_log import RandomLog
+from tests.support.builders.random_log import random_image
 from tests.support.builders.state_records import acl
 from tests.support.models.naive_replay import state_of
 
@@ -40,13 +32,6 @@ CHECKPOINTS = [
     for name in ("small", "churn")
     for file in list_checkpoints(DATA / f"kafka-4.3.1-{name}/__cluster_metadata-0")
 ]
-
-
-def random_image(seed, count=30):
-    applier = Applier()
-    for batch in RandomLog(random.Random(seed)).batches(count):
-        applier.apply(batch)
-    return applier.image
 
 
 def tiny_checkpoint(epoch=1, values=None, first=None, last=None):
@@ -96,50 +81,6 @@ class TestRoundTrip:
         path = write_checkpoint(random_image(1), tmp_path, progress=told.append)
         assert told == sorted(told)
         assert told[-1] == path.stat().st_size
-
-
-class TestFile:
-    def test_it_is_private_and_nothing_else_is_left(self, tmp_path):
-        path = write_checkpoint(random_image(3), tmp_path)
-        assert list(tmp_path.iterdir()) == [path]
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-    def test_a_failure_leaves_nothing(self, tmp_path):
-        image = Image(provenance=Provenance(end_offset=9, kraft_version=1))
-        with pytest.raises(CheckpointError, match="no voters"):
-            write_checkpoint(image, tmp_path)
-        assert list(tmp_path.iterdir()) == []
-
-    def test_no_such_directory(self, tmp_path):
-        with pytest.raises(LogError, match="cannot write the checkpoint"):
-            write_checkpoint(Image.EMPTY, tmp_path / "none")
-
-    def test_written_twice_it_is_the_same(self, tmp_path):
-        image = random_image(4)
-        before = write_checkpoint(image, tmp_path).read_bytes()
-        assert write_checkpoint(image, tmp_path).read_bytes() == before
-
-
-class TestLayout:
-    def test_header_features_opaque_acls_footer(self):
-        image = read_checkpoint(list_checkpoints(SMALL)[-1].path)
-        batches = [decode_batch(data) for data in checkpoint_batches(image)]
-        assert [batch.header.base_offset for batch in batches] == [0, 3, 3 + batches[1].header.record_count]
-        assert {batch.header.leader_epoch for batch in batches} == {2}
-        opening = [decode_control(r.key, r.value) for r in batches[0].records]
-        assert [type(record) for record in opening] == [SnapshotHeader, KRaftVersion, KRaftVoters]
-        assert opening[0].last_contained_log_timestamp == image.timestamp
-        kinds = [record.value[1] for record in batches[1].records]
-        assert kinds[:6] == [12] * 6
-        assert batches[1].records[0].value[4:20] == b"metadata.version"
-        opaque = [kind for kind in kinds[6:] if kind not in (10, 11, 18)]
-        assert kinds[6 : 6 + len(opaque)] == opaque
-        assert [type(decode_control(r.key, r.value)) for r in batches[2].records] == [SnapshotFooter]
-
-    def test_without_kraft_version_there_is_the_header_alone(self):
-        batch = decode_batch(next(iter(checkpoint_batches(Image(provenance=Provenance(end_offset=5, timestamp=7))))))
-        (record,) = batch.records
-        assert decode_control(record.key, record.value) == SnapshotHeader(last_contained_log_timestamp=7)
 
 
 class TestDamage:
@@ -231,33 +172,3 @@ class TestRead:
     def test_the_bootstrap_checkpoint(self):
         image = read_checkpoint(DATA / "kafka-4.3.1-small/bootstrap.checkpoint")
         assert (image.end_offset, image.features.level("metadata.version"), len(image.scram)) == (0, 30, 2)
-
-
-class TestRetention:
-    def fill(self, directory, *ends):
-        for end in ends:
-            write_checkpoint(Image(provenance=Provenance(end_offset=end, epoch=1)), directory)
-        return [file.end_offset for file in list_checkpoints(directory)]
-
-    def test_the_newest_stay(self, tmp_path):
-        self.fill(tmp_path, 1, 2, 3, 4)
-        removed = remove_old_checkpoints(tmp_path, keep=2)
-        assert [path.name[19] for path in removed] == ["1", "2"]
-        assert sorted(path.name[19] for path in tmp_path.iterdir()) == ["3", "4"]
-
-    def test_fewer_than_asked_for_all_stay(self, tmp_path):
-        assert self.fill(tmp_path, 1, 2) == [1, 2]
-        assert remove_old_checkpoints(tmp_path, keep=3) == ()
-        assert len(list_checkpoints(tmp_path)) == 2
-
-    def test_the_last_whole_one_stays_whatever_is_newer(self, tmp_path):
-        self.fill(tmp_path, 1, 2, 3, 4)
-        for end in (3, 4):
-            path = tmp_path / f"{end:020d}-0000000001.checkpoint"
-            path.write_bytes(path.read_bytes()[:-1])
-        remove_old_checkpoints(tmp_path, keep=1)
-        assert [file.end_offset for file in list_checkpoints(tmp_path)] == [2, 3, 4]
-
-    def test_none_to_keep_is_refused(self, tmp_path):
-        with pytest.raises(ValueError, match="at least 1"):
-            remove_old_checkpoints(tmp_path, keep=0)
