@@ -85,3 +85,22 @@ campaign-observer: venv build/jvm/.ready  ## 10,000 changes on a real Kafka of t
 migration: venv build/jvm/.ready  ## 20,000 ACLs out of ZooKeeper while changes go on; killed at every call and at 30 random moments
 	$(BIN)/python -m tests.scenarios.migration.live | tee benchmarks/results/migration-live.txt
 	$(BIN)/python -m tests.scenarios.migration.kills --kills 30 --out benchmarks/results/migration-kills.txt
+
+RESOLVE_FOR ?= 3.11 3.12 3.13
+.PHONY: resolve
+resolve: venv  ## whether pip can install aclog from wheels alone, for each Python of RESOLVE_FOR
+	@for version in $(RESOLVE_FOR); do \
+	  echo "Python $$version: aclog, aclog[kafka,zookeeper]"; \
+	  $(BIN)/python -m tests.packaging.requirements kafka zookeeper > build/requirements.txt; \
+	  $(BIN)/pip download --quiet --disable-pip-version-check --only-binary=:all: --python-version $$version \
+	    --dest build/wheels-$$version --requirement build/requirements.txt; \
+	done
+
+.PHONY: dist
+dist: venv  ## the source distribution and the wheel, in dist/
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+
+.PHONY: hooks
+hooks: venv  ## ruff, mypy and import-linter before every commit
+	$(BIN)/pre-commit install
