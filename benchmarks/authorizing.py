@@ -18,10 +18,10 @@ from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 
 from aclog.authorizer.acls_image import AclsImage
-from aclog.pipeline.authorize import Rules, authorize, verdicts
-from aclog.pipeline.judge.accesses import ACCESS_COLUMNS
-from aclog.pipeline.judge.judge import Settings
-from aclog.pipeline.judge.rule_spans import rule_table
+from aclog.pipeline.authorize import Rules, authorize, decision_codes
+from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
+from aclog.pipeline.decisions.acl_intervals import rule_table
+from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.session import open_session
 from benchmarks import deciding, shapes
 from benchmarks.report import Row
@@ -103,7 +103,7 @@ def accesses(path: Path, rows: int, rules: int) -> Path:
             for codes, text in zip(combinations, texts, strict=True)
         ]
         when = np.sort(draw.integers(BEGIN_MS, BEGIN_MS + MONTH_MS, rows // FILES)) * 1000
-        table = pa.table([*columns, pa.array(when, pa.timestamp("us", "UTC"))], names=[*ACCESS_COLUMNS, "timestamp"])
+        table = pa.table([*columns, pa.array(when, pa.timestamp("us", "UTC"))], names=[*REQUEST_COLUMNS, "timestamp"])
         pq.write_table(table, path / f"{file}.parquet", row_group_size=250_000)
     return path
 
@@ -131,7 +131,7 @@ def floor(frame: DataFrame) -> DataFrame:
         for batch in batches:
             yield pa.record_batch([pa.array(np.ones(batch.num_rows, np.int32))], names=["one"])
 
-    return frame.select(*ACCESS_COLUMNS).mapInArrow(one, "one int")
+    return frame.select(*REQUEST_COLUMNS).mapInArrow(one, "one int")
 
 
 def passed(frame: DataFrame) -> DataFrame:
@@ -168,7 +168,7 @@ def _rows(what: str, ours: Cost, plain: Cost, times: float) -> Iterator[Row]:
 
 def _beside_the_floor(costs: Costs, frame: DataFrame, rows: int, count: int) -> Iterator[Row]:
     rules = rules_of(count)
-    found = costs.of({"floor": lambda: floor(frame), "narrow": lambda: verdicts(frame, rules, _SETTINGS)})
+    found = costs.of({"floor": lambda: floor(frame), "narrow": lambda: decision_codes(frame, rules, _SETTINGS)})
     what = f"{rows:,} accesses, {count:,} rules: verdicts, beside a function that returns 1"
     yield from _rows(what, found["narrow"], found["floor"], NARROW)
 
@@ -205,8 +205,8 @@ def _own_time(costs: Costs, frame: DataFrame, rows: int, count: int) -> Iterator
     still, moving = rules_of(count), moving_rules(count)
     found = costs.of(
         {
-            "still": lambda: verdicts(frame, still, _SETTINGS),
-            "moving": lambda: verdicts(frame, moving, _SETTINGS, own_time=True),
+            "still": lambda: decision_codes(frame, still, _SETTINGS),
+            "moving": lambda: decision_codes(frame, moving, _SETTINGS, own_time=True),
         }
     )
     what = f"{rows:,} accesses at their own time, {count // 5:,} changes, beside one state of {count:,} rules"
@@ -217,7 +217,7 @@ def _once(frame: DataFrame, rows: int, many: int, count: int) -> Iterator[Row]:
     rules, large = rules_of(count), frame
     for _ in range(many // rows - 1):
         large = large.unionAll(frame)
-    cost = Costs(1).of({"once": lambda: verdicts(large, rules, _SETTINGS)})["once"]
+    cost = Costs(1).of({"once": lambda: decision_codes(large, rules, _SETTINGS)})["once"]
     what = f"{many:,} accesses, {count:,} rules, once"
     yield Row(what=f"{what}: clock", ours=many / cost.wall, unit="accesses/s", more_is_better=True)
     yield Row(what=f"{what}: CPU", ours=cost.cpu, unit="s")
@@ -227,7 +227,7 @@ def _by_rules(costs: Costs, scratch: Path, spark: SparkSession, rows: int) -> It
     for count in (100, 1_000, 10_000, 100_000, 1_000_000):
         frame = spark.read.parquet(str(accesses(scratch / f"by-rules-{count}", rows, count)))
         rules = rules_of(count)
-        cost = costs.of({"ours": lambda rules=rules, frame=frame: verdicts(frame, rules, _SETTINGS)})["ours"]
+        cost = costs.of({"ours": lambda rules=rules, frame=frame: decision_codes(frame, rules, _SETTINGS)})["ours"]
         yield Row(what=f"{rows:,} accesses, {count:,} rules: CPU", ours=cost.cpu, unit="s")
 
 
@@ -235,7 +235,7 @@ def _by_rows(costs: Costs, scratch: Path, spark: SparkSession, rows: int) -> Ite
     rules = rules_of(100_000)
     for part in (100, 10, 3):
         frame = spark.read.parquet(str(accesses(scratch / f"by-rows-{part}", rows // part, 100_000)))
-        cost = costs.of({"ours": lambda frame=frame: verdicts(frame, rules, _SETTINGS)})["ours"]
+        cost = costs.of({"ours": lambda frame=frame: decision_codes(frame, rules, _SETTINGS)})["ours"]
         yield Row(what=f"{rows // part:,} accesses, 100,000 rules: CPU", ours=cost.cpu, unit="s")
 
 
@@ -249,12 +249,12 @@ def _beside_java(costs: Costs, scratch: Path, spark: SparkSession) -> Iterator[R
             theirs = rival.ask("mixed", file=str(_json_lines(scratch / f"{shape}.jsonl", requests)), roundMillis=500)
             acls = shapes.rules(resources, wildcards=wildcards)
             rules = Rules.of_image(AclsImage.from_columns(shapes.columns(acls)))
-            repeated = pa.Table.from_pylist(requests).select(ACCESS_COLUMNS)
+            repeated = pa.Table.from_pylist(requests).select(REQUEST_COLUMNS)
             for file in range(FILES):
                 pq.write_table(pa.concat_tables([repeated] * 50), _made(scratch / shape) / f"{file}.parquet")
             frame = spark.read.parquet(str(scratch / shape))
             rows = 50 * FILES * len(requests)
-            cost = costs.of({"ours": lambda rules=rules, frame=frame: verdicts(frame, rules, _SETTINGS)})["ours"]
+            cost = costs.of({"ours": lambda rules=rules, frame=frame: decision_codes(frame, rules, _SETTINGS)})["ours"]
             yield Row(
                 what=f"{shape} {resources:,}, 100,000 rules and more: CPU of the whole job, beside StandardAuthorizer",
                 ours=cost.cpu / rows * 1e9,
@@ -268,8 +268,10 @@ def _beside_casbin(costs: Costs, spark: SparkSession, scratch: Path, rows: int) 
     """With the same rules, called row by row, with nothing read."""
     for count, calls in ((1_000, 100), (100_000, 3)):
         frame = spark.read.parquet(str(scratch / f"accesses-{count}"))
-        cost = costs.of({"ours": lambda frame=frame, count=count: verdicts(frame, rules_of(count), _SETTINGS)})["ours"]
-        enforcer, asked = _enforcer(count), frame.select(*ACCESS_COLUMNS).limit(calls).collect()
+        cost = costs.of({"ours": lambda frame=frame, count=count: decision_codes(frame, rules_of(count), _SETTINGS)})[
+            "ours"
+        ]
+        enforcer, asked = _enforcer(count), frame.select(*REQUEST_COLUMNS).limit(calls).collect()
         start = time.process_time()
         for row in asked:
             enforcer.enforce(row.principal, row.host, row.operation, row.resourceType, row.resourceName)

@@ -76,7 +76,7 @@ def prebuild(log: Path, directory: Path) -> int:
     """The rows of a log as files of Arrow batches, one for each partition; how many rows there are."""
     directory.mkdir()
     query, rows = Query(), 0
-    for number, place in enumerate(plan(read_options({"path": str(log)}), query.wanted)):
+    for number, place in enumerate(plan(read_options({"path": str(log)}), query.selection)):
         with pa.ipc.new_file(directory / f"{number:06d}.arrow", LOG_SCHEMA) as sink:
             for batch in read_range(place, query):
                 sink.write_batch(batch)

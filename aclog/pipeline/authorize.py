@@ -18,15 +18,16 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Int64s
 from aclog.pipeline.arrow_batches import regrouped
-from aclog.pipeline.judge.accesses import ACCESS_COLUMNS
-from aclog.pipeline.judge.judge import NO_TIME, Judge, Settings
-from aclog.pipeline.judge.rule_spans import RULE_COLUMNS, RuleSpans, rule_table
-from aclog.pipeline.verdict_texts import TEXT_COLUMNS, VerdictTexts
+from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
+from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS, AclIntervals, rule_table
+from aclog.pipeline.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer, Settings
+from aclog.pipeline.decisions.decision_texts import TEXT_COLUMNS, DecisionTexts
 
-VERDICT = "verdict"
-_ADDED = frozenset({VERDICT, *TEXT_COLUMNS})
+DECISION_CODE = "decision_code"
+_ADDED = frozenset({DECISION_CODE, *TEXT_COLUMNS})
 _TIME = "microseconds of the access"
-_JUDGES = 2
+_CODE = "_code"
+_AUTHORIZERS = 2
 _ROWS = 1 << 18
 
 
@@ -35,12 +36,12 @@ class Rules:
     """Rules to judge by, as text for people and in the form that is sent to workers; row n of `table` is ordinal n."""
 
     table: pa.Table
-    spans: RuleSpans
+    intervals: AclIntervals
 
     @cached_property
-    def texts(self) -> VerdictTexts:
-        """What verdicts by these rules stand for; made when it is first asked for."""
-        return VerdictTexts.of_rules(self.table)
+    def texts(self) -> DecisionTexts:
+        """What codes by these rules stand for; made when it is first asked for."""
+        return DecisionTexts.of_rules(self.table)
 
     @classmethod
     def of_image(cls, image: AclsImage) -> "Rules":
@@ -53,7 +54,7 @@ class Rules:
 
         `known_from` is the time from which they are known, in ms since 1970; None for ever.
         """
-        return cls(table=table.select(RULE_COLUMNS), spans=RuleSpans.of_table(table, known_from=known_from))
+        return cls(table=table.select(RULE_COLUMNS), intervals=AclIntervals.of_table(table, known_from=known_from))
 
 
 def authorize(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool = False) -> DataFrame:
@@ -72,8 +73,8 @@ def authorize(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: b
             raise ConfigError(f"the table has a column {name!r}, which would come out twice: rename it")
     if _passes(frame):
         return _authorized(frame, rules, settings, own_time=own_time)
-    judged = frame.withColumn(VERDICT, verdict(frame, rules, settings, own_time=own_time))
-    return with_texts(judged, rules).drop(VERDICT)
+    judged = frame.withColumn(DECISION_CODE, decision_code(frame, rules, settings, own_time=own_time))
+    return with_texts(judged, rules).drop(DECISION_CODE)
 
 
 def _passes(frame: DataFrame) -> bool:
@@ -87,23 +88,23 @@ def _passes(frame: DataFrame) -> bool:
 
 def _authorized(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool) -> DataFrame:
     """All columns go through Python at once: a Python column beside them costs Spark a queue of rows, and a join."""
-    sent = frame.sparkSession.sparkContext.broadcast(rules.spans)
+    sent = frame.sparkSession.sparkContext.broadcast(rules.intervals)
     texts = frame.sparkSession.sparkContext.broadcast(rules.texts)
     width, names = len(frame.columns), [*frame.columns, *TEXT_COLUMNS]
-    asked = [_position(frame, name) for name in ACCESS_COLUMNS]
+    asked = [_position(frame, name) for name in REQUEST_COLUMNS]
     times = [F.unix_micros(frame["timestamp"]).alias(_TIME)] if own_time else []
 
-    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def decide(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What a worker does with the batches of a partition."""
         for table in regrouped(batches, _ROWS):
             found, start = _judged(table.select([*asked, *range(width, table.num_columns)]), sent, settings), 0
             for batch in table.to_batches():
-                told = texts.value.of_verdicts(found[start : start + batch.num_rows])
+                told = texts.value.of_codes(found[start : start + batch.num_rows])
                 start += batch.num_rows
                 yield pa.record_batch([*batch.columns[:width], *told], names=names)
 
     added = (StructField(name, StringType()) for name in TEXT_COLUMNS)
-    return frame.select("*", *times).mapInArrow(judge, StructType([*frame.schema.fields, *added]))
+    return frame.select("*", *times).mapInArrow(decide, StructType([*frame.schema.fields, *added]))
 
 
 def _position(frame: DataFrame, name: str) -> int:
@@ -113,52 +114,52 @@ def _position(frame: DataFrame, name: str) -> int:
     return columns.index(name) if name in columns else [other.lower() for other in columns].index(name.lower())
 
 
-def verdicts(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool = False) -> DataFrame:
-    """The verdict on each row of `frame` and nothing else, which is the cheapest answer there is; in no order."""
-    sent = frame.sparkSession.sparkContext.broadcast(rules.spans)
+def decision_codes(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool = False) -> DataFrame:
+    """The code on each row of `frame` and nothing else, which is the cheapest answer there is; in no order."""
+    sent = frame.sparkSession.sparkContext.broadcast(rules.intervals)
 
-    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def decide(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What a worker does with the batches of a partition."""
         for table in regrouped(batches, _ROWS):
-            yield pa.record_batch([_judged(table, sent, settings)], names=[VERDICT])
+            yield pa.record_batch([_judged(table, sent, settings)], names=[DECISION_CODE])
 
-    return frame.select(*_asked(frame, own_time=own_time)).mapInArrow(judge, f"{VERDICT} int")
+    return frame.select(*_asked(frame, own_time=own_time)).mapInArrow(decide, f"{DECISION_CODE} int")
 
 
-def verdict(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool = False) -> Column:
-    """The verdict on each row of `frame` as an int (aclog.pipeline.judge.verdicts)."""
-    sent = frame.sparkSession.sparkContext.broadcast(rules.spans)
+def decision_code(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool = False) -> Column:
+    """The code on each row of `frame` as an int (aclog.pipeline.decisions.decision_codes)."""
+    sent = frame.sparkSession.sparkContext.broadcast(rules.intervals)
     asked = _asked(frame, own_time=own_time)
     names = list(map(str, range(len(asked))))
 
-    def judge(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+    def decide(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         """What a worker does with the batches of a partition."""
         tables = (pa.record_batch(list(columns), names=names) for columns in batches)
         for table in regrouped(tables, _ROWS):
             yield _judged(table, sent, settings)
 
-    as_column: Any = F.arrow_udf(judge, "int")  # type: ignore[attr-defined]  # the stubs do not know it
+    as_column: Any = F.arrow_udf(decide, "int")  # type: ignore[attr-defined]  # the stubs do not know it
     judged: Column = as_column(*asked)
     return judged
 
 
 def _asked(frame: DataFrame, *, own_time: bool) -> list[Column]:
     """The columns of `frame` that decide."""
-    columns = [frame[name] for name in ACCESS_COLUMNS]
+    columns = [frame[name] for name in REQUEST_COLUMNS]
     return [*columns, F.unix_micros(frame["timestamp"])] if own_time else columns
 
 
-def _judged(table: pa.Table, sent: "Broadcast[RuleSpans]", settings: Settings) -> "pa.Array[Any]":
-    """The verdict on each row of the five columns, and the time where there is one, in this order."""
+def _judged(table: pa.Table, sent: "Broadcast[AclIntervals]", settings: Settings) -> "pa.Array[Any]":
+    """The code on each row of the five columns, and the time where there is one, in this order."""
     columns = table.columns
-    times = _times(columns[len(ACCESS_COLUMNS)]) if len(columns) > len(ACCESS_COLUMNS) else None
-    return pa.array(_judge(sent, settings).verdicts(columns[: len(ACCESS_COLUMNS)], times))
+    times = _times(columns[len(REQUEST_COLUMNS)]) if len(columns) > len(REQUEST_COLUMNS) else None
+    return pa.array(_authorizer(sent, settings).decide(columns[: len(REQUEST_COLUMNS)], times))
 
 
-@lru_cache(_JUDGES)
-def _judge(sent: "Broadcast[RuleSpans]", settings: Settings) -> Judge:
+@lru_cache(_AUTHORIZERS)
+def _authorizer(sent: "Broadcast[AclIntervals]", settings: Settings) -> BulkAuthorizer:
     """Kept by a worker from one task to the next: it knows what it has decided."""
-    return Judge.of(sent.value, settings)
+    return BulkAuthorizer.of(sent.value, settings)
 
 
 def _times(column: "pa.ChunkedArray[Any]") -> Int64s:
@@ -166,8 +167,15 @@ def _times(column: "pa.ChunkedArray[Any]") -> Int64s:
 
 
 def with_texts(judged: DataFrame, rules: Rules) -> DataFrame:
-    """Decision, rule and rule_id behind the columns of a frame with verdicts."""
+    """Decision, rule and rule_id behind the columns of a frame with codes."""
     texts = rules.texts.numbered().rename_columns(["_verdict", *map("_{}".format, TEXT_COLUMNS)])
     named = judged.sparkSession.createDataFrame(texts)
-    joined = judged.join(F.broadcast(named), F.col(VERDICT) == named["_verdict"], "left")
+    joined = judged.join(F.broadcast(named), F.col(DECISION_CODE) == named["_verdict"], "left")
     return joined.select(*(judged[name] for name in judged.columns), *(named[f"_{n}"].alias(n) for n in TEXT_COLUMNS))
+
+
+def with_decision(frame: DataFrame, rules: Rules, code: str, name: str) -> DataFrame:
+    """With a column of that name behind: ALLOWED, DENIED or ERROR, by the column with the code."""
+    decisions = rules.texts.numbered().select(["decision_code", "decision"]).rename_columns([_CODE, name])
+    named = frame.sparkSession.createDataFrame(decisions)
+    return frame.join(F.broadcast(named), F.col(code) == F.col(_CODE), "left").drop(_CODE)

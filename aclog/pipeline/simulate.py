@@ -6,10 +6,9 @@ from enum import StrEnum
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from aclog.pipeline.authorize import VERDICT, Rules, verdict, with_texts
-from aclog.pipeline.judge.accesses import ACCESS_COLUMNS
-from aclog.pipeline.judge.judge import Settings
-from aclog.pipeline.usage.denied import with_decision
+from aclog.pipeline.authorize import DECISION_CODE, Rules, decision_code, with_decision, with_texts
+from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
+from aclog.pipeline.decisions.bulk_authorizer import Settings
 
 _SIDES = ("before", "after")
 
@@ -43,19 +42,19 @@ def simulate(
     the rules of its own time on both sides. Nothing comes to the driver.
     """
     time = F.col("timestamp") if "timestamp" in accesses.columns else F.lit(None).cast("timestamp")
-    rows = accesses.select(*ACCESS_COLUMNS, time.alias("timestamp"))
+    rows = accesses.select(*REQUEST_COLUMNS, time.alias("timestamp"))
     one = F.lit(1).cast("long").alias("count")
     judged = rows.select("*", one, F.col("timestamp").alias("first_at"), F.col("timestamp").alias("last_at"))
     if not own_time:  # each distinct access is decided once in all, not once a task
-        judged = _added_up(judged, ACCESS_COLUMNS)
+        judged = _added_up(judged, REQUEST_COLUMNS)
     for side, (rules, settings) in zip(_SIDES, (before, after), strict=True):
-        judged = judged.withColumn(f"verdict_{side}", verdict(judged, rules, settings, own_time=own_time))
+        judged = judged.withColumn(f"decision_code_{side}", decision_code(judged, rules, settings, own_time=own_time))
     for side, (rules, _) in zip(_SIDES, (before, after), strict=True):
-        judged = with_decision(judged, rules, f"verdict_{side}", f"decision_{side}")
+        judged = with_decision(judged, rules, f"decision_code_{side}", f"decision_{side}")
     flipped = judged.where(F.col("decision_before") != F.col("decision_after"))
-    found = _added_up(flipped, (*ACCESS_COLUMNS, "verdict_before", "verdict_after"))
+    found = _added_up(flipped, (*REQUEST_COLUMNS, "decision_code_before", "decision_code_after"))
     for side, (rules, _) in zip(_SIDES, (before, after), strict=True):
-        named = with_texts(found.withColumnRenamed(f"verdict_{side}", VERDICT), rules).drop(VERDICT)
+        named = with_texts(found.withColumnRenamed(f"decision_code_{side}", DECISION_CODE), rules).drop(DECISION_CODE)
         found = named.withColumnsRenamed({name: f"{name}_{side}" for name in ("decision", "rule", "rule_id")})
     return found.select(_change().alias("change"), *found.columns)
 

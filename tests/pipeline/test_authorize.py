@@ -12,9 +12,9 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.uuids import uuid_text
 from aclog.pipeline.authorize import Rules, authorize
+from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
+from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.history.intervals import intervals, known_from
-from aclog.pipeline.judge.accesses import ACCESS_COLUMNS
-from aclog.pipeline.judge.judge import Settings
 from aclog.snapshots.moments import milliseconds
 from aclog.snapshots.recovery import recover
 from tests.support.builders.images import with_ids
@@ -43,10 +43,10 @@ def test_golden_estates(spark, number):
         if row[4] is not None and answer.letter in "AD"
     ]
     frame = spark.createDataFrame(
-        [(n, *row) for n, row, _ in asked], ", ".join(["n int", *(f"{name} string" for name in ACCESS_COLUMNS)])
+        [(n, *row) for n, row, _ in asked], ", ".join(["n int", *(f"{name} string" for name in REQUEST_COLUMNS)])
     )
     judged = authorize(frame, Rules.of_image(image), Settings.of_texts(estate.super_users, estate.allow_everyone))
-    assert judged.columns == ["n", *ACCESS_COLUMNS, "decision", "rule", "rule_id"]
+    assert judged.columns == ["n", *REQUEST_COLUMNS, "decision", "rule", "rule_id"]
     answers = {row.n: row for row in judged.collect()}
     assert len(answers) == len(asked)
     for n, _, answer in asked:
@@ -70,7 +70,7 @@ def test_each_row_of_a_real_log_at_its_own_time(spark):
         for rule in rules for operation in ("READ", "DESCRIBE") for suffix in ("", "x")
         for time in draw.sample(times, 6)
     ]  # fmt: skip
-    schema = ", ".join([*(f"{name} string" for name in ACCESS_COLUMNS), "ms long"])
+    schema = ", ".join([*(f"{name} string" for name in REQUEST_COLUMNS), "ms long"])
     frame = spark.createDataFrame(rows, schema).withColumn("timestamp", F.timestamp_millis("ms"))
     known = Rules.of_table(table, known_from=known_from(directory))
     judged = authorize(frame, known, Settings(), own_time=True).collect()
@@ -80,7 +80,7 @@ def test_each_row_of_a_real_log_at_its_own_time(spark):
             moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=row.ms)
             assert milliseconds(moment) == row.ms
             engines[row.ms] = engine(recover(directory, moment, strict=False).image.acls)
-        asked = [getattr(row, name) for name in ACCESS_COLUMNS]
+        asked = [getattr(row, name) for name in REQUEST_COLUMNS]
         letter, rule, rule_id = decided(engines[row.ms], *asked)
         assert (row.decision[0], row.rule, row.rule_id) == (letter, rule, rule_id), asked
     assert {row.decision for row in judged} == {"ALLOWED", "DENIED"}
@@ -90,7 +90,7 @@ def test_each_row_of_a_real_log_at_its_own_time(spark):
 def test_rows_that_cannot_be_decided_say_why(spark):
     row = ("User:a", "10.0.0.1", "READ", "TOPIC", "t")
     rows = [row, (None, *row[1:]), (*row[:2], "REED", *row[3:]), (row[0], "somewhere", *row[2:]), ("User:*", *row[1:])]
-    frame = spark.createDataFrame(rows, ", ".join(f"{name} string" for name in ACCESS_COLUMNS))
+    frame = spark.createDataFrame(rows, ", ".join(f"{name} string" for name in REQUEST_COLUMNS))
     judged = authorize(frame, Rules.of_image(AclsImage.empty()), Settings(allow_everyone=True)).collect()
     assert sorted((row.decision, row.rule) for row in judged) == [
         ("ALLOWED", "DefaultAllow"),
@@ -102,12 +102,12 @@ def test_rows_that_cannot_be_decided_say_why(spark):
 
 
 def test_an_empty_table(spark):
-    frame = spark.createDataFrame([], ", ".join(f"{name} string" for name in ACCESS_COLUMNS))
+    frame = spark.createDataFrame([], ", ".join(f"{name} string" for name in REQUEST_COLUMNS))
     assert authorize(frame, Rules.of_image(AclsImage.empty()), Settings()).collect() == []
 
 
 def test_a_column_that_would_come_out_twice_is_refused(spark):
-    frame = spark.createDataFrame([], ", ".join(f"{name} string" for name in (*ACCESS_COLUMNS, "Decision")))
+    frame = spark.createDataFrame([], ", ".join(f"{name} string" for name in (*REQUEST_COLUMNS, "Decision")))
     with pytest.raises(ConfigError, match="'Decision', which would come out twice"):
         authorize(frame, Rules.of_image(AclsImage.empty()), Settings())
 

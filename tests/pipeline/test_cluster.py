@@ -4,9 +4,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from aclog.pipeline.authorize import Rules, authorize
+from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
+from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.history.intervals import history, intervals, known_from
-from aclog.pipeline.judge.accesses import ACCESS_COLUMNS
-from aclog.pipeline.judge.judge import Settings
 from tests.pipeline.test_authorize import DATA
 from tests.support.spark.cluster import spark_cluster
 
@@ -46,7 +46,7 @@ def test_history_and_decisions_at_their_own_time(spark, cluster, tmp_path):
     assert written.returncode == 0, written.stderr[-3000:]
 
     here, columns = rows(tmp_path / "here")
-    assert columns == [*ACCESS_COLUMNS, "timestamp", "decision", "rule", "rule_id"]
+    assert columns == [*REQUEST_COLUMNS, "timestamp", "decision", "rule", "rule_id"]
     assert rows(tmp_path / "there") == (here, columns)
     assert len({row["decision"] for row in here}) > 1
     assert rows(tmp_path / "history-there") == rows(tmp_path / "history-here")

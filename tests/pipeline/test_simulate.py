@@ -10,10 +10,10 @@ from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.acls_image import AclsImage
 from aclog.cli.spark.simulate import simulate_command
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.judge.judge import Settings
+from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.simulate import simulate
-from tests.pipeline.deciding.test_judge import Interval
-from tests.pipeline.test_usage import START, acl, frame_of, ms, random_rows, random_rules, rules_of
+from tests.pipeline.decisions.test_bulk_authorizer import Interval
+from tests.pipeline.usage.test_report import START, acl, frame_of, ms, random_rows, random_rules, rules_of
 from tests.support.builders.images import with_ids
 from tests.support.models.engine_answers import decided, engine
 

@@ -6,8 +6,8 @@ import pytest
 
 from aclog.cli.spark.usage import usage_command
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.judge.judge import Settings
-from tests.pipeline.test_usage import START, acl, frame_of, rules_of, standing
+from aclog.pipeline.decisions.bulk_authorizer import Settings
+from tests.pipeline.usage.test_report import START, acl, frame_of, rules_of, standing
 
 LINE = '{"principal":"User:a","host":"10.0.0.1","operation":"READ","resourceType":"TOPIC","resourceName":"orders"'
 

@@ -9,7 +9,7 @@ from aclog.cli.decisions import ALLOWED, BAD_INPUT
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import MALFORMED, read_accesses
 from aclog.pipeline.authorize import Rules, authorize
-from aclog.pipeline.judge.judge import Settings
+from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.output_directory import new_directory
 from aclog.terminal.notices import warn
 from aclog.terminal.table import aligned

@@ -14,9 +14,9 @@ from aclog.cli.decisions import AuthorizerFlags
 from aclog.cli.spark.log import check_log
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.authorize import Rules
+from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS
+from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.history.intervals import intervals, known_from
-from aclog.pipeline.judge.judge import Settings
-from aclog.pipeline.judge.rule_spans import RULE_COLUMNS
 from aclog.snapshots.moments import parse_moment
 from aclog.sources.acl_lines import read_acls
 from aclog.sources.choice import NOT_LIVE, LiveFlags, choose_source

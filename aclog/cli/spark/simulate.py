@@ -8,7 +8,8 @@ from pyspark.sql import functions as F
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import MALFORMED, read_accesses
 from aclog.pipeline.authorize import Rules
-from aclog.pipeline.judge.judge import Settings
+from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
+from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.output_directory import check_new, new_directory
 from aclog.pipeline.simulate import Change, simulate
 from aclog.terminal.notices import warn
@@ -67,7 +68,7 @@ def _show(flips: DataFrame) -> bool:
 
 
 def _show_most(flips: DataFrame, change: str) -> None:
-    order = F.desc("count"), "principal", "host", "operation", "resourceType", "resourceName"
+    order = F.desc("count"), *REQUEST_COLUMNS
     print()
     header = (change.lower(), "principal", "host", "operation", "resource", "before", "after")
     rows = (

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from aclog.pipeline.accesses import MALFORMED, read_accesses
 from aclog.pipeline.authorize import Rules
-from aclog.pipeline.judge.judge import Settings
+from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.output_directory import check_new, new_directory
 from aclog.pipeline.usage.report import Answer, Counts, Usage, usage
 from aclog.terminal.notices import note, warn

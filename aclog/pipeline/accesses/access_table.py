@@ -1,16 +1,17 @@
 """The table of accesses: its columns, what makes a row one of them, and why others are rejected."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum, StrEnum
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
-
-REQUIRED: Final = ("principal", "host", "operation", "resourceType", "resourceName")
-"""What is asked of the authorizer; all are STRING."""
+from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 
 TIMESTAMP: Final = "timestamp"
 KNOWN: Final = ("patternType", "loggedDecision", "loggedRule", "request", "resourceReferenceCount", "logLevel")
@@ -19,9 +20,15 @@ KNOWN: Final = ("patternType", "loggedDecision", "loggedRule", "request", "resou
 A logged decision and rule are those of the authorizer that logged the access: jobs add their own `decision` and `rule`.
 """
 
-ACCESS_COLUMNS: Final = (*REQUIRED, TIMESTAMP, *KNOWN)
+ACCESS_COLUMNS: Final = (*REQUEST_COLUMNS, TIMESTAMP, *KNOWN)
 REJECT_COLUMNS: Final = ("file", "line", "reason", "detail")
 """Where a reject came from, its text (LINE_LIMIT characters of it), a Reason, and a sentence."""
+
+_INTEGER = "resourceReferenceCount"
+_TYPES: Final = {TIMESTAMP: pa.timestamp("us", tz="UTC"), _INTEGER: pa.int32()}
+
+ACCESS_SCHEMA: Final = pa.schema([(name, _TYPES.get(name, pa.string())) for name in ACCESS_COLUMNS])
+REJECT_SCHEMA: Final = pa.schema([(name, pa.string()) for name in REJECT_COLUMNS])
 
 LINE_LIMIT: Final = 2000
 _SHOWN = 80
@@ -85,7 +92,7 @@ def enum_name(text: Column, names: Iterable[str]) -> Column:
     return F.when(text.isin(known), text).otherwise(other)  # a map is looked through from its beginning
 
 
-def judge(raw: DataFrame) -> DataFrame:
+def validate_rows(raw: DataFrame) -> DataFrame:
     """The rows with ACCESS_COLUMNS and REJECT_COLUMNS; `reason` is null where the row is an access.
 
     `raw` has ACCESS_COLUMNS as the source has them (strings, but a TIMESTAMP and an INT; enum names in any form),
@@ -116,6 +123,34 @@ def judge(raw: DataFrame) -> DataFrame:
         F.col("_reason").alias("reason"),
         F.when(told, F.coalesce(F.col("detail"), _detail())).alias("detail"),
     )
+
+
+@frozen(kw_only=True)
+class Split:
+    """What became of the rows of a batch; the three add up to all of them."""
+
+    accesses: pa.RecordBatch
+    """With ACCESS_SCHEMA."""
+    rejects: pa.RecordBatch
+    """With REJECT_SCHEMA."""
+    blanks: int
+
+
+Splitter = Callable[[pa.RecordBatch], Split]
+"""How the rows of a source are split. It goes to Spark's workers."""
+
+
+def split_validated(batch: pa.RecordBatch) -> Split:
+    """Split rows that `validate_rows` has judged: by their reason."""
+    reasons = batch.column("reason")
+    accesses = batch.filter(pc.is_null(reasons)).select(list(ACCESS_COLUMNS)).cast(ACCESS_SCHEMA)
+    rejects = (
+        batch.filter(pc.not_equal(reasons, pa.scalar(Reason.BLANK.value)))
+        .select(list(REJECT_COLUMNS))
+        .cast(REJECT_SCHEMA)
+    )
+    blanks = batch.num_rows - accesses.num_rows - rejects.num_rows
+    return Split(accesses=accesses, rejects=rejects, blanks=blanks)
 
 
 def _fault() -> Column:
@@ -153,6 +188,6 @@ def _detail() -> Column:
 
 
 def _missing_names() -> Column:
-    absent = [F.when(_empty(name), F.lit(name)) for name in REQUIRED if name != "resourceName"]
+    absent = [F.when(_empty(name), F.lit(name)) for name in REQUEST_COLUMNS if name != "resourceName"]
     absent.append(F.when(F.col("resourceName").isNull(), F.lit("resourceName")))
     return F.concat_ws(", ", *absent)

@@ -7,15 +7,15 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from aclog.pipeline.accesses.access_table import REQUIRED, Reason
+from aclog.pipeline.accesses.access_table import Reason
 from aclog.pipeline.accesses.access_times import of_millis
 from aclog.pipeline.accesses.json_lines import number, parse_lines, text, within
-from aclog.pipeline.accesses.line_files import check_found, telling
+from aclog.pipeline.accesses.line_files import check_found, readable_errors
+from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
+from aclog.pipeline.source.schema import ACL_FIELDS
 
 _AVRO: Final = "org.apache.spark.sql.avro.AvroFileFormat"
 """Spark has the class, but knows it by the short name `avro` only where the Avro connector's jar is."""
-
-_RULE: Final = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
 
 
 def event_schema() -> str:
@@ -24,19 +24,19 @@ def event_schema() -> str:
 
 
 def events_of_avro(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """What `judge` takes, of Avro files written with this schema or an older or newer version of it.
+    """What `validate_rows` takes, of Avro files written with this schema or an older or newer version of it.
 
     Raises:
         ConfigError: nothing is there. A file that is not Avro is found in reading.
 
     """
-    with telling(paths):
+    with readable_errors(paths):
         reader = spark.read.format(_AVRO).option("avroSchema", event_schema()).option("recursiveFileLookup", value=True)
         events = reader.load(list(paths))
         check_found(events, paths)
-    rule = {name: F.col(f"rule.{name}") for name in _RULE}
+    rule = {name: F.col(f"rule.{name}") for name in ACL_FIELDS}
     return events.select(
-        *REQUIRED,
+        *REQUEST_COLUMNS,
         "timestamp",
         "patternType",
         F.col("result").alias("loggedDecision"),
@@ -52,7 +52,7 @@ def events_of_avro(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def events_of_json(lines: DataFrame) -> DataFrame:
-    """What `judge` takes, of JSON lines: events, or objects that hold one under `audit`, as a node's JSON log does."""
+    """What `validate_rows` takes, of JSON lines: events, or objects that hold one under `audit`, as a node's JSON log does."""
     whole = parse_lines(lines)
     own = F.coalesce(within("object", "audit"), F.when(within("object", "logger").isNull(), F.col("object")))
     found = whole.select("*", own.alias("event"))
@@ -62,9 +62,9 @@ def events_of_json(lines: DataFrame) -> DataFrame:
         of_millis(number("event", "timestamp")).alias("timestamp"),
         F.coalesce(F.expr("try_variant_get(event, '$.logged', 'boolean')"), F.lit(True)).alias("logged"),
     )
-    rule = {name: text("event", name, under="rule") for name in _RULE}
+    rule = {name: text("event", name, under="rule") for name in ACL_FIELDS}
     return stated.select(
-        *(text("event", name).alias(name) for name in REQUIRED),
+        *(text("event", name).alias(name) for name in REQUEST_COLUMNS),
         "timestamp",
         text("event", "patternType").alias("patternType"),
         "loggedDecision",
@@ -89,7 +89,7 @@ def events_of_json(lines: DataFrame) -> DataFrame:
 def _rule_text(basis: Column, has_rule: Column, rule: dict[str, Column]) -> Column:
     """The rule as the audit line has it."""
     inside: list[Column] = []
-    for place, name in enumerate(_RULE):
+    for place, name in enumerate(ACL_FIELDS):
         inside += [F.lit(f"{', ' if place else ''}{name}="), rule[name]]
     return F.when(has_rule, F.concat(F.lit("MatchingAcl(acl=StandardAcl["), *inside, F.lit("])"))).otherwise(basis)
 

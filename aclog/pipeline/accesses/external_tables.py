@@ -9,30 +9,31 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType
 
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.access_table import ACCESS_COLUMNS, KNOWN, REQUIRED, TIMESTAMP, Reason
+from aclog.pipeline.accesses.access_table import ACCESS_COLUMNS, KNOWN, TIMESTAMP, Reason
 from aclog.pipeline.accesses.access_times import any_time, of_millis
 from aclog.pipeline.accesses.json_lines import number, parse_lines, text
-from aclog.pipeline.accesses.line_files import check_found, telling
+from aclog.pipeline.accesses.line_files import check_found, readable_errors
+from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 
 _TORN: Final = "_torn"
 """The column in which Spark's CSV reader puts a line that has not as many values as the header."""
 
 
 def rows_of_parquet(spark: SparkSession, paths: Sequence[str], columns: Mapping[str, str], timezone: str) -> DataFrame:
-    """What `judge` takes, of Parquet files. Raises ConfigError: nothing there, not Parquet, or a column is missing."""
-    with telling(paths):
+    """What `validate_rows` takes, of Parquet files. Raises ConfigError: nothing there, not Parquet, or a column is missing."""
+    with readable_errors(paths):
         frame = spark.read.parquet(*paths)
         check_found(frame, paths)
     return _of_frame(frame, F.to_json(F.struct(*_quoted(frame.columns))), columns, timezone)
 
 
 def rows_of_csv(spark: SparkSession, paths: Sequence[str], columns: Mapping[str, str], timezone: str) -> DataFrame:
-    """What `judge` takes, of CSV files that all begin with the same header; empty lines are no rows.
+    """What `validate_rows` takes, of CSV files that all begin with the same header; empty lines are no rows.
 
     A value may stand in double quotes, but holds no line end. Raises as `rows_of_parquet`; another header in one of the
     files is found in reading.
     """
-    with telling(paths):
+    with readable_errors(paths):
         reader = spark.read.option("header", value=True).option("recursiveFileLookup", value=True)
         schema = reader.csv(list(paths)).schema
         whole = (
@@ -48,7 +49,7 @@ def rows_of_csv(spark: SparkSession, paths: Sequence[str], columns: Mapping[str,
 
 
 def rows_of_json(lines: DataFrame, columns: Mapping[str, str], timezone: str) -> DataFrame:
-    """What `judge` takes, of JSON lines; whether a key is there is known for each line only."""
+    """What `validate_rows` takes, of JSON lines; whether a key is there is known for each line only."""
     theirs = {ours: columns.get(ours, ours) for ours in ACCESS_COLUMNS}
     _check_names(columns)
     objects = parse_lines(lines)
@@ -84,7 +85,7 @@ def _of_frame(
     time = F.lit(None).cast("timestamp")
     if TIMESTAMP in places:
         time = any_time(given[TIMESTAMP], kinds[places[TIMESTAMP]], timezone)
-    values = {name: given[name].cast("string") if name in given else nothing for name in (*REQUIRED, *KNOWN)}
+    values = {name: given[name].cast("string") if name in given else nothing for name in (*REQUEST_COLUMNS, *KNOWN)}
     values["resourceReferenceCount"] = values["resourceReferenceCount"].try_cast("int")
     timed = given[TIMESTAMP].isNotNull() if TIMESTAMP in given else F.lit(False)
     found = frame.select(
@@ -106,7 +107,7 @@ def _places(frame: DataFrame, columns: Mapping[str, str]) -> dict[str, str]:
     _check_names(columns)
     there = [name for name in frame.columns if name != _TORN]
     places = {ours: columns.get(ours, ours) for ours in ACCESS_COLUMNS if ours in columns or ours in there}
-    wanted = {ours: columns.get(ours, ours) for ours in REQUIRED} | places
+    wanted = {ours: columns.get(ours, ours) for ours in REQUEST_COLUMNS} | places
     if missing := [theirs for theirs in wanted.values() if theirs not in there]:
         raise ConfigError(f"no column {missing[0]!r} in the table: it has {', '.join(there)[:300]}")
     return places

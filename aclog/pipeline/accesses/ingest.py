@@ -12,14 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.access_table import Reason, judge
+from aclog.pipeline.accesses.access_table import Reason, Splitter, split_validated, validate_rows
 from aclog.pipeline.accesses.access_times import check_timezone
 from aclog.pipeline.accesses.events import events_of_avro, events_of_json
 from aclog.pipeline.accesses.external_tables import rows_of_csv, rows_of_json, rows_of_parquet
 from aclog.pipeline.accesses.kafka_log import lines_of_kafka, split_lines
-from aclog.pipeline.accesses.line_files import read_lines, telling
-from aclog.pipeline.accesses.sink import REPORTED, SCHEMAS, SplitAndWrite, Table, settle
-from aclog.pipeline.accesses.split import Splitting, split_judged
+from aclog.pipeline.accesses.line_files import read_lines, readable_errors
+from aclog.pipeline.accesses.sink import REPORTED, SCHEMAS, SplitAndWrite, Table, commit_files
 from aclog.pipeline.output_directory import new_directory
 
 
@@ -43,7 +42,7 @@ class Ingested:
 
     rows: DataFrame
     """What was read: a line or row each."""
-    split: Splitting
+    split: Splitter
     """What tells the accesses among them."""
     paths: tuple[str, ...]
 
@@ -105,8 +104,8 @@ def ingest(
         raise ConfigError(f"columns are not to be named for {wanted.value}: the names are known")
     if wanted is Kind.KAFKA_LOG:
         return Ingested(rows=lines_of_kafka(read_lines(spark, places), zone), split=split_lines, paths=places)
-    judged = judge(_raw(spark, places, wanted, zone, columns or {}))
-    return Ingested(rows=judged, split=split_judged, paths=places)
+    judged = validate_rows(_raw(spark, places, wanted, zone, columns or {}))
+    return Ingested(rows=judged, split=split_validated, paths=places)
 
 
 def _kind(name: str) -> Kind:
@@ -150,9 +149,9 @@ def write(ingested: Ingested, out: Path) -> Counts:
     """
     with new_directory(out) as partial:
         task = SplitAndWrite(split=ingested.split, directory=str(partial))
-        with telling(ingested.paths):
+        with readable_errors(ingested.paths):
             told = ingested.rows.mapInArrow(task, REPORTED).collect()
-        settle(partial, [row["file"] for row in told if row["file"]])
+        commit_files(partial, [row["file"] for row in told if row["file"]])
     found: Counter[str | None] = Counter()
     for row in told:
         if row["file"] is None:

@@ -9,10 +9,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructType
 
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.access_table import REQUIRED, TIMESTAMP, Reason
+from aclog.pipeline.accesses.access_table import TIMESTAMP, Reason
 from aclog.pipeline.accesses.access_times import any_time, of_millis
 from aclog.pipeline.accesses.json_lines import number, parse_lines, text, within
-from aclog.pipeline.accesses.line_files import check_found, read_lines, telling
+from aclog.pipeline.accesses.line_files import check_found, read_lines, readable_errors
+from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 
 MALFORMED: Final = "_malformed"
 """The column with the text of a line or row that cannot be read; all others are null then. Null in good rows."""
@@ -34,7 +35,7 @@ def read_accesses(spark: SparkSession, path: str | Path) -> DataFrame:
     place = str(path)
     if Path(place, "accesses").is_dir():
         place = str(Path(place, "accesses"))
-    with telling([place]):
+    with readable_errors([place]):
         return _from_lines(spark, place) if _is_json(spark, place) else _from_parquet(spark, place)
 
 
@@ -48,10 +49,10 @@ def _is_json(spark: SparkSession, place: str) -> bool:
 
 def _from_parquet(spark: SparkSession, place: str) -> DataFrame:
     frame = spark.read.parquet(place)
-    if missing := [name for name in REQUIRED if name not in frame.columns]:
-        raise ConfigError(f"{place}: no column {missing[0]!r}: expected {', '.join(REQUIRED)}")
+    if missing := [name for name in REQUEST_COLUMNS if name not in frame.columns]:
+        raise ConfigError(f"{place}: no column {missing[0]!r}: expected {', '.join(REQUEST_COLUMNS)}")
     columns = {name: F.col(f"`{name}`") for name in frame.columns if name != MALFORMED}
-    columns |= {name: columns[name].cast("string") for name in REQUIRED}
+    columns |= {name: columns[name].cast("string") for name in REQUEST_COLUMNS}
     malformed = F.col(MALFORMED) if MALFORMED in frame.columns else F.lit(None).cast("string")
     kinds: dict[str, DataType] = {field.name: field.dataType for field in frame.schema.fields}
     if TIMESTAMP in columns:
@@ -68,9 +69,9 @@ def _from_lines(spark: SparkSession, place: str) -> DataFrame:
     parsed = parse_lines(read_lines(spark, [place]))
     objects = parsed.filter(F.coalesce(F.col("reason") != Reason.BLANK.value, F.lit(True)))
     kinds = _columns(objects, place)
-    values: dict[str, Column] = {name: text("object", name) for name in REQUIRED}
+    values: dict[str, Column] = {name: text("object", name) for name in REQUEST_COLUMNS}
     bad = F.col("reason").isNotNull()
-    for name in REQUIRED:
+    for name in REQUEST_COLUMNS:
         bad |= values[name].isNull()
     if TIMESTAMP in kinds:
         given = F.nullif(F.expr("schema_of_variant(object:timestamp)"), F.lit("VOID"))

@@ -50,7 +50,7 @@ _OUR_TAIL = re.compile(_TAIL, re.ASCII)
 _BLANK = re.compile(r"\s*+\Z", re.ASCII)
 
 
-class Told(NamedTuple):
+class ParsedLine(NamedTuple):
     """What a line tells but its time: the columns of ACCESS_COLUMNS in their order, or why it is no access."""
 
     principal: str | None = None
@@ -68,26 +68,26 @@ class Told(NamedTuple):
     detail: str | None = None
 
 
-def read_line(text: str) -> Told:
+def read_line(text: str) -> ParsedLine:
     """The line that goes on with `text` after its time (`] INFO Principal = ...`)."""
     for mark, part, allowed in _PARTS:
         if text.count(mark) > 1 and len(part.findall(text)) > allowed:
-            return Told(reason=_reason_by_tail(text) or Reason.AMBIGUOUS)
+            return ParsedLine(reason=_reason_by_tail(text) or Reason.AMBIGUOUS)
     found = _LINE.match(text)
     if found is None:
-        return Told(reason=_reason_by_tail(text) or Reason.UNREADABLE)
+        return ParsedLine(reason=_reason_by_tail(text) or Reason.UNREADABLE)
     level, principal, answer, case, operation, host, kind, name, request, count, rule = found.groups()
     literal = name.startswith(_LITERAL)
     if case == "O":
         if rule is not None or (request is None and _FIND_REQUEST(name)):
-            return Told(reason=Reason.AMBIGUOUS)  # SimpleAclAuthorizer's with such a name, or none of Kafka's
+            return ParsedLine(reason=Reason.AMBIGUOUS)  # SimpleAclAuthorizer's with such a name, or none of Kafka's
     elif rule is None or not literal:
-        return Told(reason=Reason.UNREADABLE)
+        return ParsedLine(reason=Reason.UNREADABLE)
     known_operation = _OPERATIONS.get(operation) or _OPERATIONS.get(_bare(operation))
     known_type = _TYPES.get(kind) or _TYPES.get(_bare(kind))
     if not principal or known_operation is None or known_type is None:
         return _bad_value(principal, operation, kind)
-    return Told(
+    return ParsedLine(
         principal, host, known_operation, known_type,
         name[len(_LITERAL) :] if literal else name,
         "LITERAL" if literal else None,
@@ -96,12 +96,12 @@ def read_line(text: str) -> Told:
     )  # fmt: skip
 
 
-def _bad_value(principal: str, operation: str, kind: str) -> Told:
+def _bad_value(principal: str, operation: str, kind: str) -> ParsedLine:
     if not principal:
-        return Told(reason=Reason.MISSING_VALUE, detail="no principal")
+        return ParsedLine(reason=Reason.MISSING_VALUE, detail="no principal")
     if _bare(operation) not in _OPERATIONS:
-        return Told(reason=Reason.BAD_OPERATION, detail=bad_value(Reason.BAD_OPERATION, operation))
-    return Told(reason=Reason.BAD_RESOURCE_TYPE, detail=bad_value(Reason.BAD_RESOURCE_TYPE, kind))
+        return ParsedLine(reason=Reason.BAD_OPERATION, detail=bad_value(Reason.BAD_OPERATION, operation))
+    return ParsedLine(reason=Reason.BAD_RESOURCE_TYPE, detail=bad_value(Reason.BAD_RESOURCE_TYPE, kind))
 
 
 def read_other(line: str) -> Reason:

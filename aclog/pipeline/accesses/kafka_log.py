@@ -7,10 +7,17 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from aclog.pipeline.accesses.access_table import DETAILS, LINE_LIMIT, TIMESTAMP, Reason
+from aclog.pipeline.accesses.access_table import (
+    ACCESS_SCHEMA,
+    DETAILS,
+    LINE_LIMIT,
+    REJECT_SCHEMA,
+    TIMESTAMP,
+    Reason,
+    Split,
+)
 from aclog.pipeline.accesses.access_times import local_time
-from aclog.pipeline.accesses.kafka_line import TIME, TIME_SIZE, Told, read_line, read_other
-from aclog.pipeline.accesses.split import ACCESS_SCHEMA, REJECT_SCHEMA, Split
+from aclog.pipeline.accesses.kafka_line import TIME, TIME_SIZE, ParsedLine, read_line, read_other
 
 Array: TypeAlias = "pa.Array[Any]"
 _HEAD = rf"^{TIME}\] [A-Z]+ Principal = "
@@ -21,7 +28,7 @@ _TOLD = pa.schema(
         pa.field("detail", pa.string()),
     ]
 )
-"""Told as columns."""
+"""ParsedLine as columns."""
 
 
 def lines_of_kafka(lines: DataFrame, timezone: str) -> DataFrame:
@@ -69,7 +76,7 @@ def _as_text(values: Array) -> tuple[Array, list[int]]:
 def _told(texts: Array) -> pa.RecordBatch:
     distinct: list[Any] = texts.to_pylist()
     rows = [read_line(text) for text in distinct]
-    columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(Told._fields)
+    columns: list[Any] = list(zip(*rows, strict=True)) if rows else [()] * len(ParsedLine._fields)
     return pa.RecordBatch.from_arrays(
         [pa.array(column, field.type) for column, field in zip(columns, _TOLD, strict=True)], schema=_TOLD
     )

@@ -24,7 +24,7 @@ def read_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         ConfigError: nothing is there, or it cannot be listed.
 
     """
-    with telling(paths):
+    with readable_errors(paths):
         reader = spark.read.option("lineSep", "\n").option("recursiveFileLookup", value=True)
         frame = reader.text(list(paths))
         check_found(frame, paths)
@@ -38,7 +38,7 @@ def check_found(frame: DataFrame, paths: Sequence[str]) -> None:
 
 
 @contextmanager
-def telling(paths: Sequence[str]) -> Iterator[None]:
+def readable_errors(paths: Sequence[str]) -> Iterator[None]:
     """Spark's errors about input as ConfigError, in one line that names the file."""
     try:
         yield

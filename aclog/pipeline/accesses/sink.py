@@ -11,8 +11,7 @@ from attrs import define, field, frozen
 from pyspark import TaskContext
 
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.access_table import Reason
-from aclog.pipeline.accesses.split import ACCESS_SCHEMA, REJECT_SCHEMA, Splitting
+from aclog.pipeline.accesses.access_table import ACCESS_SCHEMA, REJECT_SCHEMA, Reason, Splitter
 
 Table = Literal["accesses", "rejects"]
 SCHEMAS: Final[dict[Table, pa.Schema]] = {"accesses": ACCESS_SCHEMA, "rejects": REJECT_SCHEMA}
@@ -38,7 +37,7 @@ class SplitAndWrite:
     of attempts that came to nothing are left there, and told by nobody.
     """
 
-    split: Splitting
+    split: Splitter
     directory: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -104,7 +103,7 @@ def _file_name() -> str:
     return f"part-{context.partitionId():05d}-{context.taskAttemptId()}.parquet"
 
 
-def settle(directory: Path, told: Iterable[str]) -> None:
+def commit_files(directory: Path, told: Iterable[str]) -> None:
     """Leave in `directory` the files that were told and no others; a table of none gets an empty one.
 
     Raises:

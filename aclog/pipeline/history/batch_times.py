@@ -140,7 +140,7 @@ def without(records: DataFrame, spans: Iterable[Span]) -> DataFrame:
     return records.alias("records").join(gone, inside, "left_anti")
 
 
-def shown_late(records: DataFrame, held: dict[Span, int]) -> DataFrame:
+def with_deferred_visibility(records: DataFrame, held: dict[Span, int]) -> DataFrame:
     """The records, with the time of their span as `shown` where their batch is in one of these spans."""
     found = list(by_range(held))
     if not found:

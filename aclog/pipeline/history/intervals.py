@@ -19,9 +19,9 @@ from aclog.pipeline.history.batch_times import (
     Summary,
     has_unknown_code,
     range_start,
-    shown_late,
     summarize,
     times_at,
+    with_deferred_visibility,
     with_running_time,
     without,
 )
@@ -123,7 +123,7 @@ def _events(log: DataFrame, start: Start, summary: Summary, spans: Spans) -> Dat
     )
     records = timed.where(changes & (F.col("offset") >= start.offset))
     times = times_at(log, summary.before, (span.last for span in spans.held))
-    shown = shown_late(without(records, spans.aborted), {span: times[span.last] for span in spans.held})
+    shown = with_deferred_visibility(without(records, spans.aborted), {span: times[span.last] for span in spans.held})
     events = shown.select(
         "acl.*",
         F.lit(None).cast("long").alias("first_seen_offset"),

@@ -4,9 +4,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from aclog.metalog.errors import ReplayError
+from aclog.pipeline.source.schema import ACL_FIELDS
 
-CONTENT = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
-RULE = (*CONTENT, "id")
+RULE = (*ACL_FIELDS, "id")
 """A rule, as `aclog acls list --format jsonl` has it."""
 
 COLUMNS = (*RULE, "first_seen_offset", "added_offset", "added_at", "removed_offset", "removed_at")
@@ -68,7 +68,7 @@ def _rules(additions: DataFrame) -> DataFrame:
 
 def _by_content_order(rules: DataFrame) -> DataFrame:
     """Each rule with the one before it of the same content."""
-    window = Window.partitionBy(*CONTENT).orderBy("offset")
+    window = Window.partitionBy(*ACL_FIELDS).orderBy("offset")
     return rules.withColumn(_BEFORE, F.lag(F.struct("id", f"{_REMOVED}.offset")).over(window))
 
 

@@ -103,11 +103,11 @@ class FilteringReader(LogReader):
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
         """Take on the filters that are applied here in full; the others go back to Spark."""
         for one in filters:
-            wanted = push(self._query.wanted, one)
-            if wanted is None:
+            selection = push(self._query.selection, one)
+            if selection is None:
                 yield one
             else:
-                self._query = evolve(self._query, wanted=wanted)
+                self._query = evolve(self._query, selection=selection)
 
 
 def chosen_columns(schema: StructType) -> pa.Schema:

@@ -17,8 +17,8 @@ from aclog.metalog.filelog.file_names import (
 )
 from aclog.metalog.log import EpochStart
 from aclog.pipeline.source.options import Options
-from aclog.pipeline.source.ranges import FileRange, Place, file_ranges
-from aclog.pipeline.source.row_selection import MAX_OFFSET, Wanted
+from aclog.pipeline.source.ranges import FileRange, OffsetPosition, file_ranges
+from aclog.pipeline.source.row_selection import MAX_OFFSET, RowSelection
 
 
 @frozen(kw_only=True)
@@ -34,7 +34,7 @@ class Extent:
     end: int
 
 
-def plan(options: Options, wanted: Wanted) -> list[FileRange]:
+def plan(options: Options, selection: RowSelection) -> list[FileRange]:
     """The ranges of what `options.path` names: a log directory, a directory of checkpoints, or one checkpoint.
 
     Raises:
@@ -46,17 +46,17 @@ def plan(options: Options, wanted: Wanted) -> list[FileRange]:
     path = options.path
     assert path is not None  # noqa: S101 - options say so where there is no topic
     if path.is_file():
-        return _checkpoint_ranges(_named_checkpoint(path), options, wanted)
+        return _checkpoint_ranges(_named_checkpoint(path), options, selection)
     checkpoints = list_checkpoints(path) if path.is_dir() else ()
     choice = options.checkpoints
     if choice is None and checkpoints and not list_segments(path):
         choice = "newest"
     if choice in {None, "none"}:
-        return _log_ranges(extent(path, set_aside=options.set_aside), options, wanted)
+        return _log_ranges(extent(path, set_aside=options.set_aside), options, selection)
     if not checkpoints:
         raise LogError(f"{path}: no checkpoint is there")
     chosen = checkpoints[-1:] if choice == "newest" else checkpoints
-    return [each for checkpoint in chosen for each in _checkpoint_ranges(checkpoint, options, wanted)]
+    return [each for checkpoint in chosen for each in _checkpoint_ranges(checkpoint, options, selection)]
 
 
 def extent(directory: Path, *, set_aside: bool = False) -> Extent:
@@ -82,19 +82,19 @@ def extent(directory: Path, *, set_aside: bool = False) -> Extent:
     return Extent(segments=segments, epochs=epochs, start=segments[0].base_offset, end=end)
 
 
-def _log_ranges(found: Extent, options: Options, wanted: Wanted) -> list[FileRange]:
+def _log_ranges(found: Extent, options: Options, selection: RowSelection) -> list[FileRange]:
     ranges = []
     ends = [file.base_offset for file in found.segments[1:]] + [found.end]
     for file, end in zip(found.segments, ends, strict=True):
-        if file.base_offset < end and wanted.between(file.base_offset, end):
+        if file.base_offset < end and selection.between(file.base_offset, end):
             ranges += file_ranges(
                 file.path,
-                Place(position=0, offset=file.base_offset),
+                OffsetPosition(position=0, offset=file.base_offset),
                 end_offset=None if end == MAX_OFFSET else end,
                 most_bytes=options.partition_bytes,
                 epochs=found.epochs,
             )
-    return [each for each in ranges if wanted.between(each.offset, each.end_offset or MAX_OFFSET)]
+    return [each for each in ranges if selection.between(each.offset, each.end_offset or MAX_OFFSET)]
 
 
 def _named_checkpoint(path: Path) -> CheckpointFile:
@@ -104,14 +104,14 @@ def _named_checkpoint(path: Path) -> CheckpointFile:
     return CheckpointFile(end_offset=parsed[0], epoch=parsed[1], path=path)
 
 
-def _checkpoint_ranges(checkpoint: CheckpointFile, options: Options, wanted: Wanted) -> list[FileRange]:
+def _checkpoint_ranges(checkpoint: CheckpointFile, options: Options, selection: RowSelection) -> list[FileRange]:
     """A checkpoint's records have offsets from 0 on, and the epoch of its name."""
     ranges = file_ranges(
         checkpoint.path,
-        Place(position=0, offset=0),
+        OffsetPosition(position=0, offset=0),
         end_offset=None,
         most_bytes=options.partition_bytes,
         epochs=(EpochStart(epoch=checkpoint.epoch, start_offset=0),),
         is_checkpoint=True,
     )
-    return [each for each in ranges if wanted.between(each.offset, each.end_offset or MAX_OFFSET)]
+    return [each for each in ranges if selection.between(each.offset, each.end_offset or MAX_OFFSET)]

@@ -15,7 +15,7 @@ from aclog.metalog.filelog.file_names import SegmentFile
 from aclog.metalog.filelog.segments import Segment
 from aclog.pipeline.source.directory import Extent, extent
 from aclog.pipeline.source.options import EARLIEST, LATEST, Options
-from aclog.pipeline.source.ranges import FileRange, Place, file_ranges, headers
+from aclog.pipeline.source.ranges import FileRange, OffsetPosition, file_ranges, headers
 
 StreamOffset: TypeAlias = dict[str, int]
 """What Spark writes into a stream's checkpoint."""
@@ -130,18 +130,18 @@ class DirectoryStream:
             raise LogError(f"{text}; with option failOnDataLoss=false it goes on, and says so in a row")
         return LostRange(offset=start, text=text)
 
-    def _locate(self, file: SegmentFile, offset: int) -> Place:
+    def _locate(self, file: SegmentFile, offset: int) -> OffsetPosition:
         """Where the batch that holds `offset` begins, or, where damage lies before it, the last place before that."""
         segment = self._known.setdefault(file.path, Segment(file))
         base, position = segment.floor(offset)
-        found = Place(position=position, offset=base)
+        found = OffsetPosition(position=position, offset=base)
         for position, header in headers(file.path, found):
             if header.base_offset > offset:
                 break
-            found = Place(position=position, offset=header.base_offset)
+            found = OffsetPosition(position=position, offset=header.base_offset)
             segment.learn(header.base_offset, position)
             if header.end_offset == offset:
-                return Place(position=position + header.size, offset=offset)
+                return OffsetPosition(position=position + header.size, offset=offset)
         return found
 
 

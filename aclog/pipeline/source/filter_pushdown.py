@@ -14,48 +14,50 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from aclog.pipeline.source.row_selection import Wanted
+from aclog.pipeline.source.row_selection import RowSelection
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def push(wanted: Wanted, one: Filter) -> Wanted | None:
+def push(selection: RowSelection, one: Filter) -> RowSelection | None:
     """What is wanted if this filter holds too; None where it is left to Spark."""
     match one:
         case IsNotNull(attribute=("offset",) | ("record_type",)):
-            return wanted
+            return selection
         case IsNotNull(attribute=("timestamp",)):
-            return wanted.with_times()
+            return selection.with_times()
         case In(attribute=(name,), value=values):
-            return _among(wanted, name, list(values))
+            return _among(selection, name, list(values))
         case EqualTo(attribute=(name,), value=value):
-            return _among(wanted, name, [value])
+            return _among(selection, name, [value])
         case GreaterThan() | GreaterThanOrEqual() | LessThan() | LessThanOrEqual():
-            return _bound(wanted, one)
+            return _bound(selection, one)
     return None
 
 
-def _among(wanted: Wanted, name: str, values: list[Any]) -> Wanted | None:
+def _among(selection: RowSelection, name: str, values: list[Any]) -> RowSelection | None:
     values = [value for value in values if value is not None]  # a null equals nothing
     if name == "record_type" and all(isinstance(value, str) for value in values):
-        return wanted.with_types(values)
+        return selection.with_types(values)
     numbers = [_number(name, value) for value in values]
     known = [number for number in numbers if number is not None]
     if len(known) < len(numbers) or name not in {"offset", "timestamp"}:
         return None
-    return wanted.with_offsets(among=known) if name == "offset" else wanted.with_times(among=known)
+    return selection.with_offsets(among=known) if name == "offset" else selection.with_times(among=known)
 
 
-def _bound(wanted: Wanted, one: GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual) -> Wanted | None:
+def _bound(
+    selection: RowSelection, one: GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual
+) -> RowSelection | None:
     name = one.attribute[0] if len(one.attribute) == 1 else ""
     number = _number(name, one.value)
     if number is None:
         return None
     number += isinstance(one, GreaterThan) - isinstance(one, LessThan)
     if isinstance(one, GreaterThan | GreaterThanOrEqual):
-        return wanted.with_offsets(first=number) if name == "offset" else wanted.with_times(first=number)
-    return wanted.with_offsets(last=number) if name == "offset" else wanted.with_times(last=number)
+        return selection.with_offsets(first=number) if name == "offset" else selection.with_times(first=number)
+    return selection.with_offsets(last=number) if name == "offset" else selection.with_times(last=number)
 
 
 def _number(name: str, value: Any) -> int | None:

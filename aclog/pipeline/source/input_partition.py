@@ -21,7 +21,7 @@ Part: TypeAlias = "FileRange | TopicRange | LostRange"
 def plan_parts(options: Options, query: Query) -> list[Part]:
     """What a batch query reads, as far as it is there now; raises as plan and plan_topic do."""
     if options.topic is None:
-        return list(plan(options, query.wanted))
+        return list(plan(options, query.selection))
     from aclog.pipeline.source.topic_source import plan_topic  # noqa: PLC0415 - only who reads topics needs confluent-kafka
 
     return list(plan_topic(options))

@@ -20,10 +20,10 @@ from aclog.metalog.filelog.batch_walk import checked_batches
 from aclog.metalog.filelog.filesystem import read_at
 from aclog.metalog.log import EpochStart
 from aclog.metalog.vectors import Bools
-from aclog.pipeline.source.ranges import FileRange, Place
+from aclog.pipeline.source.ranges import FileRange, OffsetPosition
 from aclog.pipeline.source.record_table import arrow_batches, take_batches
 from aclog.pipeline.source.resync import LARGEST_BATCH, next_trusted
-from aclog.pipeline.source.row_selection import Wanted
+from aclog.pipeline.source.row_selection import RowSelection
 from aclog.pipeline.source.schema import DAMAGED, LOG_SCHEMA, damage_row
 
 WINDOW = 4 << 20
@@ -37,14 +37,14 @@ MOST_DAMAGED = 1000
 class Query:
     """What is asked of every range: which rows, which columns, and whether damage is set aside."""
 
-    wanted: Wanted = field(factory=Wanted)
+    selection: RowSelection = field(factory=RowSelection)
     schema: pa.Schema = LOG_SCHEMA
     set_aside: bool = False
 
     @property
     def thorough(self) -> bool:
         """Whether all must be decoded, so that the same batches are set aside whatever is asked for."""
-        return self.set_aside and (self.wanted != Wanted() or self.schema != LOG_SCHEMA)
+        return self.set_aside and (self.selection != RowSelection() or self.schema != LOG_SCHEMA)
 
 
 def read_range(place: FileRange, query: Query) -> Iterator[pa.RecordBatch]:
@@ -56,7 +56,9 @@ def read_range(place: FileRange, query: Query) -> Iterator[pa.RecordBatch]:
 
     """
     with _opened(place.path) as fd:
-        reading = _Reading(fd=fd, place=place, query=query, at=Place(position=place.position, offset=place.offset))
+        reading = _RangeReader(
+            fd=fd, place=place, query=query, at=OffsetPosition(position=place.position, offset=place.offset)
+        )
         for batch in reading.batches():
             if batch.num_rows:
                 yield batch
@@ -79,13 +81,13 @@ def _opened(path: str) -> Iterator[int]:
 
 
 @define(kw_only=True, eq=False)
-class _Reading:
+class _RangeReader:
     """A range under way: where the next batch must begin, and the epoch of the batch before."""
 
     fd: int
     place: FileRange
     query: Query
-    at: Place
+    at: OffsetPosition
     _epoch: int = field(init=False, default=0)
     _last: bytes = field(init=False, default=b"")
     _damaged: int = field(init=False, default=0)
@@ -146,9 +148,9 @@ class _Reading:
         return DecodeError(what, path=self.place.path, position=self.at.position, offset=self.at.offset)
 
     def _rows(self, data: bytes, batches: BatchColumns) -> Iterator[pa.RecordBatch]:
-        query = evolve(self.query, wanted=self.query.wanted.with_offsets(first=self.place.first_offset))
+        query = evolve(self.query, selection=self.query.selection.with_offsets(first=self.place.first_offset))
         try:
-            rows = arrow_batches(data, batches, query.wanted, query.schema, thorough=query.thorough)
+            rows = arrow_batches(data, batches, query.selection, query.schema, thorough=query.thorough)
             yield from list(rows) if query.set_aside else rows
         except DecodeError as error:
             if not query.set_aside:
@@ -163,7 +165,7 @@ class _Reading:
             yield from self._rows(data, take_batches(batches, slice(half, None)))
         else:
             start, end = (
-                Place(position=self.at.position + int(position), offset=int(offset))
+                OffsetPosition(position=self.at.position + int(position), offset=int(offset))
                 for position, offset in (
                     (batches.position[0], batches.base_offset[0]),
                     (batches.end[0], batches.base_offset[0] + batches.record_count[0]),
@@ -175,7 +177,7 @@ class _Reading:
         end = int(batches.base_offset[-1] + batches.record_count[-1])
         if self.place.footer:
             self._last = data[batches.position[-1] : batches.end[-1]]
-        self.at = Place(position=self.at.position + int(batches.end[-1]), offset=end)
+        self.at = OffsetPosition(position=self.at.position + int(batches.end[-1]), offset=end)
         self._epoch = int(batches.leader_epoch[-1])
 
     def _damage(self, error: DecodeError) -> Iterator[pa.RecordBatch]:
@@ -183,15 +185,15 @@ class _Reading:
         if not self.query.set_aside:
             raise error
         self._damaged += 1
-        end = Place(position=self.place.end, offset=self.place.end_offset or self.at.offset)
+        end = OffsetPosition(position=self.place.end, offset=self.place.end_offset or self.at.offset)
         if self._damaged < MOST_DAMAGED and self.at.position < self.place.end:
             end = next_trusted(self.fd, self.at, end)
         start, self.at, self._last = self.at, end, b""
         yield from self._damaged_rows(start, end, error)
 
-    def _damaged_rows(self, start: Place, end: Place, error: DecodeError) -> Iterator[pa.RecordBatch]:
+    def _damaged_rows(self, start: OffsetPosition, end: OffsetPosition, error: DecodeError) -> Iterator[pa.RecordBatch]:
         first = max(start.offset, self.place.first_offset)
-        if start.offset < end.offset <= self.place.first_offset or not self.query.wanted.untimed(first, DAMAGED):
+        if start.offset < end.offset <= self.place.first_offset or not self.query.selection.untimed(first, DAMAGED):
             return
         where = f"bytes {start.position} to {end.position}, offsets {start.offset} to {end.offset}"
         detail = error.what if error.position == start.position else f"{error.what} (byte {error.position})"

@@ -37,7 +37,7 @@ class FileRange:
 
 
 @frozen(kw_only=True)
-class Place:
+class OffsetPosition:
     """Where a batch begins: a byte position in a file, and its offset."""
 
     position: int
@@ -46,7 +46,7 @@ class Place:
 
 def file_ranges(
     path: Path,
-    start: Place,
+    start: OffsetPosition,
     *,
     end_offset: int | None,
     most_bytes: int,
@@ -86,7 +86,9 @@ def file_ranges(
     ]
 
 
-def _cuts(fd: int, start: Place, size: int, end_offset: int | None, most_bytes: int) -> Iterator[Place]:
+def _cuts(
+    fd: int, start: OffsetPosition, size: int, end_offset: int | None, most_bytes: int
+) -> Iterator[OffsetPosition]:
     """Where ranges after the first begin: the first batch that `most_bytes` or more lie before."""
     last, base = start.position, start.offset
     for position in _positions(fd, start.position, size):
@@ -98,7 +100,7 @@ def _cuts(fd: int, start: Place, size: int, end_offset: int | None, most_bytes: 
             if header.base_offset <= base or (end_offset is not None and header.base_offset >= end_offset):
                 return
             last, base = position, header.base_offset
-            yield Place(position=position, offset=base)
+            yield OffsetPosition(position=position, offset=base)
 
 
 def _positions(fd: int, position: int, size: int) -> Iterator[int]:
@@ -114,7 +116,7 @@ def _positions(fd: int, position: int, size: int) -> Iterator[int]:
         position += max(int.from_bytes(data[at + 8 : at + LENGTH_END], signed=True) + LENGTH_END, HEADER_SIZE)
 
 
-def headers(path: Path, start: Place) -> Iterator[tuple[int, BatchHeader]]:
+def headers(path: Path, start: OffsetPosition) -> Iterator[tuple[int, BatchHeader]]:
     """Each header from `start` on, as (its position, the header), up to the first that cannot be the next one.
 
     Raises:

@@ -13,7 +13,7 @@ from aclog.metalog.codec import SCHEMAS
 from aclog.metalog.json_form import may_hold_secret
 from aclog.metalog.records import OpaqueRecord, RecordType
 from aclog.metalog.vectors import Bools, Int64s
-from aclog.pipeline.source.row_selection import Wanted, micros_of
+from aclog.pipeline.source.row_selection import RowSelection, micros_of
 from aclog.pipeline.source.rows import CONTROL_KIND, Rows, kind_name, read_rows
 from aclog.pipeline.source.schema import LOG_SCHEMA
 from aclog.pipeline.source.structs import Array, acl_column, decode_row, scram_column, spread, token_column
@@ -45,7 +45,7 @@ class _Part:
 
 
 def arrow_batches(
-    buffer: bytes, batches: BatchColumns, wanted: Wanted, schema: pa.Schema, *, thorough: bool = False
+    buffer: bytes, batches: BatchColumns, selection: RowSelection, schema: pa.Schema, *, thorough: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """The rows that are wanted, with the columns of `schema`, at most 65,536 together.
 
@@ -56,14 +56,14 @@ def arrow_batches(
         DecodeError: a record that is damaged, with the position in the buffer and the offset.
 
     """
-    batches = take_batches(batches, wanted.batches(batches))
+    batches = take_batches(batches, selection.batches(batches))
     if not len(batches):
         return
     all_rows = read_rows(buffer, batches)
     if thorough:
         for part in _parts(buffer, batches, all_rows):
             _record_batch(part, LOG_SCHEMA)
-    for part in _parts(buffer, batches, all_rows.take(_kept(all_rows, wanted))):
+    for part in _parts(buffer, batches, all_rows.take(_kept(all_rows, selection))):
         yield _record_batch(part, schema)
 
 
@@ -77,11 +77,11 @@ def _parts(buffer: bytes, batches: BatchColumns, rows: Rows) -> Iterator[_Part]:
         yield _Part(buffer=buffer, batches=batches, rows=rows.take(slice(first, first + MOST_ROWS)))
 
 
-def _kept(rows: Rows, wanted: Wanted) -> Bools:
-    kept = wanted.rows(rows.offset)
-    if wanted.types is not None:
+def _kept(rows: Rows, selection: RowSelection) -> Bools:
+    kept = selection.rows(rows.offset)
+    if selection.types is not None:
         kinds, place = np.unique(rows.kind, return_inverse=True)
-        kept &= np.array([kind_name(kind) in wanted.types for kind in kinds.tolist()], np.bool_)[place]
+        kept &= np.array([kind_name(kind) in selection.types for kind in kinds.tolist()], np.bool_)[place]
     return kept
 
 

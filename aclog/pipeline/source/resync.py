@@ -4,13 +4,13 @@ from aclog.metalog.batches import HEADER_SIZE, BatchHeader, check_crc, read_head
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.filelog.filesystem import read_at
 from aclog.metalog.filelog.tail import next_whole_batch
-from aclog.pipeline.source.ranges import Place
+from aclog.pipeline.source.ranges import OffsetPosition
 
 LARGEST_BATCH = 16 << 20
 """Twice what Kafka's raft client and our log write at most; a batch that claims more is damage."""
 
 
-def next_trusted(fd: int, at: Place, end: Place) -> Place:
+def next_trusted(fd: int, at: OffsetPosition, end: OffsetPosition) -> OffsetPosition:
     """The next place at or behind `at` to go on from, in a file in which `at` should begin a batch, but does not.
 
     `end` is where the range ends, and what is returned where nothing before it can be trusted. In this order:
@@ -23,19 +23,19 @@ def next_trusted(fd: int, at: Place, end: Place) -> Place:
         return alone
     here = _sound(fd, at.position, end.position)
     if here is not None and at.offset < here.base_offset and _before(here.base_offset, at, end):
-        return Place(position=at.position, offset=here.base_offset)
+        return OffsetPosition(position=at.position, offset=here.base_offset)
     behind = next_whole_batch(fd, at.position, at.offset)
     if behind is not None and behind[0] < end.position and _before(behind[1], at, end):
-        return Place(position=behind[0], offset=behind[1])
+        return OffsetPosition(position=behind[0], offset=behind[1])
     return end
 
 
-def _alone(fd: int, at: Place, end: Place) -> Place | None:
+def _alone(fd: int, at: OffsetPosition, end: OffsetPosition) -> OffsetPosition | None:
     try:
         header = read_header(read_at(fd, at.position, HEADER_SIZE))
     except DecodeError:
         return None
-    behind = Place(position=at.position + header.size, offset=at.offset + header.record_count)
+    behind = OffsetPosition(position=at.position + header.size, offset=at.offset + header.record_count)
     if behind == end:
         return behind
     following = _sound(fd, behind.position, end.position)
@@ -54,6 +54,6 @@ def _sound(fd: int, position: int, end: int) -> BatchHeader | None:
     return header
 
 
-def _before(offset: int, at: Place, end: Place) -> bool:
+def _before(offset: int, at: OffsetPosition, end: OffsetPosition) -> bool:
     """Whether an offset lies before the end of the range, as far as that is known."""
     return end.offset == at.offset or offset < end.offset

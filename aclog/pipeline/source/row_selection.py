@@ -21,7 +21,7 @@ NO_TIME = -1
 
 
 @frozen(kw_only=True)
-class Wanted:
+class RowSelection:
     """Rows that pass all of these: bounds are inclusive, None is no condition; times are microseconds since 1970.
 
     A batch without a timestamp passes no condition on it, as SQL has it.
@@ -37,7 +37,9 @@ class Wanted:
     """Whether there must be a timestamp."""
     types: frozenset[str] | None = None
 
-    def with_offsets(self, first: int = 0, last: int = MAX_OFFSET, among: Iterable[int] | None = None) -> "Wanted":
+    def with_offsets(
+        self, first: int = 0, last: int = MAX_OFFSET, among: Iterable[int] | None = None
+    ) -> "RowSelection":
         """As this, but offsets from `first` to `last` only, and among these."""
         return evolve(
             self,
@@ -48,7 +50,7 @@ class Wanted:
 
     def with_times(
         self, first: int = _MIN_MICROS, last: int = _MAX_MICROS, among: Iterable[int] | None = None
-    ) -> "Wanted":
+    ) -> "RowSelection":
         """As this, but timestamps from `first` to `last` only, and among these."""
         return evolve(
             self,
@@ -58,18 +60,18 @@ class Wanted:
             timed=True,
         )
 
-    def with_types(self, types: Iterable[str]) -> "Wanted":
+    def with_types(self, types: Iterable[str]) -> "RowSelection":
         """As this, but records of these types only."""
         return evolve(self, types=_both(self.types, types))
 
     def between(self, offset: int, end: int) -> bool:
-        """Whether an offset from `offset` to below `end` may be wanted."""
+        """Whether an offset from `offset` to below `end` may be selected."""
         if max(offset, self.first_offset) > min(end - 1, self.last_offset):
             return False
         return self.offsets is None or any(offset <= each < end for each in self.offsets)
 
     def batches(self, batches: BatchColumns) -> Bools:
-        """Which batches may hold a row that is wanted."""
+        """Which batches may hold a selected row."""
         first, end = batches.base_offset, batches.base_offset + batches.record_count
         kept: Bools = (first <= self.last_offset) & (end > self.first_offset)
         if self.offsets is not None:
@@ -83,14 +85,14 @@ class Wanted:
         return kept
 
     def rows(self, offsets: Int64s) -> Bools:
-        """Which of these offsets are wanted."""
+        """Which of these offsets are selected."""
         kept: Bools = (offsets >= self.first_offset) & (offsets <= self.last_offset)
         if self.offsets is not None:
             kept &= np.isin(offsets, _sorted(self.offsets))
         return kept
 
     def untimed(self, offset: int, record_type: str) -> bool:
-        """Whether a row of this offset and type, without a timestamp, is wanted."""
+        """Whether a row of this offset and type, without a timestamp, is selected."""
         return (
             not self.timed
             and self.first_offset <= offset <= self.last_offset

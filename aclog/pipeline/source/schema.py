@@ -6,21 +6,10 @@ import pyarrow as pa
 
 TIME = pa.timestamp("us", tz="UTC")
 
-ACL_TYPE = pa.struct(
-    [
-        (name, pa.string())
-        for name in (
-            "id",
-            "resourceType",
-            "resourceName",
-            "patternType",
-            "principal",
-            "host",
-            "operation",
-            "permissionType",
-        )
-    ]
-)
+ACL_FIELDS = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
+"""The fields of an ACL without its id, in the order of Kafka's StandardAcl."""
+
+ACL_TYPE = pa.struct([(name, pa.string()) for name in ("id", *ACL_FIELDS)])
 """A rule, enum names in upper case, the id in Kafka's 22 characters; of a removal the id alone."""
 
 SCRAM_TYPE = pa.struct([("name", pa.string()), ("mechanism", pa.string()), ("iterations", pa.int32())])

@@ -21,7 +21,7 @@ _DEFAULTS = {"group.id": "aclog"}
 
 
 @frozen(kw_only=True)
-class Placed:
+class PlacedBatch:
     """A batch, and Kafka's offsets of its first message and after its last one."""
 
     batch: MessageBatch
@@ -47,7 +47,7 @@ class KafkaTopic:
         """
         return self._connected().bounds(_TIMEOUT)
 
-    def batches(self, position: int, end: int) -> Iterator[Placed]:
+    def batches(self, position: int, end: int) -> Iterator[PlacedBatch]:
         """The whole batches in Kafka's offsets from `position` up to `end`; a batch that `end` cuts is left out.
 
         Raises:
@@ -64,7 +64,7 @@ class KafkaTopic:
             except DecodeError as e:
                 raise e.at(path=f"topic {self.topic}, Kafka's offset {message.position}") from None
             if batch is not None:
-                yield Placed(batch=batch, position=begin, after=message.position + 1)
+                yield PlacedBatch(batch=batch, position=begin, after=message.position + 1)
 
     def close(self) -> None:
         """Let go of the connection; a second close is nothing."""

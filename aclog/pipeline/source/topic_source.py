@@ -14,7 +14,7 @@ from aclog.pipeline.source.directory_stream import LostRange, StreamOffset
 from aclog.pipeline.source.options import EARLIEST, LATEST, Options
 from aclog.pipeline.source.range_reader import Query
 from aclog.pipeline.source.record_table import arrow_batches
-from aclog.pipeline.source.topic_range import KafkaTopic, Placed
+from aclog.pipeline.source.topic_range import KafkaTopic, PlacedBatch
 
 _TOGETHER = 4 << 20
 """Bytes of batches that are turned into rows together."""
@@ -56,13 +56,13 @@ def read_topic(place: TopicRange, options: Options, query: Query) -> Iterator[pa
         DecodeError: a message or a record that is damaged, a ReplayError where one is missing.
 
     """
-    wanted = query.wanted.with_offsets(first=place.first_offset)
+    selection = query.selection.with_offsets(first=place.first_offset)
     topic, end = open_topic(options), place.first_offset
     try:
         for data, after in _joined(topic.batches(place.position, place.end)):
             batches, _ = scan_batches(data)
             end = after
-            rows = arrow_batches(data, batches, wanted, query.schema)
+            rows = arrow_batches(data, batches, selection, query.schema)
             yield from (batch for batch in rows if batch.num_rows)
     finally:
         topic.close()
@@ -70,7 +70,7 @@ def read_topic(place: TopicRange, options: Options, query: Query) -> Iterator[pa
         raise LogError(f"topic {topic.topic}: the records end at offset {end}: expected {place.end_offset}")
 
 
-def _joined(batches: Iterator[Placed]) -> Iterator[tuple[bytes, int]]:
+def _joined(batches: Iterator[PlacedBatch]) -> Iterator[tuple[bytes, int]]:
     """Batches in the form of the log's bytes, many together, and the offset after them."""
     parts: list[bytes] = []
     size = end = 0

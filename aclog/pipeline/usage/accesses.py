@@ -10,15 +10,16 @@ from attrs import define, field
 from pyspark import Broadcast
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from aclog.metalog.vectors import Int64s
 from aclog.pipeline.arrow_batches import regrouped
-from aclog.pipeline.judge.accesses import ACCESS_COLUMNS, Access, AccessNumbers, Asking, asking_of
-from aclog.pipeline.judge.content_spans import change_times
-from aclog.pipeline.judge.judge import Settings
-from aclog.pipeline.judge.needs import Needs
-from aclog.pipeline.judge.rule_spans import RuleSpans
-from aclog.pipeline.judge.verdict_steps import VerdictSteps
+from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS, Access, AccessNumbers, ParsedAccess, parse_access
+from aclog.pipeline.decisions.acl_intervals import AclIntervals
+from aclog.pipeline.decisions.bulk_authorizer import Settings
+from aclog.pipeline.decisions.content_intervals import change_times
+from aclog.pipeline.decisions.decision_steps import DecisionSteps
+from aclog.pipeline.decisions.necessary_acls import NecessaryAcls
 
 _ROWS = 1 << 18
 """Rows looked at together."""
@@ -32,13 +33,13 @@ _MOST_STEPS = 1 << 22
 _NEVER = np.iinfo(np.int64).max
 
 COUNTED = pa.schema(
-    [pa.field(name, pa.string()) for name in ACCESS_COLUMNS]
+    [pa.field(name, pa.string()) for name in REQUEST_COLUMNS]
     + [pa.field(name, pa.int64()) for name in ("version", "count", "first", "last")]
 )
 """An access, and how often and when (us since 1970) it came while the rules that matter to it stood as at `version`."""
 
 
-def counted(frame: DataFrame, sent: "Broadcast[RuleSpans]", settings: Settings, *, own_time: bool) -> DataFrame:
+def counted(frame: DataFrame, sent: "Broadcast[AclIntervals]", settings: Settings, *, own_time: bool) -> DataFrame:
     """The columns COUNTED of accesses that all have a time, one row each.
 
     `version` is the last one without `own_time`.
@@ -46,25 +47,19 @@ def counted(frame: DataFrame, sent: "Broadcast[RuleSpans]", settings: Settings, 
     Tasks add up what they see, and the JVM what these hand on: a distinct access goes over the wire once a task, and
     once more only where a task sees too many of them to hold.
     """
-    rows = frame.select(*ACCESS_COLUMNS, F.unix_micros("timestamp").alias("time"))
+    rows = frame.select(*REQUEST_COLUMNS, F.unix_micros("timestamp").alias("time"))
     if own_time:
-        some = rows.mapInArrow(_adding_up(sent, settings), ddl(COUNTED))
+        some = rows.mapInArrow(_adding_up(sent, settings), from_arrow_schema(COUNTED))
     else:
         version, one = F.lit(len(change_times(sent.value))).cast("long"), F.lit(1).cast("long")
         first, last = F.col("time").alias("first"), F.col("time").alias("last")
-        some = rows.select(*ACCESS_COLUMNS, version.alias("version"), one.alias("count"), first, last)
-    return some.groupBy(*ACCESS_COLUMNS, "version").agg(
+        some = rows.select(*REQUEST_COLUMNS, version.alias("version"), one.alias("count"), first, last)
+    return some.groupBy(*REQUEST_COLUMNS, "version").agg(
         F.sum("count").alias("count"), F.min("first").alias("first"), F.max("last").alias("last")
     )
 
 
-def ddl(schema: pa.Schema) -> str:
-    """A schema as mapInArrow wants it."""
-    kinds = {pa.string(): "string", pa.int64(): "bigint", pa.int32(): "int", pa.list_(pa.int32()): "array<int>"}
-    return ", ".join(f"`{field.name}` {kinds[field.type]}" for field in schema)
-
-
-def _adding_up(sent: "Broadcast[RuleSpans]", settings: Settings) -> Any:
+def _adding_up(sent: "Broadcast[AclIntervals]", settings: Settings) -> Any:
     def add_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One task: its distinct accesses, added up."""
         known = _known(sent, settings)
@@ -74,32 +69,32 @@ def _adding_up(sent: "Broadcast[RuleSpans]", settings: Settings) -> Any:
                 yield from counting.table().to_batches(_ROWS)
                 known.forget()
                 counting = Counting(known)
-            counting.add([table.column(name) for name in ACCESS_COLUMNS], np.asarray(table.column("time")))
+            counting.add([table.column(name) for name in REQUEST_COLUMNS], np.asarray(table.column("time")))
         yield from counting.table().to_batches(_ROWS)
 
     return add_up
 
 
 @lru_cache(1)
-def _known(sent: "Broadcast[RuleSpans]", settings: Settings) -> "Known":
+def _known(sent: "Broadcast[AclIntervals]", settings: Settings) -> "Known":
     """Kept by a worker from one task to the next: it knows what it has seen."""
-    return Known(needs_of(sent, settings))
+    return Known(necessary_acls(sent, settings))
 
 
 @lru_cache(2)
-def needs_of(sent: "Broadcast[RuleSpans]", settings: Settings) -> Needs:
+def necessary_acls(sent: "Broadcast[AclIntervals]", settings: Settings) -> NecessaryAcls:
     """Kept by a worker from one task to the next."""
-    return Needs.of(sent.value, settings)
+    return NecessaryAcls.of(sent.value, settings)
 
 
 @define(eq=False)
 class Known:
     """The accesses that a worker has seen, and the steps that each of them goes through; owned by that worker."""
 
-    needs: Needs
+    needs: NecessaryAcls
     numbers: AccessNumbers = field(init=False)
     accesses: list[Access] = field(init=False)
-    steps: VerdictSteps = field(init=False)
+    steps: DecisionSteps = field(init=False)
     size: int = field(init=False)
     """How many steps there are."""
 
@@ -115,7 +110,7 @@ class Known:
     def forget(self) -> None:
         """Begin anew."""
         self.numbers, self.accesses, self.size = AccessNumbers(), [], 0
-        self.steps = VerdictSteps(self.needs.spans.end)
+        self.steps = DecisionSteps(self.needs.intervals.end)
 
     def number(self, columns: list[Any]) -> Int64s:
         """The number of each row's access."""
@@ -125,9 +120,9 @@ class Known:
         return access_of
 
     def _learn(self, new: list[Access]) -> None:
-        askings = [(at, asking) for at, asking in enumerate(map(asking_of, new)) if isinstance(asking, Asking)]
-        changes = self.needs.changes([asking for _, asking in askings])
-        moving = {askings[at][0]: [(version, 0) for version in versions.tolist()] for at, versions in changes.items()}
+        parsed = [(at, access) for at, access in enumerate(map(parse_access, new)) if isinstance(access, ParsedAccess)]
+        changes = self.needs.changes([access for _, access in parsed])
+        moving = {parsed[at][0]: [(version, 0) for version in versions.tolist()] for at, versions in changes.items()}
         self.steps.append(np.zeros(len(new), np.int32), moving)
         self.accesses += new
         self.size += len(new) + sum(len(steps) - 1 for steps in moving.values())
@@ -142,12 +137,12 @@ class Counting:
     _counts: Int64s = field(factory=lambda: np.zeros(0, np.int64), init=False)
     _first: Int64s = field(factory=lambda: np.zeros(0, np.int64), init=False)
     _last: Int64s = field(factory=lambda: np.zeros(0, np.int64), init=False)
-    """By step, as VerdictSteps numbers them."""
+    """By step, as DecisionSteps numbers them."""
 
     def add(self, columns: list[Any], times: Int64s) -> None:
         """Rows: the five columns, and when (us since 1970)."""
         access_of = self.known.number(columns)
-        steps = self.known.steps.steps(access_of, self.known.needs.spans.versions(times))
+        steps = self.known.steps.steps(access_of, self.known.needs.intervals.versions(times))
         more = self.known.size - len(self._counts)
         self._access_of, self._counts = (_longer(column, more, 0) for column in (self._access_of, self._counts))
         self._first, self._last = _longer(self._first, more, _NEVER), _longer(self._last, more, -_NEVER)

@@ -15,14 +15,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from aclog.metalog.vectors import Bools, Int64s
-from aclog.pipeline.authorize import VERDICT, Rules, verdict
-from aclog.pipeline.judge.content_spans import change_times
-from aclog.pipeline.judge.judge import Settings
-from aclog.pipeline.judge.rule_spans import ALWAYS, FOREVER
-from aclog.pipeline.judge.verdicts import ERRORS, Verdict
+from aclog.pipeline.authorize import DECISION_CODE, Rules, decision_code, with_decision, with_texts
+from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
+from aclog.pipeline.decisions.acl_intervals import ALWAYS, FOREVER
+from aclog.pipeline.decisions.bulk_authorizer import Settings
+from aclog.pipeline.decisions.content_intervals import change_times
+from aclog.pipeline.decisions.decision_codes import ERRORS, DecisionCode
 from aclog.pipeline.usage.accesses import counted
-from aclog.pipeline.usage.denied import denied
-from aclog.pipeline.usage.rules import Judged, Tallied, tallied
+from aclog.pipeline.usage.rules import RuleUsage, WindowRules, tallied
 from aclog.pipeline.usage.window import Window, micros_of
 
 
@@ -99,31 +99,31 @@ def usage(
     window = Window.of(accesses, window_days, until)
     inside = F.coalesce(window.has(F.col("timestamp")), F.lit(False))
     known = F.lit(True)
-    if own_time and rules.spans.known_from > ALWAYS:
-        known = F.unix_micros("timestamp") >= rules.spans.known_from * 1000
-    sent = accesses.sparkSession.sparkContext.broadcast(rules.spans)
+    if own_time and rules.intervals.known_from > ALWAYS:
+        known = F.unix_micros("timestamp") >= rules.intervals.known_from * 1000
+    sent = accesses.sparkSession.sparkContext.broadcast(rules.intervals)
     once = counted(accesses.where(inside & known), sent, settings, own_time=own_time)
     decided = _decided(once, rules, settings, window, own_time=own_time).persist()
     try:
         counts = _counts(accesses.select(inside.alias("inside"), known.alias("known"), "timestamp"), decided)
-        judged = Judged.of(rules.spans, window, own_time=own_time)
-        found = tallied(decided.where(F.col(VERDICT) >= int(Verdict.DEFAULT_ALLOW)), sent, settings, judged)
-        tables = _rule_table(rules, found), denied(decided, rules, top), window.holes(accesses)
+        judged = WindowRules.of(rules.intervals, window, own_time=own_time)
+        found = tallied(decided.where(F.col(DECISION_CODE) >= int(DecisionCode.DEFAULT_ALLOW)), sent, settings, judged)
+        tables = _rule_table(rules, found), most_denied(decided, rules, top), window.holes(accesses)
     finally:
         decided.unpersist()
-    rule_rows, most_denied, holes = map(accesses.sparkSession.createDataFrame, tables)
-    has_times = len(change_times(rules.spans)) > 0 or rules.spans.known_from > ALWAYS
-    return Usage(rules=rule_rows, denied=most_denied, holes=holes, counts=counts, window=window, has_times=has_times)
+    rule_rows, denied, holes = map(accesses.sparkSession.createDataFrame, tables)
+    has_times = len(change_times(rules.intervals)) > 0 or rules.intervals.known_from > ALWAYS
+    return Usage(rules=rule_rows, denied=denied, holes=holes, counts=counts, window=window, has_times=has_times)
 
 
 def _decided(once: DataFrame, rules: Rules, settings: Settings, window: Window, *, own_time: bool) -> DataFrame:
-    """With `verdict` and `verdict_at_end`, by the rules at the end of the window."""
+    """With `code` and `verdict_at_end`, by the rules at the end of the window."""
     timed = once.withColumn("timestamp", F.timestamp_micros("first"))
-    judged = timed.withColumn(VERDICT, verdict(timed, rules, settings, own_time=own_time))
+    judged = timed.withColumn(DECISION_CODE, decision_code(timed, rules, settings, own_time=own_time))
     if not own_time:
-        return judged.withColumn("verdict_at_end", F.col(VERDICT))
+        return judged.withColumn("decision_code_at_end", F.col(DECISION_CODE))
     at_end = judged.withColumn("timestamp", F.timestamp_micros(F.lit(micros_of(window.until))))
-    return at_end.withColumn("verdict_at_end", verdict(at_end, rules, settings, own_time=True))
+    return at_end.withColumn("decision_code_at_end", decision_code(at_end, rules, settings, own_time=True))
 
 
 def _counts(rows: DataFrame, decided: DataFrame) -> Counts:
@@ -133,24 +133,24 @@ def _counts(rows: DataFrame, decided: DataFrame) -> Counts:
         F.count_if(F.col("timestamp").isNotNull() & ~F.col("inside")).alias("outside"),
         F.count_if(F.col("inside") & ~F.col("known")).alias("before_log"),
     ).collect()[0]
-    kind = F.when(F.col(VERDICT) < int(Verdict.DEFAULT_ALLOW), F.col(VERDICT)).alias("kind")
+    kind = F.when(F.col(DECISION_CODE) < int(DecisionCode.DEFAULT_ALLOW), F.col(DECISION_CODE)).alias("kind")
     by_kind = {row.kind: row.rows for row in decided.groupBy(kind).agg(F.sum("count").alias("rows")).collect()}
     return Counts(
         total=seen.total,
         without_time=seen.without_time,
         outside=seen.outside,
         before_log=seen.before_log,
-        super_users=by_kind.get(int(Verdict.SUPER_USER), 0),
+        super_users=by_kind.get(int(DecisionCode.SUPER_USER), 0),
         errors={text: by_kind[int(code)] for code, text in ERRORS.items() if int(code) in by_kind},
         decided=by_kind.get(None, 0),
     )
 
 
-def _rule_table(rules: Rules, found: Tallied) -> pa.Table:
-    spans = rules.spans
+def _rule_table(rules: Rules, found: RuleUsage) -> pa.Table:
+    intervals = rules.intervals
     times = {
-        "in_force_from": _times(spans.visible_from * 1000, spans.visible_from == ALWAYS),
-        "in_force_to": _times(spans.visible_to * 1000, spans.visible_to == FOREVER),
+        "in_force_from": _times(intervals.visible_from * 1000, intervals.visible_from == ALWAYS),
+        "in_force_to": _times(intervals.visible_to * 1000, intervals.visible_to == FOREVER),
     }
     return pa.table(
         {
@@ -174,7 +174,7 @@ def _times(micros: Int64s, none: Bools) -> Any:
     return pa.array(np.where(none, 0, micros), pa.int64(), mask=none).cast(_TIMESTAMP)
 
 
-def _answers(found: Tallied) -> Any:
+def _answers(found: RuleUsage) -> Any:
     answers = list(Answer)
     number = np.select(
         [~found.stood, found.needed > 0, found.matched > 0],
@@ -182,3 +182,22 @@ def _answers(found: Tallied) -> Any:
         answers.index(Answer.NEVER_MATCHED),
     )
     return pa.array([answer.value for answer in answers]).take(pa.array(number))
+
+
+def most_denied(decided: DataFrame, rules: Rules, top: int) -> pa.Table:
+    """Of distinct accesses (COUNTED) with a code, at most `top`; of those denied as often, the first by columns."""
+    most = (
+        with_decision(decided, rules, DECISION_CODE, "decision")
+        .where(F.col("decision") == "DENIED")
+        .groupBy(*REQUEST_COLUMNS)
+        .agg(
+            F.sum("count").alias("count"),
+            F.timestamp_micros(F.min("first")).alias("first_at"),
+            F.timestamp_micros(F.max("last")).alias("last_at"),
+            F.max_by(DECISION_CODE, "last").alias(DECISION_CODE),
+        )
+        .orderBy(F.desc("count"), *REQUEST_COLUMNS)
+        .limit(top)
+    )
+    named = with_texts(most, rules).drop(DECISION_CODE, "decision")
+    return named.orderBy(F.desc("count"), *REQUEST_COLUMNS).toArrow()

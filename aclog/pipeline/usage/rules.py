@@ -9,14 +9,15 @@ from attrs import frozen
 from pyspark import Broadcast
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.pipeline.arrow_batches import regrouped
-from aclog.pipeline.judge.content_spans import change_times
-from aclog.pipeline.judge.judge import Settings
-from aclog.pipeline.judge.rule_spans import FOREVER, RuleSpans
-from aclog.pipeline.usage.accesses import ddl, needs_of
-from aclog.pipeline.usage.tally import TALLY, Tally, kept_of
+from aclog.pipeline.decisions.acl_intervals import FOREVER, AclIntervals
+from aclog.pipeline.decisions.bulk_authorizer import Settings
+from aclog.pipeline.decisions.content_intervals import change_times
+from aclog.pipeline.usage.accesses import necessary_acls
+from aclog.pipeline.usage.tally import TALLY, Tally, rules_to_keep
 from aclog.pipeline.usage.window import Window, micros_of
 
 _ROWS = 1 << 16
@@ -26,7 +27,7 @@ _KEPT = pa.schema([pa.field("ordinal", pa.int32())])
 
 
 @frozen(eq=False, kw_only=True)
-class Judged:
+class WindowRules:
     """Which rules are judged, by ordinal, as it is sent to workers."""
 
     stood: Bools
@@ -37,21 +38,21 @@ class Judged:
     """The version of the rules at the end: of the window, or the last one where all is decided by that."""
 
     @classmethod
-    def of(cls, spans: RuleSpans, window: Window, *, own_time: bool) -> Self:
+    def of(cls, intervals: AclIntervals, window: Window, *, own_time: bool) -> Self:
         """For a window."""
-        times = change_times(spans)
+        times = change_times(intervals)
         if own_time:
             until = micros_of(window.until) // 1000
             version = int(np.searchsorted(times, until, "right"))
-            at_end = (spans.visible_from <= until) & (spans.visible_to > until)
+            at_end = (intervals.visible_from <= until) & (intervals.visible_to > until)
         else:
-            version, at_end = len(times), spans.visible_to == FOREVER
-        stood = window.stood(spans) & at_end
+            version, at_end = len(times), intervals.visible_to == FOREVER
+        stood = window.stood(intervals) & at_end
         return cls(stood=stood, stays=at_end & ~stood, version=version)
 
 
 @frozen(eq=False, kw_only=True)
-class Tallied:
+class RuleUsage:
     """What became of rules, by ordinal; times in us since 1970, where there is one."""
 
     stood: Bools
@@ -63,15 +64,15 @@ class Tallied:
     removable: Bools
 
 
-def tallied(decided: DataFrame, sent: "Broadcast[RuleSpans]", settings: Settings, judged: Judged) -> Tallied:
-    """Of distinct accesses (COUNTED) with `verdict` and `verdict_at_end`, no errors.
+def tallied(decided: DataFrame, sent: "Broadcast[AclIntervals]", settings: Settings, judged: WindowRules) -> RuleUsage:
+    """Of distinct accesses (COUNTED) with `code` and `verdict_at_end`, no errors.
 
     Every task holds no more than some numbers a rule and the distinct groups of rules that cover for one another; of
     each group the rule that matched most is kept, a needed one before all others.
     """
     context = decided.sparkSession.sparkContext
     tallying = _tallying(sent, context.broadcast(judged), settings)
-    some = decided.mapInArrow(tallying, ddl(TALLY)).persist()
+    some = decided.mapInArrow(tallying, from_arrow_schema(TALLY)).persist()
     try:
         table = _by_rule(some).toArrow()
         at, count = np.asarray(table.column("ordinal")).astype(np.int64), len(judged.stood)
@@ -79,7 +80,7 @@ def tallied(decided: DataFrame, sent: "Broadcast[RuleSpans]", settings: Settings
         matched[at], needed[at] = table.column("matched"), table.column("needed")
         worth = np.where(needed > 0, np.iinfo(np.int64).max, matched)
         kept = some.where(F.col("group").isNotNull()).select("group").distinct()
-        kept = kept.mapInArrow(_keeping(context.broadcast(worth)), ddl(_KEPT)).distinct()
+        kept = kept.mapInArrow(_keeping(context.broadcast(worth)), from_arrow_schema(_KEPT)).distinct()
         removable = judged.stood & (needed == 0)
         removable[np.asarray(kept.toArrow().column("ordinal")).astype(np.int64)] = False
     finally:
@@ -90,7 +91,7 @@ def tallied(decided: DataFrame, sent: "Broadcast[RuleSpans]", settings: Settings
     last_matched, last_needed, by = (
         table.column(name).combine_chunks().take(rows) for name in ("last_matched", "last_needed", "last_needed_by")
     )
-    return Tallied(
+    return RuleUsage(
         stood=judged.stood,
         matched=matched,
         needed=needed,
@@ -116,11 +117,11 @@ def _by_rule(some: DataFrame) -> DataFrame:
     return sums.select("ordinal", "matched", "needed", "last_matched", "by.*")
 
 
-def _tallying(sent: "Broadcast[RuleSpans]", judged: "Broadcast[Judged]", settings: Settings) -> Any:
+def _tallying(sent: "Broadcast[AclIntervals]", judged: "Broadcast[WindowRules]", settings: Settings) -> Any:
     def tally(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One task: what its accesses say of rules."""
         of_rules = judged.value
-        tally = Tally(needs_of(sent, settings), of_rules.stood, of_rules.stays, of_rules.version)
+        tally = Tally(necessary_acls(sent, settings), of_rules.stood, of_rules.stays, of_rules.version)
         for table in regrouped(batches, _ROWS):
             tally.add(table)
             if tally.has_many_groups:
@@ -134,7 +135,7 @@ def _tallying(sent: "Broadcast[RuleSpans]", judged: "Broadcast[Judged]", setting
 def _keeping(sent: "Broadcast[Int64s]") -> Any:
     def keep(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in regrouped(batches, _ROWS):
-            kept = kept_of(table.column("group").combine_chunks(), sent.value)
+            kept = rules_to_keep(table.column("group").combine_chunks(), sent.value)
             yield pa.record_batch([pa.array(kept)], schema=_KEPT)
 
     return keep

@@ -9,8 +9,8 @@ from attrs import define, field
 
 from aclog.authorizer.index.arrays import Int32s
 from aclog.metalog.vectors import Bools, Int64s
-from aclog.pipeline.judge.accesses import Access, Asking, asking_of
-from aclog.pipeline.judge.needs import Needs, Pairs
+from aclog.pipeline.decisions.accesses import Access, ParsedAccess, parse_access
+from aclog.pipeline.decisions.necessary_acls import NecessaryAcls, Pairs
 
 _MOST_GROUPS = 1 << 18
 """Groups of rules that a task holds before it hands them on; about 300 bytes each at most."""
@@ -35,7 +35,7 @@ _NEVER = np.iinfo(np.int64).min
 class Tally:
     """Adds up; owned by one task."""
 
-    needs: Needs
+    needs: NecessaryAcls
     judged: Bools
     """By ordinal: the rule stood in the whole window."""
     stays: Bools
@@ -61,18 +61,18 @@ class Tally:
         return len(self._groups) > _MOST_GROUPS
 
     def add(self, table: pa.Table) -> None:
-        """Distinct accesses, no errors, with `version`, `count`, `last`, and verdicts, also `verdict_at_end`."""
-        askings = _askings(table)
+        """Distinct accesses, no errors, with `version`, `count`, `last`, and codes, also `verdict_at_end`."""
+        parsed = _parsed_accesses(table)
         version, count, last = (np.asarray(table.column(name)) for name in ("version", "count", "last"))
-        found = self.needs.find(askings, version, np.asarray(table.column("verdict")))
+        found = self.needs.find(parsed, version, np.asarray(table.column("decision_code")))
         _add(self._matched, found.matched, count)
         _add(self._needed, found.needed, count)
         np.maximum.at(self._last_matched, found.matched.ordinal, last[found.matched.access])
-        self._note_last_needed(found.needed, last, [asking.principal for asking in askings])
+        self._note_last_needed(found.needed, last, [access.principal for access in parsed])
         self._note_groups(found.groups)
-        at_end = np.full(len(askings), self.version, np.int64)
+        at_end = np.full(len(parsed), self.version, np.int64)
         if not np.array_equal(at_end, version):
-            self._note_groups(self.needs.find(askings, at_end, np.asarray(table.column("verdict_at_end"))).groups)
+            self._note_groups(self.needs.find(parsed, at_end, np.asarray(table.column("decision_code_at_end"))).groups)
 
     def _note_last_needed(self, needed: Pairs, last: Int64s, principals: list[str]) -> None:
         """Of several at one time, the last by name."""
@@ -123,11 +123,11 @@ class Tally:
         return _table(*nothing, lists)
 
 
-def _askings(table: pa.Table) -> list[Asking]:
+def _parsed_accesses(table: pa.Table) -> list[ParsedAccess]:
     """What the accesses of a table ask, all of them well-formed."""
     columns = (table.column(at).to_pylist() for at in range(len(Access._fields)))
-    askings = map(asking_of, map(Access, *columns))
-    return [asking for asking in askings if isinstance(asking, Asking)]
+    parsed = map(parse_access, map(Access, *columns))
+    return [access for access in parsed if isinstance(access, ParsedAccess)]
 
 
 def _add(counts: Int64s, pairs: Pairs, count: Int64s) -> None:
@@ -138,7 +138,7 @@ def _table(*columns: Any) -> pa.Table:
     return pa.table(list(columns), schema=TALLY)
 
 
-def kept_of(groups: Any, worth: Int64s) -> Int32s:
+def rules_to_keep(groups: Any, worth: Int64s) -> Int32s:
     """Of each group (an Arrow list of ordinals) the rule that is worth most, the first of equals; each once."""
     lists = groups.drop_null()
     ordinals = np.asarray(lists.flatten()).astype(np.int64)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Bools
-from aclog.pipeline.judge.rule_spans import ALWAYS, RuleSpans
+from aclog.pipeline.decisions.acl_intervals import ALWAYS, AclIntervals
 
 MOST_DAYS = 36_600
 """The longest window."""
@@ -52,12 +52,12 @@ class Window:
         micros = F.unix_micros(time)
         return (micros >= micros_of(self.start)) & (micros <= micros_of(self.until))
 
-    def stood(self, spans: RuleSpans) -> Bools:
+    def stood(self, intervals: AclIntervals) -> Bools:
         """By ordinal: whether the rule was in force in all of it, as far as is known."""
         start, until = micros_of(self.start), micros_of(self.until)
         # in ms, so that FOREVER stays in bounds: from * 1000 <= start, and to * 1000 > until
-        there: Bools = (spans.visible_from <= start // 1000) & (spans.visible_to > until // 1000)
-        return there & (max(spans.known_from, ALWAYS) <= start // 1000)
+        there: Bools = (intervals.visible_from <= start // 1000) & (intervals.visible_to > until // 1000)
+        return there & (max(intervals.known_from, ALWAYS) <= start // 1000)
 
     @property
     def days(self) -> list[date]:

@@ -6,7 +6,7 @@ from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.uuids import uuid_text
-from aclog.pipeline.judge.judge import Settings
+from aclog.pipeline.decisions.bulk_authorizer import Settings
 
 LETTER = {AuthorizationResult.ALLOWED: "A", AuthorizationResult.DENIED: "D"}
 NOBODY_SPECIAL = Settings()

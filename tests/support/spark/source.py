@@ -14,7 +14,7 @@ from aclog.metalog.batches import iter_batches
 from aclog.pipeline.source.directory import plan
 from aclog.pipeline.source.options import read_options
 from aclog.pipeline.source.range_reader import Query, read_range
-from aclog.pipeline.source.row_selection import Wanted
+from aclog.pipeline.source.row_selection import RowSelection
 from aclog.pipeline.source.schema import LOG_SCHEMA
 
 DATA = Path(__file__).parents[2] / "data"
@@ -32,12 +32,12 @@ def rows_of(batches: Iterable[pa.RecordBatch]) -> list[dict]:
 
 
 def read_rows(
-    path: Path, wanted: Wanted | None = None, schema: pa.Schema = LOG_SCHEMA, **options: object
+    path: Path, selection: RowSelection | None = None, schema: pa.Schema = LOG_SCHEMA, **options: object
 ) -> list[dict]:
     """The rows of a path by the planner and the reader, as Spark would call them."""
     chosen = read_options({"path": str(path)} | {name: str(value) for name, value in options.items()})
-    query = Query(wanted=wanted or Wanted(), schema=schema, set_aside=chosen.set_aside)
-    return [row for place in plan(chosen, query.wanted) for row in rows_of(read_range(place, query))]
+    query = Query(selection=selection or RowSelection(), schema=schema, set_aside=chosen.set_aside)
+    return [row for place in plan(chosen, query.selection) for row in rows_of(read_range(place, query))]
 
 
 def expected_rows(paths: Iterable[Path]) -> list[dict]:

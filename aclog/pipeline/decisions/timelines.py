@@ -1,4 +1,4 @@
-"""How the verdict on one access changes over time, as rules come and go."""
+"""How the code on one access changes over time, as rules come and go."""
 
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
@@ -7,10 +7,10 @@ from typing import NamedTuple
 from attrs import define, field
 
 from aclog.authorizer.index.scan_rank import EMPTY, NAMED, STAR
-from aclog.pipeline.judge.verdicts import UNRESOLVED, Verdict
+from aclog.pipeline.decisions.decision_codes import UNRESOLVED, DecisionCode
 
 
-class Span(NamedTuple):
+class MatchingInterval(NamedTuple):
     """A rule that matches an access, from one version of the rules to before another.
 
     `rank` and `level` are its place in the order of visits (authorizer.index.scan_rank). `matches` is false for a rule
@@ -27,15 +27,15 @@ class Span(NamedTuple):
 
 
 def timeline(
-    spans: Iterable[Span], *, below_star: bool, is_star: bool, allow_everyone: bool
+    intervals: Iterable[MatchingInterval], *, below_star: bool, is_star: bool, allow_everyone: bool
 ) -> Iterator[tuple[int, int]]:
-    """(Version, verdict) wherever a rule comes or goes, the first at version 0.
+    """(Version, code) wherever a rule comes or goes, the first at version 0.
 
-    `below_star`: the name sorts below `*`; `is_star`: it is `*`. `allow_everyone` wants all spans on the resource, also
-    those that match nobody who asks.
+    `below_star`: the name sorts below `*`; `is_star`: it is `*`. `allow_everyone` needs all intervals on the resource,
+    including those that match nobody who asks.
     """
-    starts = sorted(spans)
-    times = sorted({0} | {span.start for span in starts} | {span.end for span in starts})
+    starts = sorted(intervals)
+    times = sorted({0} | {interval.start for interval in starts} | {interval.end for interval in starts})
     force = _InForce(below_star=below_star, is_star=is_star, allow_everyone=allow_everyone)
     at = 0
     for time in times:
@@ -43,12 +43,12 @@ def timeline(
             force.add(starts[at])
             at += 1
         force.drop(time)
-        yield time, force.verdict()
+        yield time, force.decision()
 
 
 @define(kw_only=True)
 class _InForce:
-    """The spans in force at one version; owned by the one sweep that moves it on."""
+    """The intervals in force at one version; owned by the one sweep that moves it on."""
 
     below_star: bool
     is_star: bool
@@ -61,16 +61,16 @@ class _InForce:
     """How many match, by whether they deny, and level."""
     _present: int = field(default=0, init=False)
 
-    def add(self, span: Span) -> None:
+    def add(self, interval: MatchingInterval) -> None:
         """A rule came."""
-        if span.end <= span.start:
+        if interval.end <= interval.start:
             return
-        heappush(self._ends, (span.end, span.denies, span.level, span.matches))
+        heappush(self._ends, (interval.end, interval.denies, interval.level, interval.matches))
         self._present += 1
-        if span.matches:
-            heap, rank = (self._denying, span.rank) if span.denies else (self._allowing, -span.rank)
-            heappush(heap, (rank, span.end, span.level, span.ordinal))
-            key = span.denies, span.level
+        if interval.matches:
+            heap, rank = (self._denying, interval.rank) if interval.denies else (self._allowing, -interval.rank)
+            heappush(heap, (rank, interval.end, interval.level, interval.ordinal))
+            key = interval.denies, interval.level
             self._counts[key] = self._counts.get(key, 0) + 1
 
     def drop(self, time: int) -> None:
@@ -84,22 +84,22 @@ class _InForce:
             while heap and heap[0][1] <= time:
                 heappop(heap)
 
-    def verdict(self) -> int:
+    def decision(self) -> int:
         """What becomes of the access."""
         if self._denying:
-            return UNRESOLVED if self._strays(denies=True) else self._denying[0][3]
+            return UNRESOLVED if self._is_order_ambiguous(denies=True) else self._denying[0][3]
         if self._allowing:
-            return UNRESOLVED if self._strays(denies=False) else self._allowing[0][3]
+            return UNRESOLVED if self._is_order_ambiguous(denies=False) else self._allowing[0][3]
         if self.allow_everyone and not self._present:
-            return Verdict.DEFAULT_ALLOW
-        return Verdict.DEFAULT_DENY
+            return DecisionCode.DEFAULT_ALLOW
+        return DecisionCode.DEFAULT_DENY
 
-    def _strays(self, *, denies: bool) -> bool:
+    def _is_order_ambiguous(self, *, denies: bool) -> bool:
         has = {level for level in (NAMED, STAR, EMPTY) if self._counts.get((denies, level))}
-        return strays(has, denies=denies, below_star=self.below_star, is_star=self.is_star)
+        return is_order_ambiguous(has, denies=denies, below_star=self.below_star, is_star=self.is_star)
 
 
-def strays(levels: set[int], *, denies: bool, below_star: bool, is_star: bool) -> bool:
+def is_order_ambiguous(levels: set[int], *, denies: bool, below_star: bool, is_star: bool) -> bool:
     """Whether the order of visits may not tell which rule is named, where rules on these levels match.
 
     It does not where LITERAL `*` is one of them and may be visited earlier or later

@@ -1,4 +1,4 @@
-"""When rules stood, by what they say: which span of a content stands at a version, and when contents came and went."""
+"""Intervals by ACL content: which interval of a content is in force at a version, and when contents change."""
 
 from typing import Self
 
@@ -8,26 +8,26 @@ from attrs import frozen
 from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.index.matches import expanded
 from aclog.metalog.vectors import Bools, Int64s
-from aclog.pipeline.judge.rule_spans import ALWAYS, FOREVER, RuleSpans
+from aclog.pipeline.decisions.acl_intervals import ALWAYS, FOREVER, AclIntervals
 
 
-def change_times(spans: RuleSpans) -> Int64s:
+def change_times(intervals: AclIntervals) -> Int64s:
     """When version 1 of the rules begins, version 2, ..., in ms since 1970."""
-    times = np.unique(np.concatenate((spans.visible_from, spans.visible_to)))
+    times = np.unique(np.concatenate((intervals.visible_from, intervals.visible_to)))
     return times[(times > ALWAYS) & (times < FOREVER)]
 
 
-def span_versions(spans: RuleSpans, times: Int64s) -> tuple[Int64s, Int64s]:
+def interval_versions(intervals: AclIntervals, times: Int64s) -> tuple[Int64s, Int64s]:
     """By ordinal: the first version with the rule, and the first one without it; `times` are `change_times`."""
-    ends = np.searchsorted(times, spans.visible_to, "right")
-    return np.searchsorted(times, spans.visible_from, "right"), np.where(
-        spans.visible_to < FOREVER, ends, len(times) + 1
+    ends = np.searchsorted(times, intervals.visible_to, "right")
+    return np.searchsorted(times, intervals.visible_from, "right"), np.where(
+        intervals.visible_to < FOREVER, ends, len(times) + 1
     )
 
 
 @frozen(eq=False, kw_only=True)
-class ContentSpans:
-    """The spans of contents; no content stands twice at once."""
+class ContentIntervals:
+    """The intervals of contents; no content stands twice at once."""
 
     times: Int64s
     """When versions begin (change_times)."""
@@ -42,24 +42,24 @@ class ContentSpans:
     _keys: Int64s
     """content * end + start of these."""
     _content_starts: Int64s
-    """By content: where its spans are in `_order`; one more entry than contents."""
+    """By content: where its intervals are in `_order`; one more entry than contents."""
 
     @classmethod
-    def of(cls, spans: RuleSpans) -> Self:
-        """Index the spans."""
-        contents, times = len(spans.record_ends), change_times(spans)
+    def of(cls, intervals: AclIntervals) -> Self:
+        """Index the intervals."""
+        contents, times = len(intervals.record_ends), change_times(intervals)
         end = len(times) + 1
-        starts, ends = span_versions(spans, times)
+        starts, ends = interval_versions(intervals, times)
         lasting = np.flatnonzero(starts < ends)  # what came and went at one time never decided anything
-        keys = spans.content_of[lasting] * np.int64(end) + starts[lasting]
+        keys = intervals.content_of[lasting] * np.int64(end) + starts[lasting]
         order = np.argsort(keys)
         still = np.zeros(contents, np.bool_)
-        still[spans.content_of[(starts == 0) & (ends == end)]] = True
+        still[intervals.content_of[(starts == 0) & (ends == end)]] = True
         return cls(
             times=times,
             starts=starts,
             ends=ends,
-            content_of=spans.content_of,
+            content_of=intervals.content_of,
             still=still,
             order=lasting[order],
             keys=keys[order],
@@ -81,7 +81,7 @@ class ContentSpans:
         return there
 
     def standing(self, contents: Int64s, versions: Int64s) -> Int64s:
-        """The ordinal of the span of each content that stands at its version, -1 where none does."""
+        """The ordinal of the interval of each content that stands at its version, -1 where none does."""
         if not len(self._keys):
             return np.full(len(contents), -1, np.int64)
         at = np.searchsorted(self._keys, contents * self.end + versions, "right") - 1
@@ -92,6 +92,6 @@ class ContentSpans:
     def changes(self, contents: Int64s) -> Int64s:
         """The versions, ascending and the first 0, at which any of these came or went."""
         _, at = expanded(self._content_starts[contents], self._content_starts[contents + 1])
-        spans = self._order[at]
-        found = np.unique(np.concatenate(([0], self.starts[spans], self.ends[spans])))
+        intervals = self._order[at]
+        found = np.unique(np.concatenate(([0], self.starts[intervals], self.ends[intervals])))
         return found[found < self.end]

@@ -27,7 +27,7 @@ from aclog.metalog.records import (
 )
 from aclog.metalog.uuids import uuid_text
 from aclog.pipeline.source.record_table import arrow_batches
-from aclog.pipeline.source.row_selection import Wanted
+from aclog.pipeline.source.row_selection import RowSelection
 from aclog.pipeline.source.schema import LOG_SCHEMA, columns_of
 from aclog.pipeline.source.structs import id_texts
 from tests.support.spark import source
@@ -85,10 +85,10 @@ def _varint(number: int) -> bytes:
     return bytes([number & 0x7F | 0x80]) + _varint(number >> 7) if number > 0x7F else bytes([number])
 
 
-def rows(data: bytes, wanted: Wanted | None = None, schema=LOG_SCHEMA) -> list[dict]:
+def rows(data: bytes, selection: RowSelection | None = None, schema=LOG_SCHEMA) -> list[dict]:
     batches, damage = scan_batches(data)
     assert damage is None
-    return source.rows_of(arrow_batches(data, batches, wanted or Wanted(), schema))
+    return source.rows_of(arrow_batches(data, batches, selection or RowSelection(), schema))
 
 
 def log_bytes(batches: list[list[bytes]]) -> bytes:
@@ -135,7 +135,7 @@ def test_no_secret_is_in_the_table():
 @given(TIME)
 def test_times_that_spark_cannot_hold_are_null(millis):
     data = build_batch([b"\x01\x02\x00"], base_offset=0, leader_epoch=0, timestamp=millis)
-    (batch,) = arrow_batches(data, scan_batches(data)[0], Wanted(), columns_of(["timestamp"]))
+    (batch,) = arrow_batches(data, scan_batches(data)[0], RowSelection(), columns_of(["timestamp"]))
     micros = batch.column(0).cast("int64").to_pylist()[0]
     fits = millis != -1 and abs(millis) <= ((1 << 63) - 1) // 1000
     assert micros == (millis * 1000 if fits else None)
@@ -157,10 +157,10 @@ def test_ids_are_kafkas_text(ids):
 )
 def test_filters_leave_the_rows_that_pass_them(batches, first, last, among, types, timed):
     data = log_bytes(batches)
-    wanted = Wanted().with_offsets(first=first, last=last, among=among)
-    wanted = wanted if types is None else wanted.with_types(types)
+    selection = RowSelection().with_offsets(first=first, last=last, among=among)
+    selection = selection if types is None else selection.with_types(types)
     after = 1_700_000_000_001_000
-    wanted = wanted.with_times(first=after) if timed else wanted
+    selection = selection.with_times(first=after) if timed else selection
 
     def passes(row: dict) -> bool:
         return (
@@ -170,9 +170,9 @@ def test_filters_leave_the_rows_that_pass_them(batches, first, last, among, type
             and (not timed or (row["timestamp"] is not None and row["timestamp"].timestamp() * 1e6 >= after))
         )
 
-    assert rows(data, wanted) == [row for row in rows(data) if passes(row)]
+    assert rows(data, selection) == [row for row in rows(data) if passes(row)]
     narrow = columns_of(["record_type", "offset"])
-    assert rows(data, wanted, narrow) == [
+    assert rows(data, selection, narrow) == [
         {name: row[name] for name in narrow.names} for row in rows(data) if passes(row)
     ]
 
@@ -199,7 +199,7 @@ def test_a_damaged_record_is_an_error_with_its_place(value, said):
 def test_arrow_batches_are_of_bounded_size():
     one = encode_record(RemoveAccessControlEntryRecord(id=UUID(int=7)))
     data = log_bytes([[one] * 70_000, [one] * 70_000])
-    sizes = [len(batch) for batch in arrow_batches(data, scan_batches(data)[0], Wanted(), LOG_SCHEMA)]
+    sizes = [len(batch) for batch in arrow_batches(data, scan_batches(data)[0], RowSelection(), LOG_SCHEMA)]
     assert sizes == [65536, 65536, 140_002 - 2 * 65536]
 
 
@@ -211,6 +211,6 @@ def test_the_schema_is_what_spark_makes_of_it():
 def test_every_batch_has_the_schema():
     path = source.segments(source.LOGS[-1])[0]
     data = path.read_bytes()
-    for batch in arrow_batches(data, scan_batches(data)[0], Wanted(), LOG_SCHEMA):
+    for batch in arrow_batches(data, scan_batches(data)[0], RowSelection(), LOG_SCHEMA):
         batch.validate(full=True)
         assert batch.schema.equals(LOG_SCHEMA)

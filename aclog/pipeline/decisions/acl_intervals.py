@@ -16,24 +16,15 @@ from aclog.authorizer.index.keys import compact
 from aclog.metalog.acl_columns import AclColumns, read_acls
 from aclog.metalog.records import FRAME_VERSION, RecordType
 from aclog.metalog.vectors import Int64s
+from aclog.pipeline.source.schema import ACL_FIELDS
 from aclog.pipeline.source.structs import acl_structs
 
-RULE_COLUMNS = (
-    "resourceType",
-    "resourceName",
-    "patternType",
-    "principal",
-    "host",
-    "operation",
-    "permissionType",
-    "id",
-)
+RULE_COLUMNS = (*ACL_FIELDS, "id")
 """The columns of a list of rules, all of them text; `id` may be null."""
 
 ALWAYS, FOREVER = -(1 << 62), 1 << 62
 """Stand for null in `visible_from` and `visible_to`, in ms since 1970."""
 
-_CONTENT = RULE_COLUMNS[:-1]
 _NUMBER_BYTES = 8
 _REST_OF_ID = bytes(16 - _NUMBER_BYTES)
 _HEAD = bytes((FRAME_VERSION, RecordType.ACCESS_CONTROL_ENTRY_RECORD, 0))
@@ -41,8 +32,8 @@ _NO_TAGS = b"\0"
 
 
 @frozen(eq=False, kw_only=True)
-class RuleSpans:
-    """n spans of rules; a span's number is its ordinal, the row of the table that it was made from.
+class AclIntervals:
+    """n intervals of rules; a interval's number is its ordinal, the row of the table that it was made from.
 
     What rules say is held once, however often it was added and removed, as the records that a log holds, with its
     number in place of the id. Nothing but flat buffers: a million rules are about 100 MB.
@@ -68,7 +59,7 @@ class RuleSpans:
         Names of enums that are none stand for UNKNOWN, as Kafka reads such codes.
         """
         content_of, rows = _numbered(table)
-        records = _records(table.select(_CONTENT).take(rows))
+        records = _records(table.select(ACL_FIELDS).take(rows))
         return cls(
             records=b"".join(records),
             record_ends=_ends(records),
@@ -137,7 +128,7 @@ def _code(kind: type[IntEnum], name: str) -> bytes:
 def _numbered(table: pa.Table) -> tuple[Int32s, Int64s]:
     """The number of what each row says, and for each number a row that says it."""
     codes = np.zeros(len(table), np.int64)
-    for name in _CONTENT:
+    for name in ACL_FIELDS:
         column = table.column(name).combine_chunks().dictionary_encode()
         size = max(len(column.dictionary), 1)
         codes = codes * size + np.asarray(column.indices).astype(np.int64)

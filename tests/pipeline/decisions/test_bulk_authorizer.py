@@ -1,4 +1,4 @@
-"""Accesses judged in batches get the verdicts that the engine gives them one by one, at every version of the rules."""
+"""Accesses judged in batches get the codes that the engine gives them one by one, at every version of the rules."""
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +19,10 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import rule_row
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.authorizer.super_users import parse_allow_everyone, parse_super_users
-from aclog.pipeline.judge import judge as judge_module
-from aclog.pipeline.judge.judge import NO_TIME, Judge, Settings
-from aclog.pipeline.judge.rule_spans import RULE_COLUMNS, RuleSpans, rule_table
-from aclog.pipeline.judge.verdicts import ALLOWED, BASES, ERRORS, Verdict
+from aclog.pipeline.decisions import bulk_authorizer
+from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS, AclIntervals, rule_table
+from aclog.pipeline.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer, Settings
+from aclog.pipeline.decisions.decision_codes import ALLOWED, BASES, ERRORS, DecisionCode
 from tests.support.builders.images import with_ids
 from tests.support.models import estates, golden
 from tests.support.models.engine_answers import decided, engine
@@ -39,11 +39,11 @@ def columns_of(requests) -> list[pa.Array]:
     return [pa.array(column, pa.string()) for column in zip(*rows, strict=True)] or [pa.array([], pa.string())] * 5
 
 
-def told(verdict: int, table: pa.Table) -> tuple[str, str]:
-    """The letter and the rule of a verdict, as the golden sets have them."""
-    if verdict < 0:
-        return "E" if verdict in ERRORS else "A" if verdict in ALLOWED else "D", BASES.get(verdict, "")
-    row = table.slice(verdict, 1).to_pylist()[0]
+def told(code: int, table: pa.Table) -> tuple[str, str]:
+    """The letter and the rule of a code, as the golden sets have them."""
+    if code < 0:
+        return "E" if code in ERRORS else "A" if code in ALLOWED else "D", BASES.get(code, "")
+    row = table.slice(code, 1).to_pylist()[0]
     said = ", ".join(f"{name}={row[name]}" for name in RULE_COLUMNS[:-1])
     return "A" if row["permissionType"] == "ALLOW" else "D", f"MatchingAcl(acl=StandardAcl[{said}])"
 
@@ -58,11 +58,11 @@ def test_golden_estates(number):
         if request.resource_name is not None and expected.letter != "H" and "OutOfBounds" not in expected.rule
     ]
     table = rule_table(AclsImage.from_acls(with_ids(estate.acls)))
-    judge = Judge.of(RuleSpans.of_table(table), settings_of(estate))
+    authorizer = BulkAuthorizer.of(AclIntervals.of_table(table), settings_of(estate))
     for half in pairs[::2], pairs[1::2]:  # what was decided in one batch is known in the next
-        verdicts = judge.verdicts(columns_of([request for request, _ in half])).tolist()
-        for (request, expected), verdict in zip(half, verdicts, strict=True):
-            letter, rule = told(verdict, table)
+        codes = authorizer.decide(columns_of([request for request, _ in half])).tolist()
+        for (request, expected), code in zip(half, codes, strict=True):
+            letter, rule = told(code, table)
             assert letter == expected.letter, request
             assert letter == "E" or rule == expected.rule, request
 
@@ -129,14 +129,14 @@ def answer(authorizer: StandardAuthorizer, request) -> tuple[str, str]:
 def test_each_row_at_its_own_time(intervals, estate, requests, documented):
     asked_as = settings_of(estate, documented=documented)
     table = table_of(intervals)
-    judge = Judge.of(RuleSpans.of_table(table), asked_as)
+    authorizer = BulkAuthorizer.of(AclIntervals.of_table(table), asked_as)
     times = range(-1, LAST + 2)
     rows = [(request, time) for request in requests for time in times]
     micros = np.array([time * 1000 for _, time in rows], np.int64)
-    verdicts = judge.verdicts(columns_of([request for request, _ in rows]), micros).tolist()
+    codes = authorizer.decide(columns_of([request for request, _ in rows]), micros).tolist()
     engines = {time: engine_at(intervals, time, asked_as) for time in times}
-    for (request, time), verdict in zip(rows, verdicts, strict=True):
-        assert _known(told(verdict, table)) == _known(answer(engines[time], request)), (request, time)
+    for (request, time), code in zip(rows, codes, strict=True):
+        assert _known(told(code, table)) == _known(answer(engines[time], request)), (request, time)
 
 
 def _known(given: tuple[str, str]) -> str:
@@ -147,8 +147,8 @@ def _known(given: tuple[str, str]) -> str:
 @given(intervals=histories(), request=estates.requests().filter(lambda r: r.resource_name is not None))
 def test_without_times_the_last_version_counts(intervals, request):
     table = table_of(intervals)
-    (verdict,) = Judge.of(RuleSpans.of_table(table), Settings()).verdicts(columns_of([request])).tolist()
-    assert _known(told(verdict, table)) == _known(answer(engine_at(intervals, 1 << 40, Settings()), request))
+    (code,) = BulkAuthorizer.of(AclIntervals.of_table(table), Settings()).decide(columns_of([request])).tolist()
+    assert _known(told(code, table)) == _known(answer(engine_at(intervals, 1 << 40, Settings()), request))
 
 
 def test_a_rule_that_comes_and_goes_ten_thousand_times():
@@ -163,11 +163,11 @@ def test_a_rule_that_comes_and_goes_ten_thousand_times():
     )
     (rule,) = with_ids([acl])
     intervals = [Interval(rule, time, time + 1) for time in range(0, 20_000, 2)]
-    judge = Judge.of(RuleSpans.of_table(table_of(intervals)), Settings())
+    authorizer = BulkAuthorizer.of(AclIntervals.of_table(table_of(intervals)), Settings())
     columns = [pa.array([part] * 20_000) for part in COLUMNS]
-    verdicts = judge.verdicts(columns, np.arange(20_000) * 1000)
-    assert verdicts[::2].tolist() == list(range(10_000))
-    assert set(verdicts[1::2].tolist()) == {Verdict.DEFAULT_DENY}
+    codes = authorizer.decide(columns, np.arange(20_000) * 1000)
+    assert codes[::2].tolist() == list(range(10_000))
+    assert set(codes[1::2].tolist()) == {DecisionCode.DEFAULT_DENY}
 
 
 COLUMNS = ("User:a", "10.0.0.1", "READ", "TOPIC", "t")
@@ -176,55 +176,63 @@ COLUMNS = ("User:a", "10.0.0.1", "READ", "TOPIC", "t")
 @pytest.mark.parametrize(
     ("access", "expected"),
     [
-        (COLUMNS, Verdict.DEFAULT_DENY),
-        (("User:root", *COLUMNS[1:]), Verdict.SUPER_USER),
-        ((None, *COLUMNS[1:]), Verdict.MISSING),
-        ((*COLUMNS[:4], None), Verdict.MISSING),
-        (("User:root", None, *COLUMNS[2:]), Verdict.MISSING),
-        ((*COLUMNS[:2], "REED", *COLUMNS[3:]), Verdict.NO_OPERATION),
-        ((*COLUMNS[:3], "TOPICS", "t"), Verdict.NO_RESOURCE_TYPE),
-        (("User:a", "localhost", *COLUMNS[2:]), Verdict.NO_HOST),
-        (("nocolon", *COLUMNS[1:]), Verdict.NO_PRINCIPAL),
-        (("User:*", *COLUMNS[1:]), Verdict.WILDCARD_PRINCIPAL),
+        (COLUMNS, DecisionCode.DEFAULT_DENY),
+        (("User:root", *COLUMNS[1:]), DecisionCode.SUPER_USER),
+        ((None, *COLUMNS[1:]), DecisionCode.MISSING),
+        ((*COLUMNS[:4], None), DecisionCode.MISSING),
+        (("User:root", None, *COLUMNS[2:]), DecisionCode.MISSING),
+        ((*COLUMNS[:2], "REED", *COLUMNS[3:]), DecisionCode.NO_OPERATION),
+        ((*COLUMNS[:3], "TOPICS", "t"), DecisionCode.NO_RESOURCE_TYPE),
+        (("User:a", "localhost", *COLUMNS[2:]), DecisionCode.NO_HOST),
+        (("nocolon", *COLUMNS[1:]), DecisionCode.NO_PRINCIPAL),
+        (("User:*", *COLUMNS[1:]), DecisionCode.WILDCARD_PRINCIPAL),
     ],
 )
 def test_what_rules_cannot_be_asked(access, expected):
-    judge = Judge.of(RuleSpans.of_table(table_of([])), Settings(super_users=frozenset({"User:root"})))
-    assert judge.verdicts([pa.array([part], pa.string()) for part in access]).tolist() == [expected]
+    authorizer = BulkAuthorizer.of(AclIntervals.of_table(table_of([])), Settings(super_users=frozenset({"User:root"})))
+    assert authorizer.decide([pa.array([part], pa.string()) for part in access]).tolist() == [expected]
 
 
 def test_rows_without_a_time_and_before_the_log():
     (rule,) = with_ids([golden.load("003").acls[0]])
-    spans = RuleSpans.of_table(table_of([Interval(rule, None, None)]), known_from=5)
-    judge = Judge.of(spans, Settings(super_users=frozenset({"User:root"})))
+    spans = AclIntervals.of_table(table_of([Interval(rule, None, None)]), known_from=5)
+    authorizer = BulkAuthorizer.of(spans, Settings(super_users=frozenset({"User:root"})))
     rows = [COLUMNS, COLUMNS, COLUMNS, ("User:root", *COLUMNS[1:]), ("nocolon", *COLUMNS[1:])]
     columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-    verdicts = judge.verdicts(columns, np.array([NO_TIME, 4_999, 5_000, NO_TIME, NO_TIME]))
-    assert verdicts.tolist() == [
-        Verdict.NO_TIME,
-        Verdict.BEFORE_THE_LOG,
-        Verdict.DEFAULT_DENY,
-        Verdict.SUPER_USER,
-        Verdict.NO_PRINCIPAL,
+    codes = authorizer.decide(columns, np.array([NO_TIME, 4_999, 5_000, NO_TIME, NO_TIME]))
+    assert codes.tolist() == [
+        DecisionCode.NO_TIME,
+        DecisionCode.BEFORE_THE_LOG,
+        DecisionCode.DEFAULT_DENY,
+        DecisionCode.SUPER_USER,
+        DecisionCode.NO_PRINCIPAL,
     ]
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
-    monkeypatch.setattr(judge_module, "_MOST_REMEMBERED", 10)
+    monkeypatch.setattr(bulk_authorizer, "_MOST_REMEMBERED", 10)
     estate = golden.load("003")
     table = rule_table(AclsImage.from_acls(with_ids(estate.acls)))
     requests = [request for request in estate.requests if request.resource_name is not None][:200]
-    forgetful = Judge.of(RuleSpans.of_table(table), settings_of(estate))
-    verdicts = [forgetful.verdicts(columns_of([request])).tolist()[0] for request in requests]
+    forgetful = BulkAuthorizer.of(AclIntervals.of_table(table), settings_of(estate))
+    codes = [forgetful.decide(columns_of([request])).tolist()[0] for request in requests]
     monkeypatch.undo()
-    assert verdicts == Judge.of(RuleSpans.of_table(table), settings_of(estate)).verdicts(columns_of(requests)).tolist()
+    assert (
+        codes
+        == BulkAuthorizer.of(AclIntervals.of_table(table), settings_of(estate)).decide(columns_of(requests)).tolist()
+    )
 
 
 def test_columns_may_be_dictionaries_with_nulls_in_chunks():
-    judge = Judge.of(RuleSpans.of_table(table_of([])), Settings())
+    authorizer = BulkAuthorizer.of(AclIntervals.of_table(table_of([])), Settings())
     texts = pa.chunked_array(
         [pa.array(["User:a", None]).dictionary_encode(), pa.array([None, "x"]).dictionary_encode()]
     )
     others = [pa.array([part] * 4).dictionary_encode() for part in COLUMNS[1:]]
-    verdicts = judge.verdicts([texts, *others]).tolist()
-    assert verdicts == [Verdict.DEFAULT_DENY, Verdict.MISSING, Verdict.MISSING, Verdict.NO_PRINCIPAL]
+    codes = authorizer.decide([texts, *others]).tolist()
+    assert codes == [
+        DecisionCode.DEFAULT_DENY,
+        DecisionCode.MISSING,
+        DecisionCode.MISSING,
+        DecisionCode.NO_PRINCIPAL,
+    ]

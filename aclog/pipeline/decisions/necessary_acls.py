@@ -13,11 +13,11 @@ from attrs import evolve, frozen
 
 from aclog.authorizer.index.arrays import Int32s
 from aclog.metalog.vectors import Bools, Int64s
-from aclog.pipeline.judge.accesses import Asking
-from aclog.pipeline.judge.content_spans import ContentSpans
-from aclog.pipeline.judge.judge import Settings
-from aclog.pipeline.judge.rule_spans import ALWAYS, FOREVER, RuleSpans
-from aclog.pipeline.judge.span_index import Parts, SpanIndex
+from aclog.pipeline.decisions.accesses import ParsedAccess
+from aclog.pipeline.decisions.acl_intervals import ALWAYS, FOREVER, AclIntervals
+from aclog.pipeline.decisions.bulk_authorizer import Settings
+from aclog.pipeline.decisions.content_intervals import ContentIntervals
+from aclog.pipeline.decisions.interval_index import IntervalIndex, Parts
 
 MOST_IN_A_GROUP = 64
 """Of more rules that cover for one another this many are told: one of these is kept, which is enough."""
@@ -31,7 +31,7 @@ class Pairs(NamedTuple):
 
 
 @frozen(eq=False, kw_only=True)
-class Found:
+class AclDependencies:
     """What some accesses hang on, each at its version of the rules."""
 
     matched: Pairs
@@ -45,41 +45,41 @@ class Found:
 
 
 @frozen(eq=False, kw_only=True)
-class Needs:
+class NecessaryAcls:
     """Finds them. What rules say is indexed once, however often it was added and removed."""
 
-    index: SpanIndex
+    index: IntervalIndex
     """What rules say, as if all stood at all times: its ordinals are the numbers of contents."""
     allow_everyone: bool
-    spans: ContentSpans
+    intervals: ContentIntervals
     _throwing: frozenset[int]
     """Resources with a rule without colon."""
 
     @classmethod
-    def of(cls, spans: RuleSpans, settings: Settings) -> Self:
+    def of(cls, intervals: AclIntervals, settings: Settings) -> Self:
         """Index the rules."""
-        contents = len(spans.record_ends)
+        contents = len(intervals.record_ends)
         at_all_times = evolve(
-            spans,
+            intervals,
             content_of=np.arange(contents, dtype=np.int32),
             visible_from=np.full(contents, ALWAYS),
             visible_to=np.full(contents, FOREVER),
         )
-        index = SpanIndex.of(at_all_times, documented=settings.documented)
+        index = IntervalIndex.of(at_all_times, documented=settings.documented)
         return cls(
             index=index,
             allow_everyone=settings.allow_everyone,
-            spans=ContentSpans.of(spans),
+            intervals=ContentIntervals.of(intervals),
             throwing=frozenset(index.image.state.base.throwing),
         )
 
-    def changes(self, askings: Sequence[Asking]) -> dict[int, Int64s]:
+    def changes(self, parsed: Sequence[ParsedAccess]) -> dict[int, Int64s]:
         """Ascending versions, the first 0, at which what takes part in deciding an access changes; only where it does.
 
         What takes part is what matches, and whatever is on the resource where that counts.
         """
-        parts = self.index.parts(list(askings))
-        moves = ~self.spans.still[parts.ordinal]
+        parts = self.index.parts(list(parsed))
+        moves = ~self.intervals.still[parts.ordinal]
         of_access: dict[int, list[Int64s]] = {}
         for access, content in zip(parts.access[moves].tolist(), parts.ordinal[moves].tolist(), strict=True):
             of_access.setdefault(access, []).append(np.array([content]))
@@ -87,36 +87,38 @@ class Needs:
         for access in self._wide(parts):
             for resource in _on_it(parts, access):
                 if resource not in of_resource:
-                    contents = self.index.spans_of_resource(resource)
-                    of_resource[resource] = contents[~self.spans.still[contents]]
+                    contents = self.index.intervals_of_resource(resource)
+                    of_resource[resource] = contents[~self.intervals.still[contents]]
                 if len(of_resource[resource]):
                     of_access.setdefault(access, []).append(of_resource[resource])
-        return {access: self.spans.changes(np.concatenate(contents)) for access, contents in of_access.items()}
+        return {access: self.intervals.changes(np.concatenate(contents)) for access, contents in of_access.items()}
 
-    def find(self, askings: Sequence[Asking], versions: Int64s, verdicts: Int32s) -> Found:
-        """What each access hangs on at its version; `verdicts` are the judge's, and no errors.
+    def find(self, parsed: Sequence[ParsedAccess], versions: Int64s, codes: Int32s) -> AclDependencies:
+        """What each access hangs on at its version; `codes` are the judge's, and no errors.
 
         Where a rule on the resource makes Kafka throw (its principal has no colon), the rule that denied before it came
         to that is taken as needed.
         """
-        parts = self.index.parts(list(askings))
-        ordinal = self.spans.standing(parts.ordinal, versions[parts.access])
+        parts = self.index.parts(list(parsed))
+        ordinal = self.intervals.standing(parts.ordinal, versions[parts.access])
         there = ordinal >= 0
         matched = Pairs(parts.access[there], ordinal[there])
         denies = self.index.denies(parts.row[there])
-        denied = np.bincount(matched.access[denies], minlength=len(askings))
-        allowed = np.bincount(matched.access[~denies], minlength=len(askings))
+        denied = np.bincount(matched.access[denies], minlength=len(parsed))
+        allowed = np.bincount(matched.access[~denies], minlength=len(parsed))
         # the rules that match and lead to the decision, where rules do
         decide = denies & (allowed[matched.access] > 0) | ~denies & (denied[matched.access] == 0)
-        wide = np.zeros(len(askings), np.bool_)
+        wide = np.zeros(len(parsed), np.bool_)
         wide[self._wide(parts)] = True
         plain = decide & ~wide[matched.access]
         groups = Pairs(matched.access[plain], matched.ordinal[plain])
         if wide.any():
-            groups = _joined(groups, self._wide_groups(parts, versions, verdicts, matched, denied, allowed, wide))
-        sizes = np.bincount(groups.access, minlength=len(askings))
+            groups = _joined(groups, self._wide_groups(parts, versions, codes, matched, denied, allowed, wide))
+        sizes = np.bincount(groups.access, minlength=len(parsed))
         alone = sizes[groups.access] == 1
-        return Found(matched=matched, needed=Pairs(groups.access[alone], groups.ordinal[alone]), groups=groups)
+        return AclDependencies(
+            matched=matched, needed=Pairs(groups.access[alone], groups.ordinal[alone]), groups=groups
+        )
 
     def _wide(self, parts: Parts) -> list[int]:
         """The accesses for which it counts what else is on the resource."""
@@ -131,7 +133,7 @@ class Needs:
         self,
         parts: Parts,
         versions: Int64s,
-        verdicts: Int32s,
+        codes: Int32s,
         matched: Pairs,
         denied: Int64s,
         allowed: Int64s,
@@ -145,7 +147,7 @@ class Needs:
             own = matched.ordinal[low[access] : high[access]]
             resources = _on_it(parts, access)
             if not self._throwing.isdisjoint(resources):
-                group = np.array([verdicts[access]], np.int64) if verdicts[access] >= 0 else own[:0]
+                group = np.array([codes[access]], np.int64) if codes[access] >= 0 else own[:0]
             elif denied[access] and allowed[access]:
                 group = own[is_denying[own]]
             else:
@@ -162,15 +164,15 @@ class Needs:
 
     def _on(self, resources: Sequence[int], version: int) -> Int64s:
         """The ordinals of the rules on these resources at a version."""
-        contents = np.concatenate([np.zeros(0, np.int64), *map(self.index.spans_of_resource, resources)])
-        found = self.spans.standing(contents, np.full(len(contents), version))
+        contents = np.concatenate([np.zeros(0, np.int64), *map(self.index.intervals_of_resource, resources)])
+        found = self.intervals.standing(contents, np.full(len(contents), version))
         return found[found >= 0]
 
     def _denying(self) -> Bools:
         """By ordinal: whether the rule denies."""
         of_content = np.zeros(max(len(self.index.columns), 1), np.bool_)
         of_content[self.index.content_of_row] = self.index.denies(np.arange(len(self.index.content_of_row)))
-        denying: Bools = of_content[self.spans.content_of]
+        denying: Bools = of_content[self.intervals.content_of]
         return denying
 
 

@@ -10,13 +10,13 @@ from aclog.authorizer.index.arrays import Int32s
 from aclog.metalog.vectors import Int64s
 
 Steps: TypeAlias = Sequence[tuple[int, int]]
-"""(Version, verdict) of one access: the verdict from that version on; the first at version 0."""
+"""(Version, code) of one access: the code from that version on; the first at version 0."""
 
 _FIRST_SIZE = 1 << 12
 
 
 @define(eq=False)
-class VerdictSteps:
+class DecisionSteps:
     """The steps of accesses 0, 1, ... in one column each, of which only `_size` are in use. It only grows."""
 
     _stride: int
@@ -27,29 +27,29 @@ class VerdictSteps:
     """By access: where its steps begin; one more entry than accesses."""
     _keys: Int64s = field(factory=lambda: np.zeros(_FIRST_SIZE, np.int64), init=False)
     """access * stride + version: ascending."""
-    _verdicts: Int32s = field(factory=lambda: np.zeros(_FIRST_SIZE, np.int32), init=False)
+    _codes: Int32s = field(factory=lambda: np.zeros(_FIRST_SIZE, np.int32), init=False)
 
     def __len__(self) -> int:
         return self._count
 
-    def append(self, verdicts: Int32s, moving: Mapping[int, Steps]) -> None:
-        """The next accesses: each has one verdict for all versions, but for those in `moving`, by their place here."""
-        counts = np.ones(len(verdicts), np.int64)
+    def append(self, codes: Int32s, moving: Mapping[int, Steps]) -> None:
+        """The next accesses: each has one code for all versions, but for those in `moving`, by their place here."""
+        counts = np.ones(len(codes), np.int64)
         for at, steps in moving.items():
             counts[at] = len(steps)
         starts = np.concatenate(([0], np.cumsum(counts)))
-        owner = np.repeat(np.arange(len(verdicts)), counts)
-        keys, values = (owner + self._count) * self._stride, verdicts[owner]
+        owner = np.repeat(np.arange(len(codes)), counts)
+        keys, values = (owner + self._count) * self._stride, codes[owner]
         for at, steps in moving.items():
             place = slice(starts[at], starts[at + 1])
             keys[place] += [version for version, _ in steps]
-            values[place] = [verdict for _, verdict in steps]
-        self._first = _grown(self._first, self._count + len(verdicts) + 1)
-        self._keys, self._verdicts = (_grown(column, self._size + len(keys)) for column in (self._keys, self._verdicts))
+            values[place] = [code for _, code in steps]
+        self._first = _grown(self._first, self._count + len(codes) + 1)
+        self._keys, self._codes = (_grown(column, self._size + len(keys)) for column in (self._keys, self._codes))
         self._first[self._count : self._count + len(starts)] = starts + self._size
         self._keys[self._size : self._size + len(keys)] = keys
-        self._verdicts[self._size : self._size + len(keys)] = values
-        self._count += len(verdicts)
+        self._codes[self._size : self._size + len(keys)] = values
+        self._count += len(codes)
         self._size += len(keys)
 
     def steps(self, access_of: Int64s, version: Int64s | int) -> Int64s:
@@ -62,9 +62,9 @@ class VerdictSteps:
             step[rows] = np.searchsorted(self._keys[: self._size], keys, "right") - 1
         return step
 
-    def verdicts(self, steps: Int64s) -> Int32s:
-        """The verdict of each step."""
-        return self._verdicts[steps]
+    def codes(self, steps: Int64s) -> Int32s:
+        """The code of each step."""
+        return self._codes[steps]
 
     def versions(self, steps: Int64s) -> Int64s:
         """The version at which each step begins."""

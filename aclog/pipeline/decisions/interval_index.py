@@ -13,16 +13,16 @@ from aclog.authorizer.index.matches import Matcher, Places, expanded
 from aclog.authorizer.index.scan_rank import levels_of, ranks_of
 from aclog.metalog.acl_columns import AclColumns
 from aclog.metalog.vectors import Bools, Int64s
-from aclog.pipeline.judge.accesses import Asking
-from aclog.pipeline.judge.content_spans import change_times, span_versions
-from aclog.pipeline.judge.rule_spans import RuleSpans, numbers_of_ids
+from aclog.pipeline.decisions.accesses import ParsedAccess
+from aclog.pipeline.decisions.acl_intervals import AclIntervals, numbers_of_ids
+from aclog.pipeline.decisions.content_intervals import change_times, interval_versions
 
 _IMAGES = 4
 """How many images of past versions are kept."""
 
 
 class Parts(NamedTuple):
-    """What takes part in deciding some accesses: (access, row of the base, ordinal of the span), by access.
+    """What takes part in deciding some accesses: (access, row of the base, ordinal of the interval), by access.
 
     `places` has the resources on each name, and `place_of` the place of each access.
     """
@@ -35,11 +35,11 @@ class Parts(NamedTuple):
 
 
 @frozen(eq=False, kw_only=True)
-class SpanIndex:
+class IntervalIndex:
     """Spans of rules by what they say.
 
     Versions number the states that the rules went through: version v holds from the v-th time at which anything changed
-    on, version 0 before the first. They are what spans begin and end at; `end` is beyond the last one.
+    on, version 0 before the first. They are what intervals begin and end at; `end` is beyond the last one.
     """
 
     image: AclsImage
@@ -55,22 +55,22 @@ class SpanIndex:
     levels: NDArray[np.uint8]
     """By row of the base."""
     content_of_row: Int32s
-    _span_starts: Int64s
-    _spans: Int64s
-    """By content: the ordinals of its spans."""
+    _interval_starts: Int64s
+    _intervals: Int64s
+    """By content: the ordinals of its intervals."""
     _past: "_Past"
 
     @classmethod
-    def of(cls, spans: RuleSpans, *, documented: bool) -> Self:
+    def of(cls, intervals: AclIntervals, *, documented: bool) -> Self:
         """Index them; `documented` as AclsImage has it."""
-        columns = spans.columns
+        columns = intervals.columns
         image = AclsImage.from_columns(columns).with_options(documented=documented, cidr=False)
         base = image.state.base
-        times = change_times(spans)
-        starts, ends = span_versions(spans, times)
+        times = change_times(intervals)
+        starts, ends = interval_versions(intervals, times)
         contents = len(columns)
-        span_starts = np.zeros(contents + 1, np.int64)
-        np.cumsum(np.bincount(spans.content_of, minlength=contents), out=span_starts[1:])
+        interval_starts = np.zeros(contents + 1, np.int64)
+        np.cumsum(np.bincount(intervals.content_of, minlength=contents), out=interval_starts[1:])
         return cls(
             image=image,
             matcher=Matcher.of(base, star_always=documented),
@@ -81,8 +81,8 @@ class SpanIndex:
             ranks=ranks_of(base),
             levels=levels_of(base),
             content_of_row=numbers_of_ids(np.frombuffer(base.ids.ids, np.uint8).reshape(-1, 16)),
-            span_starts=span_starts,
-            spans=np.argsort(spans.content_of, kind="stable"),
+            interval_starts=interval_starts,
+            intervals=np.argsort(intervals.content_of, kind="stable"),
             past=_Past(),
         )
 
@@ -91,22 +91,22 @@ class SpanIndex:
         """The version after the last."""
         return len(self.times) + 1
 
-    def parts(self, askings: list[Asking]) -> Parts:
+    def parts(self, parsed: list[ParsedAccess]) -> Parts:
         """What takes part in deciding these, at whatever version."""
-        asked, operations = _columns(askings)
+        asked, operations = _columns(parsed)
         places = self.matcher.places(asked)
         found = self.matcher.matches(asked, operations, places)
         content = self.content_of_row[found.row]
-        at, span = expanded(self._span_starts[content], self._span_starts[content + 1])
-        return Parts(found.request[at], found.row[at], self._spans[span], places, asked.place_of)
+        at, interval = expanded(self._interval_starts[content], self._interval_starts[content + 1])
+        return Parts(found.request[at], found.row[at], self._intervals[interval], places, asked.place_of)
 
-    def spans_of_resource(self, resource: int) -> Int64s:
+    def intervals_of_resource(self, resource: int) -> Int64s:
         """The ordinals of all rules on a resource of the base, whomever they are for."""
         base = self.image.state.base
         rows = base.rows(*base.cells(resource))
         content = self.content_of_row[rows.start : rows.stop]
-        _, span = expanded(self._span_starts[content], self._span_starts[content + 1])
-        return self._spans[span]
+        _, interval = expanded(self._interval_starts[content], self._interval_starts[content + 1])
+        return self._intervals[interval]
 
     def denies(self, rows: Int64s) -> Bools:
         """Whether these rows of the base deny."""
@@ -119,9 +119,9 @@ class SpanIndex:
         return there
 
     def ordinal(self, number: int, version: int) -> int:
-        """The span of what is said under this number that stands at a version."""
-        spans = self._spans[self._span_starts[number] : self._span_starts[number + 1]]
-        return int(spans[(self.starts[spans] <= version) & (version < self.ends[spans])][0])
+        """The interval of what is said under this number that stands at a version."""
+        intervals = self._intervals[self._interval_starts[number] : self._interval_starts[number + 1]]
+        return int(intervals[(self.starts[intervals] <= version) & (version < self.ends[intervals])][0])
 
     def image_at(self, version: int) -> AclsImage:
         """The rules of one version alone."""
@@ -134,13 +134,13 @@ class _Past:
 
     _images: dict[int, AclsImage] = field(factory=dict, init=False)
 
-    def image(self, index: SpanIndex, version: int) -> AclsImage:
+    def image(self, index: IntervalIndex, version: int) -> AclsImage:
         """The rules of one version, indexed."""
         known = self._images.get(version)
         if known is None:
             alive = np.zeros(len(index.columns), np.bool_)
-            numbers = np.repeat(np.arange(len(index.columns)), np.diff(index._span_starts))
-            alive[numbers[index.in_force(version)[index._spans]]] = True
+            numbers = np.repeat(np.arange(len(index.columns)), np.diff(index._interval_starts))
+            alive[numbers[index.in_force(version)[index._intervals]]] = True
             known = AclsImage.from_columns(index.columns.take(alive)).with_options(
                 documented=index.image.documented, cidr=False
             )
@@ -150,16 +150,16 @@ class _Past:
         return known
 
 
-def _columns(askings: list[Asking]) -> tuple[Askings, NDArray[np.uint8]]:
+def _columns(parsed: list[ParsedAccess]) -> tuple[Askings, NDArray[np.uint8]]:
     """Askings as numbers, and their operations."""
     principals: dict[str, int] = {}
     hosts: dict[str, int] = {}
     places: dict[tuple[int, str], int] = {}
-    count = len(askings)
-    principal_of = np.fromiter((principals.setdefault(a.principal, len(principals)) for a in askings), np.int32, count)
-    host_of = np.fromiter((hosts.setdefault(a.host, len(hosts)) for a in askings), np.int32, count)
+    count = len(parsed)
+    principal_of = np.fromiter((principals.setdefault(a.principal, len(principals)) for a in parsed), np.int32, count)
+    host_of = np.fromiter((hosts.setdefault(a.host, len(hosts)) for a in parsed), np.int32, count)
     place_of = np.fromiter(
-        (places.setdefault((a.resource_type, a.resource_name), len(places)) for a in askings), np.int32, count
+        (places.setdefault((a.resource_type, a.resource_name), len(places)) for a in parsed), np.int32, count
     )
     asked = Askings(
         principals=list(principals),
@@ -170,4 +170,4 @@ def _columns(askings: list[Asking]) -> tuple[Askings, NDArray[np.uint8]]:
         names=[name for _, name in places],
         place_of=place_of,
     )
-    return asked, np.fromiter((a.operation for a in askings), np.uint8, count)
+    return asked, np.fromiter((a.operation for a in parsed), np.uint8, count)

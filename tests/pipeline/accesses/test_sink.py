@@ -5,9 +5,9 @@ import pytest
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import sink as writing
+from aclog.pipeline.accesses.access_table import ACCESS_SCHEMA, REJECT_SCHEMA
 from aclog.pipeline.accesses.kafka_log import split_lines
-from aclog.pipeline.accesses.sink import SplitAndWrite, settle
-from aclog.pipeline.accesses.split import ACCESS_SCHEMA, REJECT_SCHEMA
+from aclog.pipeline.accesses.sink import SplitAndWrite, commit_files
 from tests.support.spark.access_logs import audit_text, batch_of
 
 
@@ -23,7 +23,7 @@ def test_both_tables_and_their_counts(tmp_path, monkeypatch):
     batches = [[audit_text(name=str(2 * number)), audit_text(name=str(2 * number + 1)), "bad"] for number in range(5)]
     files, counts = written(tmp_path, *batches, [""], [])
     assert counts == {None: 10, "NO_HEAD": 5, "BLANK": 1}
-    settle(tmp_path, files)
+    commit_files(tmp_path, files)
     accesses = pq.ParquetFile(tmp_path / "accesses" / "part-00000.parquet")
     assert accesses.read()["resourceName"].to_pylist() == [str(number) for number in range(10)]
     assert [accesses.metadata.row_group(group).num_rows for group in range(accesses.num_row_groups)] == [4, 4, 2]
@@ -33,7 +33,7 @@ def test_both_tables_and_their_counts(tmp_path, monkeypatch):
 def test_no_files_for_nothing_but_a_table_nonetheless(tmp_path):
     assert written(tmp_path, [""]) == ([], {"BLANK": 1})
     assert not list(tmp_path.iterdir())
-    settle(tmp_path, [])
+    commit_files(tmp_path, [])
     assert pq.read_table(tmp_path / "accesses").schema == ACCESS_SCHEMA
     assert pq.read_table(tmp_path / "rejects").schema == REJECT_SCHEMA
 
@@ -41,10 +41,10 @@ def test_no_files_for_nothing_but_a_table_nonetheless(tmp_path):
 def test_files_of_attempts_that_failed_are_left_out(tmp_path):
     files, _ = written(tmp_path, [audit_text()])
     (tmp_path / "accesses" / "part-00000-7.parquet").write_bytes(b"PAR1")
-    settle(tmp_path, files)
+    commit_files(tmp_path, files)
     assert [path.name for path in (tmp_path / "accesses").iterdir()] == ["part-00000.parquet"]
 
 
 def test_a_directory_that_is_not_shared(tmp_path):
     with pytest.raises(ConfigError, match=r"accesses/part-1\.parquet: written by a task, but not to be seen here"):
-        settle(tmp_path, ["accesses/part-1.parquet"])
+        commit_files(tmp_path, ["accesses/part-1.parquet"])

@@ -27,7 +27,7 @@ from tests.support.spark.history import log_frame
 from tests.support.spark.history_check import check_offsets, check_recovered, check_times, states
 from tests.support.spark.session import settings
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 FIXTURES = sorted(path.parent.name for path in DATA.glob("*/__cluster_metadata-0"))
 in_one_process = pytest.mark.usefixtures("_in_one_process")
 BEGIN, END, ABORT = BeginTransactionRecord(), EndTransactionRecord(), AbortTransactionRecord()

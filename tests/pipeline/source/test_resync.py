@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from aclog.metalog.batches import build_batch, iter_batches
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.filelog.file_names import checkpoint_name
-from aclog.pipeline.source.row_selection import Wanted
+from aclog.pipeline.source.row_selection import RowSelection
 from aclog.pipeline.source.schema import columns_of
 from tests.support.builders.log_files import small_log, value
 from tests.support.spark import source
@@ -107,7 +107,9 @@ def test_a_record_that_does_not_decode_sets_its_batch_aside(tmp_path):
         (4, "TOPIC_RECORD"),
         (5, "DAMAGED"),  # the checkpoint has no footer
     ]
-    only = source.read_rows(path, Wanted().with_types(["TOPIC_RECORD"]), columns_of(["offset"]), damaged="setAside")
+    only = source.read_rows(
+        path, RowSelection().with_types(["TOPIC_RECORD"]), columns_of(["offset"]), damaged="setAside"
+    )
     assert only == [{"offset": offset} for offset in (0, 3, 4)]
     with pytest.raises(DecodeError, match=f"{path.name}: offset 2, byte"):
         source.read_rows(path)
@@ -140,12 +142,15 @@ def test_filters_see_the_row_of_damage_as_they_see_others(tmp_path, log):
     flipped(source.segments(broken)[0], 200)
     every = source.read_rows(broken, damaged="setAside")
     (damage,) = [row for row in every if row["damage"]]
-    for wanted, kept in (
-        (Wanted().with_types(["DAMAGED"]), [damage]),
-        (Wanted().with_times(), [row for row in every if not row["damage"]]),
-        (Wanted().with_offsets(last=damage["offset"]), [row for row in every if row["offset"] <= damage["offset"]]),
+    for selection, kept in (
+        (RowSelection().with_types(["DAMAGED"]), [damage]),
+        (RowSelection().with_times(), [row for row in every if not row["damage"]]),
+        (
+            RowSelection().with_offsets(last=damage["offset"]),
+            [row for row in every if row["offset"] <= damage["offset"]],
+        ),
     ):
-        assert source.read_rows(broken, wanted, damaged="setAside") == kept
+        assert source.read_rows(broken, selection, damaged="setAside") == kept
 
 
 def test_damage_without_end_ends(tmp_path):

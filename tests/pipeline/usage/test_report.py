@@ -11,10 +11,10 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, R
 from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.authorize import Rules
-from aclog.pipeline.judge.judge import Settings
+from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.usage.report import Answer, usage
-from tests.pipeline.deciding.test_judge import Interval, table_of
-from tests.pipeline.deciding.test_needs import matches
+from tests.pipeline.decisions.test_bulk_authorizer import Interval, table_of
+from tests.pipeline.decisions.test_necessary_acls import matches
 from tests.support.builders.images import with_ids
 from tests.support.models.engine_answers import decided, engine
 from tests.support.models.estates import Request

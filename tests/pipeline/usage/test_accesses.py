@@ -10,17 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, ResourceType
-from aclog.pipeline.judge.accesses import ACCESS_COLUMNS, Asking
-from aclog.pipeline.judge.judge import Judge, Settings
-from aclog.pipeline.judge.needs import Needs
-from aclog.pipeline.judge.rule_spans import RuleSpans
+from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS, ParsedAccess
+from aclog.pipeline.decisions.acl_intervals import AclIntervals
+from aclog.pipeline.decisions.bulk_authorizer import BulkAuthorizer, Settings
+from aclog.pipeline.decisions.necessary_acls import NecessaryAcls
 from aclog.pipeline.usage import accesses as usage_accesses
 from aclog.pipeline.usage import rules as usage_rules
 from aclog.pipeline.usage import tally as usage_tally
-from aclog.pipeline.usage.accesses import regrouped
-from aclog.pipeline.usage.rules import Judged, _tallying
-from aclog.pipeline.usage.tally import kept_of
-from tests.pipeline.deciding.test_judge import LAST, columns_of, histories, table_of
+from aclog.pipeline.usage.rules import WindowRules, _tallying
+from aclog.pipeline.usage.tally import rules_to_keep
+from tests.pipeline.decisions.test_bulk_authorizer import LAST, columns_of, histories, table_of
 from tests.support.models import estates
 
 
@@ -40,7 +39,7 @@ ROWS = st.lists(
 def batch_of(rows) -> pa.RecordBatch:
     columns = columns_of([request for request, _ in rows])
     return pa.record_batch(
-        [*columns, pa.array([time * 1000 for _, time in rows], pa.int64())], [*ACCESS_COLUMNS, "time"]
+        [*columns, pa.array([time * 1000 for _, time in rows], pa.int64())], [*REQUEST_COLUMNS, "time"]
     )
 
 
@@ -58,30 +57,30 @@ def test_nothing_is_lost_where_little_is_held(monkeypatch, most):
     @settings(max_examples=40)
     @given(intervals=histories(), rows=ROWS, size=st.integers(1, 20))
     def check(intervals, rows, size):
-        spans = RuleSpans.of_table(table_of(intervals))
+        spans = AclIntervals.of_table(table_of(intervals))
         told = added_up(spans, rows, size)
         counts = defaultdict(int)
         for row in told:
-            counts[tuple(row[name] for name in ACCESS_COLUMNS)] += row["count"]
+            counts[tuple(row[name] for name in REQUEST_COLUMNS)] += row["count"]
             assert row["first"] <= row["last"]
         expected = defaultdict(int)
         for row in batch_of(rows).to_pylist():
-            expected[tuple(row[name] for name in ACCESS_COLUMNS)] += 1
+            expected[tuple(row[name] for name in REQUEST_COLUMNS)] += 1
         assert counts == expected
-        check_one_verdict_a_step(spans, rows, told)
+        check_one_decision_per_step(spans, rows, told)
 
     check()
 
 
-def check_one_verdict_a_step(spans, rows, told):
-    """Whenever an access came between the first and the last time of a step, it got the same verdict."""
+def check_one_decision_per_step(spans, rows, told):
+    """Whenever an access came between the first and the last time of a step, it got the same code."""
     batch = batch_of(rows)
-    verdicts = Judge.of(spans, Settings()).verdicts(batch.columns[:5], np.asarray(batch.column("time"))).tolist()
+    codes = BulkAuthorizer.of(spans, Settings()).decide(batch.columns[:5], np.asarray(batch.column("time"))).tolist()
     for step in told:
         seen = {
-            verdict
-            for row, verdict in zip(batch.to_pylist(), verdicts, strict=True)
-            if all(row[name] == step[name] for name in ACCESS_COLUMNS) and step["first"] <= row["time"] <= step["last"]
+            code
+            for row, code in zip(batch.to_pylist(), codes, strict=True)
+            if all(row[name] == step[name] for name in REQUEST_COLUMNS) and step["first"] <= row["time"] <= step["last"]
         }
         assert len(seen) == 1
 
@@ -97,20 +96,20 @@ def test_groups_are_handed_on_before_there_are_many(monkeypatch, most):
         rows = [(request, LAST + 1) for request, _ in rows if request.operation > AclOperation.ANY]
         rows = [row for row in rows if row[0].principal != "User:*"]
         intervals = [each for each in intervals if ":" in each.rule.acl.principal]
-        spans = RuleSpans.of_table(table_of(intervals))
-        needs = Needs.of(spans, Settings())
-        standing = needs.spans.in_force(needs.spans.end - 1)
-        judged = Judged(stood=standing, stays=np.zeros(len(standing), np.bool_), version=needs.spans.end - 1)
+        spans = AclIntervals.of_table(table_of(intervals))
+        acls = NecessaryAcls.of(spans, Settings())
+        standing = acls.intervals.in_force(acls.intervals.end - 1)
+        judged = WindowRules(stood=standing, stays=np.zeros(len(standing), np.bool_), version=acls.intervals.end - 1)
         columns = columns_of([request for request, _ in rows])
-        verdicts = Judge.of(spans, Settings()).verdicts(columns)
-        numbers = [pa.array(np.full(len(rows), value)) for value in (needs.spans.end - 1, 1, 7, 9)]
-        names = [*ACCESS_COLUMNS, "version", "count", "first", "last", "verdict", "verdict_at_end"]
-        batch = pa.record_batch([*columns, *numbers, pa.array(verdicts), pa.array(verdicts)], names)
+        codes = BulkAuthorizer.of(spans, Settings()).decide(columns)
+        numbers = [pa.array(np.full(len(rows), value)) for value in (acls.intervals.end - 1, 1, 7, 9)]
+        names = [*REQUEST_COLUMNS, "version", "count", "first", "last", "decision_code", "decision_code_at_end"]
+        batch = pa.record_batch([*columns, *numbers, pa.array(codes), pa.array(codes)], names)
         batches = [batch.slice(at, 3) for at in range(0, len(rows), 3)]
         found = list(_tallying(Sent(spans), Sent(judged), Settings())(iter(batches)))
         told = pa.Table.from_batches(found, usage_tally.TALLY)
         groups = {tuple(group) for group in told.column("group").to_pylist() if group is not None}
-        expected = needs.find([asking(request) for request, _ in rows], np.asarray(numbers[0]), verdicts).groups
+        expected = acls.find([parsed(request) for request, _ in rows], np.asarray(numbers[0]), codes).groups
         by_access = defaultdict(list)
         for access, ordinal in zip(*map(np.ndarray.tolist, expected), strict=True):
             by_access[access].append(ordinal)
@@ -119,18 +118,13 @@ def test_groups_are_handed_on_before_there_are_many(monkeypatch, most):
     check()
 
 
-def asking(request):
+def parsed(request):
     kind = ResourceType(request.resource_type)
-    return Asking(request.principal, request.host, int(request.operation), int(kind), request.resource_name)
+    return ParsedAccess(request.principal, request.host, int(request.operation), int(kind), request.resource_name)
 
 
 def test_of_each_group_the_rule_is_kept_that_is_worth_most():
     groups = pa.array([[0, 1], None, [1, 2, 3], [4], [5, 6]], pa.list_(pa.int32()))
     worth = np.array([5, 9, 9, 1, 0, 2, 2])
-    assert kept_of(groups, worth).tolist() == [1, 4, 5]
-    assert kept_of(groups.slice(0, 0), worth).tolist() == []
-
-
-def test_batches_are_regrouped():
-    batches = [pa.record_batch([pa.array(range(n), pa.int64())], ["x"]) for n in (3, 0, 4, 1)]
-    assert [len(table) for table in regrouped(iter(batches), 5)] == [7, 1]
+    assert rules_to_keep(groups, worth).tolist() == [1, 4, 5]
+    assert rules_to_keep(groups.slice(0, 0), worth).tolist() == []

@@ -14,9 +14,9 @@ from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.index.batch import distinct
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Int64s
-from aclog.pipeline.judge.verdicts import Verdict
+from aclog.pipeline.decisions.decision_codes import DecisionCode
 
-ACCESS_COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
+REQUEST_COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
 """Who asks, from where, for what, on what; all of them text."""
 
 _HOSTS_REMEMBERED = 1 << 16
@@ -34,7 +34,7 @@ class Access(NamedTuple):
     resource_name: str | None
 
 
-class Asking(NamedTuple):
+class ParsedAccess(NamedTuple):
     """An access that rules can decide: the host in the form that rules have, the rest as codes."""
 
     principal: str
@@ -72,7 +72,7 @@ class AccessNumbers:
     """
 
     _texts: tuple[_Numbers[str | None], ...] = field(
-        factory=lambda: tuple(_Numbers() for _ in ACCESS_COLUMNS), init=False
+        factory=lambda: tuple(_Numbers() for _ in REQUEST_COLUMNS), init=False
     )
     _accesses: _Numbers[bytes] = field(factory=_Numbers, init=False)
 
@@ -82,7 +82,7 @@ class AccessNumbers:
     def number(self, columns: Sequence[Any]) -> tuple[Int64s, list[Access]]:
         """The number of each row's access, and the accesses that are new.
 
-        `columns` are the five columns of a batch (ACCESS_COLUMNS): Arrow arrays of text, plain or dictionary-encoded.
+        `columns` are the five columns of a batch (REQUEST_COLUMNS): Arrow arrays of text, plain or dictionary-encoded.
         """
         encoded = [_encoded(column) for column in columns]
         once, access_of = _distinct([(len(values), codes) for values, codes in encoded])
@@ -129,28 +129,28 @@ def _distinct(columns: Iterable[tuple[int, Int64s]]) -> tuple[Int64s, Int32s]:
     return rows, access_of
 
 
-def asking_of(access: Access) -> Asking | Verdict:
+def parse_access(access: Access) -> ParsedAccess | DecisionCode:
     """What the rules are asked, or why they cannot be; whoever is a super user is asked about before."""
     principal, host, operation, resource_type, name = access
     if principal is None or host is None or operation is None or resource_type is None or name is None:
-        return Verdict.MISSING
+        return DecisionCode.MISSING
     operation_code = _OPERATIONS.get(operation)
     if operation_code is None:
-        return Verdict.NO_OPERATION
+        return DecisionCode.NO_OPERATION
     type_code = _RESOURCE_TYPES.get(resource_type)
     if type_code is None:
-        return Verdict.NO_RESOURCE_TYPE
+        return DecisionCode.NO_RESOURCE_TYPE
     address = _address(host)
     if address is None:
-        return Verdict.NO_HOST
-    return Asking(principal, address, operation_code, type_code, name)
+        return DecisionCode.NO_HOST
+    return ParsedAccess(principal, address, operation_code, type_code, name)
 
 
-def principal_error(principal: str) -> Verdict | None:
+def principal_error(principal: str) -> DecisionCode | None:
     """Why Kafka's authorizer throws on a principal that is no super user, if it does."""
     if principal == WILDCARD_PRINCIPAL:
-        return Verdict.WILDCARD_PRINCIPAL
-    return Verdict.NO_PRINCIPAL if ":" not in principal else None
+        return DecisionCode.WILDCARD_PRINCIPAL
+    return DecisionCode.NO_PRINCIPAL if ":" not in principal else None
 
 
 @lru_cache(_HOSTS_REMEMBERED)

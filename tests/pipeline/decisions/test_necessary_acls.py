@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.errors import InvalidRequestError
-from aclog.pipeline.judge.accesses import Asking
-from aclog.pipeline.judge.judge import Judge, Settings
-from aclog.pipeline.judge.needs import MOST_IN_A_GROUP, Needs
-from aclog.pipeline.judge.rule_spans import RuleSpans
-from aclog.pipeline.judge.verdicts import Verdict
-from tests.pipeline.deciding.test_judge import LAST, Interval, columns_of, histories, table_of
+from aclog.pipeline.decisions.accesses import ParsedAccess
+from aclog.pipeline.decisions.acl_intervals import AclIntervals
+from aclog.pipeline.decisions.bulk_authorizer import BulkAuthorizer, Settings
+from aclog.pipeline.decisions.decision_codes import DecisionCode
+from aclog.pipeline.decisions.necessary_acls import MOST_IN_A_GROUP, NecessaryAcls
+from tests.pipeline.decisions.test_bulk_authorizer import LAST, Interval, columns_of, histories, table_of
 from tests.support.builders.images import with_ids
 from tests.support.models import estates
 
@@ -56,8 +56,10 @@ def meeting(draw) -> list[Interval]:
 HISTORIES = st.one_of(meeting(), meeting(), histories())
 
 
-def asking(request) -> Asking:
-    return Asking(request.principal, request.host, request.operation, request.resource_type, request.resource_name)
+def parsed(request) -> ParsedAccess:
+    return ParsedAccess(
+        request.principal, request.host, request.operation, request.resource_type, request.resource_name
+    )
 
 
 @lru_cache(1000)
@@ -70,7 +72,7 @@ def allowed(intervals, time, request, asked_as, without=()) -> str:
     kept = [interval.rule for at, interval in enumerate(intervals) if interval.holds(time) and at not in without]
     image = image_of(tuple(kept), asked_as)
     try:
-        verdict = image.verdict(*asking(request))
+        verdict = image.verdict(*parsed(request))
     except InvalidRequestError:
         return "E"
     if verdict.name == "NO_CANDIDATE":
@@ -82,20 +84,20 @@ def matches(rule, request, asked_as) -> bool:
     """Whether one rule that stands alone has a say."""
     image = image_of((rule,), asked_as)
     try:
-        return image.verdict(*asking(request)).name in {"ALLOW", "DENY"}
+        return image.verdict(*parsed(request)).name in {"ALLOW", "DENY"}
     except InvalidRequestError:
         return False
 
 
 def found(intervals, rows, asked_as):
     """(Request, time, matched, needed, group) of each access that is decided without an error."""
-    spans = RuleSpans.of_table(table_of(intervals))
-    needs = Needs.of(spans, asked_as)
+    spans = AclIntervals.of_table(table_of(intervals))
+    acls = NecessaryAcls.of(spans, asked_as)
     micros = np.array([time * 1000 for _, time in rows], np.int64)
-    verdicts = Judge.of(spans, asked_as).verdicts(columns_of([request for request, _ in rows]), micros)
-    good = np.flatnonzero(verdicts >= Verdict.DEFAULT_ALLOW)
-    askings = [asking(rows[at][0]) for at in good]
-    told = needs.find(askings, needs.spans.versions(micros[good]), verdicts[good])
+    codes = BulkAuthorizer.of(spans, asked_as).decide(columns_of([request for request, _ in rows]), micros)
+    good = np.flatnonzero(codes >= DecisionCode.DEFAULT_ALLOW)
+    accesses = [parsed(rows[at][0]) for at in good]
+    told = acls.find(accesses, acls.intervals.versions(micros[good]), codes[good])
     sets = [
         [set(pairs.ordinal[pairs.access == at].tolist()) for pairs in (told.matched, told.needed, told.groups)]
         for at in range(len(good))
@@ -146,11 +148,11 @@ def test_rules_without_colon(rules, requests, asked_as):
 @given(intervals=HISTORIES, requests=st.lists(ASKED, max_size=8), asked_as=SETTINGS)
 def test_between_changes_nothing_changes(intervals, requests, asked_as):
     rows = [(request, time) for request in requests for time in TIMES]
-    needs = Needs.of(RuleSpans.of_table(table_of(intervals)), asked_as)
-    changes = needs.changes([asking(request) for request in requests])
+    acls = NecessaryAcls.of(AclIntervals.of_table(table_of(intervals)), asked_as)
+    changes = acls.changes([parsed(request) for request in requests])
     seen = {}
     for request, time, *told in found(intervals, rows, asked_as):
-        (version,) = needs.spans.versions(np.array([time * 1000])).tolist()
+        (version,) = acls.intervals.versions(np.array([time * 1000])).tolist()
         at = requests.index(request)
         step = int(np.searchsorted(changes.get(at, [0]), version, "right"))
         assert seen.setdefault((at, step), told) == told
@@ -194,10 +196,10 @@ def test_groups_are_cut_short():
 def test_a_rule_that_comes_and_goes_ten_thousand_times():
     (acl,) = with_ids([rule("User:b")])
     intervals = [Interval(acl, time, time + 1) for time in range(0, 20_000, 2)]
-    needs = Needs.of(RuleSpans.of_table(table_of(intervals)), Settings())
-    asked = [Asking("User:b", "10.0.0.1", int(AclOperation.READ), int(ResourceType.TOPIC), "t")]
-    (changes,) = needs.changes(asked).values()
+    acls = NecessaryAcls.of(AclIntervals.of_table(table_of(intervals)), Settings())
+    asked = [ParsedAccess("User:b", "10.0.0.1", int(AclOperation.READ), int(ResourceType.TOPIC), "t")]
+    (changes,) = acls.changes(asked).values()
     assert changes.tolist() == list(range(20_001))
-    verdicts = np.where(changes % 2 == 1, changes // 2, Verdict.DEFAULT_DENY).astype(np.int32)
-    told = needs.find(asked * len(changes), changes, verdicts)
+    codes = np.where(changes % 2 == 1, changes // 2, DecisionCode.DEFAULT_DENY).astype(np.int32)
+    told = acls.find(asked * len(changes), changes, codes)
     assert told.needed.ordinal.tolist() == list(range(10_000))

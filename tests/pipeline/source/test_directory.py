@@ -11,14 +11,14 @@ from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.file_names import segment_name
 from aclog.pipeline.source.directory import plan
 from aclog.pipeline.source.options import read_options
-from aclog.pipeline.source.row_selection import Wanted
+from aclog.pipeline.source.row_selection import RowSelection
 from tests.support.builders.log_files import small_log, value
 from tests.support.spark import source
 
 
-def ranges(path: Path, wanted: Wanted | None = None, **options: object) -> list:
+def ranges(path: Path, selection: RowSelection | None = None, **options: object) -> list:
     chosen = read_options({"path": str(path)} | {name: str(each) for name, each in options.items()})
-    return plan(chosen, wanted or Wanted())
+    return plan(chosen, selection or RowSelection())
 
 
 @pytest.mark.parametrize("directory", source.LOGS, ids=lambda path: path.parent.name)
@@ -66,10 +66,10 @@ def test_ranges_that_hold_nothing_wanted_are_not_planned(first, last):
     directory = next(each for each in source.LOGS if "churn" in str(each))
     every = ranges(directory, partitionBytes=50_000)
     assert len(every) > 20
-    wanted = Wanted().with_offsets(first=first, last=last)
+    selection = RowSelection().with_offsets(first=first, last=last)
     kept = [each for each in every if each.offset <= last and each.end_offset > first and first <= last]
-    assert ranges(directory, wanted, partitionBytes=50_000) == kept
-    among = Wanted().with_offsets(among=[first, last])
+    assert ranges(directory, selection, partitionBytes=50_000) == kept
+    among = RowSelection().with_offsets(among=[first, last])
     kept = [each for each in every if any(each.offset <= one < each.end_offset for one in (first, last))]
     assert ranges(directory, among, partitionBytes=50_000) == kept
 
