@@ -20,7 +20,12 @@ _TORN: Final = "_torn"
 
 
 def rows_of_parquet(spark: SparkSession, paths: Sequence[str], columns: Mapping[str, str], timezone: str) -> DataFrame:
-    """What `validate_rows` takes, of Parquet files. Raises ConfigError: nothing there, not Parquet, or a column is missing."""
+    """Rows for `validate_rows` from Parquet files.
+
+    Raises:
+        ConfigError: no file is found, a file is not Parquet, or a column is missing.
+
+    """
     with readable_errors(paths):
         frame = spark.read.parquet(*paths)
         check_found(frame, paths)
