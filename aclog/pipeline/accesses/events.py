@@ -52,7 +52,7 @@ def events_of_avro(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def events_of_json(lines: DataFrame) -> DataFrame:
-    """Rows for `validate_rows` from JSON lines: bare events, or events under the key `audit`, as in a node's JSON log."""
+    """Rows for `validate_rows` from JSON lines: bare, or under the key `audit` as in a node's JSON log."""
     whole = parse_lines(lines)
     own = F.coalesce(within("object", "audit"), F.when(within("object", "logger").isNull(), F.col("object")))
     found = whole.select("*", own.alias("event"))
