@@ -35,7 +35,7 @@ from aclog.snapshots import image
 from aclog.snapshots import rule_history as history
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.state_source import StateSource
-from aclog.sources.choice import LiveFlags, choose_source
+from aclog.sources.choice import SourceSelection, choose_source
 from aclog.sources.paths import LogSource, open_path
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
@@ -150,9 +150,10 @@ def open_log(
     if path is not None:
         raise ConfigError(f"{fspath(path)}: expected either a path or a running cluster, not both")
     config = None if command_config is None else Path(command_config)
-    live = LiveFlags(bootstrap_controller, bootstrap_server, config)
-    chosen = choose_source(None, None, None, notify=notes.append, live=live)
-    return Log(chosen.source, notes)
+    selection = SourceSelection(
+        bootstrap_controller=bootstrap_controller, bootstrap_server=bootstrap_server, command_config=config
+    )
+    return Log(choose_source(selection, notes.append).source, notes)
 
 
 @frozen(repr=False)

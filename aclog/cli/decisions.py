@@ -5,8 +5,6 @@ import sys
 from collections.abc import Sequence
 from functools import lru_cache
 
-from attrs import frozen
-
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.acls_image import PROBE
 from aclog.authorizer.builder import build_authorizer
@@ -17,7 +15,8 @@ from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.cli.cidr_warning import CidrWatch
-from aclog.cli.request_options import Request
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.request import Request
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import enum_field
@@ -35,23 +34,15 @@ _canonical = lru_cache(1 << 16)(host_address)
 _quoted = json.encoder.encode_basestring
 
 
-@frozen(kw_only=True)
-class AuthorizerFlags:
-    """The properties of a broker that decide beside the rules; `documented` is --semantics documented."""
-
-    super_users: str = ""
-    allow_everyone: bool = False
-    documented: bool = False
-
-    def build(self, image: Image) -> StandardAuthorizer:
-        """An authorizer on this state; it remembers no answers. Raises ConfigError: a super user without colon."""
-        return build_authorizer(
-            image.acls,
-            super_users=self.super_users,
-            allow_everyone=self.allow_everyone,
-            documented=self.documented,
-            cache=False,
-        )
+def authorizer_of(image: Image, flags: AuthorizerFlags) -> StandardAuthorizer:
+    """Return an authorizer on this state, without a decision cache. Raises ConfigError: a super user with no colon."""
+    return build_authorizer(
+        image.acls,
+        super_users=flags.super_users,
+        allow_everyone=flags.allow_everyone,
+        documented=flags.documented,
+        cache=False,
+    )
 
 
 def decide_one(image: Image, flags: AuthorizerFlags, request: Request) -> int:
@@ -62,7 +53,7 @@ def decide_one(image: Image, flags: AuthorizerFlags, request: Request) -> int:
         InvalidRequestError: a request on which Kafka's authorizer throws.
 
     """
-    decision = decide(flags.build(image), request)
+    decision = decide(authorizer_of(image, flags), request)
     print(decision.result.value, decision.text)
     return ALLOWED if decision.result is AuthorizationResult.ALLOWED else DENIED
 
@@ -82,7 +73,7 @@ def decide_requests(image: Image, flags: AuthorizerFlags, path: str) -> int:
         OSError: the file cannot be read.
 
     """
-    answers = RequestAnswers(flags.build(image))
+    answers = RequestAnswers(authorizer_of(image, flags))
     for lines in blocks(path):
         if lines:
             sys.stdout.buffer.write(b"\n".join(answers.answer(lines)) + b"\n")
@@ -161,7 +152,7 @@ def explain_one(image: Image, flags: AuthorizerFlags, request: Request, log: str
     context = RequestContext(principal=request.principal, host=host_address(request.host))
     pattern = ResourcePattern(resource_type=request.resource_type, name=request.name or "")
     action = Action(operation=request.operation, resource_pattern=pattern)
-    decision = flags.build(image).decide(context, action)
+    decision = authorizer_of(image, flags).decide(context, action)
     acls = image.acls.with_options(documented=flags.documented, cidr=False)
     explanation = explain(acls, decision, context, action, allow_everyone=flags.allow_everyone)
     for line in explanation_lines(explanation, log):

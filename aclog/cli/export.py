@@ -5,34 +5,21 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.options import (
-    AclsFile,
-    AsOf,
-    BootstrapController,
-    BootstrapServer,
-    CommandConfig,
-    ExportFormat,
-    LogDir,
-    ShowSecrets,
-    SnapshotFile,
-)
+from aclog.cli.flags.common import ExportFormat, ShowSecrets
+from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.source import SourceFlags
 
 app = typer.Typer()
 
 
 @app.command()
+@with_flags
 def export(
     format_: Annotated[
         ExportFormat,
         typer.Option("--format", help="Avro (the schemas stand in docs), or JSON lines with the same fields."),
     ],
-    log: LogDir = None,
-    snapshot: SnapshotFile = None,
-    acls: AclsFile = None,
-    bootstrap_controller: BootstrapController = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    as_of: AsOf = None,
+    source: SourceFlags,
     history: Annotated[
         bool, typer.Option("--history", metavar="", help="With --log: every change of a rule instead of the state.")
     ] = False,
@@ -54,11 +41,9 @@ def export(
     """
     from aclog.cli.transfer.exporter import export_image
     from aclog.cli.transfer.history import export_history
-    from aclog.sources.choice import LiveFlags, choose_source
 
-    live = LiveFlags(bootstrap_controller, bootstrap_server, command_config)
-    source = choose_source(log, snapshot, acls, as_of, live=live)
+    chosen = source.choose()
     if history:
-        export_history(source.source, source.moment, format_, out)
+        export_history(chosen.source, chosen.moment, format_, out)
     else:
-        export_image(source.image(), format_, out, show_secrets=show_secrets)
+        export_image(chosen.image(), format_, out, show_secrets=show_secrets)

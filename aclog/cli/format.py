@@ -1,38 +1,74 @@
 """`aclog format`: kafka-storage.sh format."""
 
-import typer
+from pathlib import Path
+from typing import Annotated
 
-from aclog.cli.format_options import (
-    AddScram,
-    ClusterId,
-    Config,
-    Feature,
-    IgnoreFormatted,
-    InitialControllers,
-    NoInitialControllers,
-    ReleaseVersion,
-    Standalone,
-)
+import typer
+from attrs import field, frozen
+
+from aclog.cli.flags.groups import with_flags
 
 app = typer.Typer()
 
 
+@frozen(kw_only=True)
+class FormatFlags:
+    """The options of kafka-storage.sh format."""
+
+    standalone: Annotated[
+        bool,
+        typer.Option("--standalone", "-s", metavar="", help="Make this controller the only voter of a dynamic quorum."),
+    ] = False
+    initial_controllers: Annotated[
+        str | None,
+        typer.Option(
+            "--initial-controllers",
+            "-I",
+            metavar="VOTER",
+            help="The only voter of a dynamic quorum: ID@HOST:PORT:DIRECTORY-ID.",
+        ),
+    ] = None
+    no_initial_controllers: Annotated[
+        bool,
+        typer.Option("--no-initial-controllers", "-N", metavar="", help="Write no voters: others form the quorum."),
+    ] = False
+    add_scram: Annotated[
+        list[str],
+        typer.Option(
+            "--add-scram",
+            "-S",
+            metavar="SCRAM",
+            help="A credential to create: SCRAM-SHA-256=\\[name=alice,password=...].",
+        ),
+    ] = field(factory=list)
+    features: Annotated[
+        list[str], typer.Option("--feature", "-f", metavar="N=LEVEL", help="The level of a feature.")
+    ] = field(factory=list)
+    release_version: Annotated[
+        str | None,
+        typer.Option("--release-version", "-r", metavar="R", help="The release whose feature levels are used."),
+    ] = None
+    ignore_formatted: Annotated[
+        bool,
+        typer.Option("--ignore-formatted", "-g", metavar="", help="Skip directories that are already formatted."),
+    ] = False
+
+
 @app.command("format")
+@with_flags
 def format_(
-    config: Config,
-    cluster_id: ClusterId,
-    standalone: Standalone = False,
-    initial_controllers: InitialControllers = None,
-    no_initial_controllers: NoInitialControllers = False,
-    add_scram: AddScram = None,
-    feature: Feature = None,
-    release_version: ReleaseVersion = None,
-    ignore_formatted: IgnoreFormatted = False,
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="A server.properties, as for Kafka.", show_default=False)
+    ],
+    cluster_id: Annotated[
+        str, typer.Option("--cluster-id", "-t", metavar="ID", help="The cluster id.", show_default=False)
+    ],
+    flags: FormatFlags,
 ) -> None:
     """Format the log directories of CONFIG, with the flags of kafka-storage.sh format.
 
-    A node formats empty directories by itself as it starts; this is for a
-    cluster id of one's own, or credentials to begin with.
+    A node formats empty directories when it starts; this command is for a
+    cluster id of your choice, or to create credentials up front.
 
     [bold]Example[/]
 
@@ -44,13 +80,13 @@ def format_(
     done = format_storage(
         load_config(config),
         cluster_id,
-        standalone=standalone,
-        initial_controllers=initial_controllers,
-        no_initial_controllers=no_initial_controllers,
-        add_scram=add_scram or (),
-        features=feature or (),
-        release_version=release_version,
-        ignore_formatted=ignore_formatted,
+        standalone=flags.standalone,
+        initial_controllers=flags.initial_controllers,
+        no_initial_controllers=flags.no_initial_controllers,
+        add_scram=flags.add_scram,
+        features=flags.features,
+        release_version=flags.release_version,
+        ignore_formatted=flags.ignore_formatted,
     )
     for line in done.lines:
         print(line)

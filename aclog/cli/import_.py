@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.options import TargetLog
+from aclog.cli.flags.common import TargetLog
 
 app = typer.Typer()
 

@@ -4,16 +4,9 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.options import (
-    AclsFile,
-    AsOf,
-    BootstrapController,
-    BootstrapServer,
-    CommandConfig,
-    LogDir,
-    ShowSecrets,
-    SnapshotFile,
-)
+from aclog.cli.flags.common import ShowSecrets
+from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.source import SourceFlags
 
 app = typer.Typer()
 
@@ -25,7 +18,9 @@ def _complete(context: typer.Context, incomplete: str) -> list[str]:
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@with_flags
 def shell(
+    source: SourceFlags,
     command: Annotated[
         list[str] | None,
         typer.Argument(
@@ -34,13 +29,6 @@ def shell(
             autocompletion=_complete,
         ),
     ] = None,
-    log: LogDir = None,
-    snapshot: SnapshotFile = None,
-    acls: AclsFile = None,
-    bootstrap_controller: BootstrapController = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    as_of: AsOf = None,
     show_secrets: ShowSecrets = False,
 ) -> None:
     """Walk the state as a tree: /acl/id/<uuid>, /acl/resource, /acl/principal, /image, /scram, /delegationToken, ...
@@ -56,13 +44,10 @@ def shell(
     """
     from aclog.shell.session import run_shell
     from aclog.shell.state import ShellState
-    from aclog.snapshots.moments import parse_moment
-    from aclog.sources.choice import LiveFlags, choose_source
     from aclog.terminal.progress import progress
 
-    live = LiveFlags(bootstrap_controller, bootstrap_server, command_config)
-    source = choose_source(log, snapshot, acls, live=live).source
-    state = ShellState(source=source, show_secrets=show_secrets)
-    with progress(f"reading {source.name}"):
-        state.go_to(None if as_of is None else parse_moment(as_of))
+    chosen = source.choose()
+    state = ShellState(source=chosen.source, show_secrets=show_secrets)
+    with progress(f"reading {chosen.source.name}"):
+        state.go_to(chosen.moment)
     raise typer.Exit(run_shell(state, command or ()))

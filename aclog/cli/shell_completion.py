@@ -5,7 +5,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import typer
+from attrs import evolve
 
+from aclog.cli.flags.groups import group_from
+from aclog.cli.flags.source import SourceFlags
 from aclog.metalog.errors import MetadataError
 from aclog.shell.completion import complete
 from aclog.shell.engine import ONE_SHOT_COMMANDS
@@ -32,14 +35,10 @@ def complete_words(context: typer.Context, incomplete: str) -> list[str]:
 
 def _state(given: Mapping[str, Any]) -> ShellState:
     """The state that the options before the words name. Raises as choose_source and ShellState.go_to."""
-    from aclog.sources.choice import LiveFlags, choose_source
-
-    acls = given.get("acls")
-    acls = None if acls == STDIN else acls
-    live = LiveFlags(given.get("bootstrap_controller"), given.get("bootstrap_server"), given.get("command_config"))
-    chosen = choose_source(
-        given.get("log"), given.get("snapshot"), acls, given.get("as_of"), notify=lambda _: None, live=live
-    )
+    flags = group_from(SourceFlags, given)
+    if flags.acls == STDIN:  # completion must not consume what the command is to read
+        flags = evolve(flags, acls=None)
+    chosen = flags.choose(notify=lambda _: None)
     state = ShellState(source=chosen.source)
     state.go_to(chosen.moment)
     return state

@@ -5,24 +5,20 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.options import AclsFile, AsOf, BootstrapController, BootstrapServer, CommandConfig, LogDir, SnapshotFile
+from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.source import SourceFlags
 
 app = typer.Typer(name="snapshot", help="Write, check and list checkpoint files.", no_args_is_help=True)
 
 
 @app.command()
+@with_flags
 def create(
     out: Annotated[
         Path,
         typer.Option("--out", metavar="DIR", help="Where the checkpoint goes; made if missing.", show_default=False),
     ],
-    log: LogDir = None,
-    snapshot: SnapshotFile = None,
-    acls: AclsFile = None,
-    bootstrap_controller: BootstrapController = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    as_of: AsOf = None,
+    source: SourceFlags,
 ) -> None:
     """Write the state as a checkpoint, DIR/<end offset>-<epoch>.checkpoint, that Kafka's tools read too.
 
@@ -32,15 +28,8 @@ def create(
       aclog snapshot create --acls rules.jsonl --out /tmp/rules
     """
     from aclog.cli.checkpoints import create_checkpoint
-    from aclog.sources.choice import LiveFlags, choose_source
 
-    live = LiveFlags(bootstrap_controller, bootstrap_server, command_config)
-    print(
-        create_checkpoint(
-            choose_source(log, snapshot, acls, as_of, live=live).image(),
-            out,
-        )
-    )
+    print(create_checkpoint(source.choose().image(), out))
 
 
 @app.command()

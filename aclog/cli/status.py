@@ -4,16 +4,16 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.options import ChangeConfig, ChangedController, ChangedServer
+from aclog.cli.flags.cluster import TargetConfig, TargetController, TargetServer
 
 app = typer.Typer()
 
 
 @app.command()
 def status(
-    bootstrap_server: ChangedServer = None,
-    bootstrap_controller: ChangedController = None,
-    command_config: ChangeConfig = None,
+    bootstrap_server: TargetServer = None,
+    bootstrap_controller: TargetController = None,
+    command_config: TargetConfig = None,
     json: Annotated[bool, typer.Option("--json", metavar="", help="One JSON object.")] = False,
 ) -> None:
     """Tell who leads a running cluster, how far its log is, and who follows.

@@ -1,5 +1,6 @@
 """The state source that the flags of a command choose."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from attrs import define, frozen
@@ -50,63 +51,62 @@ class ChosenSource:
             raise ConfigError("--acls - and --requests -: only one of them can be stdin")
 
 
-@frozen
-class LiveFlags:
-    """The flags that name a running cluster, as they were typed."""
+@frozen(kw_only=True)
+class SourceSelection:
+    """What names a state source, as typed: exactly one of the fields before `command_config`, or the last."""
 
+    log: Path | None = None
+    snapshot: Path | None = None
+    acls: str | None = None
     bootstrap_controller: str | None = None
     bootstrap_server: str | None = None
     command_config: Path | None = None
-    authorizer_properties: tuple[str, ...] = ()
-    """Those of the older authorizer, whose rules are in ZooKeeper; `acls list` has them."""
+    as_of: str | None = None
+    authorizer_properties: Sequence[str] = ()
+    """KEY=VALUE properties of AclAuthorizer, whose ACLs are in ZooKeeper."""
 
 
-NOT_LIVE = LiveFlags()
-
-
-def choose_source(
-    log: Path | None,
-    snapshot: Path | None,
-    acls: str | None,
-    as_of: str | None = None,
-    notify: Notify = note,
-    *,
-    live: LiveFlags = NOT_LIVE,
-) -> ChosenSource:
-    """The one source that is given; what its recovery has to say goes to `notify`.
+def choose_source(selection: SourceSelection, notify: Notify = note) -> ChosenSource:
+    """Return the one source that is given; notes of its recovery go to `notify`.
 
     Raises:
-        ConfigError: none, or more than one; an address that is none, or a bad properties file.
+        ConfigError: not exactly one source, an invalid address, or a bad properties file.
 
     """
     given = (
-        log, snapshot, acls, live.bootstrap_controller, live.bootstrap_server, live.authorizer_properties or None
-    )  # fmt: skip
+        selection.log,
+        selection.snapshot,
+        selection.acls,
+        selection.bootstrap_controller,
+        selection.bootstrap_server,
+        selection.authorizer_properties or None,
+    )
     if sum(each is not None for each in given) != 1:
         raise ConfigError(
             "exactly one state source must be given: --log DIR, --snapshot FILE, --acls FILE, "
             "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT"
         )
-    if log is not None:
-        return ChosenSource(LogSource(log, notify), as_of)
-    if snapshot is not None:
-        return ChosenSource(CheckpointSource(snapshot, notify), as_of)
-    if acls is not None:
-        return ChosenSource(AclsSource(acls), as_of)
-    return ChosenSource(_live_source(live, notify), as_of)
+    if selection.log is not None:
+        return ChosenSource(LogSource(selection.log, notify), selection.as_of)
+    if selection.snapshot is not None:
+        return ChosenSource(CheckpointSource(selection.snapshot, notify), selection.as_of)
+    if selection.acls is not None:
+        return ChosenSource(AclsSource(selection.acls), selection.as_of)
+    return ChosenSource(_live_source(selection, notify), selection.as_of)
 
 
-def _live_source(live: LiveFlags, notify: Notify) -> StateSource:
-    if live.authorizer_properties:
+def _live_source(selection: SourceSelection, notify: Notify) -> StateSource:
+    # These imports are slow and only needed here: a command on a log starts without them.
+    if selection.authorizer_properties:
         from aclog.sources.zookeeper import ZooKeeperSource, store_properties
 
-        return ZooKeeperSource(store_properties(live.authorizer_properties), notify)
-    from aclog.sources.admin import AdminSource  # what speaks to servers takes long to import
+        return ZooKeeperSource(store_properties(selection.authorizer_properties), notify)
+    from aclog.sources.admin import AdminSource
     from aclog.sources.bootstrap import client_security, parse_servers
     from aclog.sources.quorum import QuorumSource
 
-    security = client_security(live.command_config)
-    if live.bootstrap_controller is not None:
-        controllers = parse_servers("--bootstrap-controller", live.bootstrap_controller)
+    security = client_security(selection.command_config)
+    if selection.bootstrap_controller is not None:
+        controllers = parse_servers("--bootstrap-controller", selection.bootstrap_controller)
         return QuorumSource(controllers, security, notify)
-    return AdminSource(parse_servers("--bootstrap-server", live.bootstrap_server), security, notify)
+    return AdminSource(parse_servers("--bootstrap-server", selection.bootstrap_server), security, notify)

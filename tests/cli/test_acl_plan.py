@@ -10,12 +10,12 @@ from aclog.authorizer.acl import (
     ResourcePattern,
     ResourceType,
 )
-from aclog.cli.acls.flags import Entry, EntryFlags, ResourceFlags
+from aclog.cli.acls.flags import Entry, ResourceFlags, RuleFlags
 from aclog.cli.acls.plan import filters_of, plan_to_add, plan_to_remove, rule_of
 from aclog.metalog.errors import ConfigError
 
 TOPIC = ResourceFlags(topics=["t"])
-ALICE = EntryFlags(allow_principals=["User:alice"])
+ALICE = RuleFlags(allow_principals=["User:alice"])
 
 
 def texts(plan):
@@ -35,7 +35,7 @@ def test_the_operation_defaults_to_all_and_the_host_to_any():
 
 
 def test_every_principal_operation_and_host_is_combined():
-    flags = EntryFlags(
+    flags = RuleFlags(
         operations=[AclOperation.READ, AclOperation.WRITE],
         allow_principals=["User:a", " User:b "],
         allow_hosts=["10.0.0.1", " 10.0.0.2 "],
@@ -65,12 +65,12 @@ def test_names_are_trimmed_but_for_transactional_ids():
 def test_the_cluster_is_literal_only():
     assert list(texts(plan_to_add(ResourceFlags(cluster=True), ALICE))) == [pattern_text("CLUSTER", "kafka-cluster")]
     with pytest.raises(ConfigError, match="at least one resource"):
-        plan_to_add(ResourceFlags(cluster=True, pattern_type=PatternType.PREFIXED), ALICE)
+        plan_to_add(ResourceFlags(cluster=True, resource_pattern_type=PatternType.PREFIXED), ALICE)
 
 
 def test_a_producer_writes_describes_and_creates():
     resources = ResourceFlags(topics=["t"], groups=["ignored"], transactional_ids=["x"])
-    flags = EntryFlags(allow_principals=["User:alice"], producer=True, idempotent=True)
+    flags = RuleFlags(allow_principals=["User:alice"], producer=True, idempotent=True)
     assert texts(plan_to_add(resources, flags)) == {
         pattern_text("TOPIC", "t"): [entry_text(each) for each in ("WRITE", "DESCRIBE", "CREATE")],
         pattern_text("TRANSACTIONAL_ID", "x"): [entry_text(each) for each in ("WRITE", "DESCRIBE")],
@@ -80,7 +80,7 @@ def test_a_producer_writes_describes_and_creates():
 
 def test_a_consumer_reads_and_describes_and_joins_a_producer_on_the_same_topic():
     resources = ResourceFlags(topics=["t"], groups=["g"], transactional_ids=["x"])
-    flags = EntryFlags(allow_principals=["User:alice"], producer=True, consumer=True)
+    flags = RuleFlags(allow_principals=["User:alice"], producer=True, consumer=True)
     assert texts(plan_to_add(resources, flags)) == {
         pattern_text("TOPIC", "t"): [entry_text(each) for each in ("WRITE", "DESCRIBE", "CREATE", "READ")],
         pattern_text("TRANSACTIONAL_ID", "x"): [entry_text(each) for each in ("WRITE", "DESCRIBE")],
@@ -92,35 +92,35 @@ def test_a_consumer_reads_and_describes_and_joins_a_producer_on_the_same_topic()
     ("resources", "entries", "message"),
     [
         (ResourceFlags(), ALICE, "You must provide at least one resource"),
-        (TOPIC, EntryFlags(), "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs"),
-        (TOPIC, EntryFlags(allow_hosts=["1.2.3.4"]), "You must specify one of: --allow-principal, --deny-principal"),
-        (TOPIC, EntryFlags(allow_principals=["x"]), "format principalType:principalName but got x"),
+        (TOPIC, RuleFlags(), "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs"),
+        (TOPIC, RuleFlags(allow_hosts=["1.2.3.4"]), "You must specify one of: --allow-principal, --deny-principal"),
+        (TOPIC, RuleFlags(allow_principals=["x"]), "format principalType:principalName but got x"),
         (
-            ResourceFlags(topics=["t"], pattern_type=PatternType.MATCH),
+            ResourceFlags(topics=["t"], resource_pattern_type=PatternType.MATCH),
             ALICE,
             "A '--resource-pattern-type' value of 'MATCH' is not valid when adding acls",
         ),
         (
             ResourceFlags(groups=["g"]),
-            EntryFlags(allow_principals=["User:a"], operations=[AclOperation.WRITE]),
+            RuleFlags(allow_principals=["User:a"], operations=[AclOperation.WRITE]),
             r"ResourceType GROUP only supports operations \[ALL, READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONF",
         ),
-        (ResourceFlags(groups=["g"]), EntryFlags(producer=True), "With --producer you must specify a --topic"),
-        (TOPIC, EntryFlags(idempotent=True), "--idempotent option is only available if --producer is set"),
-        (TOPIC, EntryFlags(consumer=True), "With --consumer you must specify a --topic and a --group"),
+        (ResourceFlags(groups=["g"]), RuleFlags(producer=True), "With --producer you must specify a --topic"),
+        (TOPIC, RuleFlags(idempotent=True), "--idempotent option is only available if --producer is set"),
+        (TOPIC, RuleFlags(consumer=True), "With --consumer you must specify a --topic and a --group"),
         (
             ResourceFlags(topics=["t"], groups=["g"], cluster=True),
-            EntryFlags(consumer=True),
+            RuleFlags(consumer=True),
             "no --cluster or --transactional-id option should be specified",
         ),
         (
             TOPIC,
-            EntryFlags(producer=True, operations=[AclOperation.READ]),
+            RuleFlags(producer=True, operations=[AclOperation.READ]),
             r'Option "\[operation\]" can\'t be used with option "\[producer\]"',
         ),
         (
             TOPIC,
-            EntryFlags(producer=True, deny_principals=["User:x"]),
+            RuleFlags(producer=True, deny_principals=["User:x"]),
             r'Option "\[deny-principal\]" can\'t be used with option "\[producer\]"',
         ),
     ],
@@ -131,8 +131,8 @@ def test_flags_that_do_not_go_together(resources, entries, message):
 
 
 def test_without_a_principal_everything_of_the_resource_is_removed():
-    resources = ResourceFlags(topics=["t"], pattern_type=PatternType.ANY)
-    plan = plan_to_remove(resources, EntryFlags(operations=[AclOperation.READ], deny_hosts=["10.0.0.1"]))
+    resources = ResourceFlags(topics=["t"], resource_pattern_type=PatternType.ANY)
+    plan = plan_to_remove(resources, RuleFlags(operations=[AclOperation.READ], deny_hosts=["10.0.0.1"]))
     [(pattern, entries)] = plan.items()
     assert list(filters_of(pattern, entries)) == [
         AclBindingFilter(resource_type=ResourceType.TOPIC, resource_name="t", pattern_type=PatternType.ANY)
@@ -140,7 +140,7 @@ def test_without_a_principal_everything_of_the_resource_is_removed():
 
 
 def test_with_a_principal_one_filter_an_entry():
-    flags = EntryFlags(deny_principals=["User:bob"], operations=[AclOperation.READ])
+    flags = RuleFlags(deny_principals=["User:bob"], operations=[AclOperation.READ])
     [(pattern, entries)] = plan_to_remove(TOPIC, flags).items()
     assert list(filters_of(pattern, entries)) == [
         AclBindingFilter(

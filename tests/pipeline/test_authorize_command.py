@@ -6,10 +6,11 @@ import sys
 
 import pytest
 
-from aclog.cli.decisions import AuthorizerFlags
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.authorize import authorize_command
 from aclog.cli.spark.jobs import failure
-from aclog.cli.spark.rules import SourceFlags, rules_of, settings_of
+from aclog.cli.spark.rules import rules_of, settings_of
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.output_directory import check_new
 from tests.pipeline.test_authorize import DATA

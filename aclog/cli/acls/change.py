@@ -4,15 +4,15 @@ import sys
 from collections.abc import Iterable
 
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
-from aclog.cli.acls.flags import EntryFlags, ResourceFlags
+from aclog.cli.acls.flags import ResourceFlags, RuleFlags
 from aclog.cli.acls.kafka_format import adding, already_there, question
 from aclog.cli.acls.plan import Plan, filters_of, plan_to_add, plan_to_remove, rule_of
-from aclog.cli.acls.targets import RuleTarget, TargetFlags, open_target
+from aclog.cli.acls.targets import ChosenTarget, RuleTarget, open_target
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.notices import note
 
 
-def add_rules(target: TargetFlags, resources: ResourceFlags, entries: EntryFlags, *, force: bool) -> None:
+def add_rules(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
     """Add the rules that the flags name, all in one batch, and print what kafka-acls.sh prints.
 
     Raises:
@@ -42,7 +42,7 @@ def _what_is_added(rules: RuleTarget, plan: Plan) -> Iterable[str]:
             yield adding(pattern, new)
 
 
-def remove_rules(target: TargetFlags, resources: ResourceFlags, entries: EntryFlags, *, force: bool) -> None:
+def remove_rules(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
     """Remove the rules that the flags name, all in one batch; without `force`, after a `y` on stdin for each resource.
 
     Raises as add_rules; and ConfigError, if there is no answer.

@@ -1,11 +1,15 @@
-"""The flags of kafka-acls.sh, as values (org.apache.kafka.tools.AclCommand, AclCommandOptions).
+"""The flags of `aclog acls`, which are those of kafka-acls.sh (org.apache.kafka.tools.AclCommandOptions).
 
-Kafka's pattern filter is a ResourcePattern here: its text is the same.
+Kafka's pattern filter is a ResourcePattern here: its text form is the same.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from attrs import frozen
+import typer
+from attrs import asdict, evolve, field, frozen
 
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
@@ -17,32 +21,141 @@ from aclog.authorizer.acl import (
     ResourceType,
     code_name,
 )
-from aclog.cli.typed_text import typed_text
+from aclog.cli.flags import cluster as target
+from aclog.cli.flags import source
+from aclog.cli.flags.values import OPERATIONS, PATTERN_TYPES, completions, named, typed_text
 from aclog.metalog.errors import ConfigError
+
+if TYPE_CHECKING:
+    from aclog.sources.choice import ChosenSource
+
+_RESOURCE = "Resource"
+_RULE = "Rule"
+_KIP_11 = "Names that KIP-11 had first"
 
 CLUSTER = ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
 
 
+class ListFormat(StrEnum):
+    """Output format of `acls list`."""
+
+    KAFKA = "kafka"
+    JSONL = "jsonl"
+    TABLE = "table"
+
+
+@frozen(kw_only=True)
+class AclSourceFlags:
+    """The state source of `acls list`: SourceFlags, and the ZooKeeper of an older Kafka."""
+
+    log: source.LogDir = None
+    snapshot: source.SnapshotFile = None
+    acls: source.AclsFile = None
+    bootstrap_controller: source.BootstrapController = None
+    bootstrap_server: source.BootstrapServer = None
+    command_config: source.CommandConfig = None
+    authorizer_properties: Annotated[
+        list[str],
+        typer.Option(
+            "--authorizer-properties",
+            metavar="KEY=VALUE",
+            help="The ZooKeeper of a Kafka up to 3.9: [cyan]zookeeper.connect=HOST:PORT[/], and other properties of "
+            "its authorizer, each with a flag of its own.",
+            rich_help_panel=source.PANEL,
+        ),
+    ] = field(factory=list)
+    as_of: source.AsOf = None
+
+    def choose(self) -> "ChosenSource":
+        """Return the source that is given. Raises as SourceFlags.choose."""
+        from aclog.sources.choice import SourceSelection, choose_source
+
+        return choose_source(SourceSelection(**asdict(self, recurse=False)))
+
+
+@frozen(kw_only=True)
+class TargetFlags:
+    """Where `acls add` and `acls remove` write: exactly one of a log, a running cluster and a ZooKeeper."""
+
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--log", metavar="DIR", help="A log directory that no process writes to.", rich_help_panel=target.PANEL
+        ),
+    ] = None
+    bootstrap_server: target.TargetServer = None
+    bootstrap_controller: target.TargetController = None
+    command_config: target.TargetConfig = None
+    authorizer_properties: Annotated[
+        list[str],
+        typer.Option(
+            "--authorizer-properties",
+            metavar="KEY=VALUE",
+            help="The ZooKeeper of a Kafka up to 3.9: [cyan]zookeeper.connect=HOST:PORT[/], and other properties of "
+            "its authorizer, each with a flag of its own.",
+            rich_help_panel=target.PANEL,
+        ),
+    ] = field(factory=list)
+
+
 @frozen(kw_only=True)
 class ResourceFlags:
-    """Which resources are meant."""
+    """The resource patterns to list, add to or remove from."""
 
-    topics: Sequence[str] = ()
-    groups: Sequence[str] = ()
-    transactional_ids: Sequence[str] = ()
-    delegation_tokens: Sequence[str] = ()
-    user_principals: Sequence[str] = ()
-    cluster: bool = False
-    pattern_type: PatternType = PatternType.LITERAL
+    topics: Annotated[
+        list[str],
+        typer.Option("--topic", metavar="NAME", help="A topic; [cyan]'*'[/] is all.", rich_help_panel=_RESOURCE),
+    ] = field(factory=list)
+    groups: Annotated[
+        list[str], typer.Option("--group", metavar="NAME", help="A consumer group.", rich_help_panel=_RESOURCE)
+    ] = field(factory=list)
+    cluster: Annotated[bool, typer.Option("--cluster", metavar="", help="The cluster.", rich_help_panel=_RESOURCE)] = (
+        False
+    )
+    transactional_ids: Annotated[
+        list[str],
+        typer.Option("--transactional-id", metavar="ID", help="A transactional id.", rich_help_panel=_RESOURCE),
+    ] = field(factory=list)
+    delegation_tokens: Annotated[
+        list[str],
+        typer.Option("--delegation-token", metavar="ID", help="A delegation token's id.", rich_help_panel=_RESOURCE),
+    ] = field(factory=list)
+    user_principals: Annotated[
+        list[str],
+        typer.Option(
+            "--user-principal",
+            metavar="PRINCIPAL",
+            help="A user as the resource, for CREATE_TOKENS and DESCRIBE_TOKENS.",
+            rich_help_panel=_RESOURCE,
+        ),
+    ] = field(factory=list)
+    resource_pattern_type: Annotated[
+        PatternType | None,
+        typer.Option(
+            "--resource-pattern-type",
+            parser=named(PATTERN_TYPES),
+            autocompletion=completions(PATTERN_TYPES),
+            metavar="TYPE",
+            help="How names are compared: [cyan]literal[/] or [cyan]prefixed[/]; to list and remove also [cyan]any[/] "
+            "(exactly this name, either type) and [cyan]match[/] (every ACL that affects the resource). "
+            "[dim]Default: literal[/]",
+            rich_help_panel=_RESOURCE,
+        ),
+    ] = None
+
+    @property
+    def pattern_type(self) -> PatternType:
+        """The pattern type of all named resources."""
+        return self.resource_pattern_type or PatternType.LITERAL
 
     def patterns(self) -> list[ResourcePattern]:
-        """The resources that are named; all but transactional ids are trimmed, as Kafka does it.
+        """Return the named resources; all names but transactional ids are trimmed, as in Kafka.
 
         Raises:
             ConfigError: a name that is not UTF-8.
 
         """
-        named = [
+        names = [
             *((ResourceType.TOPIC, name.strip()) for name in self.topics),
             *((ResourceType.GROUP, name.strip()) for name in self.groups),
             *((ResourceType.TRANSACTIONAL_ID, name) for name in self.transactional_ids),
@@ -51,8 +164,9 @@ class ResourceFlags:
         ]
         patterns = [
             ResourcePattern(resource_type=kind, name=typed_text(name), pattern_type=self.pattern_type)
-            for kind, name in named
+            for kind, name in names
         ]
+        # kafka-acls.sh ignores --cluster with any other pattern type.
         if self.cluster and self.pattern_type is PatternType.LITERAL:
             patterns.append(CLUSTER)
         return list(dict.fromkeys(patterns))
@@ -60,7 +174,7 @@ class ResourceFlags:
 
 @frozen(kw_only=True)
 class Entry:
-    """A rule without its resource (AccessControlEntry)."""
+    """An ACL without its resource (AccessControlEntry)."""
 
     principal: str
     host: str
@@ -75,20 +189,125 @@ class Entry:
 
 
 @frozen(kw_only=True)
-class EntryFlags:
-    """Who may, or may not, do what from where; hosts default to `*` where a principal is given."""
+class Kip11Flags:
+    """Aliases of the flags of RuleFlags: the names that KIP-11 proposed, which kafka-acls.sh still accepts."""
 
-    operations: Sequence[AclOperation] = ()
-    allow_principals: Sequence[str] = ()
-    deny_principals: Sequence[str] = ()
-    allow_hosts: Sequence[str] = ()
-    deny_hosts: Sequence[str] = ()
-    producer: bool = False
-    consumer: bool = False
-    idempotent: bool = False
+    grant_principals: Annotated[
+        list[str],
+        typer.Option("--grantprincipal", metavar="TYPE:NAME", help="--allow-principal.", rich_help_panel=_KIP_11),
+    ] = field(factory=list)
+    grant_hosts: Annotated[
+        list[str], typer.Option("--granthost", metavar="ADDRESS", help="--allow-host.", rich_help_panel=_KIP_11)
+    ] = field(factory=list)
+    revoke_principals: Annotated[
+        list[str],
+        typer.Option("--revokeprincipal", metavar="TYPE:NAME", help="--deny-principal.", rich_help_panel=_KIP_11),
+    ] = field(factory=list)
+    revoke_hosts: Annotated[
+        list[str], typer.Option("--revokehost", metavar="ADDRESS", help="--deny-host.", rich_help_panel=_KIP_11)
+    ] = field(factory=list)
+    actions: Annotated[
+        list[AclOperation],
+        typer.Option(
+            "--action",
+            parser=named(OPERATIONS),
+            autocompletion=completions(OPERATIONS),
+            metavar="NAME",
+            help="--operation.",
+            rich_help_panel=_KIP_11,
+        ),
+    ] = field(factory=list)
+
+
+@frozen(kw_only=True)
+class RuleFlags:
+    """Principals, hosts and operations of the ACLs to add or remove; hosts default to `*`."""
+
+    allow_principals: Annotated[
+        list[str],
+        typer.Option(
+            "--allow-principal",
+            metavar="TYPE:NAME",
+            help="A principal to allow; [cyan]'User:*'[/] is everyone.",
+            rich_help_panel=_RULE,
+        ),
+    ] = field(factory=list)
+    deny_principals: Annotated[
+        list[str],
+        typer.Option(
+            "--deny-principal",
+            metavar="TYPE:NAME",
+            help="A principal to deny. DENY takes precedence over ALLOW.",
+            rich_help_panel=_RULE,
+        ),
+    ] = field(factory=list)
+    allow_hosts: Annotated[
+        list[str],
+        typer.Option(
+            "--allow-host",
+            metavar="ADDRESS",
+            help="The host from which allowed principals have access. [dim]Default: *[/]",
+            rich_help_panel=_RULE,
+        ),
+    ] = field(factory=list)
+    deny_hosts: Annotated[
+        list[str],
+        typer.Option(
+            "--deny-host",
+            metavar="ADDRESS",
+            help="The host from which denied principals have no access. [dim]Default: *[/]",
+            rich_help_panel=_RULE,
+        ),
+    ] = field(factory=list)
+    operations: Annotated[
+        list[AclOperation],
+        typer.Option(
+            "--operation",
+            parser=named(OPERATIONS),
+            autocompletion=completions(OPERATIONS),
+            metavar="NAME",
+            help="An operation, such as READ or AlterConfigs. [dim]Default: ALL[/]",
+            rich_help_panel=_RULE,
+        ),
+    ] = field(factory=list)
+    producer: Annotated[
+        bool,
+        typer.Option(
+            "--producer",
+            metavar="",
+            help="WRITE, DESCRIBE and CREATE on the topics, WRITE and DESCRIBE on the transactional ids.",
+            rich_help_panel=_RULE,
+        ),
+    ] = False
+    consumer: Annotated[
+        bool,
+        typer.Option(
+            "--consumer", metavar="", help="READ and DESCRIBE on the topics, READ on the groups.", rich_help_panel=_RULE
+        ),
+    ] = False
+    idempotent: Annotated[
+        bool,
+        typer.Option(
+            "--idempotent",
+            metavar="",
+            help="With --producer: IDEMPOTENT_WRITE on the cluster as well.",
+            rich_help_panel=_RULE,
+        ),
+    ] = False
+
+    def including(self, aliases: Kip11Flags) -> "RuleFlags":
+        """Return these flags with the values that were given under KIP-11's names."""
+        return evolve(
+            self,
+            allow_principals=[*self.allow_principals, *aliases.grant_principals],
+            deny_principals=[*self.deny_principals, *aliases.revoke_principals],
+            allow_hosts=[*self.allow_hosts, *aliases.grant_hosts],
+            deny_hosts=[*self.deny_hosts, *aliases.revoke_hosts],
+            operations=[*self.operations, *aliases.actions],
+        )
 
     def entries(self, operations: Iterable[AclOperation]) -> list[Entry]:
-        """Each principal, operation and host of the allowed, then of the denied."""
+        """Return an entry for each principal, operation and host: the allowed ones, then the denied ones."""
         operations = tuple(operations)
         return [
             *_entries(self.allow_principals, operations, self.allow_hosts, AclPermissionType.ALLOW),
@@ -106,10 +325,10 @@ def _entries(
 
 
 def parse_principal(text: str) -> str:
-    """A principal as `Type:name`, trimmed (SecurityUtils.parseKafkaPrincipal).
+    """Return a principal as `Type:name`, trimmed (SecurityUtils.parseKafkaPrincipal).
 
     Raises:
-        ConfigError: there is no colon, or it is not UTF-8.
+        ConfigError: no colon, or not UTF-8.
 
     """
     principal = typed_text(text.strip())

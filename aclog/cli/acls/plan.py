@@ -13,7 +13,7 @@ from aclog.authorizer.acl import (
     code_name,
 )
 from aclog.authorizer.supported_operations import SUPPORTED_OPERATIONS
-from aclog.cli.acls.flags import CLUSTER, Entry, EntryFlags, ResourceFlags
+from aclog.cli.acls.flags import CLUSTER, Entry, ResourceFlags, RuleFlags
 from aclog.metalog.errors import ConfigError
 
 Plan: TypeAlias = dict[ResourcePattern, list[Entry]]
@@ -26,7 +26,7 @@ _CONSUMER_TOPIC = (AclOperation.READ, AclOperation.DESCRIBE)
 _CONSUMER_GROUP = (AclOperation.READ,)
 
 
-def plan_to_add(resources: ResourceFlags, entries: EntryFlags) -> Plan:
+def plan_to_add(resources: ResourceFlags, entries: RuleFlags) -> Plan:
     """The rules that the flags name.
 
     Raises:
@@ -42,7 +42,7 @@ def plan_to_add(resources: ResourceFlags, entries: EntryFlags) -> Plan:
     return plan
 
 
-def plan_to_remove(resources: ResourceFlags, entries: EntryFlags) -> Plan:
+def plan_to_remove(resources: ResourceFlags, entries: RuleFlags) -> Plan:
     """The filters that the flags name. Without a principal, `--operation` and hosts count for nothing, as in Kafka.
 
     Raises:
@@ -63,7 +63,7 @@ def plan_to_remove(resources: ResourceFlags, entries: EntryFlags) -> Plan:
     return plan
 
 
-def _plan_producer(plan: Plan, patterns: Sequence[ResourcePattern], entries: EntryFlags) -> None:
+def _plan_producer(plan: Plan, patterns: Sequence[ResourcePattern], entries: RuleFlags) -> None:
     _merge(plan, _of_type(patterns, ResourceType.TOPIC), entries.entries(_PRODUCER_TOPIC))
     transactional_ids = _of_type(patterns, ResourceType.TRANSACTIONAL_ID)
     _merge(plan, transactional_ids, entries.entries(_PRODUCER_TRANSACTIONAL_ID))
@@ -90,7 +90,7 @@ def _merge(plan: Plan, patterns: Sequence[ResourcePattern], entries: Sequence[En
         plan[pattern] = list(dict.fromkeys([*plan.get(pattern, []), *entries]))
 
 
-def _check_convenience(resources: ResourceFlags, entries: EntryFlags) -> None:
+def _check_convenience(resources: ResourceFlags, entries: RuleFlags) -> None:
     """What --producer, --consumer and --idempotent ask for and exclude."""
     for flag, given in (("producer", entries.producer), ("consumer", entries.consumer)):
         excluded = {
@@ -112,7 +112,7 @@ def _check_convenience(resources: ResourceFlags, entries: EntryFlags) -> None:
         )
 
 
-def _fit_for_consumer(resources: ResourceFlags, entries: EntryFlags) -> bool:
+def _fit_for_consumer(resources: ResourceFlags, entries: RuleFlags) -> bool:
     others = resources.cluster or bool(resources.transactional_ids)
     return bool(resources.topics and resources.groups) and (entries.producer or not others)
 

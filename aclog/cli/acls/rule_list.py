@@ -8,12 +8,11 @@ from attrs import evolve
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
-from aclog.cli.acls.flags import ResourceFlags, parse_principal
+from aclog.cli.acls.flags import ListFormat, ResourceFlags, parse_principal
 from aclog.cli.acls.kafka_format import listed
 from aclog.cli.acls.plan import resource_filter
 from aclog.cli.acls.text_order import in_text_order
 from aclog.cli.cidr_warning import CidrWatch
-from aclog.cli.options import ListFormat
 from aclog.shell.rule_text import rule_fields, rule_json, rule_object
 from aclog.terminal.table import aligned
 

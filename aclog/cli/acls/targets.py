@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl
 from aclog.authorizer.control import create_acls, delete_acls
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
+from aclog.cli.acls.flags import TargetFlags
 from aclog.cli.log_writer import LogWriter, open_writer
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ConfigError
@@ -44,41 +45,35 @@ class RuleTarget(Protocol):
 
 
 @frozen(kw_only=True)
-class TargetFlags:
-    """The flags that name a target; exactly one of the first four is to be given."""
+class ChosenTarget:
+    """The parsed values of TargetFlags, of which exactly one of the first four must be given."""
 
     log: Path | None = None
     servers: tuple[HostPort, ...] = ()
     controllers: tuple[HostPort, ...] = ()
     store: Mapping[str, str] = field(factory=dict)
-    """Properties of the older authorizer, whose rules are in ZooKeeper."""
+    """Properties of AclAuthorizer, whose ACLs are in ZooKeeper."""
     security: ClientSecurity = field(factory=ClientSecurity)
 
 
-def target_flags(
-    log: Path | None,
-    bootstrap_server: str | None,
-    bootstrap_controller: str | None,
-    command_config: Path | None,
-    authorizer_properties: Sequence[str] = (),
-) -> TargetFlags:
-    """The place that the flags name.
+def choose_target(flags: TargetFlags) -> ChosenTarget:
+    """Return the target that the flags name.
 
     Raises:
-        ConfigError: an address that is none, a bad properties file, a property that is none.
+        ConfigError: an invalid address, a bad properties file, or a property that is not KEY=VALUE.
 
     """
-    return TargetFlags(
-        log=log,
-        servers=parse_servers("--bootstrap-server", bootstrap_server),
-        controllers=parse_servers("--bootstrap-controller", bootstrap_controller),
-        store=store_properties(authorizer_properties),
-        security=client_security(command_config),
+    return ChosenTarget(
+        log=flags.log,
+        servers=parse_servers("--bootstrap-server", flags.bootstrap_server),
+        controllers=parse_servers("--bootstrap-controller", flags.bootstrap_controller),
+        store=store_properties(flags.authorizer_properties),
+        security=client_security(flags.command_config),
     )
 
 
 @contextmanager
-def open_target(flags: TargetFlags, *, force: bool) -> Iterator[RuleTarget]:
+def open_target(chosen: ChosenTarget, *, force: bool) -> Iterator[RuleTarget]:
     """The target that is named.
 
     Raises:
@@ -86,21 +81,21 @@ def open_target(flags: TargetFlags, *, force: bool) -> Iterator[RuleTarget]:
         LockedError, LogError, DecodeError: the log cannot be written, or is damaged; or no server can be reached.
 
     """
-    if sum(map(bool, (flags.log, flags.servers, flags.controllers, flags.store))) != 1:
+    if sum(map(bool, (chosen.log, chosen.servers, chosen.controllers, chosen.store))) != 1:
         raise ConfigError(
             "exactly one place must be given: --log DIR, --bootstrap-server HOST:PORT, "
             "--bootstrap-controller HOST:PORT or --authorizer-properties zookeeper.connect=HOST:PORT"
         )
-    if flags.log is not None:
-        with open_writer(flags.log, force=force) as writer:
+    if chosen.log is not None:
+        with open_writer(chosen.log, force=force) as writer:
             yield _LogTarget(writer)
         return
-    if flags.store:
-        with open_store(flags.store) as store:
+    if chosen.store:
+        with open_store(chosen.store) as store:
             yield ZooKeeperTarget(store)
         return
     with asyncio.Runner() as runner:
-        connection = runner.run(connect_to_first(flags.servers or flags.controllers, flags.security))
+        connection = runner.run(connect_to_first(chosen.servers or chosen.controllers, chosen.security))
         try:
             yield _ServerTarget(runner, connection)
         finally:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.options import ShowSecrets
+from aclog.cli.flags.common import ShowSecrets
 
 app = typer.Typer(name="log", help="Print the records of a log, check all of it, or copy it.", no_args_is_help=True)
 

@@ -4,21 +4,12 @@ from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
+from attrs import frozen
 
-from aclog.cli.options import (
-    AclsFile,
-    AllowEveryone,
-    AsOf,
-    BootstrapController,
-    BootstrapServer,
-    CommandConfig,
-    LogDir,
-    Semantics,
-    SemanticsOption,
-    SnapshotFile,
-    SuperUsers,
-    TargetLog,
-)
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.common import TargetLog
+from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.source import PANEL, SourceFlags
 
 app = typer.Typer(
     name="spark",
@@ -58,53 +49,61 @@ OwnTime: TypeAlias = Annotated[
         "--own-time",
         metavar="",
         help="With --log: judge each row by the rules that were in force at its own [cyan]timestamp[/].",
-        rich_help_panel="State source (exactly one)",
+        rich_help_panel=PANEL,
     ),
 ]
-ChangeAdd: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--add", metavar="FILE", help="Rules to be added, as JSON lines.", rich_help_panel=_AFTER),
-]
-ChangeRemove: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--remove",
-        metavar="FILE",
-        help="Rules to be removed, as JSON lines.",
-        rich_help_panel=_AFTER,
-    ),
-]
-ToLog: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--to-log", metavar="DIR", help="The rules of this log.", rich_help_panel=_AFTER),
-]
-ToSnapshot: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--to-snapshot",
-        metavar="FILE",
-        help="The rules of this checkpoint.",
-        rich_help_panel=_AFTER,
-    ),
-]
-ToAcls: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--to-acls",
-        metavar="FILE",
-        help="These rules, as JSON lines.",
-        rich_help_panel=_AFTER,
-    ),
-]
-ToAsOf: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--to-as-of",
-        metavar="N|TIME",
-        help="With --to-log: its state then.",
-        rich_help_panel=_AFTER,
-    ),
-]
+
+
+@frozen(kw_only=True)
+class AfterFlags:
+    """The rules after a change: the same with some added and removed, or those of another source."""
+
+    add: Annotated[
+        str | None,
+        typer.Option("--add", metavar="FILE", help="Rules to be added, as JSON lines.", rich_help_panel=_AFTER),
+    ] = None
+    remove: Annotated[
+        str | None,
+        typer.Option("--remove", metavar="FILE", help="Rules to be removed, as JSON lines.", rich_help_panel=_AFTER),
+    ] = None
+    to_log: Annotated[
+        Path | None,
+        typer.Option("--to-log", metavar="DIR", help="The rules of this log.", rich_help_panel=_AFTER),
+    ] = None
+    to_snapshot: Annotated[
+        Path | None,
+        typer.Option("--to-snapshot", metavar="FILE", help="The rules of this checkpoint.", rich_help_panel=_AFTER),
+    ] = None
+    to_acls: Annotated[
+        str | None,
+        typer.Option("--to-acls", metavar="FILE", help="These rules, as JSON lines.", rich_help_panel=_AFTER),
+    ] = None
+    to_as_of: Annotated[
+        str | None,
+        typer.Option("--to-as-of", metavar="N|TIME", help="With --to-log: its state then.", rich_help_panel=_AFTER),
+    ] = None
+
+    @property
+    def target(self) -> SourceFlags:
+        """The source of the rules after, if they are not those before with a change."""
+        return SourceFlags(log=self.to_log, snapshot=self.to_snapshot, acls=self.to_acls, as_of=self.to_as_of)
+
+
+@frozen(kw_only=True)
+class UsageFlags:
+    """The window of time in which rules must have been of use, and how much is written."""
+
+    days: Annotated[
+        int,
+        typer.Option("--days", metavar="N", min=1, help="How long a rule must have been of no use to be called so."),
+    ] = 90
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="The end of the window.", show_default="the latest access"),
+    ] = None
+    top: Annotated[
+        int, typer.Option("--top", metavar="K", min=1, help="How many of the accesses denied most are written.")
+    ] = 100
 
 
 @app.command()
@@ -133,20 +132,13 @@ def history(log: TargetLog, out: Out, master: Master = None) -> None:
 
 
 @app.command()
+@with_flags
 def authorize(
     requests: Requests,
     out: Out,
-    log: LogDir = None,
-    snapshot: SnapshotFile = None,
-    acls: AclsFile = None,
-    bootstrap_controller: BootstrapController = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    as_of: AsOf = None,
+    source: SourceFlags,
+    authorizer: AuthorizerFlags,
     own_time: OwnTime = False,
-    super_users: SuperUsers = "",
-    allow_everyone: AllowEveryone = False,
-    semantics: SemanticsOption = Semantics.KAFKA,
     master: Master = None,
 ) -> None:
     """Decide every row of an access log or a file of requests, as of one state or of each row's own time.
@@ -160,22 +152,15 @@ def authorize(
       aclog spark authorize --requests asked.jsonl.gz --log DIR --out decided
       aclog spark authorize --requests accesses --log DIR --own-time --out decided
     """
-    from aclog.cli.decisions import AuthorizerFlags
     from aclog.cli.spark.jobs import spark_session
     from aclog.pipeline.output_directory import check_new
-    from aclog.sources.choice import LiveFlags
 
-    flags = AuthorizerFlags(
-        super_users=super_users, allow_everyone=allow_everyone, documented=semantics is Semantics.DOCUMENTED
-    )
     check_new(out)
     with spark_session(master) as spark:
         from aclog.cli.spark.authorize import authorize_command
-        from aclog.cli.spark.rules import SourceFlags, rules_of, settings_of
+        from aclog.cli.spark.rules import rules_of, settings_of
 
-        live = LiveFlags(bootstrap_controller, bootstrap_server, command_config)
-        source = SourceFlags(log=log, snapshot=snapshot, acls=acls, as_of=as_of, live=live)
-        settings, rules = settings_of(flags), rules_of(spark, source, own_time=own_time)
+        settings, rules = settings_of(authorizer), rules_of(spark, source, own_time=own_time)
         code = authorize_command(spark, requests, out, rules, settings, own_time=own_time)
     raise typer.Exit(code)
 
@@ -231,30 +216,13 @@ def ingest(
 
 
 @app.command()
+@with_flags
 def usage(
     requests: Requests,
     out: Out,
-    days: Annotated[
-        int,
-        typer.Option("--days", metavar="N", min=1, help="How long a rule must have been of no use to be called so."),
-    ] = 90,
-    until: Annotated[
-        str | None,
-        typer.Option("--until", metavar="TIME", help="The end of the window.", show_default="the latest access"),
-    ] = None,
-    top: Annotated[
-        int, typer.Option("--top", metavar="K", min=1, help="How many of the accesses denied most are written.")
-    ] = 100,
-    log: LogDir = None,
-    snapshot: SnapshotFile = None,
-    acls: AclsFile = None,
-    bootstrap_controller: BootstrapController = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    as_of: AsOf = None,
-    super_users: SuperUsers = "",
-    allow_everyone: AllowEveryone = False,
-    semantics: SemanticsOption = Semantics.KAFKA,
+    window: UsageFlags,
+    source: SourceFlags,
+    authorizer: AuthorizerFlags,
     master: Master = None,
 ) -> None:
     """Tell which rules an access log needs, and which could go.
@@ -269,46 +237,33 @@ def usage(
 
       aclog spark usage --requests accesses --log DIR --days 90 --out usage
     """
-    from aclog.cli.decisions import AuthorizerFlags
     from aclog.cli.spark.jobs import spark_session
     from aclog.pipeline.output_directory import check_new
-    from aclog.sources.choice import LiveFlags
 
-    flags = AuthorizerFlags(
-        super_users=super_users, allow_everyone=allow_everyone, documented=semantics is Semantics.DOCUMENTED
-    )
     check_new(out)
     with spark_session(master) as spark:
-        from aclog.cli.spark.rules import SourceFlags, rules_of, settings_of, window_end
+        from aclog.cli.spark.rules import rules_of, settings_of, window_end
         from aclog.cli.spark.usage import usage_command
 
-        live = LiveFlags(bootstrap_controller, bootstrap_server, command_config)
-        source = SourceFlags(log=log, snapshot=snapshot, acls=acls, as_of=as_of, live=live)
-        own_time = log is not None and as_of is None
-        settings, end, rules = settings_of(flags), window_end(until), rules_of(spark, source, own_time=own_time)
-        usage_command(spark, requests, out, rules, settings, own_time=own_time, window_days=days, until=end, top=top)
+        own_time = source.log is not None and source.as_of is None
+        settings, end, rules = (
+            settings_of(authorizer),
+            window_end(window.until),
+            rules_of(spark, source, own_time=own_time),
+        )
+        usage_command(
+            spark, requests, out, rules, settings, own_time=own_time, window_days=window.days, until=end, top=window.top
+        )
 
 
 @app.command()
+@with_flags
 def simulate(
     requests: Requests,
     out: Out,
-    log: LogDir = None,
-    snapshot: SnapshotFile = None,
-    acls: AclsFile = None,
-    bootstrap_controller: BootstrapController = None,
-    bootstrap_server: BootstrapServer = None,
-    command_config: CommandConfig = None,
-    as_of: AsOf = None,
-    add: ChangeAdd = None,
-    remove: ChangeRemove = None,
-    to_log: ToLog = None,
-    to_snapshot: ToSnapshot = None,
-    to_acls: ToAcls = None,
-    to_as_of: ToAsOf = None,
-    super_users: SuperUsers = "",
-    allow_everyone: AllowEveryone = False,
-    semantics: SemanticsOption = Semantics.KAFKA,
+    source: SourceFlags,
+    change: AfterFlags,
+    authorizer: AuthorizerFlags,
     master: Master = None,
 ) -> None:
     """Tell which accesses of a log a change of the rules would gain or lose.
@@ -323,22 +278,14 @@ def simulate(
       aclog spark simulate --requests accesses --log DIR --remove old.jsonl --out x
       aclog spark simulate --requests accesses --log DIR --to-acls new.jsonl --out x
     """
-    from aclog.cli.decisions import AuthorizerFlags
     from aclog.cli.spark.jobs import spark_session
     from aclog.pipeline.output_directory import check_new
-    from aclog.sources.choice import LiveFlags
 
-    flags = AuthorizerFlags(
-        super_users=super_users, allow_everyone=allow_everyone, documented=semantics is Semantics.DOCUMENTED
-    )
     check_new(out)
     with spark_session(master) as spark:
-        from aclog.cli.spark.rules import SourceFlags, rules_after, rules_of, settings_of
+        from aclog.cli.spark.rules import rules_after, rules_of, settings_of
         from aclog.cli.spark.simulate import simulate_command
 
-        live = LiveFlags(bootstrap_controller, bootstrap_server, command_config)
-        source = SourceFlags(log=log, snapshot=snapshot, acls=acls, as_of=as_of, live=live)
-        target = SourceFlags(log=to_log, snapshot=to_snapshot, acls=to_acls, as_of=to_as_of)
-        settings, before = settings_of(flags), rules_of(spark, source, own_time=False)
-        after = rules_after(spark, before, target, add=add, remove=remove)
+        settings, before = settings_of(authorizer), rules_of(spark, source, own_time=False)
+        after = rules_after(spark, before, change.target, add=change.add, remove=change.remove)
         simulate_command(spark, requests, out, (before, settings), (after, settings), own_time=False)

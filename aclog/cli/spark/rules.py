@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from pathlib import Path
 
 import pyarrow as pa
-from attrs import frozen
 from pyspark.sql import SparkSession
 
 from aclog.authorizer.audit import rule_row
 from aclog.authorizer.super_users import parse_super_users
-from aclog.cli.decisions import AuthorizerFlags
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.log import check_log
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.authorize import Rules
@@ -19,24 +18,7 @@ from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.history.intervals import intervals, known_from
 from aclog.snapshots.moments import parse_moment
 from aclog.sources.acl_lines import read_acls
-from aclog.sources.choice import NOT_LIVE, LiveFlags, choose_source
 from aclog.sources.text_lines import STDIN
-
-
-@frozen(kw_only=True)
-class SourceFlags:
-    """The flags that choose a state, as they were typed."""
-
-    log: Path | None = None
-    snapshot: Path | None = None
-    acls: str | None = None
-    as_of: str | None = None
-    live: LiveFlags = NOT_LIVE
-
-    def given(self) -> bool:
-        """Whether any of them names a source."""
-        named = (self.log, self.snapshot, self.acls, self.live.bootstrap_controller, self.live.bootstrap_server)
-        return any(each is not None for each in named)
 
 
 def rules_of(spark: SparkSession, flags: SourceFlags, *, own_time: bool) -> Rules:
@@ -47,7 +29,7 @@ def rules_of(spark: SparkSession, flags: SourceFlags, *, own_time: bool) -> Rule
         MetadataError, OSError: the source is damaged, or does not reach to the moment.
 
     """
-    source = choose_source(flags.log, flags.snapshot, flags.acls, flags.as_of, live=flags.live)
+    source = flags.choose()
     if not own_time:
         return Rules.of_image(source.image().acls)
     if flags.log is None or flags.as_of is not None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.options import SyncFormat
+from aclog.cli.sync.format import SyncFormat
 
 app = typer.Typer()
 

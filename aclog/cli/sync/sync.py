@@ -8,8 +8,8 @@ from pathlib import Path
 from attrs import define, field, frozen
 
 from aclog.authorizer.explanation_text import acl_text
-from aclog.cli.options import SyncFormat
 from aclog.cli.signals import pause, stop_on_signals, unless
+from aclog.cli.sync.format import SyncFormat
 from aclog.cli.sync.log import SyncLog, create_sync_log
 from aclog.cli.sync.poller import ClusterPoller, Poll, WrongClusterError
 from aclog.cli.transfer.history import change_row

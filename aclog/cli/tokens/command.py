@@ -4,6 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
+from attrs import frozen
+
+from aclog.cli.flags.groups import with_flags
 
 if TYPE_CHECKING:
     from aclog.cli.tokens.output import Broker
@@ -14,33 +17,48 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Server: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--bootstrap-server",
-        metavar="HOST:PORT",
-        help="A running broker, ours or Kafka's; several with commas between them.",
-        show_default=False,
-    ),
-]
-Config: TypeAlias = Annotated[
-    Path,
-    typer.Option(
-        "--command-config",
-        metavar="FILE",
-        help="Client properties with the login: tokens are for those only who say who they are.",
-        show_default=False,
-    ),
-]
+
+@frozen(kw_only=True)
+class BrokerFlags:
+    """The broker to ask, and the login."""
+
+    bootstrap_server: Annotated[
+        str,
+        typer.Option(
+            "--bootstrap-server",
+            metavar="HOST:PORT",
+            help="The brokers, comma-separated, of a running cluster (aclog or Kafka).",
+            show_default=False,
+        ),
+    ]
+    command_config: Annotated[
+        Path,
+        typer.Option(
+            "--command-config",
+            metavar="FILE",
+            help="Client properties with the login: tokens are only for authenticated users.",
+            show_default=False,
+        ),
+    ]
+
+    def broker(self) -> "Broker":
+        """Return the broker. Raises ConfigError: an invalid address, or a bad properties file."""
+        from aclog.cli.tokens.output import Broker
+        from aclog.sources.bootstrap import client_security, parse_servers
+
+        servers = parse_servers("--bootstrap-server", self.bootstrap_server)
+        return Broker(servers=servers, security=client_security(self.command_config))
+
+
 Hmac: TypeAlias = Annotated[
     str, typer.Option("--hmac", metavar="BASE64", help="The token's HMAC, as create prints it.", show_default=False)
 ]
 
 
 @app.command()
+@with_flags
 def create(
-    bootstrap_server: Server,
-    command_config: Config,
+    flags: BrokerFlags,
     max_life_time_period: Annotated[
         int,
         typer.Option(
@@ -74,14 +92,13 @@ def create(
     """
     from aclog.cli.tokens.output import print_created
 
-    broker = _broker(bootstrap_server, command_config)
-    print_created(broker, renewer_principal or (), max_life_time_period, owner_principal)
+    print_created(flags.broker(), renewer_principal or (), max_life_time_period, owner_principal)
 
 
 @app.command()
+@with_flags
 def renew(
-    bootstrap_server: Server,
-    command_config: Config,
+    flags: BrokerFlags,
     hmac: Hmac,
     renew_time_period: Annotated[
         int,
@@ -101,13 +118,13 @@ def renew(
     """
     from aclog.cli.tokens.output import print_renewed
 
-    print_renewed(_broker(bootstrap_server, command_config), hmac, renew_time_period)
+    print_renewed(flags.broker(), hmac, renew_time_period)
 
 
 @app.command()
+@with_flags
 def expire(
-    bootstrap_server: Server,
-    command_config: Config,
+    flags: BrokerFlags,
     hmac: Hmac,
     expiry_time_period: Annotated[
         int,
@@ -124,13 +141,13 @@ def expire(
     """
     from aclog.cli.tokens.output import print_expired
 
-    print_expired(_broker(bootstrap_server, command_config), hmac, expiry_time_period)
+    print_expired(flags.broker(), hmac, expiry_time_period)
 
 
 @app.command()
+@with_flags
 def describe(
-    bootstrap_server: Server,
-    command_config: Config,
+    flags: BrokerFlags,
     owner_principal: Annotated[
         list[str] | None,
         typer.Option(
@@ -149,12 +166,4 @@ def describe(
     """
     from aclog.cli.tokens.output import print_described
 
-    print_described(_broker(bootstrap_server, command_config), owner_principal or ())
-
-
-def _broker(bootstrap_server: str, command_config: Path) -> "Broker":
-    from aclog.cli.tokens.output import Broker
-    from aclog.sources.bootstrap import client_security, parse_servers
-
-    servers = parse_servers("--bootstrap-server", bootstrap_server)
-    return Broker(servers=servers, security=client_security(command_config))
+    print_described(flags.broker(), owner_principal or ())

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.principals import KafkaPrincipal
-from aclog.cli.typed_text import typed_text
+from aclog.cli.flags.values import typed_text
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.delegation_tokens import (

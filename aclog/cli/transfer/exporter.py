@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from aclog.cli.options import ExportFormat
+from aclog.cli.flags.common import ExportFormat
 from aclog.cli.transfer.avro.files import IMAGE, Row, write_rows
 from aclog.cli.transfer.json_rows import row_line
 from aclog.cli.transfer.output import open_output

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acl_records import acl_of
+from aclog.cli.flags.common import ExportFormat
 from aclog.cli.log_writer import LogWriter
-from aclog.cli.options import ExportFormat
 from aclog.cli.transfer.avro.files import HISTORY, Row
 from aclog.cli.transfer.exporter import counted, write_export
 from aclog.cli.transfer.importer import open_target

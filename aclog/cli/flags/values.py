@@ -1,5 +1,6 @@
-"""Values of flags that name something in an enum: parsers and completers for typer."""
+"""Values of flags: enum names with their completions, and text as UTF-8 whatever the locale."""
 
+import os
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import TypeVar
@@ -18,7 +19,7 @@ PATTERN_TYPES = tuple(kind for kind in PatternType if kind is not PatternType.UN
 
 
 def named(values: Sequence[_Enum]) -> Callable[[str], _Enum]:
-    """A parser of one of these names; it raises BadParameter, which names all that would be accepted."""
+    """Return a parser of the names of these values; its BadParameter lists the accepted names."""
 
     def parse(text: str) -> _Enum:
         try:
@@ -30,5 +31,23 @@ def named(values: Sequence[_Enum]) -> Callable[[str], _Enum]:
 
 
 def completions(values: Sequence[IntEnum]) -> Callable[[str], list[str]]:
-    """A completer of these names for the shell."""
+    """Return a completer of the names of these values, for shell completion."""
     return lambda incomplete: [value.name for value in values if value.name.startswith(incomplete.upper())]
+
+
+def typed_text(text: str) -> str:
+    """Return a name from the command line as UTF-8 text.
+
+    Python decodes arguments by the locale and turns bytes it cannot decode into surrogates; names in a log are UTF-8.
+
+    Raises:
+        ConfigError: the name is not UTF-8.
+
+    """
+    try:
+        return text if text.isascii() else os.fsencode(text).decode()
+    except UnicodeError:
+        # Under an ASCII locale fsencode refuses a name that has been decoded already: that one is fine.
+        if not any("\ud800" <= character <= "\udfff" for character in text):
+            return text
+    raise ConfigError(f"{ascii(text)[:100]} is not UTF-8")

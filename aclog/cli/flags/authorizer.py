@@ -1,0 +1,56 @@
+"""The flags that configure the authorizer of a decision."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from attrs import frozen
+
+_PANEL = "Authorizer"
+
+
+class Semantics(StrEnum):
+    """Which behavior to follow where Kafka 4.3.1 departs from its own documentation."""
+
+    KAFKA = "kafka"
+    DOCUMENTED = "documented"
+
+
+@frozen(kw_only=True)
+class AuthorizerFlags:
+    """Broker properties that affect decisions besides the ACLs, and the semantics."""
+
+    super_users: Annotated[
+        str,
+        typer.Option(
+            "--super-users",
+            metavar="USERS",
+            help="Principals that are allowed everything, in the syntax of the broker's [cyan]super.users[/]: "
+            "[cyan]'User:a;User:b'[/].",
+            rich_help_panel=_PANEL,
+        ),
+    ] = ""
+    allow_everyone: Annotated[
+        bool,
+        typer.Option(
+            "--allow-everyone-if-no-acl-found",
+            metavar="",
+            help="Allow access to resources that no ACL matches, as the broker property of that name does.",
+            rich_help_panel="Authorizer: without a rule",
+        ),
+    ] = False
+    semantics: Annotated[
+        Semantics,
+        typer.Option(
+            "--semantics",
+            metavar="kafka|documented",
+            help="[cyan]kafka[/] decides as Kafka 4.3.1 does; [cyan]documented[/] lets an ACL on '*' also cover names "
+            "that begin with '*'.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = Semantics.KAFKA
+
+    @property
+    def documented(self) -> bool:
+        """Whether decisions follow Kafka's documentation instead of Kafka 4.3.1."""
+        return self.semantics is Semantics.DOCUMENTED

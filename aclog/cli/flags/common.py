@@ -1,0 +1,24 @@
+"""Single flags that several commands share."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+TargetLog: TypeAlias = Annotated[
+    Path, typer.Option("--log", metavar="DIR", help="The log directory.", show_default=False)
+]
+ShowSecrets: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--show-secrets", metavar="", help="Print salts, keys and HMACs, which are shown as [cyan]***[/] otherwise."
+    ),
+]
+
+
+class ExportFormat(StrEnum):
+    """Encoding of an exported state or history."""
+
+    AVRO = "avro"
+    JSONL = "jsonl"
