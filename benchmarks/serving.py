@@ -31,7 +31,7 @@ from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.session import SecurityProtocol
 from aclog.nodes.wire.acl_responses import create_acls_body
-from aclog.nodes.wire.apis import CREATE_ACLS
+from aclog.nodes.wire.api_keys import CREATE_ACLS
 from aclog.nodes.wire.message_builder import build
 from aclog.nodes.wire.messages import encode_request
 from benchmarks.report import Row

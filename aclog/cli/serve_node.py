@@ -14,8 +14,8 @@ from aclog.nodes.client.cluster_id import cluster_id_of
 from aclog.nodes.config.node_config import NodeConfig
 from aclog.nodes.config.server_properties import load_config
 from aclog.nodes.controller.shared.kafka_topic import check_installed
-from aclog.nodes.listener_factory import check_certificates
 from aclog.nodes.node import Node
+from aclog.nodes.node_listeners import check_certificates
 from aclog.nodes.storage.format import ensure_formatted
 from aclog.nodes.storage.meta_properties import MetaProperties, read_meta_properties
 from aclog.nodes.telemetry.node_log import configure_logging

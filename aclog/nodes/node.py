@@ -15,25 +15,25 @@ from aclog.authorizer.standard import AuditHook, StandardAuthorizer
 from aclog.metalog.errors import MetadataError
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.request import Handler
-from aclog.nodes.broker.cluster import ClusterView
 from aclog.nodes.broker.forwarder import EnvelopeForwarder, Forwarder, LocalForwarder
 from aclog.nodes.broker.handlers import BrokerApis
+from aclog.nodes.broker.metadata import ClusterView
 from aclog.nodes.broker.metadata_follower import MetadataFollower
 from aclog.nodes.config.node_config import HostPort, NodeConfig
 from aclog.nodes.controller.apis.handlers import ControllerApis
 from aclog.nodes.controller.controller_server import ControllerServer
 from aclog.nodes.controller.shared.kafka_topic import KafkaTopic
 from aclog.nodes.controller.shared.topic_controller import TopicController
-from aclog.nodes.listener_factory import Listening
+from aclog.nodes.node_listeners import NodeListeners
 from aclog.nodes.security.published_credentials import PublishedCredentials
 from aclog.nodes.server.admission import Admission
 from aclog.nodes.server.dispatch import Dispatcher
 from aclog.nodes.storage.feature_levels import KRAFT_VERSION, SUPPORTED_FEATURES
 from aclog.nodes.storage.meta_properties import MetaProperties
-from aclog.nodes.telemetry.counting_authorizer import CountedAuthorizer
+from aclog.nodes.telemetry.counting_authorizer import CountingAuthorizer
 from aclog.nodes.telemetry.http_endpoint import HttpEndpoint
 from aclog.nodes.telemetry.metrics import Metrics
-from aclog.nodes.wire.apis import BROKER_APIS, CONTROLLER_APIS, ApiVersion, Features
+from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS, ApiVersion, Features
 from aclog.snapshots.merger import Merger
 from aclog.snapshots.publisher import Publisher
 
@@ -88,7 +88,7 @@ class Node:
             await self._serve(listening, stop)
             _log.info("stopping")
 
-    async def _serve(self, listening: Listening, stop: asyncio.Event) -> None:
+    async def _serve(self, listening: NodeListeners, stop: asyncio.Event) -> None:
         """Open everything, and go on until the node is told to stop, or fails."""
         opening, stopping = asyncio.create_task(self._open(listening)), asyncio.create_task(stop.wait())
         try:
@@ -102,7 +102,7 @@ class Node:
             stopping.cancel()
             await asyncio.gather(opening, stopping, return_exceptions=True)
 
-    async def _open(self, listening: Listening) -> None:
+    async def _open(self, listening: NodeListeners) -> None:
         await listening.open(early=True)
         begun = time.monotonic()
         await self._replay()
@@ -126,9 +126,9 @@ class Node:
         if isinstance(self._authorizer, StandardAuthorizer):
             self._authorizer.complete_initial_load()
 
-    def _put_together(self, stack: AsyncExitStack) -> Listening:
+    def _put_together(self, stack: AsyncExitStack) -> NodeListeners:
         """The parts of this node's roles, none of them started."""
-        counted = self._authorizer and CountedAuthorizer(authorizer=self._authorizer, decisions=self.metrics.decisions)
+        counted = self._authorizer and CountingAuthorizer(authorizer=self._authorizer, decisions=self.metrics.decisions)
         auth, controller, forwarder = AuthHelper(counted), None, None
         if self.config.is_controller:
             handlers = self._make_controller(stack, auth)
@@ -136,7 +136,7 @@ class Node:
             if self._topic_controller is None:
                 forwarder = LocalForwarder(handlers)
         broker = self._make_broker(stack, auth, forwarder) if self.config.is_broker else None
-        return Listening(
+        return NodeListeners(
             config=self.config,
             controller=controller,
             broker=broker,

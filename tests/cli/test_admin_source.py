@@ -8,7 +8,8 @@ import pytest
 import aclog as library
 from aclog.authorizer.acl import StandardAcl
 from aclog.credentials.scram import CredentialInfo, UserCredentials
-from aclog.nodes.wire.apis import BROKER_APIS, DESCRIBE_ACLS, DESCRIBE_USER_SCRAM_CREDENTIALS, ApiVersion
+from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_USER_SCRAM_CREDENTIALS
+from aclog.nodes.wire.api_versions import BROKER_APIS, ApiVersion
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker
 from tests.support.nodes.acl_client import acl

@@ -15,7 +15,8 @@ from aclog.cli.sync.sync import retry_seconds
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log, verify
 from aclog.metalog.records import AccessControlEntryRecord, BeginTransactionRecord
-from aclog.nodes.wire.apis import BROKER_APIS, DESCRIBE_ACLS, DESCRIBE_CLUSTER
+from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER
+from aclog.nodes.wire.api_versions import BROKER_APIS
 from aclog.snapshots.rule_history import history
 from aclog.sources.sync_properties import SYNC_FILE, SyncProperties, read_sync_properties
 from tests.support.cli.command import aclog

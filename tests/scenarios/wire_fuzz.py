@@ -25,7 +25,7 @@ from prometheus_client import Gauge
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.telemetry.http_endpoint import HttpEndpoint
-from aclog.nodes.wire.apis import BROKER_APIS, CONTROLLER_APIS
+from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
 from tests.support.nodes.fuzz_frames import hostile
 from tests.support.nodes.served_listener import PLAINTEXT, SASL, Served
 

@@ -17,13 +17,12 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.interface import Authorizer
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.request import MalformedRequestError, Request, RequestError
-from aclog.nodes.apis.results import committed
-from aclog.nodes.offload import MANY, beside
+from aclog.nodes.offload import MANY, committed, offload_if
 from aclog.nodes.wire.acl_responses import create_acls_body, delete_acls_chunks, describe_acls_chunks
 from aclog.nodes.wire.error_codes import SECURITY_DISABLED
 
 _MANY_RULES = 2_000
-"""Beyond so many, they are searched beside the event loop."""
+"""Beyond so many, they are searched offload_if the event loop."""
 
 _T = TypeVar("_T")
 
@@ -49,7 +48,7 @@ class AclApis:
         acls = await creations_of(request)
         authorizer = self._authorized(request, AclOperation.ALTER)
         results = await committed(authorizer.create_acls(request.context, acls))
-        return await beside(len(results) > MANY, create_acls_body, request.header.api_version, results)
+        return await offload_if(len(results) > MANY, create_acls_body, request.header.api_version, results)
 
     async def delete_acls(self, request: Request) -> bytes:
         """Delete what the filters take; answered when that is committed."""
@@ -76,7 +75,7 @@ async def filters_of(request: Request) -> list[AclBindingFilter]:
 
 
 async def _all(convert: Callable[[Any], _T], entries: Sequence[Any]) -> list[_T]:
-    return await beside(len(entries) > MANY, lambda: [convert(each) for each in entries])
+    return await offload_if(len(entries) > MANY, lambda: [convert(each) for each in entries])
 
 
 async def _joined(pieces: Iterator[bytes]) -> bytes:

@@ -8,8 +8,8 @@ from kio.schema.errors import ErrorCode
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.request import Request
 from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.wire.apis import DESCRIBE_CLUSTER
-from aclog.nodes.wire.message_builder import answer, build
+from aclog.nodes.wire.api_keys import DESCRIBE_CLUSTER
+from aclog.nodes.wire.message_builder import build, build_response
 
 BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS = 1, 2
 """The endpoint types of DescribeCluster (EndpointType, KIP-919)."""
@@ -38,7 +38,7 @@ def describe_cluster(
     if wanted != endpoint_type:
         return _mismatched(version, wanted, endpoint_type)
     asked = body.include_cluster_authorized_operations
-    return answer(
+    return build_response(
         DESCRIBE_CLUSTER,
         version,
         endpoint_type=endpoint_type,
@@ -67,7 +67,7 @@ def _mismatched(version: int, wanted: int, served: int) -> bytes:
     else:
         error = ErrorCode.unsupported_endpoint_type
         message = f"Unsupported endpoint type {wanted}"
-    return answer(
+    return build_response(
         DESCRIBE_CLUSTER,
         version,
         error_code=error,

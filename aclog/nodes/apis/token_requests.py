@@ -7,7 +7,7 @@ from aclog.credentials.token_control import Renewer
 from aclog.nodes.apis.request import Request, RequestError
 from aclog.nodes.session import ANONYMOUS, SecurityProtocol
 from aclog.nodes.wire.error_codes import UNKNOWN_SERVER_ERROR
-from aclog.nodes.wire.token_responses import not_created_answer
+from aclog.nodes.wire.token_responses import token_refused_response
 
 NOT_ALLOWED_TIMESTAMP = -1
 """What stands for a time where a request was refused for how its client is connected, or for whom it may act."""
@@ -45,4 +45,4 @@ def renewers_of(request: Request) -> tuple[Renewer, ...]:
 def not_created(request: Request, owner: KafkaPrincipal, error_code: int, timestamp: int) -> bytes:
     """The answer to a creation that is refused."""
     version, requester = request.header.api_version, str(request.session.principal)
-    return not_created_answer(version, str(owner), requester, error_code, timestamp)
+    return token_refused_response(version, str(owner), requester, error_code, timestamp)

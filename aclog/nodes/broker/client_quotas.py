@@ -9,9 +9,9 @@ from attrs import frozen
 from aclog.metalog.codec import read_frame
 from aclog.metalog.records import RecordType
 from aclog.nodes.apis.request import Request, RequestError
-from aclog.nodes.wire.apis import DESCRIBE_CLIENT_QUOTAS
+from aclog.nodes.wire.api_keys import DESCRIBE_CLIENT_QUOTAS
 from aclog.nodes.wire.error_codes import INVALID_REQUEST, UNSUPPORTED_VERSION
-from aclog.nodes.wire.message_builder import answer, build
+from aclog.nodes.wire.message_builder import build, build_response
 from aclog.snapshots.image import Image
 from aclog.snapshots.record_subjects import QuotaEntity, read_quota_key
 
@@ -46,7 +46,7 @@ def describe_client_quotas(image: Image, request: Request) -> bytes:
         if all(component.takes(dict(entity)) for component in wanted)
         and (not body.strict or len(entity) == len(wanted))
     )
-    return answer(DESCRIBE_CLIENT_QUOTAS, version, entries=entries)
+    return build_response(DESCRIBE_CLIENT_QUOTAS, version, entries=entries)
 
 
 def _components(components: Iterable[Any]) -> list[_Component]:

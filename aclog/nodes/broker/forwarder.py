@@ -17,13 +17,14 @@ from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.errors import LoginError, UnreachableError
 from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.wire.apis import ENVELOPE
+from aclog.nodes.wire.api_keys import ENVELOPE
 from aclog.nodes.wire.envelope import (
     AUTHORIZER_NOT_READY,
     EnvelopeRequest,
     EnvelopeResponse,
     decode_envelope_response,
     encode_envelope_request,
+    encode_principal,
 )
 from aclog.nodes.wire.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
@@ -32,7 +33,6 @@ from aclog.nodes.wire.error_codes import (
     UNKNOWN_SERVER_ERROR,
 )
 from aclog.nodes.wire.headers import decode_response_header
-from aclog.nodes.wire.principal_data import encode_principal
 
 FORWARD_SECONDS = 60.0
 """How long a broker tries: Kafka's controller channel manager gives up after as much."""

@@ -10,17 +10,16 @@ from aclog.nodes.apis.acls import AclApis, creations_of, filters_of
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.request import Handler, Request, RequestError
 from aclog.nodes.broker.client_quotas import describe_client_quotas
-from aclog.nodes.broker.cluster import ClusterView
 from aclog.nodes.broker.forwarder import Forwarder
-from aclog.nodes.broker.metadata import MetadataApis
+from aclog.nodes.broker.metadata import ClusterView, MetadataApis
 from aclog.nodes.broker.scram_users import describe_scram_users
 from aclog.nodes.broker.token_apis import BrokerTokenApis
-from aclog.nodes.offload import MANY, beside
-from aclog.nodes.wire import apis
+from aclog.nodes.offload import MANY, offload_if
+from aclog.nodes.wire import api_keys
 from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED
 from aclog.snapshots.publisher import Publisher
 
-FORWARDED = (apis.ALTER_USER_SCRAM_CREDENTIALS, apis.DESCRIBE_QUORUM)
+FORWARDED = (api_keys.ALTER_USER_SCRAM_CREDENTIALS, api_keys.DESCRIBE_QUORUM)
 """What goes to the active controller as it is."""
 
 
@@ -41,18 +40,18 @@ class BrokerApis:
             publisher=self.publisher, auth=self.auth, forwarder=self.forwarder, settings=self.tokens
         )
         return {
-            apis.METADATA: metadata.metadata,
-            apis.DESCRIBE_CLUSTER: metadata.describe_cluster,
-            apis.DESCRIBE_ACLS: AclApis(self.auth).describe_acls,
-            apis.DESCRIBE_CLIENT_QUOTAS: self._describe_client_quotas,
-            apis.DESCRIBE_USER_SCRAM_CREDENTIALS: self._describe_scram,
+            api_keys.METADATA: metadata.metadata,
+            api_keys.DESCRIBE_CLUSTER: metadata.describe_cluster,
+            api_keys.DESCRIBE_ACLS: AclApis(self.auth).describe_acls,
+            api_keys.DESCRIBE_CLIENT_QUOTAS: self._describe_client_quotas,
+            api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: self._describe_scram,
             **dict.fromkeys(FORWARDED, self.forwarder.forward),
-            apis.CREATE_ACLS: self._create_acls,
-            apis.DELETE_ACLS: self._delete_acls,
-            apis.CREATE_DELEGATION_TOKEN: tokens.create,
-            apis.RENEW_DELEGATION_TOKEN: tokens.change,
-            apis.EXPIRE_DELEGATION_TOKEN: tokens.change,
-            apis.DESCRIBE_DELEGATION_TOKEN: tokens.describe,
+            api_keys.CREATE_ACLS: self._create_acls,
+            api_keys.DELETE_ACLS: self._delete_acls,
+            api_keys.CREATE_DELEGATION_TOKEN: tokens.create,
+            api_keys.RENEW_DELEGATION_TOKEN: tokens.change,
+            api_keys.EXPIRE_DELEGATION_TOKEN: tokens.change,
+            api_keys.DESCRIBE_DELEGATION_TOKEN: tokens.describe,
         }
 
     async def _create_acls(self, request: Request) -> bytes:
@@ -66,13 +65,13 @@ class BrokerApis:
     async def _describe_client_quotas(self, request: Request) -> bytes:
         self._require(request, AclOperation.DESCRIBE_CONFIGS)
         image = self.publisher.current
-        return await beside(len(image.opaque) > MANY, describe_client_quotas, image, request)
+        return await offload_if(len(image.opaque) > MANY, describe_client_quotas, image, request)
 
     async def _describe_scram(self, request: Request) -> bytes:
         self._require(request, AclOperation.DESCRIBE)
         scram = self.publisher.current.scram
         many = len(scram) + len(request.body.users or ()) > MANY
-        return await beside(many, describe_scram_users, scram, request)
+        return await offload_if(many, describe_scram_users, scram, request)
 
     def _require(self, request: Request, operation: int) -> None:
         if not self.auth.on_cluster(request, operation):

@@ -2,20 +2,31 @@
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attrs import define
+from attrs import define, field, frozen
 from kio.schema.errors import ErrorCode
 
 from aclog.authorizer.acl import AclOperation
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.describe_cluster import BROKER_ENDPOINTS, NOT_ASKED, describe_cluster
 from aclog.nodes.apis.request import Request
-from aclog.nodes.broker.cluster import ClusterView
-from aclog.nodes.offload import MANY, beside
-from aclog.nodes.wire.apis import METADATA
-from aclog.nodes.wire.message_builder import answer, build
+from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.offload import MANY, offload_if
+from aclog.nodes.wire.api_keys import METADATA
+from aclog.nodes.wire.message_builder import build, build_response
+
+
+@frozen(kw_only=True)
+class ClusterView:
+    """A cluster as its clients see it. `advertised` is this node's address by listener name."""
+
+    cluster_id: str
+    node_id: int
+    advertised: Mapping[str, HostPort] = field(factory=dict)
+    rack: str | None = None
+
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -38,9 +49,9 @@ class MetadataApis:
             topics.append(topic)
             if number % _PIECE == 0:
                 await asyncio.sleep(0)
-        return await beside(
+        return await offload_if(
             len(topics) > MANY,
-            answer,
+            build_response,
             METADATA,
             version,
             brokers=(self._broker(request),),

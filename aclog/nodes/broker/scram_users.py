@@ -7,8 +7,8 @@ from kio.schema.errors import ErrorCode
 
 from aclog.credentials.scram import CredentialInfo, ScramImage
 from aclog.nodes.apis.request import Request
-from aclog.nodes.wire.apis import DESCRIBE_USER_SCRAM_CREDENTIALS
-from aclog.nodes.wire.message_builder import answer, build
+from aclog.nodes.wire.api_keys import DESCRIBE_USER_SCRAM_CREDENTIALS
+from aclog.nodes.wire.message_builder import build, build_response
 
 _API = DESCRIBE_USER_SCRAM_CREDENTIALS
 _TWICE = "Cannot describe SCRAM credentials for the same user twice in a single request: "
@@ -19,7 +19,7 @@ def describe_scram_users(scram: ScramImage, request: Request) -> bytes:
     """What may be told of the users asked for; of all where none is named."""
     known = {each.user: each.credential_infos for each in scram.describe()}
     asked = Counter(each.name for each in request.body.users or ()) or Counter(list(known))
-    return answer(
+    return build_response(
         _API,
         request.header.api_version,
         results=tuple(_result(user, times, known.get(user, ())) for user, times in asked.items()),

@@ -20,11 +20,11 @@ from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.request import Request
 from aclog.nodes.apis.token_requests import NOT_ALLOWED_TIMESTAMP, may_use_tokens, not_created, owner_of, renewers_of
 from aclog.nodes.broker.forwarder import Forwarder
-from aclog.nodes.offload import MANY, beside
-from aclog.nodes.wire.apis import CREATE_DELEGATION_TOKEN
+from aclog.nodes.offload import MANY, offload_if
+from aclog.nodes.wire.api_keys import CREATE_DELEGATION_TOKEN
 from aclog.nodes.wire.error_codes import DELEGATION_TOKEN_AUTHORIZATION_FAILED, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
 from aclog.nodes.wire.messages import decode_response
-from aclog.nodes.wire.token_responses import described_answer, expiry_answer
+from aclog.nodes.wire.token_responses import describe_tokens_response, token_expiry_response
 from aclog.snapshots.publisher import Publisher
 
 _CREATED = bytes(2)
@@ -66,27 +66,27 @@ class BrokerTokenApis:
         another = owner != request.session.principal
         if another and not self.auth.on_user(request, AclOperation.CREATE_TOKENS, str(owner)):
             return DELEGATION_TOKEN_AUTHORIZATION_FAILED
-        renewers = await beside(len(request.body.renewers) > MANY, renewers_of, request)
+        renewers = await offload_if(len(request.body.renewers) > MANY, renewers_of, request)
         return 0 if all_users(renewers) else INVALID_PRINCIPAL_TYPE
 
     async def change(self, request: Request) -> bytes:
         """Have the controller renew or expire a token."""
         if not may_use_tokens(request):
             version = request.header.api_version
-            return expiry_answer(version, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
+            return token_expiry_response(version, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
         return await self.forwarder.forward(request)
 
     async def describe(self, request: Request) -> bytes:
         """The tokens of the owners that are asked for, as far as the client may see them; of nobody for no owners."""
         version, secret = request.header.api_version, self.settings.secret
         if not may_use_tokens(request):
-            return described_answer(version, (), DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+            return describe_tokens_response(version, (), DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         if not secret:
-            return described_answer(version, (), DELEGATION_TOKEN_AUTH_DISABLED)
+            return describe_tokens_response(version, (), DELEGATION_TOKEN_AUTH_DISABLED)
         if not self.publisher.ready:
             raise AuthorizerNotReadyError("the tokens of this node are not replayed yet")
         tokens = self.publisher.current.tokens
-        return await beside(len(tokens) > MANY, self._described, request, tokens, secret)
+        return await offload_if(len(tokens) > MANY, self._described, request, tokens, secret)
 
     def _described(self, request: Request, tokens: TokensImage, secret: str) -> bytes:
         owners = request.body.owners
@@ -96,7 +96,7 @@ class BrokerTokenApis:
             else tokens.owned_by(f"{owner.principal_type}:{owner.principal_name}" for owner in owners)
         )
         shown = ((each, token_hmac_bytes(secret, each.token_id)) for each in asked if self._may_see(request, each))
-        return described_answer(request.header.api_version, shown)
+        return describe_tokens_response(request.header.api_version, shown)
 
     def _may_see(self, request: Request, token: DelegationTokenRecord) -> bool:
         if str(request.session.principal) in (token.owner, token.requester, *token.renewers):

@@ -7,7 +7,7 @@ from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithI
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.connection import Connection
-from aclog.nodes.wire.apis import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
+from aclog.nodes.wire.api_keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from aclog.nodes.wire.message_builder import build
 
 _OLDEST, _NEWEST = 2, 3

@@ -8,7 +8,7 @@ from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.errors import UnreachableError
 from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.wire.apis import DESCRIBE_CLUSTER, METADATA
+from aclog.nodes.wire.api_keys import DESCRIBE_CLUSTER, METADATA
 from aclog.nodes.wire.message_builder import build
 
 _FIRST_WITH_CLUSTER_ID, _NEWEST_METADATA = 2, 13

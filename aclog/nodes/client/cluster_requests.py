@@ -9,8 +9,7 @@ from aclog.metalog.errors import DecodeError
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.wire.apis import DESCRIBE_CLUSTER, DESCRIBE_QUORUM
-from aclog.nodes.wire.flexible import API_VERSIONS
+from aclog.nodes.wire.api_keys import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM
 from aclog.nodes.wire.message_builder import build
 
 BROKERS, CONTROLLERS = 1, 2

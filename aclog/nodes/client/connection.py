@@ -15,7 +15,7 @@ from attrs import define, field
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.nodes.client.errors import LoginError, UnreachableError
 from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.wire.apis import ApiVersion
+from aclog.nodes.wire.api_versions import ApiVersion
 from aclog.nodes.wire.frames import FrameBuffer, frame
 from aclog.nodes.wire.headers import RequestHeader, decode_response_header, encode_header
 from aclog.nodes.wire.messages import decode_response, encode_request

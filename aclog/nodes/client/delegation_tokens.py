@@ -9,7 +9,7 @@ from attrs import field, frozen
 from aclog.authorizer.principals import KafkaPrincipal
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.connection import Connection
-from aclog.nodes.wire.apis import (
+from aclog.nodes.wire.api_keys import (
     CREATE_DELEGATION_TOKEN,
     DESCRIBE_DELEGATION_TOKEN,
     EXPIRE_DELEGATION_TOKEN,

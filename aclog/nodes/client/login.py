@@ -9,9 +9,9 @@ from aclog.nodes.config.node_config import ClientSecurity, HostPort, TlsSettings
 from aclog.nodes.security.errors import AuthenticationError
 from aclog.nodes.security.sasl_client import SaslClient, sasl_client
 from aclog.nodes.security.tls import client_context
-from aclog.nodes.wire.apis import SASL_AUTHENTICATE, SASL_HANDSHAKE, ApiVersion
+from aclog.nodes.wire.api_keys import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from aclog.nodes.wire.api_versions import ApiVersion
 from aclog.nodes.wire.error_codes import SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM
-from aclog.nodes.wire.flexible import API_VERSIONS
 from aclog.nodes.wire.messages import message_type
 
 DEFAULT_TIMEOUT_S = 10.0

@@ -3,7 +3,7 @@
 from aclog.credentials.scram import CredentialInfo, UserCredentials
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.connection import Connection
-from aclog.nodes.wire.apis import DESCRIBE_USER_SCRAM_CREDENTIALS
+from aclog.nodes.wire.api_keys import DESCRIBE_USER_SCRAM_CREDENTIALS
 from aclog.nodes.wire.message_builder import build
 
 

@@ -9,9 +9,8 @@ from typing import Self
 
 from attrs import field, frozen
 
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.nodes.config.java_regex import find_all, java_pattern, replace_all
-from aclog.nodes.security.errors import AuthenticationError
 
 KEY = "ssl.principal.mapping.rules"
 
@@ -21,6 +20,10 @@ _PARSER = java_pattern(_RULE)
 _REFERENCE = re.compile(r"\$([0-9]+)")
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 _MAX_INT = (1 << 31) - 1
+
+
+class NoMatchingRuleError(MetadataError):
+    """No rule of ssl.principal.mapping.rules gives the certificate a principal (NoMatchingRule)."""
 
 
 @frozen(kw_only=True)
@@ -70,18 +73,18 @@ class SslPrincipalMapper:
         """The name of the principal.
 
         Raises:
-            AuthenticationError: no rule matches, or the one that does has a replacement that cannot be made.
+            NoMatchingRuleError: no rule matches, or the one that does has a replacement that cannot be made.
 
         """
         for rule in self.rules:
             try:
                 name = rule.apply(distinguished_name)
             except ValueError as error:
-                raise AuthenticationError(f"{KEY}: {rule} fails for {distinguished_name}: {error}") from error
+                raise NoMatchingRuleError(f"{KEY}: {rule} fails for {distinguished_name}: {error}") from error
             if name is not None:
                 return name
         rules = ", ".join(map(str, self.rules))
-        raise AuthenticationError(f"No rules apply to {distinguished_name}, rules [{rules}]")
+        raise NoMatchingRuleError(f"No rules apply to {distinguished_name}, rules [{rules}]")
 
 
 def _rule(text: str) -> Rule | None:

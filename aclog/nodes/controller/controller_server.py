@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,15 +15,15 @@ from aclog.metalog.errors import MetadataError
 from aclog.metalog.filelog import FileLog
 from aclog.metalog.filelog.epochs import read_epochs
 from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints
+from aclog.nodes.clock import now_ms
 from aclog.nodes.config.node_config import HostPort, NodeConfig
+from aclog.nodes.controller.active_controller import ActiveController, activate
 from aclog.nodes.controller.apis.fetch import Fetching
-from aclog.nodes.controller.apis.fetch_snapshot import SnapshotFetching
-from aclog.nodes.controller.apis.leader_view import Serving
-from aclog.nodes.controller.apis.open_checkpoints import OpenCheckpoints
+from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints, SnapshotFetching
 from aclog.nodes.controller.apis.quorum_state import LeaderAndEpoch, Quorum
+from aclog.nodes.controller.apis.serving_state import ServingState
 from aclog.nodes.controller.write_path.activation import complete_activation
-from aclog.nodes.controller.write_path.active_controller import Active, activate
-from aclog.nodes.controller.write_path.snapshot_generator import Checkpointer
+from aclog.nodes.controller.write_path.snapshot_generator import SnapshotGenerator
 from aclog.nodes.controller.write_path.startup import check_only_voter, open_controller_log, replay
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.snapshots.checkpoint_reader import BOOTSTRAP_NAME
@@ -32,10 +31,6 @@ from aclog.snapshots.merger import Merger
 from aclog.snapshots.publisher import Publisher
 
 _log = logging.getLogger(__name__)
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 @define(eq=False, kw_only=True)
@@ -58,12 +53,12 @@ class ControllerServer:
     publisher: Publisher = field(factory=Publisher)
     notes: tuple[str, ...] = field(default=(), init=False)
     """What an operator should know of how the log was found."""
-    serving: Serving | None = field(default=None, init=False)
+    serving: ServingState | None = field(default=None, init=False)
     _log: FileLog | None = field(default=None, init=False)
     _files: OpenCheckpoints | None = field(default=None, init=False)
-    _checkpointer: Checkpointer | None = field(default=None, init=False)
+    _generator: SnapshotGenerator | None = field(default=None, init=False)
     _checkpointing: "asyncio.Task[None] | None" = field(default=None, init=False)
-    _active: Active | None = field(default=None, init=False)
+    _active: ActiveController | None = field(default=None, init=False)
     _merger: Merger = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -109,7 +104,7 @@ class ControllerServer:
                 (await opening).close()
             raise
 
-    def _serve(self, log: FileLog) -> Serving:
+    def _serve(self, log: FileLog) -> ServingState:
         leader = LeaderAndEpoch(leader_id=self.config.node_id, epoch=log.leader_epoch)
         quorum = Quorum(
             cluster_id=self.cluster_id,
@@ -122,7 +117,7 @@ class ControllerServer:
             checkpoints=list_checkpoints(log.directory),
         )
         self._files = OpenCheckpoints(directory=log.directory)
-        return Serving(
+        return ServingState(
             log=log,
             replayed=lambda: self.ready,
             quorum=quorum,
@@ -133,11 +128,11 @@ class ControllerServer:
     def _bring_up(self, log: FileLog) -> tuple[str, ...]:
         notes = replay(log, self.publisher)
         check_only_voter(log, self.publisher.latest, self.config.node_id)
-        complete_activation(log, self.publisher, Path(self.config.metadata_log_dir) / BOOTSTRAP_NAME, _now)
+        complete_activation(log, self.publisher, Path(self.config.metadata_log_dir) / BOOTSTRAP_NAME, now_ms)
         self.publisher.observe_high_watermark(log.high_watermark())
         return notes
 
-    def _activate(self, log: FileLog, serving: Serving) -> None:
+    def _activate(self, log: FileLog, serving: ServingState) -> None:
         self._active = activate(
             serving,
             log,
@@ -148,7 +143,7 @@ class ControllerServer:
             on_failure=self._fail,
         )
         controller = self._active.controller
-        self._checkpointer = Checkpointer(
+        self._generator = SnapshotGenerator(
             directory=log.directory,
             policy=self.config.checkpoints,
             image=lambda: self.publisher.current,
@@ -156,20 +151,20 @@ class ControllerServer:
             changed=self._checkpoints_changed,
             trim=log.delete_segments_below,
         )
-        controller.watch(self._checkpointer.consider)
-        self._checkpointing = asyncio.create_task(self._checkpointer.run(), name="checkpoints")
+        controller.watch(self._generator.consider)
+        self._checkpointing = asyncio.create_task(self._generator.run(), name="checkpoints")
         if isinstance(self.authorizer, StandardAuthorizer):
             self.authorizer.complete_initial_load()
 
     async def checkpoint(self) -> bool:
-        """Write a checkpoint now, unless there is one of this offset; tells whether it did. Raises as Checkpointer."""
-        return self._checkpointer is not None and await self._checkpointer.write()
+        """Write a checkpoint now unless one of this offset exists; return whether it was written."""
+        return self._generator is not None and await self._generator.write()
 
     async def stop(self) -> None:
         """Commit and answer what waits, then let go of the log; a second stop is nothing."""
-        if self._checkpointing is not None and self._checkpointer is not None:
+        if self._checkpointing is not None and self._generator is not None:
             task, self._checkpointing = self._checkpointing, None
-            await self._checkpointer.stop(task)
+            await self._generator.stop(task)
         serving, self.serving = self.serving, None
         if serving is not None:
             serving.fetching.close()

@@ -4,7 +4,7 @@ import ssl
 
 from aclog.authorizer.principals import KafkaPrincipal
 from aclog.metalog.errors import DecodeError
-from aclog.nodes.config.principal_mapping import SslPrincipalMapper
+from aclog.nodes.config.principal_mapping import NoMatchingRuleError, SslPrincipalMapper
 from aclog.nodes.security.distinguished_name import subject
 from aclog.nodes.security.errors import AuthenticationError
 from aclog.nodes.session import ANONYMOUS
@@ -26,4 +26,7 @@ def peer_principal(connection: object, mapper: SslPrincipalMapper) -> KafkaPrinc
         name = subject(certificate)
     except DecodeError as error:
         raise AuthenticationError(f"the certificate's subject cannot be read: {error}") from error
-    return KafkaPrincipal(type="User", name=mapper.name(name))
+    try:
+        return KafkaPrincipal(type="User", name=mapper.name(name))
+    except NoMatchingRuleError as error:
+        raise AuthenticationError(str(error)) from error

@@ -1,7 +1,6 @@
 """The SCRAM credentials and delegation tokens that a node has replayed, as its logins ask for them."""
 
 import os
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -13,15 +12,12 @@ from aclog.credentials.scram import ScramMechanism
 from aclog.credentials.scram_control import credential_record
 from aclog.credentials.tokens import token_hmac
 from aclog.metalog.records import UserScramCredentialRecord
+from aclog.nodes.clock import now_ms
 from aclog.nodes.security.login_credentials import Credentials, TokenCredential
 from aclog.snapshots.publisher import Publisher
 
 _REMEMBERED = 10_000
 """So many tokens' credentials are kept: each takes a millisecond to make, and some 500 bytes."""
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 @define(eq=False)
@@ -32,7 +28,7 @@ class PublishedCredentials(Credentials):
     token_secret: str | None = field(default=None, repr=False)
     """delegation.token.secret.key; without it nobody logs in by a token."""
     tokens_enabled: bool = field(init=False)
-    clock: Callable[[], int] = _now
+    clock: Callable[[], int] = now_ms
     """ms since 1970"""
     _token_credentials: OrderedDict[tuple[str, ScramMechanism], UserScramCredentialRecord] = field(
         factory=OrderedDict, init=False, repr=False

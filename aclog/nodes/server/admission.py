@@ -1,56 +1,23 @@
 """How much clients may take of a node, over all its listeners: connections, requests, memory (ConnectionQuotas)."""
 
 import asyncio
-from collections import deque
+import logging
+import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from attrs import define, field
 
 from aclog.nodes.config.node_config import Limits
-from aclog.nodes.server.file_limit import connections_within_files
+from aclog.nodes.server.memory_pool import MemoryPool
 from aclog.nodes.telemetry.metrics import Metrics
 
-UNCHARGED_BYTES = 64 << 10
-"""A frame up to this size is not charged to a pool: it fits into what each connection may hold anyway."""
+OWN_FILES = 256
+"""Segments, checkpoints, listeners, connections to other nodes: without them a node cannot go on."""
+_log = logging.getLogger(__name__)
 
 _UNAUTHENTICATED_SHARE = 8
 """Clients that have not said who they are get this part of the memory, so that they cannot take it from the others."""
-
-
-@define(eq=False)
-class BytePool:
-    """Bytes that many share. Who asks waits in line until there is room; a piece larger than all has it alone."""
-
-    size: int
-    used: int = field(default=0, init=False)
-    _waiting: deque[tuple[int, "asyncio.Future[None]"]] = field(factory=deque, init=False)
-
-    async def take(self, amount: int) -> None:
-        """Wait until `amount` bytes are this caller's; it gives them back by `give`."""
-        if not self._waiting and self._fits(amount):
-            self.used += amount
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append((amount, turn))
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.give(amount)
-            raise
-
-    def give(self, amount: int) -> None:
-        """Give back what was taken."""
-        self.used -= amount
-        while self._waiting and (self._waiting[0][1].done() or self._fits(self._waiting[0][0])):
-            wanted, turn = self._waiting.popleft()
-            if not turn.done():
-                self.used += wanted
-                turn.set_result(None)
-
-    def _fits(self, amount: int) -> bool:
-        return self.used == 0 or self.used + amount <= self.size
 
 
 @define(eq=False, kw_only=True)
@@ -64,8 +31,8 @@ class Admission:
     limits: Limits
     metrics: Metrics
     connections: int = field(default=0, init=False)
-    memory: BytePool = field(init=False)
-    unauthenticated_memory: BytePool = field(init=False)
+    memory: MemoryPool = field(init=False)
+    unauthenticated_memory: MemoryPool = field(init=False)
     _most: int = field(init=False)
     _by_host: dict[str, int] = field(factory=dict, init=False)
     _turns: asyncio.Semaphore = field(init=False)
@@ -75,8 +42,8 @@ class Admission:
     _handled: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.memory = BytePool(self.limits.in_flight_bytes)
-        self.unauthenticated_memory = BytePool(self.limits.in_flight_bytes // _UNAUTHENTICATED_SHARE)
+        self.memory = MemoryPool(self.limits.in_flight_bytes)
+        self.unauthenticated_memory = MemoryPool(self.limits.in_flight_bytes // _UNAUTHENTICATED_SHARE)
         self._most = connections_within_files(self.limits.connections)
         self._turns = asyncio.Semaphore(self.limits.in_flight_requests)
         self.metrics.in_flight_requests.set_function(lambda: self._handled)
@@ -127,3 +94,22 @@ class Admission:
         finally:
             del self._unsent[cut_off]
             self._unsent_bytes -= amount
+
+
+def connections_within_files(wanted: int) -> int:
+    """At most `wanted` connections, and no more than there are files for.
+
+    The process's limit of open files is raised as far as it goes without privileges, as the Java machine does; if it
+    still is too low, fewer connections are served and a warning says so, since clients could otherwise take the files
+    that the log needs.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + OWN_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return wanted
+    served = max(1, soft - OWN_FILES)
+    _log.warning("%d connections at most, not %d: this process may open %d files (ulimit -n)", served, wanted, soft)
+    return served

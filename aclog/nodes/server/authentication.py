@@ -1,7 +1,6 @@
 """The SASL part of a connection's life, without a socket (SaslServerAuthenticator)."""
 
 import re
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from enum import Enum
@@ -11,16 +10,16 @@ from attrs import define, field, frozen
 
 from aclog.authorizer.api_keys import api_name
 from aclog.metalog.errors import DecodeError
+from aclog.nodes.clock import now_ms
 from aclog.nodes.config.node_config import Listener
 from aclog.nodes.security.errors import AuthenticationError, AuthenticationNotReadyError
 from aclog.nodes.security.login_credentials import Credentials
 from aclog.nodes.security.sasl_server import SaslServer, sasl_server
-from aclog.nodes.wire.apis import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from aclog.nodes.wire.api_keys import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from aclog.nodes.wire.error_codes import ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED, UNSUPPORTED_SASL_MECHANISM
-from aclog.nodes.wire.error_responses import error_answer
-from aclog.nodes.wire.flexible import API_VERSIONS
+from aclog.nodes.wire.error_responses import error_response
 from aclog.nodes.wire.headers import RequestHeader, decode_header, response_header
-from aclog.nodes.wire.message_builder import answer
+from aclog.nodes.wire.message_builder import build_response
 from aclog.nodes.wire.messages import decode_request
 
 _HANDSHAKE_VERSIONS = range(2)
@@ -54,10 +53,6 @@ class Step:
     final: bool = True
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 @define(eq=False, kw_only=True)
 class Authentication:
     """One connection's login, and the logins after it on the same connection (KIP-368). It belongs to its connection.
@@ -70,7 +65,7 @@ class Authentication:
     listener: Listener
     credentials: Credentials
     versions: ApiVersionsAnswerer
-    clock: Callable[[], int] = _now_ms
+    clock: Callable[[], int] = now_ms
     """ms since 1970"""
     mechanism: str = field(default="none", init=False)
     """The one in use, `none` before it is chosen; only ever one that the listener offers."""
@@ -132,7 +127,7 @@ class Authentication:
         offered = self.listener.sasl_mechanisms
         known = mechanism in offered
         code = 0 if known else UNSUPPORTED_SASL_MECHANISM
-        body = answer(SASL_HANDSHAKE, version, error_code=code, mechanisms=tuple(offered))
+        body = build_response(SASL_HANDSHAKE, version, error_code=code, mechanisms=tuple(offered))
         if not known:
             return Step(
                 answer=_answer(header, body), failure="the SASL mechanism that the client asks for is not enabled"
@@ -153,7 +148,7 @@ class Authentication:
         if header.api_key != SASL_AUTHENTICATE:
             request = decode_request(header.api_key, version, payload, position)
             text = f"Unexpected Kafka request of type {_enum_name(header.api_key)} during SASL authentication."
-            body = error_answer(request, header.api_key, version, ILLEGAL_SASL_STATE, text)
+            body = error_response(request, header.api_key, version, ILLEGAL_SASL_STATE, text)
             return Step(answer=_answer(header, body), failure="a login was begun and not ended")
         if version not in _AUTHENTICATE_VERSIONS:
             raise DecodeError(f"API key {header.api_key} version {version} during authentication")
@@ -161,12 +156,12 @@ class Authentication:
         try:
             challenge = self._step(sasl, token)
         except AuthenticationError as error:
-            body = error_answer(None, SASL_AUTHENTICATE, version, SASL_AUTHENTICATION_FAILED, str(error))
+            body = error_response(None, SASL_AUTHENTICATE, version, SASL_AUTHENTICATION_FAILED, str(error))
             return Step(answer=_answer(header, body), failure=str(error))
         except AuthenticationNotReadyError as error:
             return Step(failure=str(error), final=False)
         lifetime = timedelta(milliseconds=self._lifetime_ms if sasl.complete else 0)
-        body = answer(SASL_AUTHENTICATE, version, auth_bytes=challenge, session_lifetime=lifetime)
+        body = build_response(SASL_AUTHENTICATE, version, auth_bytes=challenge, session_lifetime=lifetime)
         return Step(answer=_answer(header, body))
 
     def _raw_token(self, sasl: SaslServer, payload: bytes) -> Step:

@@ -20,7 +20,7 @@ from aclog.nodes.server.authentication import Authentication
 from aclog.nodes.server.dispatch import Dispatcher
 from aclog.nodes.server.frame_stream import FrameStream, Reason
 from aclog.nodes.session import ANONYMOUS, SecurityProtocol, Session
-from aclog.nodes.wire.apis import FETCH, SASL_HANDSHAKE
+from aclog.nodes.wire.api_keys import FETCH, SASL_HANDSHAKE
 from aclog.nodes.wire.frames import MIN_REQUEST
 
 _log = logging.getLogger(__name__)

@@ -12,21 +12,14 @@ from aclog.authorizer.api_keys import api_name
 from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.nodes.apis.request import Handler, MalformedRequestError, OutcomeUnknownError, Request, RequestError
-from aclog.nodes.offload import beside
+from aclog.nodes.offload import offload_if
 from aclog.nodes.session import Session
 from aclog.nodes.telemetry.metrics import Metrics
-from aclog.nodes.wire.apis import (
-    ENVELOPE,
-    SASL_AUTHENTICATE,
-    SASL_HANDSHAKE,
-    ApiVersion,
-    Features,
-    api_versions_response,
-)
+from aclog.nodes.wire.api_keys import API_VERSIONS, ENVELOPE, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from aclog.nodes.wire.api_versions import ApiVersion, Features, api_versions_response
 from aclog.nodes.wire.envelope import decode_envelope_request
 from aclog.nodes.wire.error_codes import ILLEGAL_SASL_STATE, INVALID_REQUEST, UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION
-from aclog.nodes.wire.error_responses import error_answer
-from aclog.nodes.wire.flexible import API_VERSIONS
+from aclog.nodes.wire.error_responses import error_response
 from aclog.nodes.wire.headers import RequestHeader, decode_header, response_header
 from aclog.nodes.wire.messages import decode_request, warm_up
 
@@ -38,7 +31,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """What a client may call itself and its version (KIP-511)."""
 
 _MANY_BYTES = 16 << 10
-"""A request beyond this is decoded, or answered with an error for each of its entries, beside the event loop."""
+"""A request beyond this is decoded, or answered with an error for each of its entries, offload_if the event loop."""
 
 _OLD = 1
 """So far back from the newest version an API is prepared before its first use; older clients' first waits for it."""
@@ -101,12 +94,12 @@ class Dispatcher:
         """
         version = header.api_version
         if version not in self._served.get(API_VERSIONS, ()):
-            return error_answer(None, API_VERSIONS, version, UNSUPPORTED_VERSION), False
+            return error_response(None, API_VERSIONS, version, UNSUPPORTED_VERSION), False
         request = decode_request(API_VERSIONS, version, payload, position)
         if version >= 3 and not (
             _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
         ):
-            return error_answer(request, API_VERSIONS, version, INVALID_REQUEST), False
+            return error_response(request, API_VERSIONS, version, INVALID_REQUEST), False
         features = self.features()
         known = self._versions.get(version)
         if known is None or known[0] != features:
@@ -116,7 +109,7 @@ class Dispatcher:
 
     async def _handled(self, header: RequestHeader, payload: bytes, position: int, session: Session) -> bytes:
         key, version = header.api_key, header.api_version
-        body = await beside(len(payload) > _MANY_BYTES, _decoded, key, version, payload, position)
+        body = await offload_if(len(payload) > _MANY_BYTES, _decoded, key, version, payload, position)
         request = Request(header=header, body=body, session=session, frame=payload)
         if key in _OWN:
             text = "SaslAuthenticate request received after successful authentication"
@@ -140,7 +133,7 @@ class Dispatcher:
         key, version = request.header.api_key, request.header.api_version
         self.metrics.request_errors.labels(api_name(key), str(code)).inc()
         much = len(request.frame) > _MANY_BYTES
-        return await beside(much, error_answer, request.body, key, version, code, message)
+        return await offload_if(much, error_response, request.body, key, version, code, message)
 
 
 def _who(session: Session) -> dict[str, str]:

@@ -5,7 +5,8 @@ import math
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from aclog.nodes.server.admission import UNCHARGED_BYTES, Admission
+from aclog.nodes.server.admission import Admission
+from aclog.nodes.server.memory_pool import UNCHARGED_BYTES
 from aclog.nodes.wire.frames import MIN_REQUEST, frame_length
 
 Reason: TypeAlias = Literal[

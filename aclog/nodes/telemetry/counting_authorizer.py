@@ -21,7 +21,7 @@ _ALLOWED = AuthorizationResult.ALLOWED
 
 
 @frozen(kw_only=True, eq=False)
-class CountedAuthorizer(Authorizer):
+class CountingAuthorizer(Authorizer):
     """Passes everything on to another authorizer and counts what it decided, one for each action.
 
     For the event loop's thread only, as the counts are.

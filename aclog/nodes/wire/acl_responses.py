@@ -11,9 +11,8 @@ from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.primitives import unsigned_varint
-from aclog.nodes.wire.apis import DESCRIBE_ACLS
+from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, is_flexible
 from aclog.nodes.wire.error_codes import UNKNOWN_SERVER_ERROR
-from aclog.nodes.wire.flexible import is_flexible
 
 PIECE = 500
 """How many rules are worked on between two pieces: one or two milliseconds."""

@@ -6,8 +6,15 @@ not have that version, nor that error, so this is written by hand.
 
 from attrs import field, frozen
 
+from aclog.authorizer.principals import KafkaPrincipal
 from aclog.metalog.errors import DecodeError
-from aclog.metalog.primitives import compact_bytes, read_compact_bytes, read_unsigned_varint
+from aclog.metalog.primitives import (
+    compact_bytes,
+    compact_string,
+    read_compact_bytes,
+    read_compact_string,
+    read_unsigned_varint,
+)
 from aclog.nodes.wire.error_codes import UNKNOWN_SERVER_ERROR
 from aclog.nodes.wire.tagged_fields import tagged_fields
 
@@ -17,7 +24,7 @@ AUTHORIZER_NOT_READY = 10801
 
 @frozen(kw_only=True)
 class EnvelopeRequest:
-    """A whole request with its own header, its principal (nodes.wire.principal_data), its client's 4 or 16 bytes."""
+    """A whole request with its own header, its principal (nodes.wire.envelope), its client's 4 or 16 bytes."""
 
     request_data: bytes = field(repr=False)
     request_principal: bytes | None
@@ -83,3 +90,32 @@ def _nullable(data: bytes | None) -> bytes:
 def _read_nullable(buffer: bytes, position: int) -> tuple[bytes | None, int]:
     length, after = read_unsigned_varint(buffer, position)
     return (None, after) if length == 0 else read_compact_bytes(buffer, position)
+
+
+def encode_principal(principal: KafkaPrincipal, *, token_authenticated: bool = False) -> bytes:
+    """The principal, and whether it logged in by a delegation token (its name is the token's owner then).
+
+    Raises:
+        EncodeError: a type or name beyond 32,767 bytes.
+
+    """
+    names = compact_string(principal.type) + compact_string(principal.name)
+    return b"\0\0" + names + (b"\1" if token_authenticated else b"\0") + b"\0"
+
+
+def decode_principal(data: bytes) -> tuple[KafkaPrincipal, bool]:
+    """The principal, and whether it logged in by a delegation token.
+
+    Raises:
+        DecodeError: cut, not UTF-8, or not version 0. Kafka answers PRINCIPAL_DESERIALIZATION_FAILURE.
+
+    """
+    version = int.from_bytes(data[:2], "big", signed=True)
+    if len(data) < 2 or version != 0:
+        raise DecodeError(f"principal data of version {version}: expected 0", position=0)
+    kind, position = read_compact_string(data, 2)
+    name, position = read_compact_string(data, position)
+    if position >= len(data):
+        raise DecodeError("cut before token_authenticated", position=position)
+    tagged_fields(data, position + 1)
+    return KafkaPrincipal(type=kind, name=name), data[position] != 0

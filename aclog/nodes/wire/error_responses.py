@@ -4,12 +4,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
-from aclog.nodes.wire import apis
-from aclog.nodes.wire.apis import unsupported_api_versions_response
+from aclog.nodes.wire import api_keys
+from aclog.nodes.wire.api_keys import API_VERSIONS
+from aclog.nodes.wire.api_versions import unsupported_api_versions_response
 from aclog.nodes.wire.envelope import EnvelopeResponse, encode_envelope_response
 from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION
-from aclog.nodes.wire.flexible import API_VERSIONS
-from aclog.nodes.wire.message_builder import answer, build
+from aclog.nodes.wire.message_builder import build, build_response
 
 MAX_MESSAGE = 8192
 """The most characters of a message in an answer: it may quote names that are as long as a string can be."""
@@ -20,7 +20,7 @@ _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
 _Fields: TypeAlias = dict[str, Any]
 
 
-def error_answer(request: Any, api_key: int, version: int, code: int, message: str | None = None) -> bytes:
+def error_response(request: Any, api_key: int, version: int, code: int, message: str | None = None) -> bytes:
     """The encoded body of the answer to a request that fails as a whole.
 
     `request` is the decoded message: it says for how many entries to answer (None will do for Envelope, ApiVersions).
@@ -31,13 +31,13 @@ def error_answer(request: Any, api_key: int, version: int, code: int, message: s
         DecodeError: an API or version that kio does not have.
 
     """
-    if api_key == apis.ENVELOPE:
+    if api_key == api_keys.ENVELOPE:
         return encode_envelope_response(version, EnvelopeResponse(error_code=code))
     if api_key == API_VERSIONS and code == UNSUPPORTED_VERSION:
         return unsupported_api_versions_response()
     text = None if message is None else message[:MAX_MESSAGE]
     shape = _SHAPES.get(api_key, _top_level)
-    return answer(api_key, version, **shape(request, version, code, text))
+    return build_response(api_key, version, **shape(request, version, code, text))
 
 
 def _top_level(_request: Any, _version: int, code: int, _message: str | None) -> _Fields:
@@ -56,14 +56,16 @@ def _fetch(request: Any, version: int, code: int, _message: str | None) -> _Fiel
     def partitions(topic: Any) -> tuple[Any, ...]:
         return tuple(
             build(
-                apis.FETCH, version, "response", "PartitionData",
+                api_keys.FETCH, version, "response", "PartitionData",
                 partition_index=each.partition, error_code=code, high_watermark=-1, records=b"",
             )
             for each in topic.partitions
         )  # fmt: skip
 
     topics = tuple(
-        build(apis.FETCH, version, "response", "FetchableTopicResponse", topic=each.topic, partitions=partitions(each))
+        build(
+            api_keys.FETCH, version, "response", "FetchableTopicResponse", topic=each.topic, partitions=partitions(each)
+        )
         for each in request.topics
     )
     session_id = request.session_id if version >= 7 else 0
@@ -74,7 +76,7 @@ def _metadata(request: Any, version: int, code: int, _message: str | None) -> _F
     """One entry a topic; the top-level error code of version 13 stays 0, as in Kafka."""
     topics = tuple(
         build(
-            apis.METADATA, version, "response", "MetadataResponseTopic",
+            api_keys.METADATA, version, "response", "MetadataResponseTopic",
             name=each.name or "", topic_id=getattr(each, "topic_id", None), error_code=code,
         )
         for each in request.topics or ()
@@ -83,13 +85,15 @@ def _metadata(request: Any, version: int, code: int, _message: str | None) -> _F
 
 
 def _create_acls(request: Any, version: int, code: int, message: str | None) -> _Fields:
-    result = build(apis.CREATE_ACLS, version, "response", "AclCreationResult", error_code=code, error_message=message)
+    result = build(
+        api_keys.CREATE_ACLS, version, "response", "AclCreationResult", error_code=code, error_message=message
+    )
     return {"results": (result,) * len(request.creations)}
 
 
 def _delete_acls(request: Any, version: int, code: int, message: str | None) -> _Fields:
     result = build(
-        apis.DELETE_ACLS, version, "response", "DeleteAclsFilterResult", error_code=code, error_message=message
+        api_keys.DELETE_ACLS, version, "response", "DeleteAclsFilterResult", error_code=code, error_message=message
     )
     return {"filter_results": (result,) * len(request.filters)}
 
@@ -114,7 +118,7 @@ def _client_quotas(_request: Any, _version: int, code: int, message: str | None)
 def _describe_scram(request: Any, version: int, code: int, message: str | None) -> _Fields:
     """One nameless entry a user, as Kafka has it, and the error at the top."""
     result = build(
-        apis.DESCRIBE_USER_SCRAM_CREDENTIALS, version, "response", "DescribeUserScramCredentialsResult",
+        api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS, version, "response", "DescribeUserScramCredentialsResult",
         error_code=code, error_message=message,
     )  # fmt: skip
     return {"error_code": code, "error_message": message, "results": (result,) * len(request.users or ())}
@@ -125,7 +129,7 @@ def _alter_scram(request: Any, version: int, code: int, message: str | None) -> 
     users = {each.name for each in (*request.deletions, *request.upsertions)}
     results = tuple(
         build(
-            apis.ALTER_USER_SCRAM_CREDENTIALS, version, "response", "AlterUserScramCredentialsResult",
+            api_keys.ALTER_USER_SCRAM_CREDENTIALS, version, "response", "AlterUserScramCredentialsResult",
             user=user, error_code=code, error_message=message,
         )
         for user in sorted(users)
@@ -134,16 +138,16 @@ def _alter_scram(request: Any, version: int, code: int, message: str | None) -> 
 
 
 _SHAPES: dict[int, Callable[[Any, int, int, str | None], _Fields]] = {
-    apis.FETCH: _fetch,
-    apis.METADATA: _metadata,
-    apis.DESCRIBE_ACLS: _top_level_with_message,
-    apis.CREATE_ACLS: _create_acls,
-    apis.DELETE_ACLS: _delete_acls,
-    apis.SASL_AUTHENTICATE: _top_level_with_message,
-    apis.CREATE_DELEGATION_TOKEN: _create_token,
-    apis.DESCRIBE_CLIENT_QUOTAS: _client_quotas,
-    apis.DESCRIBE_USER_SCRAM_CREDENTIALS: _describe_scram,
-    apis.ALTER_USER_SCRAM_CREDENTIALS: _alter_scram,
-    apis.DESCRIBE_QUORUM: _describe_quorum,
-    apis.DESCRIBE_CLUSTER: _top_level_with_message,
+    api_keys.FETCH: _fetch,
+    api_keys.METADATA: _metadata,
+    api_keys.DESCRIBE_ACLS: _top_level_with_message,
+    api_keys.CREATE_ACLS: _create_acls,
+    api_keys.DELETE_ACLS: _delete_acls,
+    api_keys.SASL_AUTHENTICATE: _top_level_with_message,
+    api_keys.CREATE_DELEGATION_TOKEN: _create_token,
+    api_keys.DESCRIBE_CLIENT_QUOTAS: _client_quotas,
+    api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: _describe_scram,
+    api_keys.ALTER_USER_SCRAM_CREDENTIALS: _alter_scram,
+    api_keys.DESCRIBE_QUORUM: _describe_quorum,
+    api_keys.DESCRIBE_CLUSTER: _top_level_with_message,
 }

@@ -5,7 +5,7 @@ import struct
 from attrs import frozen
 
 from aclog.metalog.errors import DecodeError, EncodeError
-from aclog.nodes.wire.flexible import API_VERSIONS, is_flexible
+from aclog.nodes.wire.api_keys import API_VERSIONS, is_flexible
 from aclog.nodes.wire.tagged_fields import tagged_fields
 
 _FIXED = struct.Struct(">hhih")

@@ -42,7 +42,7 @@ def build(api_key: int, version: int, kind: Kind, name: str | None = None, /, **
     return entity(**chosen)
 
 
-def answer(api_key: int, version: int, /, **values: Any) -> bytes:
+def build_response(api_key: int, version: int, /, **values: Any) -> bytes:
     """The encoded body of a response built so.
 
     Raises:

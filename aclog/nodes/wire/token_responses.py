@@ -5,8 +5,12 @@ from functools import cache
 
 from aclog.metalog.primitives import compact_bytes, compact_string, unsigned_varint
 from aclog.metalog.records import DelegationTokenRecord
-from aclog.nodes.wire.apis import CREATE_DELEGATION_TOKEN, DESCRIBE_DELEGATION_TOKEN, RENEW_DELEGATION_TOKEN
-from aclog.nodes.wire.flexible import is_flexible
+from aclog.nodes.wire.api_keys import (
+    CREATE_DELEGATION_TOKEN,
+    DESCRIBE_DELEGATION_TOKEN,
+    RENEW_DELEGATION_TOKEN,
+    is_flexible,
+)
 
 REQUESTER_SINCE = 3
 """The version of create and describe that tells owner and requester apart (KIP-373)."""
@@ -14,7 +18,7 @@ REQUESTER_SINCE = 3
 _NO_THROTTLE = bytes(4)
 
 
-def created_answer(version: int, token: DelegationTokenRecord, token_hmac: bytes) -> bytes:
+def token_created_response(version: int, token: DelegationTokenRecord, token_hmac: bytes) -> bytes:
     """The body of the answer to a CreateDelegationToken (versions 1 to 3) that made this token."""
     form = _form(CREATE_DELEGATION_TOKEN, version)
     who = form.principal(token.owner) + (form.principal(token.requester) if version >= REQUESTER_SINCE else b"")
@@ -23,7 +27,7 @@ def created_answer(version: int, token: DelegationTokenRecord, token_hmac: bytes
     return bytes(2) + who + times + made + _NO_THROTTLE + form.tags
 
 
-def not_created_answer(version: int, owner: str, requester: str, error_code: int, timestamp: int) -> bytes:
+def token_refused_response(version: int, owner: str, requester: str, error_code: int, timestamp: int) -> bytes:
     """The body of the answer to a CreateDelegationToken that made none; `timestamp` stands for all three times."""
     form = _form(CREATE_DELEGATION_TOKEN, version)
     who = form.principal(owner) + (form.principal(requester) if version >= REQUESTER_SINCE else b"")
@@ -31,12 +35,14 @@ def not_created_answer(version: int, owner: str, requester: str, error_code: int
     return _short(error_code) + who + 3 * _long(timestamp) + nothing + _NO_THROTTLE + form.tags
 
 
-def expiry_answer(version: int, error_code: int, expiry_ms: int) -> bytes:
+def token_expiry_response(version: int, error_code: int, expiry_ms: int) -> bytes:
     """The body of the answer to a RenewDelegationToken or an ExpireDelegationToken (versions 1 and 2)."""
     return _short(error_code) + _long(expiry_ms) + _NO_THROTTLE + _form(RENEW_DELEGATION_TOKEN, version).tags
 
 
-def described_answer(version: int, tokens: Iterable[tuple[DelegationTokenRecord, bytes]], error_code: int = 0) -> bytes:
+def describe_tokens_response(
+    version: int, tokens: Iterable[tuple[DelegationTokenRecord, bytes]], error_code: int = 0
+) -> bytes:
     """The body of the answer to a DescribeDelegationToken (versions 1 to 3): tokens, and the HMAC of each."""
     form = _form(DESCRIBE_DELEGATION_TOKEN, version)
     told = [_described(form, version, token, token_hmac) for token, token_hmac in tokens]

@@ -12,9 +12,14 @@ import pytest
 
 from aclog.authorizer.principals import KafkaPrincipal
 from aclog.nodes.session import ANONYMOUS
-from aclog.nodes.wire.apis import BROKER_APIS, CONTROLLER_APIS, ENVELOPE, FETCH, FETCH_SNAPSHOT
-from aclog.nodes.wire.envelope import EnvelopeRequest, decode_envelope_response, encode_envelope_request
-from aclog.nodes.wire.principal_data import encode_principal
+from aclog.nodes.wire.api_keys import ENVELOPE, FETCH, FETCH_SNAPSHOT
+from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
+from aclog.nodes.wire.envelope import (
+    EnvelopeRequest,
+    decode_envelope_response,
+    encode_envelope_request,
+    encode_principal,
+)
 from tests.support.nodes.secured_clients import EVERYTHING, Wire, context, eventually, metrics
 from tests.support.nodes.secured_node import LISTENERS, PASSWORDS, SECRET, Estate, SecuredNode
 from tests.support.nodes.wire_client import (

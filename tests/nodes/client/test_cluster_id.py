@@ -9,7 +9,8 @@ from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.cluster_id import broker_cluster_id
 from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import ClientSecurity
-from aclog.nodes.wire.apis import BROKER_APIS, DESCRIBE_CLUSTER, METADATA, ApiVersion
+from aclog.nodes.wire.api_keys import DESCRIBE_CLUSTER, METADATA
+from aclog.nodes.wire.api_versions import BROKER_APIS, ApiVersion
 from tests.support.fakes.broker import FakeBroker
 
 WITHOUT = tuple(api for api in BROKER_APIS if api.api_key not in {DESCRIBE_CLUSTER, METADATA})

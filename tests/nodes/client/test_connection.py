@@ -19,7 +19,7 @@ from aclog.nodes.security.plain_server import PlainServer
 from aclog.nodes.security.scram_server import ScramServer
 from aclog.nodes.security.tls import server_context
 from aclog.nodes.session import SecurityProtocol
-from aclog.nodes.wire.apis import ApiVersion
+from aclog.nodes.wire.api_versions import ApiVersion
 from aclog.nodes.wire.message_builder import build
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum

@@ -12,7 +12,7 @@ from aclog.nodes.client.cluster_status import describe_status
 from aclog.nodes.client.login import connect
 from aclog.nodes.client.scram_requests import describe_scram
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.wire.apis import BROKER_APIS, ApiVersion
+from aclog.nodes.wire.api_versions import BROKER_APIS, ApiVersion
 from aclog.nodes.wire.message_builder import build
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum

@@ -16,7 +16,7 @@ import asyncio, sys
 from pathlib import Path
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.interface import RequestContext
-from aclog.nodes.apis.results import committed
+from aclog.nodes.offload import committed
 from tests.support.nodes.controllers import directory_config, running, with_policy
 
 CONTEXT = RequestContext(principal="User:admin", host="127.0.0.1")

@@ -18,7 +18,7 @@ from aclog.nodes.observer.errors import CommittedRecordsLostError, QuorumRefused
 from aclog.nodes.observer.fetch_messages import EpochEnd, FetchAnswer
 from aclog.nodes.observer.fetch_options import ObserverOptions
 from aclog.nodes.observer.quorum_log import QuorumLog
-from aclog.nodes.wire.apis import ApiVersion
+from aclog.nodes.wire.api_versions import ApiVersion
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.recovery import recover, recover_log
 from tests.support.fakes.leader import FakeLeader

@@ -15,7 +15,8 @@ from aclog.nodes.observer.follower import Follower
 from aclog.nodes.observer.quorum_log import QuorumLog
 from aclog.nodes.observer.refusals import Refusals
 from aclog.nodes.observer.snapshot_messages import EpochEnd, snapshot_request
-from aclog.nodes.wire.apis import CONTROLLER_APIS, DESCRIBE_CLUSTER
+from aclog.nodes.wire.api_keys import DESCRIBE_CLUSTER
+from aclog.nodes.wire.api_versions import CONTROLLER_APIS
 from aclog.snapshots.publisher import Publisher
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.java_regex import find_all, java_pattern, replace_all
-from aclog.nodes.config.principal_mapping import SslPrincipalMapper
-from aclog.nodes.security.errors import AuthenticationError
+from aclog.nodes.config.principal_mapping import NoMatchingRuleError, SslPrincipalMapper
 
 JAVA = json.loads((Path(__file__).parent / "java_texts.json").read_text())
 KEY = re.escape("ssl.principal.mapping.rules")
@@ -25,7 +24,7 @@ BAD = [m for m in JAVA["mappings"] if "error" in m]
 def mapped(mapper, name):
     try:
         return mapper.name(name)
-    except AuthenticationError:
+    except NoMatchingRuleError:
         return None
 
 
@@ -76,7 +75,7 @@ def test_what_cannot_be_honoured_stops_the_start(rules):
 
 def test_no_rule_matches():
     mapper = SslPrincipalMapper.parse("RULE:^OU=(.*)$/$1/,RULE:^UID=(.*)$/$1/U")
-    with pytest.raises(AuthenticationError) as caught:
+    with pytest.raises(NoMatchingRuleError) as caught:
         mapper.name("CN=a")
     assert str(caught.value) == "No rules apply to CN=a, rules [RULE:^OU=(.*)$/$1, RULE:^UID=(.*)$/$1/U]"
 

@@ -14,7 +14,7 @@ from aclog.nodes.config.node_config import ClientSecurity
 from aclog.nodes.security.sasl_client import sasl_client
 from aclog.nodes.server.authentication import Authentication
 from aclog.nodes.session import SecurityProtocol
-from aclog.nodes.wire.apis import DESCRIBE_CLUSTER, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from aclog.nodes.wire.api_keys import DESCRIBE_CLUSTER, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from aclog.nodes.wire.frames import frame
 from tests.support.nodes.served_listener import SASL, Known, run
 

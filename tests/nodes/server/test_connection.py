@@ -7,7 +7,7 @@ from attrs import evolve
 
 from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from aclog.nodes.apis.request import MalformedRequestError, OutcomeUnknownError, RequestError
-from aclog.nodes.wire.apis import CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_CLUSTER, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from aclog.nodes.wire.api_keys import CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_CLUSTER, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from aclog.nodes.wire.frames import frame
 from aclog.nodes.wire.message_builder import build
 from tests.support.nodes.served_listener import PLAINTEXT, SASL, run

@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from aclog.credentials.scram import ScramMechanism
-from aclog.nodes.wire.apis import METADATA
-from aclog.nodes.wire.message_builder import answer, build
+from aclog.nodes.wire.api_keys import METADATA
+from aclog.nodes.wire.message_builder import build, build_response
 from tests.nodes.server.test_authentication import SCRAM, credential
 from tests.support.nodes.served_listener import Known, run
 
@@ -22,7 +22,7 @@ def metadata(served):
         broker = build(
             METADATA, version, "response", "MetadataResponseBroker", node_id=1, host="127.0.0.1", port=served[0]
         )
-        return answer(METADATA, version, brokers=(broker,), cluster_id="c", controller_id=1)
+        return build_response(METADATA, version, brokers=(broker,), cluster_id="c", controller_id=1)
 
     return handler
 

@@ -9,7 +9,7 @@ from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, Res
 from aclog.authorizer.errors import AuthorizerNotReadyError, InvalidRequestError
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.nodes.telemetry.counting_authorizer import CountedAuthorizer
+from aclog.nodes.telemetry.counting_authorizer import CountingAuthorizer
 from aclog.nodes.telemetry.metrics import Metrics
 
 TOPIC = Action(
@@ -64,7 +64,7 @@ def test_a_gauge_may_be_asked():
 def counted(**settings):
     metrics, authorizer = Metrics(process=False), StandardAuthorizer()
     authorizer.configure(settings)
-    return metrics, CountedAuthorizer(authorizer=authorizer, decisions=metrics.decisions), authorizer
+    return metrics, CountingAuthorizer(authorizer=authorizer, decisions=metrics.decisions), authorizer
 
 
 def outcomes(metrics):

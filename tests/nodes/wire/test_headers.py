@@ -10,7 +10,7 @@ from kio.static.constants import EntityType
 
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.primitives import unsigned_varint
-from aclog.nodes.wire.flexible import FIRST_FLEXIBLE, is_flexible
+from aclog.nodes.wire.api_keys import FIRST_FLEXIBLE, is_flexible
 from aclog.nodes.wire.headers import (
     RequestHeader,
     decode_header,

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from aclog.nodes.wire.apis import DESCRIBE_ACLS, DESCRIBE_CLUSTER, METADATA
+from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER, METADATA
 from aclog.nodes.wire.message_builder import build
 from tests.support.nodes.acl_client import AclClient, acl, by_principal, exactly
 from tests.support.nodes.cluster import Cluster, ClusterNode

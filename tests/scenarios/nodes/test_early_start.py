@@ -26,15 +26,15 @@ from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.config.server_properties import load_config
 from aclog.nodes.storage.format import ensure_formatted
-from aclog.nodes.wire.apis import CREATE_ACLS, DESCRIBE_QUORUM, ENVELOPE
+from aclog.nodes.wire.api_keys import CREATE_ACLS, DESCRIBE_QUORUM, ENVELOPE
 from aclog.nodes.wire.envelope import (
     AUTHORIZER_NOT_READY,
     EnvelopeRequest,
     decode_envelope_response,
     encode_envelope_request,
+    encode_principal,
 )
 from aclog.nodes.wire.message_builder import build
-from aclog.nodes.wire.principal_data import encode_principal
 from tests.support.builders.long_log import acl_record, batch, begin_log, coming_and_going, lengthen_log
 from tests.support.nodes.acl_client import AclClient, acl, by_principal, cluster_acl, login
 from tests.support.nodes.cluster import HOST, Cluster, lasting_ports

@@ -4,13 +4,8 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 
 from aclog.authorizer.acl import StandardAcl
-from aclog.nodes.wire.apis import (
-    BROKER_APIS,
-    DESCRIBE_ACLS,
-    DESCRIBE_CLUSTER,
-    DESCRIBE_USER_SCRAM_CREDENTIALS,
-    METADATA,
-)
+from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER, DESCRIBE_USER_SCRAM_CREDENTIALS, METADATA
+from aclog.nodes.wire.api_versions import BROKER_APIS
 from aclog.nodes.wire.message_builder import build
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum

@@ -15,7 +15,7 @@ from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.observer.fetch_messages import EpochEnd, FetchAnswer, Position
 from aclog.nodes.observer.snapshot_messages import SnapshotChunk
 from aclog.nodes.security.errors import AuthenticationError
-from aclog.nodes.wire.apis import CONTROLLER_APIS, ApiVersion, Features, api_versions_response
+from aclog.nodes.wire.api_versions import CONTROLLER_APIS, ApiVersion, Features, api_versions_response
 from aclog.nodes.wire.frames import FrameBuffer, frame
 from aclog.nodes.wire.headers import decode_header, response_header
 from aclog.nodes.wire.message_builder import build

@@ -69,7 +69,7 @@ class Candidate:
 
 
 class NodeView:
-    """Implements aclog.nodes.controller.shared.log.SharedLog."""
+    """Implements aclog.nodes.controller.shared.fenced_log.SharedLog."""
 
     def __init__(self, topic: SharedTopic, node_id: int) -> None:
         self.topic, self.node_id, self.name = topic, node_id, f"{topic.name} of {node_id}"

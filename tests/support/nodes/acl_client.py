@@ -17,7 +17,7 @@ from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.session import SecurityProtocol
-from aclog.nodes.wire.apis import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
+from aclog.nodes.wire.api_keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from aclog.nodes.wire.message_builder import build
 from tests.support.nodes.cluster import HOST
 from tests.support.nodes.server_properties import password

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator
 
 from aclog.metalog.errors import DecodeError
-from aclog.nodes.wire.apis import BROKER_APIS, CONTROLLER_APIS
+from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
 from aclog.nodes.wire.frames import frame
 from aclog.nodes.wire.headers import RequestHeader, encode_header
 from aclog.nodes.wire.message_builder import build

@@ -3,7 +3,7 @@
 from aclog.authorizer.principals import KafkaPrincipal
 from aclog.nodes.apis.request import Request
 from aclog.nodes.session import SecurityProtocol, Session
-from aclog.nodes.wire.apis import ENVELOPE
+from aclog.nodes.wire.api_keys import ENVELOPE
 from aclog.nodes.wire.envelope import decode_envelope_request, decode_envelope_response, encode_envelope_request
 from aclog.nodes.wire.headers import RequestHeader, decode_header, encode_header
 from aclog.nodes.wire.messages import decode_request, decode_response, encode_request

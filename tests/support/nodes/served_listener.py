@@ -15,10 +15,11 @@ from aclog.nodes.server.dispatch import Dispatcher
 from aclog.nodes.server.listeners import ListenerServer
 from aclog.nodes.session import SecurityProtocol
 from aclog.nodes.telemetry.metrics import Metrics
-from aclog.nodes.wire.apis import API_VERSIONS, BROKER_APIS, CONTROLLER_APIS, DESCRIBE_CLUSTER, SASL_HANDSHAKE
+from aclog.nodes.wire.api_keys import API_VERSIONS, DESCRIBE_CLUSTER, SASL_HANDSHAKE
+from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
 from aclog.nodes.wire.frames import frame
 from aclog.nodes.wire.headers import RequestHeader, decode_response_header, encode_header
-from aclog.nodes.wire.message_builder import answer, build
+from aclog.nodes.wire.message_builder import build, build_response
 from aclog.nodes.wire.messages import decode_response, encode_request
 
 _SEND_BUFFER = 256 << 10
@@ -56,7 +57,9 @@ async def who(request):
     broker = build(
         DESCRIBE_CLUSTER, version, "response", "DescribeClusterBroker", broker_id=1, host=session.host, port=1
     )
-    return answer(DESCRIBE_CLUSTER, version, cluster_id=str(session.principal), controller_id=1, brokers=(broker,))
+    return build_response(
+        DESCRIBE_CLUSTER, version, cluster_id=str(session.principal), controller_id=1, brokers=(broker,)
+    )
 
 
 class Client:

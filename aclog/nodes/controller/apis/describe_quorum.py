@@ -8,9 +8,9 @@ from attrs import frozen
 from aclog.nodes.apis.request import Request
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC, Quorum, ReplicaState
-from aclog.nodes.wire.apis import DESCRIBE_QUORUM
+from aclog.nodes.wire.api_keys import DESCRIBE_QUORUM
 from aclog.nodes.wire.error_codes import NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION
-from aclog.nodes.wire.message_builder import answer, build
+from aclog.nodes.wire.message_builder import build, build_response
 
 
 @frozen(kw_only=True)
@@ -34,11 +34,13 @@ class QuorumDescription:
         version = request.header.api_version
         asked = [(topic.topic_name, each.partition_index) for topic in request.body.topics for each in topic.partitions]
         if asked != [(METADATA_TOPIC, 0)]:
-            return answer(
+            return build_response(
                 DESCRIBE_QUORUM, version, topics=tuple(_unknown(version, each) for each in request.body.topics)
             )
         topic = _part(version, "TopicData", topic_name=METADATA_TOPIC, partitions=(self._partition(version),))
-        return answer(DESCRIBE_QUORUM, version, topics=(topic,), nodes=self._nodes(version) if version >= 2 else ())
+        return build_response(
+            DESCRIBE_QUORUM, version, topics=(topic,), nodes=self._nodes(version) if version >= 2 else ()
+        )
 
     def _partition(self, version: int) -> Any:
         return self._led(version) if self.quorum.leads else self._refused(version)

@@ -14,10 +14,16 @@ from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from aclog.authorizer.hosts import host_address
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.nodes.apis.request import Handler, MalformedRequestError, OutcomeUnknownError, Request, RequestError
-from aclog.nodes.offload import beside
+from aclog.nodes.offload import offload_if
 from aclog.nodes.session import Session
-from aclog.nodes.wire.apis import ApiVersion
-from aclog.nodes.wire.envelope import AUTHORIZER_NOT_READY, EnvelopeRequest, EnvelopeResponse, encode_envelope_response
+from aclog.nodes.wire.api_versions import ApiVersion
+from aclog.nodes.wire.envelope import (
+    AUTHORIZER_NOT_READY,
+    EnvelopeRequest,
+    EnvelopeResponse,
+    decode_principal,
+    encode_envelope_response,
+)
 from aclog.nodes.wire.error_codes import (
     INVALID_REQUEST,
     NOT_CONTROLLER,
@@ -25,13 +31,12 @@ from aclog.nodes.wire.error_codes import (
     UNKNOWN_SERVER_ERROR,
     UNSUPPORTED_VERSION,
 )
-from aclog.nodes.wire.error_responses import error_answer
+from aclog.nodes.wire.error_responses import error_response
 from aclog.nodes.wire.headers import RequestHeader, decode_header, response_header
 from aclog.nodes.wire.messages import decode_request
-from aclog.nodes.wire.principal_data import decode_principal
 
 _MANY_BYTES = 16 << 10
-"""What is beyond this inside is decoded, or answered with an error for each entry, beside the event loop."""
+"""What is beyond this inside is decoded, or answered with an error for each entry, offload_if the event loop."""
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +85,7 @@ class Envelopes:
             raise RequestError(UNSUPPORTED_VERSION, f"API {header.api_key} version {header.api_version}")
         try:
             much = len(frame) > _MANY_BYTES
-            body = await beside(much, decode_request, header.api_key, header.api_version, frame, position)
+            body = await offload_if(much, decode_request, header.api_key, header.api_version, frame, position)
         except DecodeError as error:
             raise RequestError(UNSUPPORTED_VERSION, str(error)) from None
         return Request(header=header, body=body, session=session, frame=frame)
@@ -134,4 +139,4 @@ def _header(header: RequestHeader) -> bytes:
 
 async def _error(inner: Request, code: int, message: str | None) -> bytes:
     key, version, much = inner.header.api_key, inner.header.api_version, len(inner.frame) > _MANY_BYTES
-    return await beside(much, error_answer, inner.body, key, version, code, message)
+    return await offload_if(much, error_response, inner.body, key, version, code, message)

@@ -7,6 +7,7 @@ right one, a log that went another way by the epoch where it did, a place before
 import asyncio
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,11 +16,10 @@ from attrs import define, field, frozen
 from aclog.metalog.errors import LogError
 from aclog.metalog.log import LogReader
 from aclog.nodes.apis.request import Request, RequestError
-from aclog.nodes.controller.apis.fetch_responses import FetchAnswer, encode_answer
-from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC_ID, Quorum
-from aclog.nodes.wire.apis import FETCH
+from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC_ID, OffsetAndEpoch, Quorum
+from aclog.nodes.wire.api_keys import FETCH
 from aclog.nodes.wire.error_codes import INCONSISTENT_CLUSTER_ID, INVALID_REQUEST, UNKNOWN_SERVER_ERROR
-from aclog.nodes.wire.message_builder import answer as response
+from aclog.nodes.wire.message_builder import build, build_response
 
 OLDEST_VERSION = 13
 """The first that names topics by their ids; raft has no other."""
@@ -47,6 +47,21 @@ class _Wanted:
     max_wait: float
 
 
+@frozen(kw_only=True)
+class PartitionResponse:
+    """The partition's part of an answer: an error, where to go first, or records."""
+
+    error_code: int = 0
+    diverging: OffsetAndEpoch | None = None
+    snapshot: OffsetAndEpoch | None = None
+    records: bytes = b""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to tell yet."""
+        return not (self.error_code or self.diverging or self.snapshot or self.records)
+
+
 @define(eq=False, kw_only=True)
 class Fetching:
     """Serves Fetch from a log; told of each commit by `wake`. Used on one event loop's thread."""
@@ -65,14 +80,14 @@ class Fetching:
 
         """
         if request.header.api_version < OLDEST_VERSION:
-            return response(FETCH, request.header.api_version, error_code=INVALID_REQUEST)
+            return build_response(FETCH, request.header.api_version, error_code=INVALID_REQUEST)
         wanted = self._wanted(request)
         answer = self._refusal(wanted) or await self._read(wanted)
         if answer.is_empty and wanted.max_wait > 0 and not self._closed:
             await self._wait_for_more(wanted)
             answer = self._refusal(wanted) or await self._read(wanted)
         self._observe(wanted)
-        return encode_answer(request, answer, self.quorum, self.log)
+        return encode_response(request, answer, self.quorum, self.log)
 
     def wake(self, _high_watermark: int = -1) -> None:
         """Something was committed: answer those who wait."""
@@ -105,25 +120,25 @@ class Fetching:
             max_wait=min(body.max_wait.total_seconds(), MAX_WAIT_SECONDS),
         )
 
-    def _refusal(self, wanted: _Wanted) -> FetchAnswer | None:
+    def _refusal(self, wanted: _Wanted) -> PartitionResponse | None:
         """What is wrong with a request, whatever stands in the log."""
         if wanted.offset < 0 or wanted.last_fetched_epoch < 0 or wanted.max_wait < 0:
-            return FetchAnswer(error_code=INVALID_REQUEST)
+            return PartitionResponse(error_code=INVALID_REQUEST)
         error = self.quorum.leader_error(wanted.partition.current_leader_epoch)
         if error:
-            return FetchAnswer(error_code=error)
+            return PartitionResponse(error_code=error)
         if wanted.last_fetched_epoch > wanted.partition.current_leader_epoch:
-            return FetchAnswer(error_code=INVALID_REQUEST)
+            return PartitionResponse(error_code=INVALID_REQUEST)
         if wanted.replica_id == self.quorum.node_id:
-            return FetchAnswer(error_code=UNKNOWN_SERVER_ERROR)
+            return PartitionResponse(error_code=UNKNOWN_SERVER_ERROR)
         return None
 
-    async def _read(self, wanted: _Wanted) -> FetchAnswer:
+    async def _read(self, wanted: _Wanted) -> PartitionResponse:
         """What the log says to a request that is in order."""
         mark = self.log.high_watermark()
         elsewhere = self._elsewhere(wanted.offset, wanted.last_fetched_epoch, mark)
         if elsewhere is not None or wanted.offset == mark:
-            return elsewhere or FetchAnswer()
+            return elsewhere or PartitionResponse()
         try:
             if mark - wanted.offset <= _NEAR:
                 records = self.log.read(wanted.offset, wanted.max_bytes)
@@ -133,22 +148,22 @@ class Fetching:
             snapshot = self.quorum.newest_checkpoint
             if snapshot is None or wanted.offset >= self.log.start_offset():
                 raise
-            return FetchAnswer(snapshot=snapshot)
-        return FetchAnswer(records=records)
+            return PartitionResponse(snapshot=snapshot)
+        return PartitionResponse(records=records)
 
-    def _elsewhere(self, offset: int, epoch: int, mark: int) -> FetchAnswer | None:
+    def _elsewhere(self, offset: int, epoch: int, mark: int) -> PartitionResponse | None:
         """Where the follower must go first: to a checkpoint, or back to where its log left this one."""
         start, snapshot = self.log.start_offset(), self.quorum.newest_checkpoint
         if snapshot is not None and (offset == 0 or offset < start):
-            return FetchAnswer(snapshot=snapshot)
+            return PartitionResponse(snapshot=snapshot)
         if self.quorum.is_checkpoint(offset, epoch) and offset <= mark:
             return None
         end = self.quorum.end_of_epoch(epoch, mark)
         if end.epoch == epoch and offset <= end.offset:
             return None
         if snapshot is not None and end.offset < start:
-            return FetchAnswer(snapshot=snapshot)
-        return FetchAnswer(diverging=end)
+            return PartitionResponse(snapshot=snapshot)
+        return PartitionResponse(diverging=end)
 
     async def _wait_for_more(self, wanted: _Wanted) -> None:
         """Until the next commit, or until the client's time is up; what was committed meanwhile is not waited for."""
@@ -166,3 +181,45 @@ class Fetching:
         if wanted.replica_id >= 0 and wanted.replica_id != self.quorum.node_id and not self._refusal(wanted):
             now, end = int(self.clock() * 1000), self.log.high_watermark()
             self.quorum.observe(wanted.replica_id, wanted.directory_id, wanted.offset, end_offset=end, now=now)
+
+
+def encode_response(request: Request, found: PartitionResponse, quorum: Quorum, log: LogReader) -> bytes:
+    """The body of the answer; every one says who leads, and since version 17 where."""
+    version, leader = request.header.api_version, quorum.leader()
+    partition = _part(
+        version,
+        "PartitionData",
+        partition_index=0,
+        error_code=found.error_code,
+        high_watermark=log.high_watermark(),
+        last_stable_offset=-1,
+        log_start_offset=log.start_offset(),
+        aborted_transactions=None,
+        records=found.records,
+        current_leader=_part(version, "LeaderIdAndEpoch", leader_id=leader.leader_id, leader_epoch=leader.epoch),
+        **_elsewhere(version, found),
+    )
+    topic = _part(version, "FetchableTopicResponse", topic_id=METADATA_TOPIC_ID, partitions=(partition,))
+    nodes = _nodes(version, quorum, request.session.listener_name) if version >= 17 else ()
+    return build_response(FETCH, version, throttle_time=timedelta(0), responses=(topic,), node_endpoints=nodes)
+
+
+def _elsewhere(version: int, found: PartitionResponse) -> dict[str, Any]:
+    """Where the follower must go first; what is left out has the default that stands for nothing."""
+    parts = {}
+    if (end := found.diverging) is not None:
+        parts["diverging_epoch"] = _part(version, "EpochEndOffset", epoch=end.epoch, end_offset=end.offset)
+    if (id := found.snapshot) is not None:  # noqa: A001  # Kafka's name
+        parts["snapshot_id"] = _part(version, "SnapshotId", epoch=id.epoch, end_offset=id.offset)
+    return parts
+
+
+def _nodes(version: int, quorum: Quorum, listener_name: str) -> tuple[Any, ...]:
+    leader_id, at = quorum.leader().leader_id, quorum.leader_address(listener_name)
+    if at is None:
+        return ()
+    return (_part(version, "NodeEndpoint", node_id=leader_id, host=at.host, port=at.port, rack=None),)
+
+
+def _part(version: int, structure: str, /, **values: Any) -> Any:
+    return build(FETCH, version, "response", structure, **values)

@@ -5,16 +5,21 @@ Unlike Kafka 4.3.1, whose errors of a partition all end up as UNKNOWN_SERVER_ERR
 
 import asyncio
 import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
-from attrs import define
+from attrs import define, field
 
 from aclog.metalog.errors import LogError
+from aclog.metalog.filelog.file_names import checkpoint_name
+from aclog.metalog.filelog.filesystem import log_error
 from aclog.nodes.apis.request import Request, RequestError
-from aclog.nodes.controller.apis.open_checkpoints import OpenCheckpoints
 from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC, Quorum
-from aclog.nodes.wire.apis import FETCH_SNAPSHOT
+from aclog.nodes.wire.api_keys import FETCH_SNAPSHOT
 from aclog.nodes.wire.error_codes import (
     INCONSISTENT_CLUSTER_ID,
     INVALID_REQUEST,
@@ -22,12 +27,67 @@ from aclog.nodes.wire.error_codes import (
     SNAPSHOT_NOT_FOUND,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from aclog.nodes.wire.message_builder import answer, build
+from aclog.nodes.wire.message_builder import build, build_response
+
+_MOST_OPEN = 16
+_KEEP_SECONDS = 60.0
 
 MAX_BYTES = 8 << 20
 """What one answer holds at most."""
 
 _INLINE_BYTES = 256 << 10
+
+
+@define(eq=False, kw_only=True)
+class OpenCheckpoints:
+    """The open files of a log directory; one stays for a minute after its last use. Used on one event loop's thread."""
+
+    directory: Path
+    monotonic: Callable[[], float] = time.monotonic
+    _files: "OrderedDict[str, tuple[int, int, float]]" = field(factory=OrderedDict, init=False)
+    """By name: the descriptor, the size and the last use; the least recently used is the first."""
+
+    def find(self, end_offset: int, epoch: int) -> tuple[int, int] | None:
+        """The descriptor and size of a checkpoint; None if there is none of this id.
+
+        Raises:
+            LogError: it cannot be opened.
+
+        """
+        now = self.monotonic()
+        self._let_go(now)
+        name = checkpoint_name(end_offset, epoch)
+        known = self._files.pop(name, None)
+        if known is None:
+            opened = self._open(self.directory / name)
+            if opened is None:
+                return None
+            known = (*opened, now)
+        self._files[name] = (known[0], known[1], now)
+        return known[0], known[1]
+
+    @staticmethod
+    def _open(path: Path) -> tuple[int, int] | None:
+        try:
+            fd = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise log_error(error, path, "cannot open") from error
+        return fd, os.fstat(fd).st_size
+
+    def _let_go(self, now: float) -> None:
+        while self._files:
+            fd, _, used = next(iter(self._files.values()))
+            if len(self._files) < _MOST_OPEN and now - used < _KEEP_SECONDS:
+                return
+            self._files.popitem(last=False)
+            os.close(fd)
+
+    def close(self) -> None:
+        """Let go of all files."""
+        while self._files:
+            os.close(self._files.popitem(last=False)[1][0])
 
 
 @define(eq=False, kw_only=True)
@@ -99,7 +159,9 @@ class SnapshotFetching:
         at, nodes = self.quorum.leader_address(request.session.listener_name), []
         if version >= 1 and at is not None:
             nodes.append(_part(version, "NodeEndpoint", node_id=leader.leader_id, host=at.host, port=at.port))
-        return answer(FETCH_SNAPSHOT, version, throttle_time=timedelta(0), topics=topics, node_endpoints=tuple(nodes))
+        return build_response(
+            FETCH_SNAPSHOT, version, throttle_time=timedelta(0), topics=topics, node_endpoints=tuple(nodes)
+        )
 
 
 def _part(version: int, structure: str, /, **values: Any) -> Any:

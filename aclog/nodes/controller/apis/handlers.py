@@ -1,6 +1,5 @@
 """What a controller answers to each API, and who may ask (kafka.server.ControllerApis)."""
 
-import time
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
@@ -12,25 +11,27 @@ from aclog.nodes.apis.acls import AclApis
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.describe_cluster import CONTROLLER_ENDPOINTS, describe_cluster
 from aclog.nodes.apis.request import Handler, Request
+from aclog.nodes.clock import now_ms
 from aclog.nodes.controller.apis.describe_quorum import QuorumDescription
 from aclog.nodes.controller.apis.envelope import Envelopes
-from aclog.nodes.controller.apis.leader_view import Serving
 from aclog.nodes.controller.apis.scram import ScramApis
+from aclog.nodes.controller.apis.serving_state import ServingState
 from aclog.nodes.controller.apis.tokens import TokenApis
-from aclog.nodes.wire import apis
+from aclog.nodes.wire import api_keys
+from aclog.nodes.wire.api_versions import CONTROLLER_APIS
 
 FORWARDABLE = (
-    apis.CREATE_ACLS,
-    apis.DELETE_ACLS,
-    apis.ALTER_USER_SCRAM_CREDENTIALS,
-    apis.CREATE_DELEGATION_TOKEN,
-    apis.RENEW_DELEGATION_TOKEN,
-    apis.EXPIRE_DELEGATION_TOKEN,
-    apis.DESCRIBE_QUORUM,
+    api_keys.CREATE_ACLS,
+    api_keys.DELETE_ACLS,
+    api_keys.ALTER_USER_SCRAM_CREDENTIALS,
+    api_keys.CREATE_DELEGATION_TOKEN,
+    api_keys.RENEW_DELEGATION_TOKEN,
+    api_keys.EXPIRE_DELEGATION_TOKEN,
+    api_keys.DESCRIBE_QUORUM,
 )
 """What may stand in an Envelope."""
 
-_Serve: TypeAlias = Callable[[Serving, Request], Awaitable[bytes]]
+_Serve: TypeAlias = Callable[[ServingState, Request], Awaitable[bytes]]
 
 
 @define(kw_only=True)
@@ -42,32 +43,32 @@ class ControllerApis:
     """
 
     auth: AuthHelper
-    serving: Callable[[], Serving | None]
+    serving: Callable[[], ServingState | None]
 
     def handlers(self) -> dict[int, Handler]:
         """A handler for every API of CONTROLLER_APIS but those that a connection answers itself."""
         acls = AclApis(self.auth)
         handlers: dict[int, Handler] = {
-            apis.FETCH: self._for(
+            api_keys.FETCH: self._for(
                 AclOperation.CLUSTER_ACTION, lambda serving, request: serving.fetching.fetch(request)
             ),
-            apis.FETCH_SNAPSHOT: self._for(
+            api_keys.FETCH_SNAPSHOT: self._for(
                 AclOperation.CLUSTER_ACTION, lambda serving, request: serving.snapshots.fetch(request)
             ),
-            apis.DESCRIBE_QUORUM: self._for(AclOperation.DESCRIBE, _describe_quorum),
-            apis.DESCRIBE_CLUSTER: self._for(AclOperation.ALTER, self._describe_cluster),
-            apis.DESCRIBE_ACLS: self._when_replayed(acls.describe_acls),
-            apis.CREATE_ACLS: self._when_active(acls.create_acls),
-            apis.DELETE_ACLS: self._when_active(acls.delete_acls),
-            apis.ALTER_USER_SCRAM_CREDENTIALS: self._when_active(self._alter_scram),
-            apis.CREATE_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().create(request)),
-            apis.RENEW_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().renew(request)),
-            apis.EXPIRE_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().expire(request)),
+            api_keys.DESCRIBE_QUORUM: self._for(AclOperation.DESCRIBE, _describe_quorum),
+            api_keys.DESCRIBE_CLUSTER: self._for(AclOperation.ALTER, self._describe_cluster),
+            api_keys.DESCRIBE_ACLS: self._when_replayed(acls.describe_acls),
+            api_keys.CREATE_ACLS: self._when_active(acls.create_acls),
+            api_keys.DELETE_ACLS: self._when_active(acls.delete_acls),
+            api_keys.ALTER_USER_SCRAM_CREDENTIALS: self._when_active(self._alter_scram),
+            api_keys.CREATE_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().create(request)),
+            api_keys.RENEW_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().renew(request)),
+            api_keys.EXPIRE_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().expire(request)),
         }
         forwardable = {key: handlers[key] for key in FORWARDABLE}
-        versions = [api for api in apis.CONTROLLER_APIS if api.api_key in forwardable]
+        versions = [api for api in CONTROLLER_APIS if api.api_key in forwardable]
         envelopes = Envelopes(handlers=forwardable, apis=versions)
-        handlers[apis.ENVELOPE] = self._authorized(AclOperation.CLUSTER_ACTION, envelopes.handle)
+        handlers[api_keys.ENVELOPE] = self._authorized(AclOperation.CLUSTER_ACTION, envelopes.handle)
         return handlers
 
     def _authorized(self, operation: int, handler: Handler) -> Handler:
@@ -106,7 +107,7 @@ class ControllerApis:
 
         return gated
 
-    def _serving(self) -> Serving:
+    def _serving(self) -> ServingState:
         serving = self.serving()
         if serving is None:
             raise AuthorizerNotReadyError("the controller has not opened its log yet")
@@ -120,7 +121,7 @@ class ControllerApis:
         assert writer is not None  # noqa: S101 - see _when_active
         return TokenApis(self.auth, writer)
 
-    async def _describe_cluster(self, serving: Serving, request: Request) -> bytes:
+    async def _describe_cluster(self, serving: ServingState, request: Request) -> bytes:
         """Where nobody is known to lead, this node names itself, and refuses changes.
 
         Kafka's Admin 4.3.1, told of no controller, never asks again; one that is refused by a controller does.
@@ -136,8 +137,8 @@ class ControllerApis:
         )
 
 
-async def _describe_quorum(serving: Serving, request: Request) -> bytes:
-    log, now = serving.log, time.time_ns() // 1_000_000
+async def _describe_quorum(serving: ServingState, request: Request) -> bytes:
+    log, now = serving.log, now_ms()
     mark = log.high_watermark()
     end = mark if serving.controller is None else serving.controller.log.end_offset()
     return QuorumDescription(quorum=serving.quorum, high_watermark=mark, end_offset=end, now=now).encoded(request)

@@ -9,10 +9,10 @@ from aclog.authorizer.acl import AclOperation
 from aclog.credentials.scram_control import ScramDeletion, ScramResult, ScramUpsertion, alter_credentials
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.request import Request
-from aclog.nodes.apis.results import ControllerResult, Operation, committed
-from aclog.nodes.offload import MANY, beside
-from aclog.nodes.wire.apis import ALTER_USER_SCRAM_CREDENTIALS
-from aclog.nodes.wire.message_builder import answer, build
+from aclog.nodes.controller.write_path.quorum_controller import ControllerResult, Operation
+from aclog.nodes.offload import MANY, committed, offload_if
+from aclog.nodes.wire.api_keys import ALTER_USER_SCRAM_CREDENTIALS
+from aclog.nodes.wire.message_builder import build, build_response
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 
@@ -39,7 +39,7 @@ class ScramApis:
         """One result a user; answered when the records are committed."""
         self.auth.authorize_cluster_operation(request, AclOperation.ALTER)
         many = len(request.body.deletions) + len(request.body.upsertions) > MANY
-        deletions, upsertions = await beside(many, _wanted, request.body)
+        deletions, upsertions = await offload_if(many, _wanted, request.body)
 
         def operation(image: Image) -> ControllerResult[tuple[ScramResult, ...]]:
             """See Operation."""
@@ -49,7 +49,7 @@ class ScramApis:
             return ControllerResult(records=altered.records, response=altered.results)
 
         results: tuple[ScramResult, ...] = await committed(self.controller.write(operation, many=many))
-        return await beside(many, _encoded, request.header.api_version, results)
+        return await offload_if(many, _encoded, request.header.api_version, results)
 
 
 def _wanted(body: Any) -> tuple[list[ScramDeletion], list[ScramUpsertion]]:
@@ -68,7 +68,7 @@ def _wanted(body: Any) -> tuple[list[ScramDeletion], list[ScramUpsertion]]:
 
 
 def _encoded(version: int, results: tuple[ScramResult, ...]) -> bytes:
-    return answer(
+    return build_response(
         ALTER_USER_SCRAM_CREDENTIALS,
         version,
         throttle_time=timedelta(0),

@@ -13,12 +13,11 @@ from aclog.credentials.tokens import token_hmac_bytes
 from aclog.metalog.records import DelegationTokenRecord
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.request import Request
-from aclog.nodes.apis.results import committed
 from aclog.nodes.apis.token_requests import NOT_ALLOWED_TIMESTAMP, may_use_tokens, not_created, owner_of, renewers_of
 from aclog.nodes.controller.write_path.token_writer import TokenWriter
-from aclog.nodes.offload import MANY, beside
+from aclog.nodes.offload import MANY, committed, offload_if
 from aclog.nodes.wire.error_codes import DELEGATION_TOKEN_AUTHORIZATION_FAILED, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-from aclog.nodes.wire.token_responses import created_answer, expiry_answer
+from aclog.nodes.wire.token_responses import token_created_response, token_expiry_response
 
 _Change: TypeAlias = Callable[[bytes, str, int], "Future[TokenResult]"]
 """Changes the token of an HMAC for a requester, for so many ms."""
@@ -41,7 +40,7 @@ class TokenApis:
             return not_created(request, owner, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
         if owner != requester and not self.auth.on_user(request, AclOperation.CREATE_TOKENS, str(owner)):
             return not_created(request, owner, DELEGATION_TOKEN_AUTHORIZATION_FAILED, NOT_ALLOWED_TIMESTAMP)
-        renewers = await beside(len(request.body.renewers) > MANY, renewers_of, request)
+        renewers = await offload_if(len(request.body.renewers) > MANY, renewers_of, request)
         creation = TokenCreation(
             owner=str(owner),
             requester=str(requester),
@@ -52,7 +51,7 @@ class TokenApis:
         for record in result.records:
             if isinstance(record, DelegationTokenRecord):
                 secret = token_hmac_bytes(self.writer.settings.secret or "", record.token_id)
-                return created_answer(request.header.api_version, record, secret)
+                return token_created_response(request.header.api_version, record, secret)
         return not_created(request, owner, result.error_code, _ERROR_TIMESTAMP)
 
     async def renew(self, request: Request) -> bytes:
@@ -66,9 +65,9 @@ class TokenApis:
     async def _change(self, request: Request, change: _Change, period: timedelta) -> bytes:
         version = request.header.api_version
         if not may_use_tokens(request):
-            return expiry_answer(version, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
+            return token_expiry_response(version, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
         result = await committed(change(bytes(request.body.hmac), str(request.session.principal), _ms(period)))
-        return expiry_answer(version, result.error_code, result.expiry_ms)
+        return token_expiry_response(version, result.error_code, result.expiry_ms)
 
 
 def _ms(duration: timedelta) -> int:

@@ -8,7 +8,7 @@ from attrs import frozen
 
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints
-from aclog.nodes.controller.shared.log import SharedReader
+from aclog.nodes.controller.shared.fenced_log import SharedReader
 from aclog.nodes.observer.errors import FollowingEndedError
 
 

@@ -7,7 +7,7 @@ from attrs import frozen
 from aclog.metalog import topiclog
 from aclog.metalog.errors import LogError
 from aclog.metalog.topiclog import TopicSettings
-from aclog.nodes.controller.shared.log import Candidacy, FencedLog, SharedReader
+from aclog.nodes.controller.shared.fenced_log import Candidacy, FencedLog, SharedReader
 
 _ENSURE_SECONDS = 5.0
 _OPEN_SECONDS = 20.0

@@ -8,8 +8,8 @@ from attrs import define, field
 
 
 @define(eq=False)
-class Mandate:
-    """Owned by an event loop: read and awaited there; `elect`, `depose` and `nudge` may come from any thread."""
+class Leadership:
+    """Owned by an event loop: read and awaited there; `elect`, `depose` and `wake` may come from any thread."""
 
     loop: asyncio.AbstractEventLoop
     elected: bool = field(default=False, init=False)
@@ -17,7 +17,7 @@ class Mandate:
     _changed: asyncio.Event = field(factory=asyncio.Event, init=False)
 
     @property
-    def given(self) -> bool:
+    def should_lead(self) -> bool:
         """Whether this node is to lead."""
         return self.elected and not self.stopping
 
@@ -29,7 +29,7 @@ class Mandate:
         """The election says that it is not."""
         self.loop.call_soon_threadsafe(self._take, False)
 
-    def nudge(self) -> None:
+    def wake(self) -> None:
         """Something else is to be looked at by whoever waits."""
         self.loop.call_soon_threadsafe(self._changed.set)
 
@@ -53,7 +53,7 @@ class Mandate:
     async def still_elected(self, seconds: float) -> bool:
         """Whether the election says the same after so long, or until the node stops."""
         deadline = self.loop.time() + seconds
-        while self.given and (left := deadline - self.loop.time()) > 0:
+        while self.should_lead and (left := deadline - self.loop.time()) > 0:
             await self.wait(left)
         return self.elected
 

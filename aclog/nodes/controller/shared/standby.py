@@ -8,9 +8,9 @@ from pathlib import Path
 from attrs import define, field
 
 from aclog.metalog.errors import LogError
+from aclog.nodes.controller.shared.fenced_log import Candidacy, SharedLog, SharedReader
 from aclog.nodes.controller.shared.followed_log import FollowedLog
-from aclog.nodes.controller.shared.leadership import Mandate
-from aclog.nodes.controller.shared.log import Candidacy, SharedLog, SharedReader
+from aclog.nodes.controller.shared.leadership import Leadership
 from aclog.nodes.observer.follower import Follower
 from aclog.snapshots.publisher import Publisher
 
@@ -26,7 +26,7 @@ class Standby:
     """Owned by the node's event loop; the work is done in threads. Made when the log's mark is known."""
 
     shared: SharedLog
-    mandate: Mandate
+    leadership: Leadership
     publisher: Publisher
     reader: SharedReader
     directory: Path
@@ -50,16 +50,16 @@ class Standby:
         """
         follower: Follower | None = None
         try:
-            while not (self.mandate.elected or self.mandate.stopping):
+            while not (self.leadership.elected or self.leadership.stopping):
                 if follower is None and self._begun:
                     follower = self._follow()
                 if follower is not None and follower.wait_ended(0):
                     raise follower.failure or LogError(f"{self.shared.name}: following has ended")
                 if self._candidacy is None and self._caught_up:
                     self._candidacy = await asyncio.to_thread(
-                        self.shared.stand, self.mandate.elect, self.mandate.depose
+                        self.shared.stand, self.leadership.elect, self.leadership.depose
                     )
-                await self.mandate.wait(_LOOK_SECONDS)
+                await self.leadership.wait(_LOOK_SECONDS)
         finally:
             if follower is not None:
                 await asyncio.to_thread(_end, follower)

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 
 from attrs import define, field
@@ -10,16 +9,16 @@ from attrs import define, field
 from aclog.authorizer.interface import Authorizer
 from aclog.metalog.errors import FencedError, LogError, MetadataError, ReplayError
 from aclog.metalog.log import EpochStart
+from aclog.nodes.clock import now_ms
 from aclog.nodes.config.node_config import NodeConfig
+from aclog.nodes.controller.active_controller import ActiveController, activate
 from aclog.nodes.controller.apis.fetch import Fetching
-from aclog.nodes.controller.apis.fetch_snapshot import SnapshotFetching
-from aclog.nodes.controller.apis.leader_view import Serving
-from aclog.nodes.controller.apis.open_checkpoints import OpenCheckpoints
+from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints, SnapshotFetching
 from aclog.nodes.controller.apis.quorum_state import Quorum
-from aclog.nodes.controller.shared.leadership import Mandate
-from aclog.nodes.controller.shared.log import FencedLog, SharedLog, SharedReader
+from aclog.nodes.controller.apis.serving_state import ServingState
+from aclog.nodes.controller.shared.fenced_log import FencedLog, SharedLog, SharedReader
+from aclog.nodes.controller.shared.leadership import Leadership
 from aclog.nodes.controller.write_path.activation import catch_up, complete_activation
-from aclog.nodes.controller.write_path.active_controller import Active, activate
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.snapshots.checkpoint_reader import BOOTSTRAP_NAME
 from aclog.snapshots.publisher import Publisher
@@ -32,28 +31,24 @@ _GRACE_SECONDS = 5.0
 _log = logging.getLogger(__name__)
 
 
-def _now() -> int:
-    return time.time_ns() // 1_000_000
-
-
 @define(eq=False, kw_only=True)
 class Term:
     """Begun, lasting and ended once, in this order, on the node's event loop."""
 
     shared: SharedLog
-    mandate: Mandate
+    leadership: Leadership
     config: NodeConfig
     publisher: Publisher
     authorizer: Authorizer | None
     metrics: Metrics | None
     on_commit: Callable[[int], None]
     """Told the high-water mark after each commit."""
-    serving: Serving | None = field(default=None, init=False)
+    serving: ServingState | None = field(default=None, init=False)
     """What to serve from while this node is active."""
     failure: MetadataError | None = field(default=None, init=False)
     """Why it must end, whatever the election says: its log has failed, or another has it."""
     _log: FencedLog | None = field(default=None, init=False)
-    _active: Active | None = field(default=None, init=False)
+    _active: ActiveController | None = field(default=None, init=False)
     _reader: SharedReader | None = field(default=None, init=False)
 
     @property
@@ -69,7 +64,7 @@ class Term:
     @property
     def lasts(self) -> bool:
         """Whether this node is to lead."""
-        return self.mandate.given and self.failure is None
+        return self.leadership.should_lead and self.failure is None
 
     async def begin(self, reader: SharedReader, quorum: Quorum, files: OpenCheckpoints) -> bool:
         """Take the log over, replay it to its end, and serve; False where this node is not to lead any more.
@@ -86,7 +81,7 @@ class Term:
             quorum.epochs = (EpochStart(epoch=log.leader_epoch, start_offset=log.end_offset() - 1),)
             bringing_up = asyncio.ensure_future(asyncio.to_thread(self._bring_up, log))
             while not bringing_up.done():
-                await self.mandate.wait(_LOOK_SECONDS, bringing_up)
+                await self.leadership.wait(_LOOK_SECONDS, bringing_up)
                 if not self.lasts:
                     log.abandon("deposed")
             bringing_up.result()
@@ -103,11 +98,11 @@ class Term:
             what = f"{log.name} ends at {mark}: expected no less than what this node has replayed; it has lost its end"
             raise ReplayError(what, offset=replayed)
         catch_up(log, self.publisher)
-        complete_activation(log, self.publisher, self.config.metadata_log_dir / BOOTSTRAP_NAME, _now)
+        complete_activation(log, self.publisher, self.config.metadata_log_dir / BOOTSTRAP_NAME, now_ms)
         self.publisher.observe_high_watermark(log.high_watermark())
 
     def _serve(self, log: FencedLog, quorum: Quorum, files: OpenCheckpoints) -> None:
-        serving = Serving(
+        serving = ServingState(
             log=log,
             replayed=lambda: True,
             quorum=quorum,
@@ -130,7 +125,7 @@ class Term:
     async def last(self) -> None:
         """Until this node is not to lead any more: deposed, failed, stopping, or when another leads the log already."""
         while self.lasts:
-            await self.mandate.wait(_LOOK_SECONDS)
+            await self.leadership.wait(_LOOK_SECONDS)
             leader = None if self._reader is None else self._reader.leader()
             if leader is not None and leader.epoch > self.epoch:
                 self._fail(FencedError(f"{self.shared.name}: node {leader.node_id} leads epoch {leader.epoch}"))
@@ -142,7 +137,7 @@ class Term:
         """
         serving, self.serving = self.serving, None
         if self._active is not None:
-            if self.mandate.stopping and self.mandate.elected and self.failure is None:
+            if self.leadership.stopping and self.leadership.elected and self.failure is None:
                 await self._finish(self._active)
             await self._active.depose(self.failure or LogError("deposed"))
         if serving is not None:
@@ -155,9 +150,9 @@ class Term:
     def _fail(self, why: MetadataError) -> None:
         """From any thread."""
         self.failure = self.failure or why
-        self.mandate.nudge()
+        self.leadership.wake()
 
-    async def _finish(self, active: Active) -> None:
+    async def _finish(self, active: ActiveController) -> None:
         try:
             async with asyncio.timeout(_GRACE_SECONDS):
                 await active.stop()

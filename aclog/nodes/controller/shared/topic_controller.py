@@ -18,17 +18,16 @@ from aclog.metalog.filelog.file_names import CheckpointFile
 from aclog.metalog.filelog.locks import WriterLock
 from aclog.nodes.config.node_config import HostPort, NodeConfig
 from aclog.nodes.controller.apis.fetch import Fetching
-from aclog.nodes.controller.apis.fetch_snapshot import SnapshotFetching
-from aclog.nodes.controller.apis.leader_view import Serving
-from aclog.nodes.controller.apis.open_checkpoints import OpenCheckpoints
+from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints, SnapshotFetching
 from aclog.nodes.controller.apis.quorum_state import LeaderAndEpoch, Quorum
+from aclog.nodes.controller.apis.serving_state import ServingState
 from aclog.nodes.controller.shared.catch_up import have_checkpoint, open_reader
+from aclog.nodes.controller.shared.fenced_log import SharedLog, SharedReader
 from aclog.nodes.controller.shared.followed_log import checkpoints_in
-from aclog.nodes.controller.shared.leadership import Mandate
-from aclog.nodes.controller.shared.log import SharedLog, SharedReader
+from aclog.nodes.controller.shared.leadership import Leadership
 from aclog.nodes.controller.shared.standby import Standby
 from aclog.nodes.controller.shared.term import Term
-from aclog.nodes.controller.write_path.snapshot_generator import Checkpointer
+from aclog.nodes.controller.write_path.snapshot_generator import SnapshotGenerator
 from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY, lock_checkpoints
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.snapshots.merger import Merger
@@ -56,7 +55,7 @@ class TopicController:
     """Told once when the controller cannot go on, neither as active nor as standby: the node must stop."""
     metrics: Metrics | None = None
     publisher: Publisher = field(factory=Publisher)
-    serving: Serving | None = field(default=None, init=False)
+    serving: ServingState | None = field(default=None, init=False)
     notes: tuple[str, ...] = field(default=(), init=False)
     _quorum: Quorum = field(init=False)
     _reader: SharedReader | None = field(default=None, init=False)
@@ -65,7 +64,7 @@ class TopicController:
     _life: "asyncio.Task[None] | None" = field(default=None, init=False)
     _lock: WriterLock | None = field(default=None, init=False)
     _files: OpenCheckpoints = field(init=False)
-    _checkpointer: Checkpointer | None = field(default=None, init=False)
+    _generator: SnapshotGenerator | None = field(default=None, init=False)
     _checkpointing: "asyncio.Task[None] | None" = field(default=None, init=False)
     _committed_bytes: int = field(default=0, init=False)
     """What has been followed, and led in earlier terms."""
@@ -136,16 +135,16 @@ class TopicController:
             self.authorizer.complete_initial_load()
 
     async def checkpoint(self) -> bool:
-        """Write a checkpoint now, unless there is one of this offset; tells whether it did. Raises as Checkpointer."""
-        return self._checkpointer is not None and await self._checkpointer.write()
+        """Write a checkpoint now unless one of this offset exists; return whether it was written."""
+        return self._generator is not None and await self._generator.write()
 
     async def stop(self) -> None:
         """Commit and answer what waits, then let another lead; a second stop is nothing."""
         if self._standby is not None:
-            self._standby.mandate.stop()
-        if self._checkpointing is not None and self._checkpointer is not None:
+            self._standby.leadership.stop()
+        if self._checkpointing is not None and self._generator is not None:
             task, self._checkpointing = self._checkpointing, None
-            await self._checkpointer.stop(task)
+            await self._generator.stop(task)
         if self._life is not None:
             life, self._life = self._life, None
             await asyncio.gather(life, return_exceptions=True)
@@ -162,26 +161,26 @@ class TopicController:
 
     def _write_checkpoints(self) -> None:
         self._quorum.checkpoints = checkpoints_in(self._directory)
-        self._checkpointer = Checkpointer(
+        self._generator = SnapshotGenerator(
             directory=self._directory,
             policy=self.config.checkpoints,
             image=lambda: self.publisher.current,
             committed_bytes=lambda: self._committed_bytes + (self._term.committed_bytes if self._term else 0),
             changed=self._checkpoints_changed,
         )
-        self._checkpointing = asyncio.create_task(self._checkpointer.run(), name="checkpoints")
+        self._checkpointing = asyncio.create_task(self._generator.run(), name="checkpoints")
 
     def _checkpoints_changed(self, _: tuple[CheckpointFile, ...]) -> None:
         self._quorum.checkpoints = checkpoints_in(self._directory)
 
     def _consider_checkpoint(self, _high_watermark: int = -1) -> None:
-        if self._checkpointer is not None:
-            self._checkpointer.consider()
+        if self._generator is not None:
+            self._generator.consider()
 
     def _new_standby(self, reader: SharedReader) -> Standby:
         return Standby(
             shared=self.shared,
-            mandate=Mandate(asyncio.get_running_loop()),
+            leadership=Leadership(asyncio.get_running_loop()),
             publisher=self.publisher,
             reader=reader,
             directory=self._directory,
@@ -191,9 +190,9 @@ class TopicController:
     async def _live(self, reader: SharedReader, standby: Standby) -> None:
         """Stand by and lead in turn, until the node stops, or until neither can be."""
         try:
-            while not standby.mandate.stopping:
+            while not standby.leadership.stopping:
                 await standby.run()
-                if standby.mandate.given:
+                if standby.leadership.should_lead:
                     await self._lead(reader, standby)
         except MetadataError:
             raise
@@ -214,7 +213,7 @@ class TopicController:
         """One term, from its beginning to its end; the image is what is committed afterwards, and never goes back."""
         self._term = term = Term(
             shared=self.shared,
-            mandate=standby.mandate,
+            leadership=standby.leadership,
             config=self.config,
             publisher=self.publisher,
             authorizer=self.authorizer,
@@ -231,13 +230,13 @@ class TopicController:
             self._committed_bytes += term.committed_bytes
             self._term = None
             await term.end()
-        if not standby.mandate.stopping:
+        if not standby.leadership.stopping:
             _log.warning("not the active controller any more: %s", term.failure or "another is elected, or none")
-        if term.failure is not None and await standby.mandate.still_elected(_AGAIN_SECONDS):
+        if term.failure is not None and await standby.leadership.still_elected(_AGAIN_SECONDS):
             await standby.resign()
 
-    def _standing_by(self, reader: SharedReader) -> Serving:
-        return Serving(
+    def _standing_by(self, reader: SharedReader) -> ServingState:
+        return ServingState(
             log=reader,
             replayed=lambda: self.ready,
             quorum=self._quorum,

@@ -13,16 +13,16 @@ NoOpRecord's, where nothing else is appended (docs/decisions/0010-failover.md).
 """
 
 import asyncio
-import time
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from time import perf_counter
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 from uuid import UUID
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from aclog.authorizer.control import create_acls, delete_acls
@@ -32,26 +32,35 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.group_commit import MAX_BATCH_BYTES
 from aclog.metalog.log import Appended, Log
-from aclog.metalog.records import NoOpRecord
+from aclog.metalog.records import MetadataRecord, NoOpRecord
+from aclog.metalog.uuids import random_uuid
 from aclog.nodes.apis.request import OutcomeUnknownError, RequestError
-from aclog.nodes.apis.results import ControllerResult, Operation, committed
-from aclog.nodes.controller.write_path.random_ids import RandomIds
+from aclog.nodes.clock import now_ms
+from aclog.nodes.offload import MANY, committed
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.nodes.wire.error_codes import NOT_CONTROLLER, RECORD_LIST_TOO_LARGE
 from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import Publisher
 
+_POOL_BYTES = 4096
+
 T = TypeVar("T")
+
+
+@frozen(kw_only=True)
+class ControllerResult(Generic[T]):
+    """Records that become one atomic batch, none if nothing changes, and the answer (ControllerResult)."""
+
+    records: Sequence[MetadataRecord]
+    response: T
+
+
+Operation: TypeAlias = Callable[[Image], ControllerResult[T]]
+"""Pure: decides on the newest image, committed or not, what a request changes (ControllerWriteOperation)."""
 
 
 MAX_UNCOMMITTED_BYTES = 32 << 20
 """How much may wait for its commit; further requests wait for their turn."""
-
-MANY = 256
-"""A request of more entries than this, or a search through more rules, is decided in another thread.
-
-So that the event loop can serve others meanwhile.
-"""
 
 _MANY_FILTERS = 16
 """One filter may take half a millisecond, where a prefix is to be matched."""
@@ -60,8 +69,26 @@ Watcher: TypeAlias = Callable[[int], None]
 """Told the high-water mark after each commit, when its image is shown."""
 
 
-def _now() -> int:
-    return time.time_ns() // 1_000_000
+@define
+class RandomIds:
+    """Random uuids from the operating system's randomness, which is asked for in larger pieces.
+
+    Each call for it lets go of the interpreter, and in a busy node it takes a hundred times as long to get it back.
+    Used by one thread at a time.
+    """
+
+    _pool: bytes = field(default=b"", init=False)
+    _taken: int = field(default=0, init=False)
+
+    def __call__(self) -> UUID:
+        """A new id."""
+        return random_uuid(self._take)
+
+    def _take(self, count: int) -> bytes:
+        if self._taken + count > len(self._pool):
+            self._pool, self._taken = os.urandom(_POOL_BYTES), 0
+        self._taken += count
+        return self._pool[self._taken - count : self._taken]
 
 
 @define
@@ -99,7 +126,7 @@ class QuorumController(AclMutator):
     """Whether another node may take the log over, so that this one is no longer active and does not know it."""
     cidr: bool = False
     """Whether a rule's host may be a CIDR range (KIP-1276)."""
-    clock: Callable[[], int] = _now
+    clock: Callable[[], int] = now_ms
     new_id: Callable[[], UUID] = field(factory=RandomIds)
     metrics: Metrics | None = None
     failure: MetadataError | None = field(default=None, init=False)

@@ -33,7 +33,7 @@ _RETRY_SECONDS = 60.0
 
 
 @define(eq=False, kw_only=True)
-class Checkpointer:
+class SnapshotGenerator:
     """Writes checkpoints by bytes and by time; `run` is its task. Used on one event loop's thread.
 
     `committed_bytes` counts what has been committed since the start, as Kafka does; `image` is what readers see.

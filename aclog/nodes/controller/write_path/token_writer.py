@@ -22,9 +22,8 @@ from aclog.credentials.token_control import (
 from aclog.credentials.token_index import TokenIndex
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.uuids import uuid_text
-from aclog.nodes.apis.results import ControllerResult, committed
-from aclog.nodes.controller.write_path.quorum_controller import QuorumController
-from aclog.nodes.offload import MANY
+from aclog.nodes.controller.write_path.quorum_controller import ControllerResult, QuorumController
+from aclog.nodes.offload import MANY, committed
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 

@@ -1,0 +1,69 @@
+"""A controller while it is active: who decides on requests, and what it does of its own accord (QuorumController)."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from attrs import define, field
+
+from aclog.authorizer.interface import Authorizer
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.metalog.errors import MetadataError
+from aclog.metalog.log import Log
+from aclog.nodes.config.node_config import NodeConfig
+from aclog.nodes.controller.apis.serving_state import ServingState
+from aclog.nodes.controller.write_path.quorum_controller import QuorumController
+from aclog.nodes.controller.write_path.token_writer import TokenWriter
+from aclog.nodes.telemetry.metrics import Metrics
+from aclog.snapshots.publisher import Publisher
+
+
+@define(eq=False)
+class ActiveController:
+    """Made by `activate`, on the event loop; ended by `stop` or by `depose`, once."""
+
+    controller: QuorumController
+    _sweeping: "asyncio.Task[None]" = field(alias="sweeping")
+
+    async def stop(self) -> None:
+        """Commit and answer what waits, and take no more."""
+        await self._stop_sweeping()
+        await self.controller.close()
+
+    async def depose(self, why: MetadataError) -> None:
+        """Answer nobody with success any more; returns when no thread works on the image."""
+        await asyncio.gather(self._stop_sweeping(), self.controller.depose(why))
+
+    async def _stop_sweeping(self) -> None:
+        self._sweeping.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._sweeping
+
+
+def activate(
+    serving: ServingState,
+    log: Log,
+    publisher: Publisher,
+    config: NodeConfig,
+    *,
+    authorizer: Authorizer | None,
+    metrics: Metrics | None,
+    on_failure: Callable[[MetadataError], None],
+    contested: bool = False,
+) -> ActiveController:
+    """From here on requests are decided; the publisher has been brought to the log's end."""
+    serving.controller = controller = QuorumController(
+        log=log,
+        publisher=publisher,
+        loop=asyncio.get_running_loop(),
+        on_failure=on_failure,
+        contested=contested,
+        cidr=isinstance(authorizer, StandardAuthorizer) and authorizer.cidr,
+        metrics=metrics,
+    )
+    controller.watch(serving.fetching.wake)
+    serving.tokens = TokenWriter(settings=config.tokens, controller=controller)
+    if isinstance(authorizer, StandardAuthorizer):
+        authorizer.set_acl_mutator(controller)
+    serving.fetching.wake()
+    return ActiveController(controller, asyncio.create_task(serving.tokens.run(), name="expired tokens"))

@@ -1,0 +1,139 @@
+"""Which APIs our nodes serve in which versions, and the answer to ApiVersions (KIP-35, KIP-511, KIP-584)."""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from attrs import field, frozen
+from kio.schema.errors import ErrorCode
+
+from aclog.nodes.wire.api_keys import (
+    ALTER_USER_SCRAM_CREDENTIALS,
+    API_VERSIONS,
+    CREATE_ACLS,
+    CREATE_DELEGATION_TOKEN,
+    DELETE_ACLS,
+    DESCRIBE_ACLS,
+    DESCRIBE_CLIENT_QUOTAS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_DELEGATION_TOKEN,
+    DESCRIBE_QUORUM,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    ENVELOPE,
+    EXPIRE_DELEGATION_TOKEN,
+    FETCH,
+    FETCH_SNAPSHOT,
+    METADATA,
+    RENEW_DELEGATION_TOKEN,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+)
+from aclog.nodes.wire.messages import encode_response, message_type
+
+
+@frozen
+class ApiVersion:
+    """The versions of an API that are served, both ends included."""
+
+    api_key: int
+    min_version: int
+    max_version: int
+
+    def __contains__(self, version: int) -> bool:
+        return self.min_version <= version <= self.max_version
+
+
+@frozen(kw_only=True)
+class Features:
+    """What ApiVersions says of features: (min, max) of each supported one, the finalized levels, and since when.
+
+    `finalized_epoch` is the log offset of the image that the levels are from, -1 where it is not known.
+    """
+
+    supported: Mapping[str, tuple[int, int]] = field(factory=dict)
+    finalized: Mapping[str, int] = field(factory=dict)
+    finalized_epoch: int = -1
+
+
+_EVERYWHERE = (
+    ApiVersion(SASL_HANDSHAKE, 0, 1),
+    ApiVersion(API_VERSIONS, 0, 4),
+    ApiVersion(DESCRIBE_ACLS, 1, 3),
+    ApiVersion(CREATE_ACLS, 1, 3),
+    ApiVersion(DELETE_ACLS, 1, 3),
+    ApiVersion(SASL_AUTHENTICATE, 0, 2),
+    ApiVersion(CREATE_DELEGATION_TOKEN, 1, 3),
+    ApiVersion(RENEW_DELEGATION_TOKEN, 1, 2),
+    ApiVersion(EXPIRE_DELEGATION_TOKEN, 1, 2),
+    ApiVersion(ALTER_USER_SCRAM_CREDENTIALS, 0, 0),
+    ApiVersion(DESCRIBE_QUORUM, 0, 2),
+    ApiVersion(DESCRIBE_CLUSTER, 0, 2),
+)
+
+
+def _sorted(*more: ApiVersion) -> tuple[ApiVersion, ...]:
+    return tuple(sorted((*_EVERYWHERE, *more), key=lambda each: each.api_key))
+
+
+BROKER_APIS = _sorted(
+    ApiVersion(METADATA, 0, 13),
+    ApiVersion(DESCRIBE_DELEGATION_TOKEN, 1, 3),
+    ApiVersion(DESCRIBE_CLIENT_QUOTAS, 0, 1),
+    ApiVersion(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0),
+)
+"""What a broker's listeners serve."""
+
+CONTROLLER_APIS = _sorted(ApiVersion(FETCH, 4, 18), ApiVersion(ENVELOPE, 0, 1), ApiVersion(FETCH_SNAPSHOT, 0, 1))
+"""What a controller's listener serves: Fetch as Kafka's controllers advertise it; versions below 13 are refused."""
+
+
+def api_versions_response(version: int, apis: Iterable[ApiVersion], features: Features, error_code: int = 0) -> bytes:
+    """The body of the answer to an ApiVersions request of that version (0 to 4).
+
+    Features are told since version 3; up to version 3 a feature whose least version is 0 is left out, for clients
+    that take 0 for a mistake (KAFKA-17011).
+
+    Raises:
+        DecodeError: a version beyond 4: answer with `unsupported_api_versions_response`.
+        EncodeError: a number out of its range.
+
+    """
+    entry = message_type(API_VERSIONS, version, "response", "ApiVersion")
+    fields: dict[str, Any] = {
+        "error_code": ErrorCode(error_code),
+        "api_keys": tuple(
+            entry(api_key=api.api_key, min_version=api.min_version, max_version=api.max_version) for api in apis
+        ),
+    }
+    if version >= 1:
+        fields["throttle_time"] = timedelta(0)
+    if version >= 3:
+        fields |= _feature_fields(version, features)
+    return encode_response(message_type(API_VERSIONS, version, "response")(**fields))
+
+
+def _feature_fields(version: int, features: Features) -> dict[str, Any]:
+    supported = message_type(API_VERSIONS, version, "response", "SupportedFeatureKey")
+    finalized = message_type(API_VERSIONS, version, "response", "FinalizedFeatureKey")
+    return {
+        "supported_features": tuple(
+            supported(name=name, min_version=least, max_version=most)
+            for name, (least, most) in features.supported.items()
+            if version >= 4 or least > 0
+        ),
+        "finalized_features_epoch": features.finalized_epoch,
+        "finalized_features": tuple(
+            finalized(name=name, min_version_level=level, max_version_level=level)
+            for name, level in features.finalized.items()
+            if level > 0
+        ),
+    }
+
+
+def unsupported_api_versions_response() -> bytes:
+    """The body of the answer to an ApiVersions request of a version that is not served: version 0, error 35.
+
+    It holds the versions of ApiVersions itself, so that the client can ask again (KIP-511).
+    """
+    own = [api for api in _EVERYWHERE if api.api_key == API_VERSIONS]
+    return api_versions_response(0, own, Features(), error_code=ErrorCode.unsupported_version)

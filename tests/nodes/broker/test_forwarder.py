@@ -1,0 +1,258 @@
+"""Envelopes to a controller that is slow, not ready, not active, or gone: what is sent again, and what is not."""
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from aclog.nodes.apis.request import OutcomeUnknownError, RequestError
+from aclog.nodes.broker.forwarder import CONNECTIONS, EnvelopeForwarder
+from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.nodes.wire.api_keys import API_VERSIONS, CREATE_ACLS, ENVELOPE
+from aclog.nodes.wire.api_versions import ApiVersion, Features, api_versions_response
+from aclog.nodes.wire.envelope import (
+    AUTHORIZER_NOT_READY,
+    EnvelopeResponse,
+    decode_envelope_request,
+    decode_principal,
+    encode_envelope_response,
+)
+from aclog.nodes.wire.frames import frame
+from aclog.nodes.wire.headers import decode_header, response_header
+from aclog.nodes.wire.message_builder import build
+from tests.support.nodes.node_requests import request
+
+CUT = object()
+"""In the place of an answer: the connection ends after the request was read."""
+
+
+class Controller:
+    """Answers Envelopes from a list; what it was asked is in `envelopes`."""
+
+    def __init__(self, *answers, newest=1):
+        self.answers, self.newest, self.envelopes, self.port = list(answers), newest, [], 0
+        self._tasks, self.connected, self.held = set(), [], None
+
+    @asynccontextmanager
+    async def listening(self, port=0):
+        server = await asyncio.start_server(self._serve, "127.0.0.1", port)
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            server.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader, writer):
+        self._tasks.add(asyncio.current_task())
+        self.connected.append(writer)
+        with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            while True:
+                data = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+                header, position = decode_header(data)
+                body = self._answer(header, data, position)
+                if header.api_key == ENVELOPE and self.held is not None:
+                    await self.held.wait()
+                if body is CUT:
+                    break
+                head = response_header(header.api_key, header.api_version, header.correlation_id)
+                writer.write(frame(head + body))
+        writer.close()
+
+    def _answer(self, header, data, position):
+        if header.api_key == API_VERSIONS:
+            return api_versions_response(0, (ApiVersion(ENVELOPE, 0, self.newest),), Features())
+        self.envelopes.append((header.api_version, decode_envelope_request(data, position)))
+        return self.answers.pop(0) if self.answers else error(0)
+
+
+def error(code, version=1):
+    if code == 0:
+        inner = response_header(CREATE_ACLS, 3, 7) + b"the answer"
+        return encode_envelope_response(version, EnvelopeResponse(response_data=inner))
+    return encode_envelope_response(version, EnvelopeResponse(error_code=code))
+
+
+def asked():
+    return request(CREATE_ACLS, 3, build(CREATE_ACLS, 3, "request", creations=()), "bob", "BROKER")
+
+
+def forwarder(controller, seconds=5.0):
+    def leader():
+        return HostPort(host="127.0.0.1", port=controller.port) if controller.port else None
+
+    return EnvelopeForwarder(leader=leader, security=ClientSecurity(), client_id="2", seconds=seconds)
+
+
+def forwarded(controller, seconds=5.0):
+    async def run():
+        async with controller.listening():
+            made = forwarder(controller, seconds)
+            try:
+                return await made.forward(asked())
+            finally:
+                await made.close()
+
+    return asyncio.run(run())
+
+
+def test_the_request_goes_as_it_came_with_who_sent_it():
+    controller = Controller()
+    assert forwarded(controller) == b"the answer"
+    [(version, envelope)] = controller.envelopes
+    assert version == 1
+    assert envelope.request_data == asked().frame
+    principal, token_authenticated = decode_principal(envelope.request_principal)
+    assert (str(principal), token_authenticated) == ("User:bob", False)
+    assert envelope.client_host_address == bytes((10, 0, 0, 9))
+
+
+def test_a_kafkas_controller_gets_version_0():
+    controller = Controller(error(0, version=0), newest=0)
+    assert forwarded(controller) == b"the answer"
+    assert [version for version, _ in controller.envelopes] == [0]
+
+
+@pytest.mark.parametrize("code", [AUTHORIZER_NOT_READY, 41])
+def test_what_was_certainly_not_done_is_sent_again(code):
+    controller = Controller(error(code), error(code))
+    assert forwarded(controller) == b"the answer"
+    assert len(controller.envelopes) == 3
+
+
+def test_until_its_time_is_up():
+    controller = Controller(*[error(AUTHORIZER_NOT_READY)] * 100)
+    with pytest.raises(RequestError, match="error 10801") as refused:
+        forwarded(controller, seconds=0.4)
+    assert refused.value.code == 7
+
+
+def test_a_request_whose_answer_was_lost_is_not_sent_again():
+    controller = Controller(CUT)
+    with pytest.raises(OutcomeUnknownError, match="answer was lost"):
+        forwarded(controller)
+    assert len(controller.envelopes) == 1
+
+
+def test_a_controller_that_is_not_up_yet_is_waited_for():
+    async def run():
+        controller = Controller()
+        made = forwarder(controller)
+        waiting = asyncio.create_task(made.forward(asked()))
+        await asyncio.sleep(0.1)
+        async with controller.listening():
+            assert await waiting == b"the answer"
+            await made.close()
+
+    asyncio.run(run())
+
+
+def test_after_a_cut_the_next_request_goes_to_a_new_connection():
+    async def run():
+        controller = Controller(CUT)
+        made = forwarder(controller)
+        async with controller.listening():
+            with pytest.raises(OutcomeUnknownError):
+                await made.forward(asked())
+            assert await made.forward(asked()) == b"the answer"
+            await made.close()
+
+    asyncio.run(run())
+
+
+def test_a_connection_is_used_again_and_not_after_the_leader_has_moved():
+    async def run():
+        first, second = Controller(), Controller()
+        async with first.listening(), second.listening():
+            made = forwarder(first)
+            for _ in range(3):
+                await made.forward(asked())
+            assert len(first.connected) == 1
+            first.port = second.port
+            await made.forward(asked())
+            assert len(first.connected) == len(second.connected) == 1
+            await made.close()
+
+    asyncio.run(run())
+
+
+def test_a_connection_that_went_silent_is_not_used_again():
+    async def run():
+        controller = Controller()
+        controller.held = asyncio.Event()
+        async with controller.listening():
+            sender = forwarder(controller, seconds=0.3)
+            with pytest.raises(RequestError):
+                await sender.forward(asked())
+            sender.seconds, silent, controller.held = 5.0, controller.held, None
+            assert await sender.forward(asked()) == b"the answer"
+            assert len(controller.connected) == 2
+            silent.set()
+            await sender.close()
+
+    asyncio.run(run())
+
+
+def test_one_that_is_silent_is_given_up_when_another_is_active(monkeypatch):
+    monkeypatch.setattr("aclog.nodes.broker.forwarder._LOOK_S", 0.01)
+
+    async def run():
+        silent, active = Controller(), Controller()
+        async with silent.listening(), active.listening():
+            made = forwarder(silent, seconds=60)
+            silent.held = asyncio.Event()
+            waiting = asyncio.create_task(made.forward(asked()))
+            while not silent.envelopes:
+                await asyncio.sleep(0.001)
+            address, silent.port = silent.port, 0  # nobody is known to be active: it may answer yet
+            await asyncio.sleep(0.05)
+            assert not waiting.done()
+            silent.port = active.port
+            with pytest.raises(OutcomeUnknownError, match=f"{address}: silent, and .*:{active.port} is the active"):
+                await waiting
+            assert await made.forward(asked()) == b"the answer"
+            assert len(active.envelopes) == 1
+            await made.close()
+
+    asyncio.run(run())
+
+
+def test_one_that_is_slow_keeps_nobody_else_waiting():
+    async def run():
+        controller = Controller()
+        made = forwarder(controller)
+        async with controller.listening():
+            controller.held = asyncio.Event()
+            slow = asyncio.create_task(made.forward(asked()))
+            while not controller.envelopes:
+                await asyncio.sleep(0.001)
+            held, controller.held = controller.held, None
+            assert await made.forward(asked()) == b"the answer"
+            held.set()
+            assert await slow == b"the answer"
+            await made.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("code", "told"), [(31, -1), (97, 97), (35, 35)])
+def test_what_is_wrong_with_the_envelope_is_told(code, told):
+    with pytest.raises(RequestError) as refused:
+        forwarded(Controller(error(code)))
+    assert refused.value.code == told
+
+
+def test_many_at_once_share_a_few_connections_and_each_gets_its_answer():
+    async def run():
+        controller = Controller()
+        made = forwarder(controller)
+        async with controller.listening():
+            found = await asyncio.gather(*(made.forward(asked()) for _ in range(50)))
+            await made.close()
+        assert found == [b"the answer"] * 50
+        assert len(controller.envelopes) == 50
+        assert 1 < len(controller.connected) <= CONNECTIONS
+
+    asyncio.run(run())

@@ -1,0 +1,607 @@
+"""Controllers that share a log in memory: what a standby answers, how one takes over, what a deposed one never does."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from aclog.authorizer.acl import AclBindingFilter
+from aclog.authorizer.errors import AuthorizerNotReadyError
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.metalog.batches import iter_batches
+from aclog.metalog.codec import decode_values, encode_record
+from aclog.metalog.control_records import LeaderChange, decode_control_batch
+from aclog.metalog.errors import ConfigError, DecodeError, LockedError, LogError, ReplayError
+from aclog.metalog.filelog import open_log
+from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, NoOpRecord
+from aclog.nodes.apis.request import OutcomeUnknownError, RequestError
+from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC, METADATA_TOPIC_ID
+from aclog.nodes.controller.write_path.quorum_controller import ControllerResult
+from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY
+from aclog.nodes.offload import committed
+from aclog.nodes.wire import api_keys
+from aclog.nodes.wire.envelope import EnvelopeRequest, encode_principal
+from aclog.nodes.wire.message_builder import build
+from tests.nodes.controller.write_path.test_quorum_controller import CONTEXT, rule
+from tests.support.builders.memory_log import MemoryLog
+from tests.support.builders.state_records import acl
+from tests.support.fakes.shared_log import SharedTopic
+from tests.support.nodes.controllers import call
+from tests.support.nodes.node_requests import frame
+from tests.support.nodes.shared_controllers import VOTERS, candidate, three, until
+
+NOT_LEADER_OR_FOLLOWER, NOT_CONTROLLER, FENCED, UNKNOWN_EPOCH = 6, 41, 74, 75
+
+
+def names(node):
+    return {each.acl.resource_name for each in node.publisher.current.acls}
+
+
+def create(node, *wanted):
+    return node.serving.controller.create_acls(CONTEXT, [rule(name) for name in wanted])
+
+
+def delete(node, name):
+    return node.serving.controller.delete_acls(CONTEXT, [AclBindingFilter(resource_name=name)])
+
+
+def records(topic):
+    data = topic.store.read(0, 1 << 30)
+    for position, header in iter_batches(data):
+        decode = decode_control_batch if header.is_control else decode_values
+        yield from decode(data, position, header)
+
+
+async def same(*nodes):
+    await until(lambda: len({node.publisher.current.end_offset for node in nodes}) == 1)
+
+
+def creations(*wanted):
+    parts = [
+        build(
+            api_keys.CREATE_ACLS, 3, "request", "AclCreation", resource_type=2, resource_name=name, principal="User:a",
+            resource_pattern_type=3, host="*", operation=3, permission_type=3,
+        )
+        for name in wanted
+    ]  # fmt: skip
+    return build(api_keys.CREATE_ACLS, 3, "request", creations=tuple(parts))
+
+
+def fetch(epoch, offset=0, max_wait=0):
+    wanted = build(
+        api_keys.FETCH, 17, "request", "FetchPartition",
+        current_leader_epoch=epoch, fetch_offset=offset, last_fetched_epoch=min(epoch, 1),
+    )  # fmt: skip
+    topic = build(api_keys.FETCH, 17, "request", "FetchTopic", topic_id=METADATA_TOPIC_ID, partitions=(wanted,))
+    wait = timedelta(milliseconds=max_wait)
+    return build(api_keys.FETCH, 17, "request", topics=(topic,), cluster_id=None, max_wait=wait)
+
+
+async def fetched(node, epoch, offset=0, max_wait=0):
+    found = await call(node, api_keys.FETCH, 17, fetch(epoch, offset, max_wait))
+    return found, found.responses[0].partitions[0]
+
+
+def described_quorum():
+    partition = build(api_keys.DESCRIBE_QUORUM, 2, "request", "PartitionData")
+    topic = build(
+        api_keys.DESCRIBE_QUORUM, 2, "request", "TopicData", topic_name=METADATA_TOPIC, partitions=(partition,)
+    )
+    return build(api_keys.DESCRIBE_QUORUM, 2, "request", topics=(topic,))
+
+
+class TestStandby:
+    async def test_it_shows_what_the_active_one_commits(self, tmp_path):
+        async with three(tmp_path, SharedTopic()) as nodes:
+            assert [node.active for node in nodes.values()] == [True, False, False]
+            await committed(create(nodes[1], "t"))
+            await until(lambda: all(names(node) == {"t"} for node in nodes.values()))
+            assert all(node.ready and node.authorizer.ready for node in nodes.values())
+            assert [node.leader for node in nodes.values()] == [VOTERS[1]] * 3
+
+    async def test_it_answers_reads_and_refuses_writes(self, tmp_path):
+        async with three(tmp_path, SharedTopic()) as nodes:
+            await committed(create(nodes[1], "t"))
+            await same(*nodes.values())
+            found = await call(nodes[2], api_keys.DESCRIBE_ACLS, 3, build(api_keys.DESCRIBE_ACLS, 3, "request",
+                resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1,
+                resource_name_filter=None, principal_filter=None, host_filter=None))  # fmt: skip
+            assert [resource.resource_name for resource in found.resources] == ["t"]
+            for key, version, message in (
+                (api_keys.CREATE_ACLS, 3, creations("u")),
+                (api_keys.DELETE_ACLS, 3, build(api_keys.DELETE_ACLS, 3, "request", filters=())),
+                (api_keys.ALTER_USER_SCRAM_CREDENTIALS, 0, build(51, 0, "request", deletions=(), upsertions=())),
+                (api_keys.EXPIRE_DELEGATION_TOKEN, 2, build(40, 2, "request", hmac=b"h")),
+            ):
+                with pytest.raises(RequestError) as refused:
+                    await call(nodes[2], key, version, message)
+                assert refused.value.code == NOT_CONTROLLER
+
+    async def test_in_an_envelope_the_refusal_is_the_envelopes(self, tmp_path):
+        principal = encode_principal(KafkaPrincipal(type="User", name="admin"), token_authenticated=False)
+        async with three(tmp_path, SharedTopic()) as nodes:
+            message = EnvelopeRequest(
+                request_data=frame(api_keys.CREATE_ACLS, 3, creations("u")),
+                request_principal=principal,
+                client_host_address=bytes((10, 0, 0, 1)),
+            )
+            answers = [await call(node, api_keys.ENVELOPE, 1, message) for node in nodes.values()]
+            assert [answer.error_code for answer in answers] == [0, NOT_CONTROLLER, NOT_CONTROLLER]
+            assert answers[1].response_data is None
+
+    async def test_it_says_who_leads(self, tmp_path):
+        async with three(tmp_path, SharedTopic()) as nodes:
+            for epoch, code in ((0, FENCED), (1, NOT_LEADER_OR_FOLLOWER), (2, UNKNOWN_EPOCH)):
+                found, partition = await fetched(nodes[2], epoch)
+                assert (partition.error_code, partition.records) == (code, None) or not partition.records
+                assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (1, 1)
+                assert [(each.node_id, each.host) for each in found.node_endpoints] == [(1, "c1")]
+            for node in nodes.values():
+                message = build(api_keys.DESCRIBE_CLUSTER, 1, "request", endpoint_type=2)
+                described = await call(node, api_keys.DESCRIBE_CLUSTER, 1, message)
+                assert described.controller_id == 1
+                assert [(each.broker_id, each.host) for each in described.brokers] == [(1, "c1"), (2, "c2"), (3, "c3")]
+
+    async def test_a_snapshot_is_the_leaders_to_give(self, tmp_path):
+        from tests.nodes.controller.test_controller_server import piece
+
+        async with three(tmp_path, SharedTopic()) as nodes:
+            await same(*nodes.values())
+            assert await nodes[2].checkpoint()
+            newest = list_checkpoints(tmp_path / "c2" / LOG_DIRECTORY)[-1]
+            found = await piece(nodes[2], 1, newest.end_offset, newest.epoch)
+            assert (found.error_code, found.current_leader.leader_id) == (NOT_LEADER_OR_FOLLOWER, 1)
+
+    async def test_the_quorum_is_described_by_the_leader(self, tmp_path):
+        async with three(tmp_path, SharedTopic()) as nodes:
+            (topic,) = (await call(nodes[2], api_keys.DESCRIBE_QUORUM, 2, described_quorum())).topics
+            (found,) = topic.partitions
+            assert (found.error_code, found.leader_id, found.leader_epoch) == (NOT_LEADER_OR_FOLLOWER, 1, 1)
+            answer = await call(nodes[1], api_keys.DESCRIBE_QUORUM, 2, described_quorum())
+            ((found,),) = (topic.partitions for topic in answer.topics)
+            mark = nodes[1].publisher.current.end_offset
+            assert (found.error_code, found.leader_id, found.leader_epoch, found.high_watermark) == (0, 1, 1, mark)
+            assert [(each.replica_id, each.log_end_offset) for each in found.current_voters] == [
+                (1, mark),
+                (2, -1),
+                (3, -1),
+            ]
+            assert [(each.node_id, each.listeners[0].host) for each in answer.nodes] == [
+                (1, "c1"),
+                (2, "c2"),
+                (3, "c3"),
+            ]
+
+    async def test_nobody_leads_yet(self, tmp_path):
+        topic = SharedTopic()
+        node = candidate(topic, tmp_path, 1)
+        starting = asyncio.create_task(node.start())
+        await until(lambda: 1 in topic.candidates)
+        _, partition = await fetched(node, 0)
+        assert (partition.error_code, partition.current_leader.leader_id) == (NOT_LEADER_OR_FOLLOWER, -1)
+        described = await call(
+            node, api_keys.DESCRIBE_CLUSTER, 1, build(api_keys.DESCRIBE_CLUSTER, 1, "request", endpoint_type=2)
+        )
+        assert described.controller_id == 1  # or Kafka's Admin would not ask again
+        assert node.leader is None
+        assert not node.ready
+        with pytest.raises(AuthorizerNotReadyError):
+            await call(node, api_keys.CREATE_ACLS, 3, creations("t"))
+        assert not starting.done()
+        topic.elect(1)
+        await starting
+        await node.stop()
+
+    async def test_it_stands_only_when_it_has_replayed_what_there_was(self, tmp_path, monkeypatch):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            await committed(create(nodes[1], "t"))
+        log, late = topic.of(2), candidate(topic, tmp_path / "c2", 2)
+        reader = log.open_reader()
+        read = reader.read
+        monkeypatch.setattr(reader, "read", lambda *_: (_ for _ in ()).throw(LogError("no broker")))
+        monkeypatch.setattr(late.shared, "open_reader", lambda: reader)
+        starting = asyncio.create_task(late.start())
+        await asyncio.sleep(0.3)
+        assert not topic.candidates
+        monkeypatch.setattr(reader, "read", read)
+        await until(lambda: 2 in topic.candidates)
+        await starting
+        assert names(late) == {"t"}
+        await late.stop()
+
+    async def test_what_cannot_be_replayed_stops_the_node(self, tmp_path):
+        topic, failures = SharedTopic(), []
+        async with three(tmp_path, topic, on_failure=failures.append) as nodes:
+            await committed(create(nodes[1], "t"))
+            await same(*nodes.values())
+            before = nodes[2].publisher.current
+            twice = [encode_record(acl(7, name="x"))] * 2
+            topic.store.append(twice, timestamp=1)
+            await until(lambda: len(failures) >= 2)
+            assert nodes[2].publisher.current is before
+
+    async def test_a_damaged_log_stops_the_node_and_is_not_read_again_and_again(self, tmp_path, monkeypatch):
+        def damaged(*_):
+            raise DecodeError("a message without a value", offset=12)
+
+        topic, failures = SharedTopic(), []
+        async with three(tmp_path, topic, on_failure=failures.append) as nodes:
+            monkeypatch.setattr(nodes[2].shared.reader, "wait", damaged)
+            await until(lambda: failures)
+            assert "offset 12: a message without a value" in str(failures[0])
+
+
+class TestTakeover:
+    async def test_the_next_one_has_everything(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            await committed(create(nodes[1], "t"))
+            topic.elect(2)
+            await until(lambda: nodes[2].active and not nodes[1].active)
+            await committed(create(nodes[2], "u"))
+            await until(lambda: all(names(node) == {"t", "u"} for node in nodes.values()))
+            topic.elect(1)
+            await until(lambda: nodes[1].active)
+            await committed(create(nodes[1], "v"))
+            await until(lambda: all(names(node) == {"t", "u", "v"} for node in nodes.values()))
+            assert [node.leader for node in nodes.values()] == [VOTERS[1]] * 3
+        changes = [record for record in records(topic) if isinstance(record, LeaderChange)]
+        assert [change.leader_id for change in changes] == [1, 2, 1]
+
+    async def test_the_bootstrap_is_written_once(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            for node in (2, 3, 1):
+                topic.elect(node)
+                await until(lambda node=node: nodes[node].active)
+        assert sum(isinstance(record, BeginTransactionRecord) for record in records(topic)) == 1
+
+    async def test_an_open_transaction_is_aborted(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            await same(*nodes.values())
+            topic.elect(None)
+            await until(lambda: not nodes[1].active)
+            half = [encode_record(each) for each in (BeginTransactionRecord(name="half"), acl(1, name="never"))]
+            topic.store.append(half, timestamp=1)
+            topic.elect(2)
+            await until(lambda: nodes[2].active)
+            await committed(create(nodes[2], "t"))
+            await until(lambda: all(names(node) == {"t"} for node in nodes.values()))
+        assert sum(isinstance(record, AbortTransactionRecord) for record in records(topic)) == 1
+
+    async def test_a_log_that_cannot_be_opened_is_left_to_others(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            nodes[2].shared.refusing, stood = LogError("no broker"), topic.candidates[2]
+            topic.elect(2)
+            await until(lambda: topic.candidates.get(2) not in (stood, None))
+            topic.elect(3)
+            await until(lambda: nodes[3].active)
+            nodes[2].shared.refusing = None
+            topic.elect(2)
+            await until(lambda: nodes[2].active)
+
+    async def test_one_that_is_deposed_before_it_has_begun_does_not_serve(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            topic.elect(2)
+            topic.elect(3)
+            await until(lambda: nodes[3].active)
+            assert not nodes[2].active
+            await committed(create(nodes[3], "t"))
+            await until(lambda: all(names(node) == {"t"} for node in nodes.values()))
+
+    async def test_a_checkpoint_of_its_own_is_begun_with(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            await committed(create(nodes[1], *(f"t{n}" for n in range(20))))
+            await same(*nodes.values())
+            assert all([await node.checkpoint() for node in nodes.values()])
+            mark = topic.store.high_watermark()
+        topic.store._batches[0] = b"gone"  # what lies before the checkpoint is not read again
+        async with three(tmp_path, topic) as nodes:
+            await same(*nodes.values())
+            assert len(nodes[2].publisher.current.acls) == 20
+            assert nodes[2].publisher.current.end_offset >= mark
+
+    async def test_standbys_write_checkpoints_by_bytes(self, tmp_path):
+        from tests.support.nodes.controllers import with_policy
+
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            nodes[2]._generator.policy = with_policy(nodes[2].config, bytes_between=500).checkpoints
+            for n in range(20):
+                await committed(create(nodes[1], f"t{n}"))
+            await until(lambda: list_checkpoints(tmp_path / "c2" / LOG_DIRECTORY))
+
+    async def test_a_log_that_has_lost_its_end_stops_the_node(self, tmp_path):
+        topic, failures = SharedTopic(), []
+        async with three(tmp_path, topic, on_failure=failures.append) as nodes:
+            await committed(create(nodes[1], "t"))
+            await same(*nodes.values())
+            topic.elect(None)
+            await until(lambda: not nodes[1].active)
+            before, topic.store = nodes[2].publisher.current, MemoryLog(leader_epoch=1)
+            topic.elect(2)
+            await until(lambda: failures)
+            assert "it has lost its end" in str(failures[0])
+            assert nodes[2].publisher.current is before
+
+
+class TestDeposed:
+    async def test_who_waits_is_not_acknowledged_and_what_waited_never_shows_up(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            await committed(create(nodes[1], "t"))
+            old, log = nodes[1].serving.controller, topic.logs[-1]
+            log.holding = True
+            waiting = create(nodes[1], "lost")
+            topic.elect(2, told=False)
+            await until(lambda: nodes[2].active)
+            log.flush()
+            with pytest.raises(OutcomeUnknownError):
+                await committed(waiting)
+            with pytest.raises(RequestError) as refused:
+                await committed(old.create_acls(CONTEXT, [rule("later")]))
+            assert refused.value.code == NOT_CONTROLLER
+            await committed(create(nodes[2], "u"))
+            await until(lambda: all(names(node) == {"t", "u"} for node in nodes.values()))
+            assert not nodes[1].active
+
+    async def test_when_the_election_says_so(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            topic.logs[-1].holding = True
+            waiting = create(nodes[1], "lost")
+            topic.elect(None)
+            with pytest.raises(OutcomeUnknownError):
+                await committed(waiting)
+            await until(lambda: not nodes[1].active)
+            with pytest.raises(RequestError):
+                await call(nodes[1], api_keys.CREATE_ACLS, 3, creations("u"))
+            assert names(nodes[1]) == set()
+
+    async def test_a_commit_that_nobody_heard_of_shows_up_by_the_log(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            log = topic.logs[-1]
+            log.holding = True
+            waiting = create(nodes[1], "t")
+            log.flush(answered=False)
+            with pytest.raises(OutcomeUnknownError):
+                await committed(waiting)
+            await until(lambda: all(names(node) == {"t"} for node in nodes.values()))
+            topic.elect(2, told=False)
+            await until(lambda: nodes[2].active and not nodes[1].active)
+            assert (await committed(create(nodes[2], "t")))[0].error is None
+            assert [each.acl.resource_name for each in nodes[2].publisher.current.acls] == ["t"]
+
+    async def test_what_is_being_decided_is_waited_for_and_not_appended(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            deciding, going_on = asyncio.Event(), asyncio.Event()
+            loop = asyncio.get_running_loop()
+
+            def operation(_image):
+                loop.call_soon_threadsafe(deciding.set)
+                asyncio.run_coroutine_threadsafe(going_on.wait(), loop).result(30)
+                return ControllerResult(records=(acl(5, name="late"),), response=None)
+
+            waiting = nodes[1].serving.controller.write(operation, many=True)
+            await deciding.wait()
+            topic.elect(2)
+            await until(lambda: nodes[2].active)
+            going_on.set()
+            with pytest.raises(RequestError) as refused:
+                await committed(waiting)
+            assert refused.value.code == NOT_CONTROLLER
+            await committed(create(nodes[2], "t"))
+            await until(lambda: all(names(node) == {"t"} for node in nodes.values()))
+
+    async def test_a_duplicate_is_not_confirmed_by_one_that_slept(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            await committed(create(nodes[1], "t"))
+            old = nodes[1].serving.controller
+            nodes[1].shared.reader.cut()
+            topic.elect(2, told=False)
+            await until(lambda: nodes[2].active)
+            await committed(delete(nodes[2], "t"))
+            assert names(nodes[1]) == {"t"}
+            for asked in (
+                old.create_acls(CONTEXT, [rule("t")]),
+                old.delete_acls(CONTEXT, [AclBindingFilter(host="x")]),
+            ):
+                with pytest.raises(RequestError) as refused:
+                    await committed(asked)
+                assert refused.value.code == NOT_CONTROLLER
+
+    async def test_a_parked_fetch_is_told_who_leads_now(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            mark = topic.store.high_watermark()
+            parked = asyncio.create_task(fetched(nodes[1], 1, mark, 20_000))
+            await asyncio.sleep(0.05)
+            topic.elect(2)
+            _, partition = await parked
+            assert partition.error_code in (NOT_LEADER_OR_FOLLOWER, FENCED)
+            assert not partition.records
+
+    async def test_it_sees_by_the_log_that_another_leads(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            topic.open(99, lambda _: None)
+            await until(lambda: not nodes[1].active)
+            assert nodes[1].leader is None
+
+    async def test_images_never_go_back(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            shown = []
+            nodes[1].publisher.subscribe(lambda image: shown.append(image.end_offset))
+            for n in range(4):
+                log = topic.logs[-1]
+                await committed(create(nodes[1], f"t{n}"))
+                log.holding = True
+                waiting = create(nodes[1], f"lost{n}")
+                topic.elect(2)
+                with pytest.raises(OutcomeUnknownError):
+                    await committed(waiting)
+                await until(lambda: nodes[2].active)
+                topic.elect(1)
+                await until(lambda: nodes[1].active)
+            assert shown == sorted(shown)
+            assert names(nodes[1]) == {f"t{n}" for n in range(4)}
+
+
+class TestConfirmation:
+    async def test_many_share_one_record(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            await committed(create(nodes[1], "t"))
+            log = topic.logs[-1]
+            log.holding = True
+            asked = [create(nodes[1], "t") for _ in range(50)]
+            await asyncio.sleep(0.01)
+            assert not any(each.done() for each in asked)
+            log.flush()
+            await asyncio.gather(*map(committed, asked))
+        assert sum(isinstance(record, NoOpRecord) for record in records(topic)) == 1
+
+    async def test_what_comes_while_one_is_under_way_waits_for_the_next(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            await committed(create(nodes[1], "t"))
+            log = topic.logs[-1]
+            log.holding = True
+            first = create(nodes[1], "t")
+            await asyncio.sleep(0.01)
+            second = create(nodes[1], "t")
+            log.flush()
+            await committed(first)
+            await asyncio.sleep(0.01)
+            assert not second.done()
+            log.flush()
+            await committed(second)
+        assert sum(isinstance(record, NoOpRecord) for record in records(topic)) == 2
+
+    async def test_another_batch_confirms_as_well(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            await committed(create(nodes[1], "t"))
+            asked = create(nodes[1], "t"), create(nodes[1], "u")
+            await asyncio.gather(*map(committed, asked))
+        assert not any(isinstance(record, NoOpRecord) for record in records(topic))
+
+    async def test_a_stop_needs_none(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic):
+            pass
+        assert not any(isinstance(record, NoOpRecord) for record in records(topic))
+
+
+class TestEnds:
+    async def test_what_waits_is_committed_as_a_node_stops(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            log = topic.logs[-1]
+            log.holding = True
+            waiting = create(nodes[1], "t")
+            stopping = asyncio.create_task(nodes[1].stop())
+            await asyncio.sleep(0.05)
+            assert 1 in topic.candidates
+            log.flush()
+            await stopping
+            assert (await committed(waiting))[0].error is None
+            assert 1 not in topic.candidates
+            topic.elect(2)
+            await until(lambda: nodes[2].active)
+            assert names(nodes[2]) == {"t"}
+
+    async def test_one_that_was_not_started_is_stopped_as_well(self, tmp_path):
+        await candidate(SharedTopic(), tmp_path, 1).stop()
+
+    async def test_a_log_that_cannot_be_replayed_stops_the_start(self, tmp_path):
+        topic, failures = SharedTopic(), []
+        topic.open(1, lambda _: None)
+        topic.store.append([encode_record(acl(7, name="x"))] * 2, timestamp=1)
+        with pytest.raises(ReplayError, match="ACL"):
+            await candidate(topic, tmp_path, 1, on_failure=failures.append).start()
+        assert failures == []
+
+    async def test_a_long_log_is_read_where_no_checkpoint_can_be_had(self, tmp_path, monkeypatch, caplog):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            await committed(create(nodes[1], "t"))
+        monkeypatch.setattr("aclog.nodes.controller.shared.catch_up.WORTH_A_DOWNLOAD", 1)
+        monkeypatch.setattr("aclog.nodes.controller.shared.catch_up._DOWNLOAD_SECONDS", 0.1)
+        node = candidate(topic, tmp_path / "c1", 1)
+        await node.start()
+        assert names(node) == {"t"}
+        assert "no checkpoint from another controller" in caplog.text
+        await node.stop()
+
+    async def test_a_directory_is_one_nodes(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic):
+            other = candidate(topic, tmp_path / "c2", 2)
+            with pytest.raises(LockedError):
+                await other.start()
+            await other.stop()
+
+    async def test_a_log_in_files_is_not_passed_over(self, tmp_path):
+        node = candidate(SharedTopic(), tmp_path, 1)
+        open_log(tmp_path / LOG_DIRECTORY, create=True).close()
+        with pytest.raises(ConfigError, match=r"a log in files, but metadata\.log\.kind is topic"):
+            await node.start()
+
+    async def test_a_checkpoint_that_knows_of_more_than_the_log(self, tmp_path):
+        topic = SharedTopic()
+        async with three(tmp_path, topic) as nodes:
+            await committed(create(nodes[1], "t"))
+            assert await nodes[1].checkpoint()
+        with pytest.raises(LogError, match=r"\.checkpoint: of offset [0-9]+, but memory topic ends at 0"):
+            await candidate(SharedTopic(), tmp_path / "c1", 1).start()
+
+    async def test_a_start_that_is_called_off_leaves_nothing(self, tmp_path):
+        topic = SharedTopic()
+        node = candidate(topic, tmp_path, 1)
+        starting = asyncio.create_task(node.start())
+        await until(lambda: 1 in topic.candidates)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        assert not topic.candidates
+        again = candidate(topic, tmp_path, 1)
+        starting = asyncio.create_task(again.start())
+        await until(lambda: 1 in topic.candidates)
+        topic.elect(1)
+        await starting
+        await again.stop()
+
+    async def test_the_topics_settings_are_refused_for_good(self, tmp_path, monkeypatch):
+        node = candidate(SharedTopic(), tmp_path, 1)
+        monkeypatch.setattr(node.shared, "ensure", lambda: (_ for _ in ()).throw(ConfigError("2 partitions")))
+        with pytest.raises(ConfigError, match="2 partitions"):
+            await node.start()
+
+    async def test_brokers_that_do_not_answer_are_waited_for(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("aclog.nodes.controller.shared.catch_up._AGAIN_SECONDS", 0.01)
+        topic, tries = SharedTopic(), []
+        node = candidate(topic, tmp_path, 1)
+
+        def ensure():
+            tries.append(1)
+            if len(tries) < 3:
+                raise LogError("no broker")
+
+        monkeypatch.setattr(node.shared, "ensure", ensure)
+        starting = asyncio.create_task(node.start())
+        await until(lambda: 1 in topic.candidates)
+        topic.elect(1)
+        await starting
+        await node.stop()
+        assert len(tries) == 3

@@ -1,0 +1,561 @@
+"""The write path: decided on the newest state, one atomic batch, answered in order and only when committed."""
+
+import asyncio
+import os
+import random
+import threading
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl
+from aclog.authorizer.interface import RequestContext
+from aclog.metalog.errors import EncodeError, LogError, ReplayError
+from aclog.metalog.filelog import open_log, verify
+from aclog.metalog.records import NoOpRecord
+from aclog.nodes.apis.request import RequestError
+from aclog.nodes.controller.write_path.quorum_controller import ControllerResult, QuorumController, RandomIds
+from aclog.nodes.offload import committed
+from aclog.nodes.telemetry.metrics import Metrics
+from aclog.snapshots.image import Image
+from aclog.snapshots.merger import Merger
+from aclog.snapshots.publisher import Publisher
+from aclog.snapshots.recovery import recover
+from tests.support.fakes.held_log import HeldLog
+
+CONTEXT = RequestContext(principal="User:admin", host="127.0.0.1")
+
+
+def rule(name, principal="User:alice"):
+    return StandardAcl(
+        resource_type=2, resource_name=name, pattern_type=3, principal=principal, host="*", operation=3,
+        permission_type=3,
+    )  # fmt: skip
+
+
+def exactly(name):
+    return AclBindingFilter(resource_type=2, resource_name=name, pattern_type=3)
+
+
+def names(image: Image):
+    return {each.acl.resource_name for each in image.acls}
+
+
+def replayed(log):
+    publisher = Publisher()
+    while publisher.applier.next_offset < log.high_watermark():
+        publisher.advance(log.read(publisher.applier.next_offset))
+    return publisher
+
+
+def controller(log, **options):
+    return QuorumController(log=log, publisher=replayed(log), loop=asyncio.get_running_loop(), **options)
+
+
+def held():
+    log = HeldLog()
+    log.append([b"\x01\x14\x00\x00"], timestamp=1)
+    log.hold()
+    return log
+
+
+async def settle():
+    for _ in range(4):
+        await asyncio.sleep(0)
+
+
+async def until(condition):
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+class TestAnswers:
+    async def test_nothing_is_answered_or_shown_before_its_commit(self):
+        log = held()
+        quorum = controller(log)
+        future = quorum.create_acls(CONTEXT, [rule("t")])
+        await settle()
+        assert not future.done()
+        assert len(quorum.publisher.current.acls) == 0
+        log.release()
+        assert [result.error for result in await committed(future)] == [None]
+        assert names(quorum.publisher.current) == {"t"}
+
+    async def test_a_duplicate_of_an_uncommitted_rule_waits_for_its_commit(self):
+        log = held()
+        quorum = controller(log)
+        first, again = quorum.create_acls(CONTEXT, [rule("t")]), quorum.create_acls(CONTEXT, [rule("t")])
+        await settle()
+        assert log.end_offset() == 2
+        assert not again.done()
+        log.release()
+        await settle()
+        assert first.done()
+        assert again.result()[0].error is None
+
+    async def test_what_changes_nothing_is_answered_at_once_when_nothing_waits(self):
+        quorum = controller(held())
+        assert quorum.delete_acls(CONTEXT, [exactly("t")]).done()
+
+    async def test_an_answer_waits_for_what_stands_before_it_too(self):
+        log = held()
+        quorum = controller(log)
+        futures = [quorum.create_acls(CONTEXT, [rule(f"t{n}")]) for n in range(4)]
+        log.release(2)
+        await settle()
+        assert [future.done() for future in futures] == [True, True, False, False]
+        assert names(quorum.publisher.current) == {"t0", "t1"}
+        assert names(quorum.publisher.latest) == {"t0", "t1", "t2", "t3"}
+
+    async def test_a_refused_rule_is_answered_in_its_turn(self):
+        log = held()
+        quorum = controller(log)
+        quorum.create_acls(CONTEXT, [rule("t")])
+        refused = quorum.create_acls(CONTEXT, [rule("u", principal="nobody")])
+        assert not refused.done()
+        log.release()
+        assert (await committed(refused))[0].error.code == 42
+
+    async def test_a_group_is_one_commit(self):
+        log, shown, marks = held(), [], []
+        quorum = controller(log)
+        quorum.publisher.subscribe(shown.append)
+        quorum.watch(marks.append)
+        futures = [quorum.create_acls(CONTEXT, [rule(f"t{n}")]) for n in range(20)]
+        log.release()
+        await asyncio.gather(*map(committed, futures))
+        assert len(shown) == 1
+        assert marks == [21]
+
+    async def test_an_error_of_the_operation_is_its_own(self):
+        log = held()
+        quorum = controller(log)
+        with pytest.raises(EncodeError):
+            quorum.create_acls(CONTEXT, [rule("x" * 40_000)]).result(0)
+        assert quorum.failure is None
+        assert log.end_offset() == 1
+
+    async def test_more_than_a_batch_may_hold_is_refused(self):
+        log = held()
+        quorum = controller(log)
+        with pytest.raises(RequestError, match="8388608") as refused:
+            await committed(quorum.create_acls(CONTEXT, [rule(f"{n:04}" + "x" * 32_760) for n in range(257)]))
+        assert refused.value.code == 18
+        log.release()
+        await settle()
+        assert quorum.failure is None
+
+    async def test_too_many_uncommitted_bytes_make_others_wait(self, monkeypatch):
+        monkeypatch.setattr("aclog.nodes.controller.write_path.quorum_controller.MAX_UNCOMMITTED_BYTES", 200)
+        log = held()
+        quorum = controller(log)
+        futures = [quorum.create_acls(CONTEXT, [rule(f"t{n}")]) for n in range(9)]
+        assert 1 < log.end_offset() < 5
+        while not all(future.done() for future in futures):
+            log.release()
+            await settle()
+        assert len(quorum.publisher.current.acls) == 9
+
+    async def test_a_request_cannot_be_called_off(self):
+        log = held()
+        quorum = controller(log)
+        future = quorum.create_acls(CONTEXT, [rule("t")])
+        assert not future.cancel()
+        log.release()
+        assert (await committed(future))[0].error is None
+        assert quorum.failure is None
+
+
+class TestManyAtOnce:
+    async def test_a_large_request_is_decided_elsewhere_and_keeps_its_place(self):
+        log = held()
+        quorum = controller(log)
+        before = quorum.create_acls(CONTEXT, [rule("t0")])
+        large = quorum.create_acls(CONTEXT, [rule(f"t{n}") for n in range(300)])
+        after = quorum.delete_acls(CONTEXT, [exactly("t299")])
+        assert log.end_offset() == 2
+        await until(lambda: log.end_offset() == 302)
+        log.release()
+        await asyncio.gather(committed(before), committed(large))
+        assert len((await committed(after))[0].deleted) == 1
+        assert len(quorum.publisher.current.acls) == 299
+
+    @pytest.mark.parametrize("filters", [[exactly("t")], [exactly(f"x{n}") for n in range(17)]])
+    async def test_what_a_filter_may_take_much_of_is_decided_elsewhere(self, filters):
+        log = held()
+        quorum = controller(log)
+        creating = quorum.create_acls(CONTEXT, [rule("t", f"User:u{n}") for n in range(300)])
+        await until(lambda: log.end_offset() == 301)
+        log.release()
+        await committed(creating)
+        deleting = quorum.delete_acls(CONTEXT, filters)
+        assert quorum._deciding is not None
+        await until(lambda: quorum._deciding is None)
+        log.release()
+        assert len((await committed(deleting))[0].deleted) == (300 if len(filters) == 1 else 0)
+
+    async def test_what_is_committed_meanwhile_is_shown_afterwards_at_the_latest(self):
+        log = held()
+        quorum = controller(log)
+        before = quorum.create_acls(CONTEXT, [rule("t")])
+        decided, go_on = threading.Event(), threading.Event()
+
+        def operation(image):
+            decided.set()
+            assert go_on.wait(30)
+            return ControllerResult(records=[NoOpRecord()], response="done")
+
+        large = quorum.write(operation, many=True)
+        await until(decided.is_set)
+        log.release()
+        await committed(before)
+        go_on.set()
+        await until(lambda: log.end_offset() == 3)
+        log.release()
+        assert await committed(large) == "done"
+
+    async def test_a_failure_meanwhile_reaches_it(self):
+        log = held()
+        quorum = controller(log)
+        before = quorum.create_acls(CONTEXT, [rule("t")])
+        go_on = threading.Event()
+        large = quorum.write(
+            lambda _: go_on.wait(30) and ControllerResult(records=[NoOpRecord()], response=1), many=True
+        )
+        behind = quorum.create_acls(CONTEXT, [rule("u")])
+        log.break_down()
+        await settle()
+        go_on.set()
+        for future in (before, large, behind):
+            with pytest.raises(LogError, match="no space left"):
+                await committed(future)
+        assert log.end_offset() == 2
+
+
+class TestOneBatch:
+    @pytest.mark.parametrize("count", [1, 300])
+    async def test_what_was_staged_is_appended_byte_for_byte(self, monkeypatch, count):
+        """Nothing is built, and no clock read, a second time."""
+        log, staged, times = held(), [], iter(range(5, 1000))
+        quorum = controller(log, clock=lambda: next(times))
+        stage = Publisher.stage
+        monkeypatch.setattr(Publisher, "stage", lambda self, batch: (staged.append(batch), stage(self, batch)))
+        creating = quorum.create_acls(CONTEXT, [rule(f"t{n}") for n in range(count)])
+        await until(lambda: log.end_offset() == 1 + count)
+        log.release()
+        await committed(creating)
+        assert staged == [log.read(1)]
+        assert next(times) == 6
+
+
+class TestFailure:
+    async def test_every_waiter_gets_the_error_and_nothing_is_shown(self):
+        log, told = held(), []
+        quorum = controller(log, on_failure=told.append)
+        futures = [quorum.create_acls(CONTEXT, [rule(f"t{n}")]) for n in range(3)]
+        futures.append(quorum.create_acls(CONTEXT, [rule("t0")]))
+        log.release(1)
+        log.break_down()
+        await settle()
+        assert futures[0].result(0)[0].error is None
+        for future in futures[1:]:
+            with pytest.raises(LogError, match="no space left"):
+                future.result(0)
+        assert names(quorum.publisher.current) == {"t0"}
+        assert [str(error) for error in told] == ["no space left"]
+        with pytest.raises(LogError, match="no space left"):
+            quorum.delete_acls(CONTEXT, [exactly("t0")]).result(0)
+
+    async def test_an_append_that_is_refused_stops_it(self):
+        log, told = held(), []
+        quorum = controller(log, on_failure=told.append)
+        log.broken = "closed"
+        with pytest.raises(LogError, match="closed"):
+            quorum.create_acls(CONTEXT, [rule("t")]).result(0)
+        assert len(told) == 1
+        assert len(quorum.publisher.current.acls) == 0
+
+    async def test_records_that_cannot_be_replayed_never_reach_the_log(self):
+        log, told = held(), []
+        quorum = controller(log, on_failure=told.append, new_id=lambda: UUID(int=5))
+        await settle()
+        same = quorum.write(
+            lambda image: ControllerResult(
+                records=[*quorum_records(quorum, image, "a"), *quorum_records(quorum, image, "b")], response=None
+            )
+        )
+        with pytest.raises(ReplayError, match="stands already"):
+            same.result(0)
+        assert log.end_offset() == 1
+        assert len(told) == 1
+
+    async def test_a_second_writer_is_noticed(self):
+        log = held()
+        quorum = controller(log)
+        log.append([b"\x01\x14\x00\x00"], timestamp=1)
+        with pytest.raises(LogError, match="somebody else"):
+            quorum.create_acls(CONTEXT, [rule("t")]).result(0)
+
+    async def test_what_somebody_else_has_appended_meanwhile_is_not_written_over(self):
+        log = held()
+        quorum = controller(log)
+        decided, go_on = threading.Event(), threading.Event()
+
+        def operation(image):
+            decided.set()
+            assert go_on.wait(30)
+            return ControllerResult(records=[NoOpRecord()], response="done")
+
+        large = quorum.write(operation, many=True)
+        await until(decided.is_set)
+        log.append([b"\x01\x14\x00\x00"], timestamp=1)
+        go_on.set()
+        with pytest.raises(LogError, match="somebody else"):
+            await committed(large)
+        assert log.end_offset() == 2
+
+    async def test_an_image_behind_the_log_is_refused(self):
+        log = held()
+        with pytest.raises(LogError, match="all three"):
+            QuorumController(log=log, publisher=Publisher(), loop=asyncio.get_running_loop())
+
+    async def test_a_subscriber_that_fails_stops_it(self):
+        log, told = held(), []
+        quorum = controller(log, on_failure=told.append)
+        future = quorum.create_acls(CONTEXT, [rule("t")])
+        quorum.publisher.subscribe(lambda _: 1 / 0)
+        log.release()
+        with pytest.raises(LogError, match="ZeroDivisionError"):
+            await committed(future)
+        assert len(told) == 1
+
+
+def quorum_records(quorum, image, name):
+    from aclog.authorizer.control import create_acls
+
+    return create_acls(image.acls, [rule(name)], quorum.new_id).records
+
+
+OPERATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("create"), st.lists(st.integers(0, 6), min_size=1, max_size=4)),
+        st.tuples(st.just("delete"), st.lists(st.integers(0, 6), min_size=1, max_size=3)),
+        st.tuples(st.just("release"), st.integers(1, 4)),
+    ),
+    max_size=40,
+)
+
+
+class Naive:
+    """The same, one request after the other on a set."""
+
+    def __init__(self):
+        self.rules, self.states = set(), [frozenset()]
+
+    def create(self, wanted):
+        before = set(self.rules)
+        self.rules |= {f"t{n}" for n in wanted}
+        return len(wanted), self.rules != before
+
+    def delete(self, wanted):
+        answer = [int(f"t{n}" in self.rules) for n in wanted]
+        before = set(self.rules)
+        self.rules -= {f"t{n}" for n in wanted}
+        return answer, self.rules != before
+
+
+@settings(deadline=None, max_examples=60)
+@given(OPERATIONS)
+def test_concurrent_requests_are_what_the_same_are_one_by_one(operations):
+    """Answers, their order, every state that is shown, and the state at the end."""
+
+    async def run():
+        log, naive = held(), Naive()
+        quorum = controller(log)
+        shown, order, futures, states = [], [], [], [frozenset()]
+        quorum.publisher.subscribe(lambda image: shown.append(frozenset(names(image))))
+
+        def answered(number, end_offset):
+            def done(_):
+                order.append((number, end_offset <= log.mark and end_offset <= quorum.publisher.current.end_offset))
+
+            return done
+
+        for kind, wanted in operations:
+            if kind == "release":
+                log.release(wanted)
+                await settle()
+                continue
+            if kind == "create":
+                expected, changes = naive.create(wanted)
+                future = quorum.create_acls(CONTEXT, [rule(f"t{n}") for n in wanted])
+            else:
+                expected, changes = naive.delete(wanted)
+                future = quorum.delete_acls(CONTEXT, [exactly(f"t{n}") for n in wanted])
+            if changes:
+                states.append(frozenset(naive.rules))
+            future.add_done_callback(answered(len(futures), log.end_offset()))
+            futures.append((kind, future, expected))
+        log.release()
+        for kind, future, expected in futures:
+            answer = await committed(future)
+            found = len(answer) if kind == "create" else [len(one.deleted) for one in answer]
+            assert found == expected
+        assert order == [(number, True) for number in range(len(futures))]
+        assert frozenset(names(quorum.publisher.current)) == states[-1]
+        position = 0
+        for state in shown:
+            position = states.index(state, position)
+        assert names(replayed(log).current) == naive.rules
+
+    asyncio.run(run())
+
+
+class TestOnDisk:
+    async def test_what_was_acknowledged_is_there_after_a_restart(self, tmp_path):
+        with open_log(tmp_path / "log", create=True) as log:
+            quorum = controller(log)
+            await asyncio.gather(*(committed(quorum.create_acls(CONTEXT, [rule(f"t{n}")])) for n in range(100)))
+            await asyncio.gather(*(committed(quorum.delete_acls(CONTEXT, [exactly(f"t{n}")])) for n in range(50)))
+            digest = quorum.publisher.current.acls.digest()
+            await asyncio.to_thread(log.close)
+        assert not list(verify(tmp_path / "log"))
+        assert recover(tmp_path / "log").image.acls.digest() == digest
+        with open_log(tmp_path / "log", new_epoch=True) as log:
+            quorum = controller(log)
+            assert len(quorum.publisher.current.acls) == 50
+            await committed(quorum.create_acls(CONTEXT, [rule("again")]))
+            await asyncio.to_thread(log.close)
+        assert not list(verify(tmp_path / "log"))
+
+    async def test_a_failing_fsync_fails_all_that_wait_and_shows_nothing(self, tmp_path):
+        broken = threading.Event()
+
+        def fsync(fd):
+            if broken.is_set():
+                raise OSError(28, "No space left on device")
+            os.fsync(fd)
+
+        log = open_log(tmp_path / "log", create=True, fsync=fsync)
+        told = []
+        quorum = controller(log, on_failure=told.append)
+        acknowledged = set()
+
+        async def client(number):
+            for turn in range(50):
+                await committed(quorum.create_acls(CONTEXT, [rule(f"{number}-{turn}")]))
+                acknowledged.add(f"{number}-{turn}")
+                if turn == 20:
+                    broken.set()
+
+        ended = await asyncio.gather(*map(client, range(8)), return_exceptions=True)
+        assert all(isinstance(error, LogError) for error in ended)
+        assert len(told) == 1
+        assert names(quorum.publisher.current) == acknowledged
+        await asyncio.to_thread(log.close)
+        assert acknowledged <= names(recover(tmp_path / "log").image)
+
+    async def test_a_slow_disk_makes_larger_groups_and_leaves_the_loop_free(self, tmp_path):
+        gate = threading.Semaphore(0)
+        slow = threading.Event()
+
+        def fsync(fd):
+            if slow.is_set():
+                assert gate.acquire(timeout=30)
+            os.fsync(fd)
+
+        with open_log(tmp_path / "log", create=True, fsync=fsync) as log:
+            shown = []
+            quorum = controller(log)
+            quorum.publisher.subscribe(shown.append)
+            slow.set()
+            futures = [quorum.create_acls(CONTEXT, [rule("first")])]
+            await asyncio.sleep(0)
+            futures += [quorum.create_acls(CONTEXT, [rule(f"t{n}")]) for n in range(50)]
+            slow.clear()
+            for _ in range(4):
+                gate.release()
+            await asyncio.gather(*map(committed, futures))
+            assert len(shown) <= 3
+            assert len(quorum.publisher.current.acls) == 51
+            await asyncio.to_thread(log.close)
+
+    async def test_merges_beside_staged_images_lose_nothing(self, tmp_path):
+        rnd = random.Random(3)
+        with open_log(tmp_path / "log", create=True) as log:
+            quorum = controller(log)
+            merger = Merger(publisher=quorum.publisher, merge_at=40)
+
+            async def client(number):
+                for turn in range(60):
+                    await committed(quorum.create_acls(CONTEXT, [rule(f"{number}-{turn}")]))
+                    if rnd.random() < 0.4:
+                        await committed(quorum.delete_acls(CONTEXT, [exactly(f"{number}-{rnd.randrange(turn + 1)}")]))
+
+            await asyncio.gather(*map(client, range(8)))
+            await asyncio.to_thread(merger.wait)
+            current = quorum.publisher.current
+            assert current is quorum.publisher.latest
+            await asyncio.to_thread(log.close)
+        assert len(current.acls.state.base) > 0
+        found = recover(tmp_path / "log").image
+        assert found.acls.digest() == current.acls.digest()
+        assert found.provenance == current.provenance
+
+
+async def test_what_it_measures():
+    log, metrics = held(), Metrics(process=False)
+    quorum = controller(log, metrics=metrics)
+    futures = [quorum.create_acls(CONTEXT, [rule(f"t{n}")]) for n in range(5)]
+    log.release()
+    await asyncio.gather(*map(committed, futures))
+    text = metrics.text().decode()
+    for line in (
+        "aclog_commit_duration_seconds_count 5.0",
+        "aclog_append_duration_seconds_count 1.0",
+        "aclog_apply_duration_seconds_count 1.0",
+    ):
+        assert line in text
+    assert quorum.committed_bytes > 5 * 61
+
+
+class TestCommitted:
+    async def test_a_future_done_by_another_thread_wakes_the_loop(self):
+        from concurrent.futures import Future
+
+        future: Future[int] = Future()
+        threading.Timer(0.01, future.set_result, [7]).start()
+        assert await committed(future) == 7
+
+    async def test_a_waiter_that_gave_up_disturbs_nobody(self):
+        log = held()
+        quorum = controller(log)
+        task = asyncio.ensure_future(committed(quorum.create_acls(CONTEXT, [rule("t")])))
+        await settle()
+        task.cancel()
+        await settle()
+        log.release()
+        await settle()
+        assert names(quorum.publisher.current) == {"t"}
+
+
+def test_they_are_kafkas_random_uuids_and_never_twice_the_same():
+    new_id = RandomIds()
+    ids = [new_id() for _ in range(3000)]
+    assert len(set(ids)) == 3000
+    assert {each.version for each in ids} == {4}
+    assert set(ids).isdisjoint(RandomIds()() for _ in range(1000))
+
+
+def test_the_operating_system_is_not_asked_for_each(monkeypatch):
+    import os
+
+    asked, real = [], os.urandom
+    monkeypatch.setattr(os, "urandom", lambda count: asked.append(count) or real(count))
+    new_id = RandomIds()
+    for _ in range(100):
+        new_id()
+    assert len(asked) == 1

@@ -1,0 +1,313 @@
+"""What clients may take of a node, and that those who take too much harm themselves alone."""
+
+import asyncio
+import contextlib
+import resource
+
+import pytest
+
+from aclog.nodes.apis.request import RequestError
+from aclog.nodes.config.node_config import Limits
+from aclog.nodes.server import admission as files
+from aclog.nodes.server.admission import OWN_FILES, Admission, connections_within_files
+from aclog.nodes.server.memory_pool import MemoryPool
+from aclog.nodes.telemetry.metrics import Metrics
+from aclog.nodes.wire.api_keys import CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_CLUSTER, FETCH
+from aclog.nodes.wire.api_versions import CONTROLLER_APIS
+from aclog.nodes.wire.headers import RequestHeader, encode_header
+from tests.support.nodes.served_listener import SASL, run
+
+
+def closed_for(served, reason, listener="CLIENT"):
+    return served.sample("aclog_connections_closed_total", listener=listener, reason=reason)
+
+
+def test_connections_in_all():
+    async def scenario(served):
+        first, second = await served.connect(), await served.connect()
+        assert await first.who()
+        assert await (await served.connect()).closed()
+        assert served.sample("aclog_connections_refused_total", listener="CLIENT") == 1
+        second.close()
+        await served.settled(lambda: served.admission.connections == 1)
+        assert await (await served.connect()).who()
+        assert await first.who()
+
+    run(scenario, connections=2)
+
+
+def test_connections_of_one_address():
+    admission = Admission(limits=Limits(connections=3, connections_per_ip=2), metrics=Metrics(process=False))
+    assert [admission.admit(host) for host in ("a", "a", "a", "b", "b")] == [True, True, False, True, False]
+    admission.release("a")
+    assert admission.admit("b")
+    for host in ("a", "b", "b"):
+        admission.release(host)
+    assert admission.connections == 0
+    assert not admission._by_host
+
+
+def test_who_says_nothing_is_cut_off():
+    async def scenario(served):
+        quiet, once = await served.connect(), await served.connect()
+        await once.who()
+        assert await quiet.closed()
+        assert await once.closed()
+        await served.settled(lambda: closed_for(served, "idle") == 2)
+
+    run(scenario, idle_seconds=0.1)
+
+
+def test_who_does_not_log_in_is_cut_off():
+    async def scenario(served):
+        quiet, begun, steady = await served.connect(), await served.connect(), await served.connect()
+        await steady.log_in()
+        await begun.versions()
+        assert await quiet.closed()
+        assert await begun.closed()
+        await served.settled(lambda: closed_for(served, "authentication", "SASL") == 2)
+        assert await steady.who() == "User:alice"
+
+    run(scenario, SASL, authentication_seconds=0.2)
+
+
+def test_a_frame_that_does_not_end():
+    async def scenario(served):
+        client = await served.connect()
+        client.send((1000).to_bytes(4, "big") + bytes(10))
+        assert await client.closed()
+        await served.settled(lambda: closed_for(served, "slow_writer") == 1)
+
+    run(scenario, request_seconds=0.1)
+
+
+async def large(request):
+    return bytes(4 << 20)
+
+
+def test_a_slow_reader_is_cut_off_and_holds_up_nobody():
+    async def scenario(served):
+        slow, neighbour = await served.connect(limit=1024), await served.connect()
+        slow.request(DESCRIBE_ACLS, 2)
+        await served.settled(lambda: served.sample("aclog_unsent_bytes") > 4 << 20)
+        for _ in range(20):
+            await neighbour.who()
+        await served.settled(lambda: closed_for(served, "slow_reader") == 1)
+        assert served.sample("aclog_unsent_bytes") == 0
+        assert await neighbour.who()
+
+    run(scenario, handlers={DESCRIBE_ACLS: large}, request_seconds=0.3)
+
+
+def test_a_reader_that_is_only_slow_gets_all_of_it():
+    async def scenario(served):
+        slow = await served.connect(limit=1024)
+        slow.request(DESCRIBE_ACLS, 2)
+        await served.settled(lambda: served.sample("aclog_unsent_bytes") > 4 << 20)
+        assert len(await slow.frame()) == 5 + (4 << 20)
+        assert (await slow.who()) == "User:ANONYMOUS"
+
+    run(scenario, handlers={DESCRIBE_ACLS: large})
+
+
+def test_many_slow_readers_are_cut_off_in_their_order():
+    async def scenario(served):
+        slow = [await served.connect(limit=1024) for _ in range(5)]
+        for number, client in enumerate(slow):
+            client.request(DESCRIBE_ACLS, 2)
+            await served.settled(
+                lambda n=number: (
+                    served.sample("aclog_unsent_bytes") + closed_for(served, "slow_reader") * 4 * (1 << 20)
+                    > (n + 1) * (4 << 20)
+                )
+            )
+        await served.settled(lambda: closed_for(served, "slow_reader") == 3)
+        for client in slow[3:]:
+            assert len(await client.frame()) == 5 + (4 << 20)
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await slow[0].frame()
+
+    run(scenario, handlers={DESCRIBE_ACLS: large}, in_flight_bytes=9 << 20)
+
+
+class Gate:
+    """A handler that waits until it is let."""
+
+    def __init__(self):
+        self.open, self.inside, self.cancelled = asyncio.Event(), 0, 0
+
+    async def __call__(self, request):
+        self.inside += 1
+        try:
+            await self.open.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        finally:
+            self.inside -= 1
+        raise RequestError(7)
+
+
+def test_requests_beyond_the_limit_wait_their_turn():
+    gate = Gate()
+
+    async def scenario(served):
+        clients = [await served.connect() for _ in range(5)]
+        for client in clients:
+            client.request(DESCRIBE_ACLS, 2)
+        await served.settled(lambda: gate.inside == 2)
+        await asyncio.sleep(0.02)
+        assert gate.inside == 2
+        assert served.sample("aclog_in_flight_requests") == 2
+        gate.open.set()
+        for client in clients:
+            assert (await client.answer(DESCRIBE_ACLS, 2)).error_code == 7
+        await served.settled(lambda: served.sample("aclog_in_flight_requests") == 0)
+
+    run(scenario, handlers={DESCRIBE_ACLS: gate}, in_flight_requests=2)
+
+
+def test_one_request_at_a_time_and_the_rest_waits_in_the_socket():
+    gate = Gate()
+
+    async def scenario(served):
+        client = await served.connect()
+        data = encode_header(
+            RequestHeader(api_key=DESCRIBE_ACLS, api_version=2, correlation_id=1, client_id="x" * 1000)
+        )
+        body = data + bytes.fromhex("01 00 01 00 00 01 01 00".replace(" ", ""))
+        flood = (len(body).to_bytes(4, "big") + body) * 20_000
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.3):
+                client.send(flood)
+                await client.writer.drain()
+        (stream,) = served.server._connections.values()
+        assert gate.inside == 1
+        assert len(stream._data) < 200_000
+        client.close()
+        gate.open.set()
+        await served.settled(lambda: served.admission.connections == 0)
+
+    run(scenario, handlers={DESCRIBE_ACLS: gate})
+
+
+def test_a_long_poll_takes_no_turn_and_ends_with_its_client():
+    gate = Gate()
+
+    async def scenario(served):
+        observers = [await served.connect() for _ in range(10)]
+        for observer in observers:
+            observer.request(FETCH, 17)
+        await served.settled(lambda: gate.inside == 10)
+        assert await (await served.connect()).who()
+        for observer in observers[:9]:
+            observer.close()
+        await served.settled(lambda: gate.cancelled == 9)
+        gate.open.set()
+        assert (await observers[9].answer(FETCH, 17)).error_code == 7
+
+    run(scenario, handlers={FETCH: gate}, apis=CONTROLLER_APIS, in_flight_requests=1)
+
+
+def test_a_client_that_leaves_does_not_cancel_what_it_asked_for():
+    gate = Gate()
+
+    async def scenario(served):
+        client = await served.connect()
+        client.request(CREATE_ACLS, 3)
+        await served.settled(lambda: gate.inside == 1)
+        client.close()
+        await asyncio.sleep(0.02)
+        assert (gate.inside, gate.cancelled) == (1, 0)
+        gate.open.set()
+        await served.settled(lambda: served.admission.connections == 0)
+
+    run(scenario, handlers={CREATE_ACLS: gate})
+
+
+def test_large_frames_share_their_memory():
+    async def scenario(served):
+        clients = [await served.connect() for _ in range(4)]
+        for client in clients:
+            client.send(
+                (300_000).to_bytes(4, "big") + bytes.fromhex("003c0001 00000001 ffff 00 00 01 00") + bytes(1000)
+            )
+        await served.settled(lambda: served.sample("aclog_in_flight_bytes") == 900_000)
+        small = await served.connect()
+        assert await small.who(), "small ones are not charged"
+        rest = bytes(300_000 - 1014)
+        for client in clients[:3]:
+            client.send(rest)
+            assert (await client.frame())[:4] == (1).to_bytes(4, "big")
+        clients[3].send(rest)
+        assert await clients[3].frame()
+        await served.settled(lambda: served.sample("aclog_in_flight_bytes") in (0, 300_000))
+
+    run(scenario, in_flight_bytes=1_000_000)
+
+
+def test_who_does_not_log_in_cannot_take_the_memory_of_others():
+    async def scenario(served):
+        strangers = [await served.connect() for _ in range(10)]
+        for stranger in strangers:
+            stranger.send((100_000).to_bytes(4, "big") + bytes(100))
+        await served.settled(lambda: served.admission.unauthenticated_memory.used == 100_000)
+        client = await served.connect()
+        await client.log_in()
+        client.request(DESCRIBE_CLUSTER, 1, b"\0\1\0" + bytes(500_000))
+        assert (await client.answer(DESCRIBE_CLUSTER, 1)).error_code == 0
+
+    run(scenario, SASL, in_flight_bytes=1_000_000)
+
+
+def test_a_pool_serves_in_order_and_survives_those_who_give_up():
+    async def scenario():
+        pool, got = MemoryPool(10), []
+
+        async def taker(name, amount):
+            await pool.take(amount)
+            got.append(name)
+
+        await taker("a", 8)
+        tasks = {name: asyncio.create_task(taker(name, amount)) for name, amount in (("b", 5), ("c", 2), ("d", 50))}
+        await asyncio.sleep(0)
+        assert got == ["a"], "small ones do not overtake"
+        tasks["b"].cancel()
+        await asyncio.sleep(0)
+        pool.give(0)
+        await asyncio.sleep(0)
+        assert got == ["a", "c"]
+        pool.give(8)
+        pool.give(2)
+        await asyncio.sleep(0)
+        assert got == ["a", "c", "d"], "one larger than all has it alone"
+        late = asyncio.create_task(taker("e", 1))
+        await asyncio.sleep(0)
+        assert "e" not in got
+        pool.give(50)
+        late.cancel()
+        await asyncio.sleep(0)
+        assert pool.used == 0, "what was given to one who is gone is given back"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "wanted", "served", "raised"),
+    [
+        (1 << 20, 1 << 20, 10_000, 10_000, None),
+        (1024, 1 << 20, 10_000, 10_000, 10_000 + OWN_FILES),
+        (1024, 4096, 10_000, 4096 - OWN_FILES, 4096),
+        (1024, 1024, 100, 100, None),
+        (100, 100, 10, 1, 100),
+        (resource.RLIM_INFINITY, resource.RLIM_INFINITY, 10_000, 10_000, None),
+        (1024, resource.RLIM_INFINITY, 10_000, 10_000, 10_000 + OWN_FILES),
+    ],
+)
+def test_connections_stay_within_files(monkeypatch, caplog, soft, hard, wanted, served, raised):
+    asked = []
+    monkeypatch.setattr(files.resource, "getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr(files.resource, "setrlimit", lambda _, limits: asked.append(limits))
+    assert connections_within_files(wanted) == served
+    assert asked == ([] if raised is None else [(raised, hard)])
+    assert ("ulimit -n" in caplog.text) is (served < wanted)

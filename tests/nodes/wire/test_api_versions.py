@@ -1,0 +1,67 @@
+import pytest
+from kio.index import load_request_schema
+
+from aclog.metalog.errors import DecodeError
+from aclog.nodes.wire.api_keys import ENVELOPE
+from aclog.nodes.wire.api_versions import (
+    BROKER_APIS,
+    CONTROLLER_APIS,
+    ApiVersion,
+    Features,
+    api_versions_response,
+    unsupported_api_versions_response,
+)
+from aclog.nodes.wire.messages import decode_response
+
+FEATURES = Features(
+    supported={"metadata.version": (7, 30), "kraft.version": (0, 1)},
+    finalized={"metadata.version": 30, "kraft.version": 1, "share.version": 0},
+    finalized_epoch=17,
+)
+
+
+@pytest.mark.parametrize("apis", [BROKER_APIS, CONTROLLER_APIS])
+@pytest.mark.parametrize("version", range(5))
+def test_every_version_names_all_apis(version, apis):
+    found = decode_response(18, version, api_versions_response(version, apis, FEATURES), 0)
+    assert found.error_code == 0
+    assert [(each.api_key, each.min_version, each.max_version) for each in found.api_keys] == [
+        (each.api_key, each.min_version, each.max_version) for each in apis
+    ]
+
+
+@pytest.mark.parametrize(("version", "names"), [(3, ["metadata.version"]), (4, ["metadata.version", "kraft.version"])])
+def test_features_that_begin_at_0_are_told_from_version_4_on(version, names):
+    found = decode_response(18, version, api_versions_response(version, BROKER_APIS, FEATURES), 0)
+    assert [each.name for each in found.supported_features] == names
+    levels = {each.name: (each.min_version_level, each.max_version_level) for each in found.finalized_features}
+    assert levels == {"metadata.version": (30, 30), "kraft.version": (1, 1)}
+    assert found.finalized_features_epoch == 17
+
+
+def test_without_features_the_epoch_is_unknown():
+    found = decode_response(18, 4, api_versions_response(4, BROKER_APIS, Features()), 0)
+    assert (found.supported_features, found.finalized_features, found.finalized_features_epoch) == ((), (), -1)
+
+
+def test_a_version_that_is_not_served_is_answered_in_version_0():
+    body = unsupported_api_versions_response()
+    assert body == bytes.fromhex("0023 00000001 0012 0000 0004")
+
+
+def test_a_version_beyond_the_last_has_no_answer_of_its_own():
+    with pytest.raises(DecodeError):
+        api_versions_response(5, BROKER_APIS, FEATURES)
+
+
+@pytest.mark.parametrize("apis", [BROKER_APIS, CONTROLLER_APIS])
+def test_all_that_is_served_can_be_decoded(apis):
+    assert len({each.api_key for each in apis}) == len(apis)
+    for each in apis:
+        for version in range(each.min_version, each.max_version + 1):
+            if each.api_key != ENVELOPE:
+                assert load_request_schema(each.api_key, version).__version__ == version
+
+
+def test_which_versions_are_within():
+    assert [version for version in range(-1, 6) if version in ApiVersion(29, 1, 3)] == [1, 2, 3]
