@@ -5,13 +5,18 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli import authorize, explain, export, mirror, serve, shell, snapshot, status
+from aclog.cli import authorize, explain, export
 from aclog.cli import format as formatting
 from aclog.cli import import_ as importing
 from aclog.cli.acls import command as acls
 from aclog.cli.log import command as log
 from aclog.cli.migrate import command as migrate
+from aclog.cli.mirror import command as mirror
+from aclog.cli.serve import command as serve
+from aclog.cli.shell import command as shell
+from aclog.cli.snapshot import command as snapshot
 from aclog.cli.spark import command as spark
+from aclog.cli.status import command as status
 from aclog.cli.sync import command as sync
 from aclog.cli.tokens import command as tokens
 

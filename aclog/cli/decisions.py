@@ -14,9 +14,9 @@ from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.cli.cidr_warning import CidrWatch
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.request import Request
+from aclog.cli.image_report import CidrWatch
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import enum_field
@@ -158,6 +158,5 @@ def explain_one(image: Image, flags: AuthorizerFlags, request: Request, log: str
     for line in explanation_lines(explanation, log):
         print(line)
     watch = CidrWatch()
-    for _ in watch.watch(acls.candidates(pattern.resource_type, pattern.name)):
-        pass
+    watch.watch_all(acls.candidates(pattern.resource_type, pattern.name))
     watch.report()

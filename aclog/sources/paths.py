@@ -7,10 +7,14 @@ from typing import TypeAlias
 from attrs import define, field
 
 from aclog.authorizer.acls_image import AclsImage
+from aclog.metalog.batches import decode_batch
+from aclog.metalog.control_records import LeaderChange, decode_control
 from aclog.metalog.errors import ConfigError, LogError, ReplayError
 from aclog.metalog.filelog import FileLogReader, open_reader
+from aclog.metalog.filelog.epochs import read_epochs
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.filelog.locks import kafka_log_dir
+from aclog.metalog.filelog.reader import UNCOMMITTED_TAIL
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.newer_kafka import NewerKafka
@@ -19,7 +23,6 @@ from aclog.snapshots.state_source import StateSource
 from aclog.sources.acl_lines import read_acls
 from aclog.sources.sync_properties import read_sync_properties, refuse_before_first_poll
 from aclog.sources.text_lines import STDIN, display_name
-from aclog.sources.voters import notes_of
 
 Notify: TypeAlias = Callable[[str], None]
 """Told each note of a recovery once: a torn tail, a lowered offset, a checkpoint that was passed over."""
@@ -103,7 +106,7 @@ class LogSource:
             self._check_is_empty()
         newer = NewerKafka(strict=False)
         found = recover_log(self.log, checkpoints, moment, newer=newer, progress=self.progress)
-        self._tell(found.notes if self.log is None else (*notes_of(self.log, found.image), *found.notes))
+        self._tell(found.notes if self.log is None else (*_notes_of(self.log, found.image), *found.notes))
         return found
 
     def _check_is_empty(self) -> None:
@@ -127,6 +130,41 @@ def _what_is_there(directory: Path) -> str:
     if (directory / METADATA_PARTITION).is_dir():
         return f"it holds no segments; {METADATA_PARTITION} in it may be meant"
     return "it holds no segments (*.log) and no checkpoints"
+
+
+def _notes_of(log: FileLogReader, image: Image) -> tuple[str, ...]:
+    """What is to be said of a log, whose newest state is `image`, without what a sole voter makes void.
+
+    Raises:
+        LogError, DecodeError: the log cannot be read where its last epoch begins.
+
+    """
+    if not any(note.endswith(UNCOMMITTED_TAIL) for note in log.notes) or not _has_one_voter(log, image):
+        return log.notes
+    return tuple(note for note in log.notes if not note.endswith(UNCOMMITTED_TAIL))
+
+
+def _has_one_voter(log: FileLogReader, image: Image) -> bool:
+    """Whether the newest voters that the log tells of are one; False where it tells of none.
+
+    A KRaftVoters record says who they are (KIP-853), in a static quorum the LeaderChange that began the last epoch.
+    """
+    voters = image.provenance.voters
+    if voters is not None:
+        return len(voters.voters) == 1
+    leader = _last_leader_change(log)
+    return leader is not None and len(leader.voters) == 1
+
+
+def _last_leader_change(log: FileLogReader) -> LeaderChange | None:
+    *_, start = read_epochs(log.directory) or [None]
+    if start is None or not log.start_offset() <= start.start_offset < log.high_watermark():
+        return None
+    batch = decode_batch(log.read(start.start_offset, max_bytes=1))
+    if not batch.header.is_control:
+        return None
+    control = decode_control(batch.records[0].key or b"", batch.records[0].value)
+    return control if isinstance(control, LeaderChange) else None
 
 
 @define(eq=False)

@@ -1,23 +1,18 @@
 """The rules of a Kafka up to 3.9, in its ZooKeeper: read as a state, and changed as kafka-acls.sh did."""
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from attrs import define, field
 
-from aclog.authorizer.acl import AclBindingFilter, PatternType, ResourcePattern, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.paths import Notify
-from aclog.zkstore.authorizer.changes import StoreChanges
-from aclog.zkstore.authorizer.rules import StoredRules
 from aclog.zkstore.authorizer.settings import PREFIX
 from aclog.zkstore.client.connect import open_client, zk_settings
-from aclog.zkstore.paths import name_problem
 from aclog.zkstore.store import StoreContents, ZkStore
 
 
@@ -48,7 +43,7 @@ def open_store(properties: Mapping[str, str]) -> Iterator[ZkStore]:
         client.close()
 
 
-def _everything(store: ZkStore) -> StoreContents:
+def read_everything(store: ZkStore) -> StoreContents:
     """All rules. Raises DecodeError: a node that says nothing clear."""
     contents = store.load()
     contents.check_readable()
@@ -80,7 +75,7 @@ class ZooKeeperSource:
 
         """
         with open_store(self.properties) as store:
-            contents = _everything(store)
+            contents = read_everything(store)
         for problem in contents.unknown:
             self.notify(str(problem))
         rules = {entry.on(node.pattern) for node in contents.resources.values() for entry in node.entries}
@@ -92,34 +87,3 @@ class ZooKeeperSource:
 
     def close(self) -> None:
         """Nothing is held."""
-
-
-@define(eq=False)
-class ZooKeeperTarget:
-    """A store, in which each resource's rules change in one step (aclog.cli.acls.targets.RuleTarget)."""
-
-    _store: ZkStore
-
-    def standing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
-        """See RuleTarget."""
-        found: set[StandardAcl] = set()
-        for pattern in patterns:
-            if name_problem(pattern.name) is None:
-                for node in self._store.read_all(pattern):
-                    found.update(entry.on(pattern) for entry in node.entries)
-        return found
-
-    def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
-        """See RuleTarget."""
-        self._store.create_paths()
-        return self._changes(StoredRules()).create(acls)
-
-    def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
-        """See RuleTarget; only for what filters do not name, the whole store is read."""
-        rules = StoredRules()
-        if any(wanted.pattern_type == PatternType.MATCH for wanted in filters):
-            rules.replace(_everything(self._store).resources)
-        return self._changes(rules).delete(filters)
-
-    def _changes(self, rules: StoredRules) -> StoreChanges:
-        return StoreChanges(store=self._store, rules=rules, shown=rules.put, lock=threading.RLock())

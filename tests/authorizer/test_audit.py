@@ -26,7 +26,7 @@ from aclog.authorizer.decision import Basis, Decision
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.cli.audit_logger import AuditLog
+from aclog.cli.serve.audit_log import AuditLog
 from tests.support.models import golden
 from tests.support.models.reference import ReferenceAuthorizer
 

@@ -2,17 +2,18 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
 
 from attrs import evolve
 
-from aclog.authorizer.acl import AclBindingFilter, StandardAclWithId
+from aclog.authorizer.acl import AclBindingFilter, ResourceType, StandardAclWithId, code_name
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.index.decision_mask import Resource
+from aclog.authorizer.index.rules import rules_of
 from aclog.cli.acls.flags import ListFormat, ResourceFlags, parse_principal
 from aclog.cli.acls.kafka_format import listed
 from aclog.cli.acls.plan import resource_filter
-from aclog.cli.acls.text_order import in_text_order
-from aclog.cli.cidr_warning import CidrWatch
+from aclog.cli.image_report import CidrWatch
 from aclog.shell.rule_text import rule_fields, rule_json, rule_object
 from aclog.terminal.table import aligned
 
@@ -66,9 +67,21 @@ def _sorted(acls: AclsImage, filters: Iterable[AclBindingFilter]) -> Iterable[St
     """The rules that any of the filters takes, each once, in the order of JSON lines."""
     filters = list(filters)
     if filters == [AclBindingFilter()]:
-        return in_text_order(acls)
+        return _in_text_order(acls)
     found = dict.fromkeys(rule for each in filters for rule in acls.matching(each))
     return sorted(found, key=rule_fields)
+
+
+def _in_text_order(acls: AclsImage) -> Iterator[StandardAclWithId]:
+    """The rules, sorted by rule_fields."""
+    resources = sorted(acls.state.resources(), key=_type_and_name)
+    for _, group in groupby(resources, key=_type_and_name):
+        yield from sorted((rule for _, each in group for rule in rules_of(acls.state, each)), key=rule_fields)
+
+
+def _type_and_name(found: tuple[int, Resource]) -> tuple[str, str]:
+    resource_type, resource = found
+    return code_name(ResourceType, resource_type), resource.name
 
 
 def _cells(rules: Iterable[StandardAclWithId]) -> Iterator[Sequence[str]]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import AclBindingFilter, ResourcePattern, StandardAcl
+from aclog.authorizer.acl import AclBindingFilter, PatternType, ResourcePattern, StandardAcl
 from aclog.authorizer.control import create_acls, delete_acls
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.cli.acls.flags import TargetFlags
@@ -21,9 +22,12 @@ from aclog.metalog.uuids import random_uuid
 from aclog.nodes.client import acl_requests
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.sources.bootstrap import client_security, parse_servers
-from aclog.sources.connect import connect_to_first
-from aclog.sources.zookeeper import ZooKeeperTarget, open_store, store_properties
+from aclog.sources.bootstrap import client_security, connect_to_first, parse_servers
+from aclog.sources.zookeeper import open_store, read_everything, store_properties
+from aclog.zkstore.authorizer.changes import StoreChanges
+from aclog.zkstore.authorizer.rules import StoredRules
+from aclog.zkstore.paths import name_problem
+from aclog.zkstore.store import ZkStore
 
 _T = TypeVar("_T")
 
@@ -92,7 +96,7 @@ def open_target(chosen: ChosenTarget, *, force: bool) -> Iterator[RuleTarget]:
         return
     if chosen.store:
         with open_store(chosen.store) as store:
-            yield ZooKeeperTarget(store)
+            yield _ZooKeeperTarget(store)
         return
     with asyncio.Runner() as runner:
         connection = runner.run(connect_to_first(chosen.servers or chosen.controllers, chosen.security))
@@ -154,6 +158,37 @@ class _ServerTarget:
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
         return self._runner.run(work)
+
+
+@define(eq=False)
+class _ZooKeeperTarget:
+    """A store, in which each resource's rules change in one step."""
+
+    _store: ZkStore
+
+    def standing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+        """See RuleTarget."""
+        found: set[StandardAcl] = set()
+        for pattern in patterns:
+            if name_problem(pattern.name) is None:
+                for node in self._store.read_all(pattern):
+                    found.update(entry.on(pattern) for entry in node.entries)
+        return found
+
+    def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
+        """See RuleTarget."""
+        self._store.create_paths()
+        return self._changes(StoredRules()).create(acls)
+
+    def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
+        """See RuleTarget; only for what filters do not name, the whole store is read."""
+        rules = StoredRules()
+        if any(wanted.pattern_type == PatternType.MATCH for wanted in filters):
+            rules.replace(read_everything(self._store).resources)
+        return self._changes(rules).delete(filters)
+
+    def _changes(self, rules: StoredRules) -> StoreChanges:
+        return StoreChanges(store=self._store, rules=rules, shown=rules.put, lock=threading.RLock())
 
 
 def _exactly(pattern: ResourcePattern) -> AclBindingFilter:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from aclog.cli.cidr_warning import CidrWatch
+from aclog.cli.image_report import CidrWatch, summary
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
@@ -30,8 +30,7 @@ def verify_log(directory: Path) -> bool:
     if image is not None:
         print(f"{what}, end offset {image.end_offset}, epoch {image.epoch}: {summary(image)}")
         watch = CidrWatch()
-        for _ in watch.watch(image.acls):
-            pass
+        watch.watch_all(image.acls)
         watch.report()
     print("all is well" if sound and image is not None else "damaged")
     return sound and image is not None
@@ -49,11 +48,3 @@ def _replay(directory: Path) -> Image | None:
     except MetadataError as error:
         print(one_line(f"cannot be replayed: {error}"))
         return None
-
-
-def summary(image: Image) -> str:
-    """What a state holds, in numbers."""
-    return (
-        f"{len(image.acls)} ACLs, {len(image.scram)} SCRAM credentials, {len(image.tokens)} delegation tokens, "
-        f"{len(image.features)} features, {len(image.opaque)} other records"
-    )

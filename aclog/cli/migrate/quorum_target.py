@@ -14,7 +14,7 @@ from aclog.cli.migrate.log_target import Held, MigrationTarget
 from aclog.nodes.client import acl_requests
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.sources.connect import connect_to_first
+from aclog.sources.bootstrap import connect_to_first
 from aclog.terminal.notices import warn
 from aclog.zkstore.migration.access_state import AccessState, StateChange, difference
 

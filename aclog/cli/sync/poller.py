@@ -13,8 +13,8 @@ from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.errors import UnreachableError
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.sources.admin_describe import describe_cluster_id, describe_rules
-from aclog.sources.connect import connect_to_first
+from aclog.sources.admin import describe_cluster_id, describe_rules
+from aclog.sources.bootstrap import connect_to_first
 
 
 class WrongClusterError(ConfigError):

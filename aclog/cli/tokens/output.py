@@ -23,7 +23,7 @@ from aclog.nodes.client.delegation_tokens import (
     renew_token,
 )
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.sources.connect import connect_to_first
+from aclog.sources.bootstrap import connect_to_first
 
 _T = TypeVar("_T")
 _MAX_LONG = (1 << 63) - 1

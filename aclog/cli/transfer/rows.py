@@ -1,13 +1,13 @@
 """Metadata records as rows of an export, and back: plain dicts in the shape of avro/image.avsc."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import IntEnum
 from typing import Any
 from uuid import UUID
 
 from aclog.authorizer import acl_records
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
 from aclog.cli.transfer.avro.files import Row
-from aclog.cli.transfer.codes import code_text, parse_code
 from aclog.credentials.scram import ScramMechanism, UserCredentials
 from aclog.metalog.codec import decode_record
 from aclog.metalog.errors import ConfigError, DecodeError
@@ -182,6 +182,28 @@ def _tagged_rows(fields: TaggedFields) -> list[Row]:
 
 def _tagged_fields(row: Mapping[str, Any]) -> TaggedFields:
     return tuple((field["tag"], field["data"]) for field in row["taggedFields"])
+
+
+def code_text(kind: type[IntEnum], code: int) -> str:
+    """The name of the code; its decimal text if this Kafka has no name for it."""
+    try:
+        return kind(code).name
+    except ValueError:
+        return str(code)
+
+
+def parse_code(kind: type[IntEnum], text: str) -> int:
+    """The code of such a text.
+
+    Raises:
+        ConfigError: neither a name nor a number from -128 to 127.
+
+    """
+    if text in kind.__members__:
+        return int(kind[text])
+    if text.removeprefix("-").isdecimal() and text.isascii() and len(text) <= 4 and -128 <= int(text) <= 127:
+        return int(text)
+    raise ConfigError(f"{text[:40]!r} is neither one of {', '.join(kind.__members__)} nor a code")
 
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any]], MetadataRecord | None]] = {

@@ -11,7 +11,7 @@ from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.audit import AUDIT_LOGGER
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.cli.audit_logger import AuditLog
+from aclog.cli.serve.audit_log import AuditLog
 from aclog.nodes.telemetry import node_log as logs
 from aclog.nodes.telemetry.node_log import configure_logging
 

@@ -22,7 +22,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import AUDIT_LOGGER, TRACE, audit_event, audit_level, audit_line
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.cli.audit_logger import AuditLog
+from aclog.cli.serve.audit_log import AuditLog
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.telemetry.node_log import configure_logging
 from aclog.pipeline.accesses import ingest, write

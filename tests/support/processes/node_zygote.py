@@ -121,7 +121,7 @@ def _serve(home: str) -> None:
 
 def main() -> None:
     """Until the end of stdin."""
-    import aclog.cli.serve_node  # noqa: F401 - so that no child has to
+    import aclog.cli.serve.run  # noqa: F401 - so that no child has to
     from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
     from aclog.nodes.wire.messages import warm_up
 

@@ -58,7 +58,7 @@ def serve(
 
       aclog serve config/server.properties
     """
-    from aclog.cli.serve_node import run_node
+    from aclog.cli.serve.run import run_node
 
     run_node(
         config,

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 
-from aclog.cli import serve_node as serving
+from aclog.cli.serve import run
 from aclog.nodes.config.node_config import ClientSecurity, HostPort, NodeConfig, Role
 
 
@@ -16,7 +16,7 @@ def test_a_silent_controller_does_not_keep_a_broker_from_stopping(tmp_path):
                 controller_listener_names=("C",), controller_quorum=(at,), controller_client=ClientSecurity(),
             )  # fmt: skip
             stop = asyncio.Event()
-            waiting = asyncio.create_task(serving._formatted(config, stop))
+            waiting = asyncio.create_task(run._formatted(config, stop))
             accepted, _ = await asyncio.to_thread(silent.accept)
             stop.set()
             async with asyncio.timeout(5):  # a connection has ten seconds

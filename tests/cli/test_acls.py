@@ -111,7 +111,7 @@ RULE = (
 
 def test_a_host_that_is_a_range_is_warned_of():
     for command in (["acls", "list"], ["explain", "--principal", "User:a", "--operation", "READ", "--topic", "t"]):
-        assert "aclog: warning: 1 rule(s), 1 of them DENY, have a range as host" in (
+        assert "aclog: warning: 1 ACL(s), 1 of them DENY, have a CIDR range as host" in (
             aclog(*command, "--acls", "-", stdin=RULE).ok().err
         )
 

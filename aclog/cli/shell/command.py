@@ -12,7 +12,7 @@ app = typer.Typer()
 
 
 def _complete(context: typer.Context, incomplete: str) -> list[str]:
-    from aclog.cli.shell_completion import complete_words
+    from aclog.cli.shell.completion import complete_words
 
     return complete_words(context, incomplete)
 

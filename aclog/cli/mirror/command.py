@@ -52,7 +52,7 @@ def mirror(
       aclog mirror --bootstrap-controller HOST:9093 --to DIR --once
       aclog acls list --log DIR --as-of 2026-11-20T10:00:00Z
     """
-    from aclog.cli.mirror_loop import mirror_quorum
+    from aclog.cli.mirror.run import mirror_quorum
     from aclog.sources.bootstrap import client_security, parse_servers
 
     controllers = parse_servers("--bootstrap-controller", bootstrap_controller)

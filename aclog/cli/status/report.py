@@ -9,7 +9,7 @@ from typing import Any
 from aclog.nodes.client.cluster_requests import ReplicaDescription
 from aclog.nodes.client.cluster_status import Status, describe_status
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.sources.connect import connect_to_first
+from aclog.sources.bootstrap import connect_to_first
 from aclog.terminal.table import aligned
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from aclog.cli.audit_logger import AuditLog
+from aclog.cli.serve.audit_log import AuditLog
 from aclog.cli.signals import pause, stop_on_signals, unless
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.nodes.client.cluster_id import cluster_id_of

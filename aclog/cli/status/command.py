@@ -24,7 +24,7 @@ def status(
 
       aclog status --bootstrap-controller HOST:9093
     """
-    from aclog.cli.status_report import print_status
+    from aclog.cli.status.report import print_status
     from aclog.metalog.errors import ConfigError
     from aclog.sources.bootstrap import client_security, parse_servers
 

@@ -209,7 +209,7 @@ def test_who_may_not_is_told_at_once(node, tmp_path):
 
 
 def test_once_where_nobody_is(tmp_path, monkeypatch):
-    monkeypatch.setattr("aclog.cli.mirror_loop._ONCE_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr("aclog.cli.mirror.run._ONCE_PATIENCE_SECONDS", 0.1)
     found = aclog("mirror", "--bootstrap-controller", f"localhost:{free_port()}", "--to", tmp_path / "mirror", "--once")
     assert found.code == 2
     assert "localhost" in found.complaint

@@ -27,7 +27,7 @@ def create(
       aclog snapshot create --log DIR --as-of 70000 --out /tmp/then
       aclog snapshot create --acls rules.jsonl --out /tmp/rules
     """
-    from aclog.cli.checkpoints import create_checkpoint
+    from aclog.cli.snapshot.checkpoints import create_checkpoint
 
     print(create_checkpoint(source.choose().image(), out))
 
@@ -42,7 +42,7 @@ def verify(
 
       aclog snapshot verify DIR/*.checkpoint
     """
-    from aclog.cli.checkpoints import verify_checkpoints
+    from aclog.cli.snapshot.checkpoints import verify_checkpoints
 
     if not verify_checkpoints(files):
         raise typer.Exit(1)
@@ -58,7 +58,7 @@ def list_(
 
       aclog snapshot list DIR
     """
-    from aclog.cli.checkpoints import describe_checkpoints
+    from aclog.cli.snapshot.checkpoints import describe_checkpoints
 
     for line in describe_checkpoints(directory):
         print(line)

@@ -8,8 +8,7 @@ from pathlib import Path
 from attrs import evolve
 
 from aclog.authorizer.acls_image import AclsImage
-from aclog.cli.cidr_warning import CidrWatch
-from aclog.cli.log.verify import summary
+from aclog.cli.image_report import CidrWatch, summary
 from aclog.metalog.errors import CheckpointError, LogError, MetadataError
 from aclog.metalog.filelog.file_names import list_checkpoints
 from aclog.metalog.records import FeatureLevelRecord
@@ -77,8 +76,7 @@ def verify_checkpoints(paths: Sequence[Path]) -> bool:
             sound = False
             print(one_line(str(error)))
             continue
-        for _ in watch.watch(image.acls):
-            pass
+        watch.watch_all(image.acls)
         print(f"{path}: whole: {summary(image)}")
     watch.report()
     return sound

@@ -116,7 +116,7 @@ class TestVerify:
             b'"host":"10.0.0.0/8","operation":"READ","permissionType":"DENY"}'
         )
         aclog("import", "-", "--log", tmp_path / "log", stdin=rule).ok()
-        assert "have a range as host" in aclog("log", "verify", tmp_path / "log").ok().err
+        assert "have a CIDR range as host" in aclog("log", "verify", tmp_path / "log").ok().err
 
 
 class TestSnapshot:

@@ -1,0 +1,1 @@
+"""`aclog mirror`: a quorum's log in a local directory."""

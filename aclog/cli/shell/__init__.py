@@ -1,0 +1,1 @@
+"""`aclog shell`: the tree of a state."""

@@ -1,0 +1,1 @@
+"""`aclog snapshot`: checkpoint files."""

@@ -1,0 +1,1 @@
+"""`aclog status`: a running cluster at a glance."""
