@@ -10,7 +10,7 @@ from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.authorize import authorize_command
 from aclog.cli.spark.jobs import failure
-from aclog.cli.spark.rules import rules_of, settings_of
+from aclog.cli.spark.policy import Policy, rules_of, settings_of
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.output_directory import check_new
 from tests.pipeline.test_authorize import DATA
@@ -44,7 +44,7 @@ def test_what_is_printed_and_written(spark, tmp_path, capfd):
     rules = rules_of(spark, SourceFlags(log=LOG), own_time=False)
     settings = settings_of(AuthorizerFlags(super_users="User:root"))
     out = tmp_path / "out"
-    assert authorize_command(spark, str(tmp_path / "asked.jsonl"), out, rules, settings, own_time=False) == 2
+    assert authorize_command(spark, str(tmp_path / "asked.jsonl"), out, Policy(rules=rules, settings=settings)) == 2
     printed = capfd.readouterr()
     assert printed.out == "requests  decision\n1         ALLOWED\n1         DENIED\n2         ERROR\n"
     assert "aclog: warning: 1 requests: not a request\n" in printed.err
@@ -61,16 +61,15 @@ def test_what_is_printed_and_written(spark, tmp_path, capfd):
 def test_own_time_wants_times(spark, tmp_path):
     (tmp_path / "asked.jsonl").write_text(json.dumps(BOB) + "\n")
     rules = rules_of(spark, SourceFlags(log=LOG), own_time=True)
+    policy = Policy(rules=rules, settings=settings_of(AuthorizerFlags()), own_time=True)
     with pytest.raises(ConfigError, match="no column 'timestamp'"):
-        authorize_command(
-            spark, str(tmp_path / "asked.jsonl"), tmp_path / "out", rules, settings_of(AuthorizerFlags()), own_time=True
-        )
+        authorize_command(spark, str(tmp_path / "asked.jsonl"), tmp_path / "out", policy)
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("flags", [SourceFlags(log=LOG, as_of="40"), SourceFlags(acls="-")])
 def test_own_time_wants_the_whole_log(spark, flags):
-    with pytest.raises(ConfigError, match="wants --log, and no --as-of"):
+    with pytest.raises(ConfigError, match="expected --log and no --as-of"):
         rules_of(spark, flags, own_time=True)
 
 
@@ -85,7 +84,7 @@ def test_a_directory_that_is_there_is_not_written_to(tmp_path):
     ("text", "told"),
     [
         (
-            "Caused by: org.x.PythonException: [E] boo\nmetalog.errors.DecodeError: /d/0.log: byte 7: a wrong CRC\n",
+            "Caused by: x.PythonException: [E] boo\naclog.metalog.errors.DecodeError: /d/0.log: byte 7: a wrong CRC\n",
             "/d/0.log: byte 7: a wrong CRC",
         ),
         ("Job aborted\nCaused by: java.io.IOException: disk full\n\tat x", "Spark failed: IOException: disk full"),

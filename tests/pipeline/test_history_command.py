@@ -3,8 +3,7 @@
 import pytest
 
 from aclog.cli.spark.history import history_command
-from aclog.cli.spark.jobs import failure
-from aclog.cli.spark.log import check_log
+from aclog.cli.spark.jobs import check_log, failure
 from aclog.metalog.errors import CheckpointError, ConfigError, LogError, ReplayError
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.file_names import segment_name

@@ -5,9 +5,11 @@ from datetime import timedelta
 from random import Random
 
 import pytest
+from attrs import evolve
 
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.acls_image import AclsImage
+from aclog.cli.spark.policy import Policy
 from aclog.cli.spark.simulate import simulate_command
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.decisions.bulk_authorizer import Settings
@@ -67,13 +69,13 @@ def change(before, after) -> str:
 
 def test_what_the_command_says_and_refuses(spark, tmp_path, capsys):
     (one, other), out = with_ids([acl("User:a", "orders"), acl("User:b", "orders", denies=True)]), tmp_path / "out"
-    before = rules_of([Interval(one, None, None)]), BEFORE
-    after = rules_of([Interval(other, None, None)]), AFTER
+    before = Policy(rules=rules_of([Interval(one, None, None)]), settings=BEFORE)
+    after = Policy(rules=rules_of([Interval(other, None, None)]), settings=AFTER)
     rows = [("User:a", AclOperation.READ, "orders", START - each * timedelta(hours=1)) for each in range(3)]
     rows += [("User:c", AclOperation.READ, "pay", START), ("User:b", AclOperation.READ, "orders", START)]
     frame_of(spark, rows).drop("timestamp").write.parquet(str(tmp_path / "log"))
-    assert simulate_command(spark, str(tmp_path / "log"), out, before, after, own_time=False)
-    ids = [rules.table.column("id")[0].as_py() for rules, _ in (before, after)]
+    assert simulate_command(spark, str(tmp_path / "log"), out, before, after)
+    ids = [rules.table.column("id")[0].as_py() for rules in (before.rules, after.rules)]
     assert capsys.readouterr().out.splitlines() == [
         "accesses  distinct  change",
         "1         1         GAINED",
@@ -87,7 +89,7 @@ def test_what_the_command_says_and_refuses(spark, tmp_path, capsys):
     ]
     assert spark.read.parquet(str(out)).count() == 2
     with pytest.raises(ConfigError, match="out: exists already"):
-        simulate_command(spark, str(tmp_path / "log"), out, before, after, own_time=False)
+        simulate_command(spark, str(tmp_path / "log"), out, before, after)
     with pytest.raises(ConfigError, match="no column 'timestamp'"):
-        simulate_command(spark, str(tmp_path / "log"), tmp_path / "new", before, after, own_time=True)
-    assert not simulate_command(spark, str(tmp_path / "log"), tmp_path / "same", before, before, own_time=False)
+        simulate_command(spark, str(tmp_path / "log"), tmp_path / "new", evolve(before, own_time=True), after)
+    assert not simulate_command(spark, str(tmp_path / "log"), tmp_path / "same", before, before)

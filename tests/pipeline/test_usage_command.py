@@ -4,6 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from aclog.cli.spark.flags import UsageFlags
+from aclog.cli.spark.policy import Policy
 from aclog.cli.spark.usage import usage_command
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.decisions.bulk_authorizer import Settings
@@ -18,42 +20,41 @@ def test_what_is_said(spark, tmp_path, capsys):
     lines = [f'{LINE},"timestamp":"{time.isoformat()}"}}' for time in times]
     log.write_text("\n".join([*lines, f"{LINE}}}", "bad", lines[0].replace("orders", "pay")]))
     rules = rules_of(standing(acl("User:a", "orders"), acl("User:*", "orders"), acl("User:b", "pay", denies=True)))
-    usage_command(spark, str(log), out, rules, Settings(), own_time=False, window_days=3)
+    usage_command(spark, str(log), out, Policy(rules=rules, settings=Settings()), flags=UsageFlags(days=3))
     said = capsys.readouterr()
     assert said.out.splitlines() == [
         "3 days: 2026-02-26T12:00:00Z to 2026-03-01T12:00:00Z",
         "",
         "accesses  what",
-        "3         decided, and counted for rules",
-        "1         outside of the window",
-        "1         without timestamp",
+        "3         decided, and counted for ACLs",
+        "1         outside the window",
+        "1         without a timestamp",
         "5         read",
         "",
-        "rules  can go  answer",
-        "1      1       NEVER_MATCHED",
-        "2      1       NEVER_NEEDED",
-        "0      0       NEEDED",
-        "0      0       NOT_JUDGED",
+        "ACLs  removable  answer",
+        "1     1          NEVER_MATCHED",
+        "2     1          NEVER_NEEDED",
+        "0     0          NEEDED",
+        "0     0          NOT_JUDGED",
         "",
-        f"{out}/rules: all rules that can go, can go together",
+        f"{out}/rules: all removable ACLs can be removed together",
         "",
         "denied  last                  principal  host      operation  resource   rule",
         "1       2026-03-01T12:00:00Z  User:a     10.0.0.1  READ       TOPIC:pay  DefaultDeny",
     ]
     assert said.err.splitlines() == [
-        "aclog: note: it is not known since when the rules are in force: all are taken as in force in the whole window",
+        "aclog: note: the source has no times: all of its ACLs are assumed to be in force in the whole window",
         "aclog: warning: no access at all on 3 of 4 days: 2026-02-26 to 2026-02-28: unused or not logged",
-        "aclog: warning: 1 lines are no accesses, and were left out",
+        "aclog: warning: 1 lines are not accesses and were skipped",
     ]
     assert [spark.read.parquet(str(out / name)).count() for name in ("rules", "denied", "holes")] == [3, 1, 3]
     with pytest.raises(ConfigError, match="out: exists already"):
-        usage_command(spark, str(log), out, rules, Settings(), own_time=False, window_days=3)
+        usage_command(spark, str(log), out, Policy(rules=rules, settings=Settings()), flags=UsageFlags(days=3))
 
 
 def test_nothing_is_left_where_no_access_has_a_time(spark, tmp_path):
     frame_of(spark, [("User:a", "READ", "orders", None)]).write.parquet(str(tmp_path / "log"))
+    policy = Policy(rules=rules_of([]), settings=Settings())
     with pytest.raises(ConfigError, match="no access has a timestamp"):
-        usage_command(
-            spark, str(tmp_path / "log"), tmp_path / "out", rules_of([]), Settings(), own_time=False, window_days=3
-        )
+        usage_command(spark, str(tmp_path / "log"), tmp_path / "out", policy, flags=UsageFlags(days=3))
     assert [path.name for path in tmp_path.iterdir()] == ["log"]

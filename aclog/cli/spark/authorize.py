@@ -1,4 +1,4 @@
-"""`aclog spark authorize`: what the rules say to every row of a file of requests."""
+"""`aclog spark authorize`: decisions on every row of a file of requests."""
 
 from pathlib import Path
 
@@ -6,10 +6,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from aclog.cli.decisions import ALLOWED, BAD_INPUT
-from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses import MALFORMED, read_accesses
-from aclog.pipeline.authorize import Rules, authorize
-from aclog.pipeline.decisions.bulk_authorizer import Settings
+from aclog.cli.spark.policy import Policy
+from aclog.pipeline.accesses import MALFORMED
+from aclog.pipeline.authorize import authorize
 from aclog.pipeline.output_directory import new_directory
 from aclog.terminal.notices import warn
 from aclog.terminal.table import aligned
@@ -18,22 +17,20 @@ _DECISIONS = ("ALLOWED", "DENIED", "ERROR")
 _REASONS = 5
 
 
-def authorize_command(
-    spark: SparkSession, requests: str, out: Path, rules: Rules, settings: Settings, *, own_time: bool
-) -> int:
-    """Write the requests with decision, rule and rule_id as Parquet, and print how many there are of each decision.
+def authorize_command(spark: SparkSession, requests: str, out: Path, policy: Policy) -> int:
+    """Write the requests with decision, rule and rule_id as Parquet, and print the number of each decision.
 
-    Returns the exit code: 2 where a request could not be decided.
+    Returns the exit code: 2 if a request could not be decided.
 
     Raises:
-        ConfigError: the requests cannot be read, or have no timestamp where one is wanted.
+        ConfigError: the requests cannot be read, or lack timestamps that are needed.
 
     """
-    asked = read_accesses(spark, requests)
-    if own_time and "timestamp" not in asked.columns:
-        raise ConfigError(f"{requests}: no column 'timestamp': --own-time judges each row by it")
+    asked = policy.accesses(spark, requests)
+    decided = authorize(asked, policy.rules, policy.settings, own_time=policy.own_time)
     with new_directory(out) as partial:
-        _told_malformed(authorize(asked, rules, settings, own_time=own_time)).write.parquet(str(partial))
+        _with_malformed(decided).write.parquet(str(partial))
+    # counted in what was written: counting `decided` would run the job a second time
     written = spark.read.parquet(str(out))
     counts = {row["decision"]: row["count"] for row in written.groupBy("decision").count().collect()}
     for line in aligned(("requests", "decision"), [(f"{counts.get(name, 0):,}", name) for name in _DECISIONS]):
@@ -45,10 +42,10 @@ def authorize_command(
     return BAD_INPUT
 
 
-def _told_malformed(judged: DataFrame) -> DataFrame:
-    """Say of a line that could not be read that it could not, and not that its columns are missing."""
+def _with_malformed(decided: DataFrame) -> DataFrame:
+    """Give an unreadable line its text as the reason; the decision only found its columns missing."""
     text = F.concat(F.lit("not a request: "), F.col(MALFORMED))
-    return judged.withColumn("rule", F.coalesce(text, "rule")).drop(MALFORMED)
+    return decided.withColumn("rule", F.coalesce(text, "rule")).drop(MALFORMED)
 
 
 def _reasons(written: DataFrame) -> list[tuple[str, int]]:

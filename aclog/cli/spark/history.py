@@ -1,4 +1,4 @@
-"""`aclog spark history`: every rule with the interval it was in force, as Parquet."""
+"""`aclog spark history`: every ACL with the interval in which it was in force, as Parquet."""
 
 from pathlib import Path
 
@@ -11,26 +11,27 @@ from aclog.pipeline.history.intervals import contradiction, history
 from aclog.pipeline.output_directory import new_directory
 
 _REFUSED = "[USER_RAISED_EXCEPTION]"
-"""What Spark says where the history itself has made a job fail."""
+"""Spark's error class when raise_error() fails a job: here, a contradiction in the history."""
 
 
 def history_command(spark: SparkSession, log: Path, out: Path) -> None:
-    """Write the history of a log directory to `out`, a directory of Parquet files, and print how many rules it has.
+    """Write the history of a log directory to `out`, a directory of Parquet files, and print its counts.
 
-    `out` appears when it is whole. `aclog.cli.spark.log.check_log` says what is to be said of the log.
+    `out` appears only once it is complete. Notes on the log come from `aclog.cli.spark.jobs.check_log`.
 
     Raises:
-        ConfigError: `out` is there already.
-        LogError: no log is there, or it cannot be read.
-        CheckpointError: the log does not begin at offset 0, and no whole checkpoint reaches its start.
-        DecodeError: damage, a ReplayError if it is in what the records say.
-        PySparkException, Py4JJavaError: a job failed; our own error is in its text if a segment could not be read.
+        ConfigError: `out` exists.
+        LogError: there is no log, or it cannot be read.
+        CheckpointError: the log does not begin at offset 0, and no complete checkpoint reaches its start.
+        DecodeError: damage; a ReplayError if records contradict each other.
+        PySparkException, Py4JJavaError: a job failed; its text holds the error of a segment that cannot be read.
 
     """
     try:
         with new_directory(out) as partial:
             counts = _write(spark, log, partial)
     except (PySparkException, Py4JJavaError) as error:
+        # Spark reports whichever contradiction a task meets first: find the one at which replay would stop
         refused = contradiction(spark, log) if _REFUSED in str(error) else None
         if refused is None:
             raise
@@ -39,7 +40,7 @@ def history_command(spark: SparkSession, log: Path, out: Path) -> None:
 
 
 def _write(spark: SparkSession, log: Path, out: Path) -> dict[str, int]:
-    counts = Observation()
+    counts = Observation()  # counts while writing, in the same job
     in_force = F.count_if(F.col("removed_offset").isNull()).alias("in_force")
     history(spark, log).observe(counts, F.count("*").alias("rules"), in_force).write.parquet(str(out))
     return counts.get

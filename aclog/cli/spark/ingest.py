@@ -1,10 +1,11 @@
-"""`aclog spark ingest`: access logs into a table of accesses and one of rejects."""
+"""`aclog spark ingest`: access logs into a table of accesses and a table of rejects."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from aclog.cli.spark.flags import IngestFlags
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import Counts, ingest, write
 from aclog.pipeline.output_directory import check_new
@@ -12,37 +13,28 @@ from aclog.terminal.notices import warn
 from aclog.terminal.table import aligned
 
 
-def ingest_command(
-    spark: SparkSession,
-    paths: Sequence[str],
-    *,
-    kind: str,
-    out: Path,
-    timezone: str = "UTC",
-    columns: Sequence[str] = (),
-) -> Counts:
-    """Write `out`/accesses and `out`/rejects, print what was counted, and warn of rejects.
-
-    `columns` are pairs `OURS=THEIRS`.
+def ingest_command(spark: SparkSession, paths: Sequence[str], out: Path, flags: IngestFlags) -> Counts:
+    """Write `out`/accesses and `out`/rejects, print the counts, and warn of rejects.
 
     Raises:
-        ConfigError: `out` is there, nothing is to be read, or a file cannot be; a pair is none.
+        ConfigError: `out` exists, there is no file, a file cannot be read, or a --column is invalid.
 
     """
     check_new(out)
-    counts = write(ingest(spark, paths, kind, timezone=timezone, columns=column_pairs(columns)), out)
+    columns = column_pairs(flags.column or ())
+    counts = write(ingest(spark, paths, flags.kind, timezone=flags.timezone, columns=columns), out)
     for line in aligned(("lines", "what"), _rows(counts)):
         print(line)
     if counts.rejected:
-        warn(f"{counts.rejected:,} of {counts.total:,} lines are no accesses: see {out / 'rejects'}")
+        warn(f"{counts.rejected:,} of {counts.total:,} lines are not accesses: see {out / 'rejects'}")
     return counts
 
 
 def column_pairs(texts: Sequence[str]) -> dict[str, str]:
-    """The names in `OURS=THEIRS`; theirs may hold `=`.
+    """Return the names in `OURS=THEIRS` by OURS; THEIRS may contain `=`.
 
     Raises:
-        ConfigError: not a pair, or one of our names comes twice.
+        ConfigError: not a pair, or OURS is given twice.
 
     """
     pairs: dict[str, str] = {}
@@ -51,7 +43,7 @@ def column_pairs(texts: Sequence[str]) -> dict[str, str]:
         if not equals or not ours or not theirs:
             raise ConfigError(f"--column {text!r}: expected OURS=THEIRS, such as principal=user")
         if ours in pairs:
-            raise ConfigError(f"--column {text!r}: {ours} is named already")
+            raise ConfigError(f"--column {text!r}: {ours} is given twice")
         pairs[ours] = theirs
     return pairs
 

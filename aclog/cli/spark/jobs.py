@@ -1,27 +1,31 @@
-"""Spark for a command: its session, and its failures in one line."""
+"""Spark for a command: its session, its failures in one line, and the check of a log before a job starts."""
 
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.filelog import open_reader
+from aclog.terminal.notices import note
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_OURS = re.compile(r"^aclog\.(?:metalog|authorizer)\.errors\.\w+: (.*)$", re.MULTILINE)
+# A worker's traceback reaches the driver as text inside a Java exception: our error is the line that names its class.
+_OWN_ERROR = re.compile(r"^aclog\.(?:metalog|authorizer)\.errors\.\w+: (.*)$", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+(?:: .*)?)$", re.MULTILINE)
 _SHOWN = 300
 
 
 @contextmanager
 def spark_session(master: str | None) -> "Iterator[SparkSession]":
-    """A session for one command, with Spark's own progress bar on a terminal; it ends with the `with`.
+    """Open a session for one command, with Spark's progress bar on a terminal, and stop it at the end.
 
     Raises:
-        ConfigError: PySpark is not installed, or the session or a job in it failed: the cause in one line.
+        ConfigError: PySpark is not installed, or the session or a job in it failed; one line with the cause.
 
     """
     try:
@@ -42,10 +46,24 @@ def spark_session(master: str | None) -> "Iterator[SparkSession]":
 
 
 def failure(error: Exception) -> MetadataError:
-    """What a failed job says of its cause: our own error, where one of ours is in it."""
+    """Return the error to report for a failed job: the one aclog raised in a worker if any, else Spark's last cause."""
     text = str(error)
-    ours = _OURS.search(text)
-    if ours is not None:
-        return ConfigError(ours[1])
+    own = _OWN_ERROR.search(text)
+    if own is not None:
+        return ConfigError(own[1])
     causes = _CAUSE.findall(text)
     return ConfigError(f"Spark failed: {(causes[-1] if causes else text.splitlines()[0])[:_SHOWN]}")
+
+
+def check_log(log: Path) -> None:
+    """Print notes on where the log of a Kafka node is taken to end, and on what is left out of its tail.
+
+    Raises:
+        LogError: there is no log (checkpoints alone do not count), or it cannot be read.
+        DecodeError: damage near the end of the log.
+
+    """
+    with open_reader(log) as reader:
+        reader.high_watermark()
+        for text in reader.notes:
+            note(text)

@@ -1,15 +1,13 @@
-"""`aclog spark simulate`: the accesses of a log that other rules would decide otherwise."""
+"""`aclog spark simulate`: the accesses of a log that other ACLs would decide differently."""
 
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses import MALFORMED, read_accesses
-from aclog.pipeline.authorize import Rules
+from aclog.cli.spark.policy import Policy
+from aclog.pipeline.accesses import MALFORMED
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.output_directory import check_new, new_directory
 from aclog.pipeline.simulate import Change, simulate
 from aclog.terminal.notices import warn
@@ -18,34 +16,25 @@ from aclog.terminal.table import aligned
 _SHOWN = 10
 
 
-def simulate_command(
-    spark: SparkSession,
-    requests: str,
-    out: Path,
-    before: tuple[Rules, Settings],
-    after: tuple[Rules, Settings],
-    *,
-    own_time: bool,
-) -> bool:
-    """Write the accesses that change as Parquet, and print how many are gained and lost; whether there are any.
+def simulate_command(spark: SparkSession, requests: str, out: Path, before: Policy, after: Policy) -> bool:
+    """Write the accesses whose decision changes as Parquet, and print how many are gained and lost.
 
-    `out` appears when it is whole.
+    `out` appears only once it is complete. Returns whether any decision changes.
 
     Raises:
-        ConfigError: `out` is there; the requests cannot be read, or have no timestamp where one is wanted.
+        ConfigError: `out` exists; the requests cannot be read, or lack timestamps that are needed.
 
     """
     check_new(out)
-    asked = read_accesses(spark, requests)
-    if own_time and "timestamp" not in asked.columns:
-        raise ConfigError(f"{requests}: no column 'timestamp': --own-time judges each row by it")
+    asked = before.accesses(spark, requests)
     good = asked.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
     with new_directory(out) as partial:
-        simulate(good, before, after, own_time=own_time).write.parquet(str(partial))
+        sides = ((policy.rules, policy.settings) for policy in (before, after))
+        simulate(good, *sides, own_time=before.own_time).write.parquet(str(partial))
     changed = _show(spark.read.parquet(str(out)))
     malformed = asked.where(F.col(MALFORMED).isNotNull()).count()
     if malformed:
-        warn(f"{malformed:,} lines are no accesses, and were left out")
+        warn(f"{malformed:,} lines are not accesses and were skipped")
     return changed
 
 

@@ -1,4 +1,4 @@
-"""`aclog spark usage`: which rules an access log needed, in tables for programs and a summary for people."""
+"""`aclog spark usage`: which ACLs an access log needed, as tables and as a printed summary."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -8,11 +8,13 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from aclog.cli.spark.flags import UsageFlags
+from aclog.cli.spark.policy import Policy
+from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import MALFORMED, read_accesses
-from aclog.pipeline.authorize import Rules
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.output_directory import check_new, new_directory
 from aclog.pipeline.usage.report import Answer, Counts, Usage, usage
+from aclog.snapshots.moments import parse_moment
 from aclog.terminal.notices import note, warn
 from aclog.terminal.table import aligned
 
@@ -24,30 +26,48 @@ def usage_command(
     spark: SparkSession,
     requests: str,
     out: Path,
-    rules: Rules,
-    settings: Settings,
+    policy: Policy,
     *,
-    own_time: bool,
-    window_days: int,
+    flags: UsageFlags,
     until: datetime | None = None,
-    top: int = 100,
 ) -> None:
-    """Write `out`/rules, `out`/denied and `out`/holes as Parquet, and print what is in them; `out` appears whole.
+    """Write `out`/rules, `out`/denied and `out`/holes as Parquet, and print a summary.
+
+    `out` appears only once it is complete. `until` is the parsed --until.
 
     Raises:
-        ConfigError: `out` is there; the requests cannot be read, or no timestamp tells when they came.
+        ConfigError: `out` exists; the requests cannot be read, or none of them has a timestamp.
 
     """
     check_new(out)
     asked = read_accesses(spark, requests)
     good = asked.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
-    found = usage(good, rules, settings, own_time=own_time, window_days=window_days, until=until, top=top)
+    found = usage(
+        good,
+        policy.rules,
+        policy.settings,
+        own_time=policy.own_time,
+        window_days=flags.days,
+        until=until,
+        top=flags.top,
+    )
     with new_directory(out) as partial:
         for name, table in (("rules", found.rules), ("denied", found.denied), ("holes", found.holes)):
+            # each table is small by now: one file rather than one per partition
             table.coalesce(1).write.parquet(str(partial / name))
     for line in _summary(found, out):
         print(line)
     _warn(found, asked.where(F.col(MALFORMED).isNotNull()).count())
+
+
+def window_end(text: str | None) -> datetime | None:
+    """Return the time in --until. Raises ConfigError: it is not a time."""
+    if text is None:
+        return None
+    moment = parse_moment(text)
+    if isinstance(moment, int):
+        raise ConfigError(f"--until {text}: expected a time, such as 2026-11-20T10:00:00Z")
+    return moment
 
 
 def _summary(found: Usage, out: Path) -> Iterator[str]:
@@ -56,9 +76,9 @@ def _summary(found: Usage, out: Path) -> Iterator[str]:
     yield ""
     yield from aligned(("accesses", "what"), _counted(found.counts))
     yield ""
-    yield from aligned(("rules", "can go", "answer"), _answers(found.rules))
+    yield from aligned(("ACLs", "removable", "answer"), _answers(found.rules))
     yield ""
-    yield f"{out}/rules: all rules that can go, can go together"
+    yield f"{out}/rules: all removable ACLs can be removed together"
     denied = found.denied.limit(_SHOWN_DENIED).collect()
     if denied:
         yield ""
@@ -82,12 +102,12 @@ def _summary(found: Usage, out: Path) -> Iterator[str]:
 
 def _counted(counts: Counts) -> list[tuple[str, str]]:
     rows = [
-        (counts.decided, "decided, and counted for rules"),
+        (counts.decided, "decided, and counted for ACLs"),
         (counts.super_users, "by super users"),
         *((count, f"not decided: {text}") for text, count in counts.errors.items()),
-        (counts.before_log, "before the log of rules begins"),
-        (counts.outside, "outside of the window"),
-        (counts.without_time, "without timestamp"),
+        (counts.before_log, "before the start of the metadata log"),
+        (counts.outside, "outside the window"),
+        (counts.without_time, "without a timestamp"),
     ]
     first, *others = [(f"{count:,}", what) for count, what in rows if count or what.startswith("decided")]
     return [first, *others, (f"{counts.total:,}", "read")]
@@ -106,23 +126,24 @@ def _answers(rules: DataFrame) -> list[tuple[str, str, str]]:
 
 def _warn(found: Usage, malformed: int) -> None:
     if not found.has_times:
-        note("it is not known since when the rules are in force: all are taken as in force in the whole window")
+        note("the source has no times: all of its ACLs are assumed to be in force in the whole window")
     holes = [row["day"] for row in found.holes.collect()]
     if holes:
         ranges = list(_ranges(holes))
-        more = f" and {len(ranges) - _SHOWN_HOLES:,} times more" if len(ranges) > _SHOWN_HOLES else ""
-        told = ", ".join(ranges[:_SHOWN_HOLES]) + more
-        warn(f"no access at all on {len(holes):,} of {len(found.window.days):,} days: {told}: unused or not logged")
+        more = f" and {len(ranges) - _SHOWN_HOLES:,} more ranges" if len(ranges) > _SHOWN_HOLES else ""
+        shown = ", ".join(ranges[:_SHOWN_HOLES]) + more
+        warn(f"no access at all on {len(holes):,} of {len(found.window.days):,} days: {shown}: unused or not logged")
     if malformed:
-        warn(f"{malformed:,} lines are no accesses, and were left out")
+        warn(f"{malformed:,} lines are not accesses and were skipped")
 
 
 def _ranges(days: list[date]) -> Iterator[str]:
+    # consecutive days minus their place in the list are all the same day
     for _, together in groupby(enumerate(days), lambda pair: pair[1] - timedelta(days=pair[0])):
         run = [day for _, day in together]
         yield str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}"
 
 
 def _time(time: datetime) -> str:
-    """As `--as-of` reads it; what Spark gives is UTC, without saying so."""
+    """In the form that --as-of accepts. Spark returns naive datetimes, which are UTC in our sessions."""
     return time.replace(tzinfo=UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from aclog.cli.spark.flags import IngestFlags
 from aclog.cli.spark.ingest import column_pairs, ingest_command
 from aclog.metalog.errors import ConfigError
 from tests.support.spark.access_logs import audit_text
@@ -10,7 +11,7 @@ from tests.support.spark.access_logs import audit_text
 def test_what_is_said(spark, tmp_path, capsys):
     path, out = tmp_path / "a.log", tmp_path / "out"
     path.write_text("\n".join([*[audit_text()] * 3, "", "bad", "worse", audit_text()[:80]]))
-    ingest_command(spark, [str(path)], kind="kafka-log", out=out)
+    ingest_command(spark, [str(path)], out, IngestFlags())
     said = capsys.readouterr()
     assert said.out.splitlines() == [
         "lines  what",
@@ -20,9 +21,9 @@ def test_what_is_said(spark, tmp_path, capsys):
         "1      blank",
         "7      read",
     ]
-    assert said.err == f"aclog: warning: 3 of 7 lines are no accesses: see {out}/rejects\n"
+    assert said.err == f"aclog: warning: 3 of 7 lines are not accesses: see {out}/rejects\n"
     with pytest.raises(ConfigError, match="out: exists already"):
-        ingest_command(spark, [str(path)], kind="kafka-log", out=out)
+        ingest_command(spark, [str(path)], out, IngestFlags())
 
 
 def test_pairs_of_columns():

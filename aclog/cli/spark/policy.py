@@ -1,0 +1,121 @@
+"""The ACLs and settings that a job on Spark decides by, from the flags of a command."""
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+from attrs import frozen
+from pyspark.sql import DataFrame, SparkSession
+
+from aclog.authorizer.audit import rule_row
+from aclog.authorizer.super_users import parse_super_users
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.spark.flags import AfterFlags
+from aclog.cli.spark.jobs import check_log
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.accesses import read_accesses
+from aclog.pipeline.authorize import Rules
+from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS
+from aclog.pipeline.decisions.bulk_authorizer import Settings
+from aclog.pipeline.history.intervals import intervals, known_from
+from aclog.pipeline.source.schema import ACL_FIELDS
+from aclog.sources.acl_lines import read_acls
+from aclog.sources.text_lines import STDIN
+
+
+@frozen(eq=False, kw_only=True)
+class Policy:
+    """What decides accesses; with `own_time`, each access is decided by the ACLs in force at its own time."""
+
+    rules: Rules
+    settings: Settings
+    own_time: bool = False
+
+    def accesses(self, spark: SparkSession, path: str) -> DataFrame:
+        """Return the accesses to decide, unreadable lines included (aclog.pipeline.accesses.read_accesses).
+
+        Raises:
+            ConfigError: the file cannot be read, or has no timestamps although `own_time` needs them.
+
+        """
+        accesses = read_accesses(spark, path)
+        if self.own_time and "timestamp" not in accesses.columns:
+            raise ConfigError(f"{path}: no column 'timestamp': --own-time decides each row as of its timestamp")
+        return accesses
+
+
+def rules_of(spark: SparkSession, flags: SourceFlags, *, own_time: bool) -> Rules:
+    """Return the ACLs of one state, or with `own_time` all ACLs of a log with their intervals.
+
+    Raises:
+        ConfigError: not exactly one source, or `own_time` without --log or with --as-of.
+        MetadataError, OSError: the source is damaged, or does not reach the requested point.
+
+    """
+    source = flags.choose()
+    if not own_time:
+        return Rules.of_image(source.image().acls)
+    if flags.log is None or flags.as_of is not None:
+        raise ConfigError("--own-time decides each row by the ACLs of its own time: expected --log and no --as-of")
+    log = flags.log.absolute()  # the path is resolved by workers, which run in directories of their own
+    check_log(log)
+    return Rules.of_table(intervals(spark, log).toArrow(), known_from=known_from(log))
+
+
+def settings_of(flags: AuthorizerFlags) -> Settings:
+    """Return the authorizer settings other than ACLs. Raises ConfigError: a super user without a colon."""
+    return Settings(
+        super_users=parse_super_users(flags.super_users),
+        allow_everyone=flags.allow_everyone,
+        documented=flags.documented,
+    )
+
+
+def rules_after(spark: SparkSession, before: Rules, flags: AfterFlags) -> Rules:
+    """Return the ACLs after a change: those of another source, or those before with the change applied.
+
+    Raises:
+        ConfigError: neither or both are given; as `rules_of` and `changed_rules`.
+
+    """
+    changes = flags.add is not None or flags.remove is not None
+    if changes == flags.target.given():
+        raise ConfigError(
+            "the ACLs after the change: expected either --add and --remove, or --to-log, --to-snapshot or --to-acls"
+        )
+    return changed_rules(before, flags.add, flags.remove) if changes else rules_of(spark, flags.target, own_time=False)
+
+
+def changed_rules(rules: Rules, add: str | None, remove: str | None) -> Rules:
+    """Return the ACLs with those of two files of JSON lines added and removed; ids in the files are ignored.
+
+    Raises:
+        ConfigError: an invalid line, an ACL to add that already exists, or one to remove that does not exist.
+        OSError: a file cannot be read.
+
+    """
+    if add is not None and add == remove == STDIN:
+        raise ConfigError("--add - and --remove -: only one of them can be stdin")
+    rows = {_content(row): row for row in rules.table.to_pylist()}
+    # removals come first, so that an ACL in both files is replaced by one without id
+    for row in _rows(remove):
+        if rows.pop(_content(row), None) is None:
+            raise ConfigError(f"--remove {remove}: no such ACL: {_text(row)}")
+    for row in _rows(add):
+        if _content(row) in rows:
+            raise ConfigError(f"--add {add}: the ACL exists already: {_text(row)}")
+        rows[_content(row)] = {**row, "id": None}
+    texts = {name: pa.array([row[name] for row in rows.values()], pa.string()) for name in RULE_COLUMNS}
+    return Rules.of_table(pa.table(texts))
+
+
+def _rows(path: str | None) -> Iterator[dict[str, str | None]]:
+    return (rule_row(rule) for rule in read_acls(path)) if path is not None else iter(())
+
+
+def _content(row: Mapping[str, str | None]) -> tuple[str | None, ...]:
+    return tuple(row[name] for name in ACL_FIELDS)
+
+
+def _text(row: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{name}={row[name]}" for name in ACL_FIELDS)
