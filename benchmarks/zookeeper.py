@@ -25,11 +25,12 @@ from aclog.authorizer.acl import (
     StandardAcl,
 )
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
-from aclog.zkstore.acl_json import AclEntry, encode_acls, entry_of
+from aclog.zkstore.acl_store import AclStore
 from aclog.zkstore.authorizer.acl_authorizer import AclAuthorizer
-from aclog.zkstore.client.connect import open_client, zk_settings
-from aclog.zkstore.paths import resource_path
-from aclog.zkstore.store import ZkStore
+from aclog.zkstore.client.connect import open_client
+from aclog.zkstore.client.settings import zk_settings
+from aclog.zkstore.znodes.acl_json import AclEntry, encode_acls, entry_of
+from aclog.zkstore.znodes.paths import resource_path
 from benchmarks.report import Row
 from tests.support.zookeeper.real_acl_authorizer import Ask, RealAclAuthorizer
 from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client
@@ -126,7 +127,7 @@ def _fill(client: KazooClient, rules: int) -> None:
         each.get()
 
 
-def _seen(store: ZkStore, observer: _Ours | RealAclAuthorizer, topic: str, principal: str) -> float:
+def _seen(store: AclStore, observer: _Ours | RealAclAuthorizer, topic: str, principal: str) -> float:
     """Milliseconds from the moment a third one begins a change until the observer decides by it."""
     asked = _ask(topic, principal)
     if isinstance(observer, _Ours):
@@ -171,7 +172,7 @@ def run(scratch: Path, rules: int, changes: int) -> Iterator[Row]:
         RealAclAuthorizer(heap="1g") as real,
         zookeeper_client(server.connect) as client,
     ):
-        store = ZkStore(client=open_client(zk_settings({"zookeeper.connect": server.connect})))
+        store = AclStore(client=open_client(zk_settings({"zookeeper.connect": server.connect})))
         store.create_paths()
         _fill(client, rules)
         theirs, mine = [], []

@@ -11,9 +11,10 @@ from aclog.metalog.errors import ConfigError
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.paths import Notify
+from aclog.zkstore.acl_store import AclStore, StoreContents
 from aclog.zkstore.authorizer.settings import PREFIX
-from aclog.zkstore.client.connect import open_client, zk_settings
-from aclog.zkstore.store import StoreContents, ZkStore
+from aclog.zkstore.client.connect import open_client
+from aclog.zkstore.client.settings import zk_settings
 
 
 def store_properties(texts: Sequence[str]) -> dict[str, str]:
@@ -28,7 +29,7 @@ def store_properties(texts: Sequence[str]) -> dict[str, str]:
 
 
 @contextmanager
-def open_store(properties: Mapping[str, str]) -> Iterator[ZkStore]:
+def open_store(properties: Mapping[str, str]) -> Iterator[AclStore]:
     """The store that the properties of its authorizer name.
 
     Raises:
@@ -38,12 +39,12 @@ def open_store(properties: Mapping[str, str]) -> Iterator[ZkStore]:
     """
     client = open_client(zk_settings(properties, prefix=PREFIX))
     try:
-        yield ZkStore(client=client)
+        yield AclStore(client=client)
     finally:
         client.close()
 
 
-def read_everything(store: ZkStore) -> StoreContents:
+def read_everything(store: AclStore) -> StoreContents:
     """All rules. Raises DecodeError: a node that says nothing clear."""
     contents = store.load()
     contents.check_readable()

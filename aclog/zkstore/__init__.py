@@ -1,1 +1,1 @@
-"""The older world: rules in ZooKeeper, as KIP-11 and KIP-290 laid them out and Kafka up to 3.9 keeps them."""
+"""ZooKeeper mode of Kafka up to 3.9: ACLs, SCRAM credentials and delegation tokens in znodes (KIP-11, KIP-290)."""

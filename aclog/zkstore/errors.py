@@ -1,20 +1,17 @@
-"""The errors of a ZooKeeper store that is away, or that changed under one's hands.
-
-A node that says nothing clear is a DecodeError with the node's path.
-"""
+"""Errors of the ZooKeeper client. A znode that cannot be decoded is a DecodeError with the znode's path."""
 
 from aclog.metalog.errors import MetadataError
 
 
 class StoreError(MetadataError):
-    """ZooKeeper did not answer, refused, or its answer was lost: then what was asked for may have happened or not."""
+    """ZooKeeper refused the request, or no response arrived; in the latter case the request may have been applied."""
 
     retriable = True
 
 
 class DisconnectedError(StoreError):
-    """The connection was away, or was lost on the way: it comes back by itself, or not."""
+    """There was no connection, or it was lost while the request was in flight. The client reconnects by itself."""
 
 
 class ConflictError(StoreError):
-    """Somebody else changed, made or removed the node: nothing of what was asked for happened."""
+    """Another client changed, created or deleted the znode first; nothing of the transaction was applied."""

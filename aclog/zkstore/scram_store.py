@@ -1,4 +1,4 @@
-"""SCRAM credentials in ZooKeeper, written as a broker of Kafka 3.9 writes them; a user's quotas stay untouched."""
+"""SCRAM credentials in ZooKeeper, written as by a broker of Kafka 3.9 (AdminZkClient.changeConfigs)."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from aclog.metalog.records import UserScramCredentialRecord
-from aclog.zkstore.client.nodes import CreateNode
+from aclog.zkstore.client.nodes import CreateNode, operation_to
 from aclog.zkstore.client.retry import retried
-from aclog.zkstore.scram_config import (
-    CONFIG_CHANGE_PREFIX,
-    CONFIG_CHANGES_PATH,
-    USERS_PATH,
+from aclog.zkstore.znodes.paths import CONFIG_CHANGE_PREFIX, CONFIG_CHANGES_PATH, USERS_PATH
+from aclog.zkstore.znodes.scram_config import (
     UserConfig,
     decode_credential,
     decode_user_config,
@@ -20,7 +18,6 @@ from aclog.zkstore.scram_config import (
     user_path,
     with_credentials,
 )
-from aclog.zkstore.token_store import node_operation
 
 if TYPE_CHECKING:
     from aclog.zkstore.client.session import ZkClient
@@ -28,24 +25,24 @@ if TYPE_CHECKING:
 
 @frozen
 class ScramStore:
-    """The credentials of a store, through a connected client; any thread may call it."""
+    """SCRAM credentials in ZooKeeper, through a connected client. Thread-safe."""
 
     client: "ZkClient"
 
     def read(self, user: str) -> list[UserScramCredentialRecord]:
-        """A user's credentials, by mechanism. Raises EncodeError, DecodeError, StoreError."""
+        """Read a user's credentials, by mechanism. Raises EncodeError, DecodeError, StoreError."""
         path = user_path(user)
         node = self.client.get(path)
         config = UserConfig() if node is None else decode_user_config(node.data, path)
         return [decode_credential(user, mechanism, text) for mechanism, text in config.credentials()]
 
     def put(self, user: str, records: Sequence[UserScramCredentialRecord]) -> None:
-        """Give a user exactly these credentials; without any, and without quotas, the user's node goes.
+        """Replace a user's credentials; a user left without credentials and quotas is deleted.
 
         Raises:
-            EncodeError: a name that no node can have.
-            DecodeError: the node says nothing clear: it is left as it is.
-            StoreError: too many others wrote at once, or ZooKeeper did not answer.
+            EncodeError: a user name that is not a znode name.
+            DecodeError: the znode cannot be decoded; it is left unchanged.
+            StoreError: too many conflicts, or ZooKeeper is unavailable.
 
         """
         path = user_path(user)
@@ -54,8 +51,9 @@ class ScramStore:
     def _write(self, path: str, records: Sequence[UserScramCredentialRecord]) -> None:
         node = self.client.get(path)
         config = with_credentials(UserConfig() if node is None else decode_user_config(node.data, path), records)
-        goes = not config.values and (node is None or not node.child_count)
-        operation = node_operation(path, node, None if goes else encode_user_config(config))
+        # A znode with children stays: they are the quotas of the user's client ids.
+        is_removed = not config.values and (node is None or not node.child_count)
+        operation = operation_to(None if is_removed else encode_user_config(config), path=path, node=node)
         if operation is None:
             return
         self.client.ensure(USERS_PATH)

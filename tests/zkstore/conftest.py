@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from aclog.zkstore.acl_store import AclStore
 from aclog.zkstore.authorizer.acl_authorizer import AclAuthorizer
-from aclog.zkstore.client.connect import open_client, zk_settings
-from aclog.zkstore.store import ZkStore
+from aclog.zkstore.client.connect import open_client
+from aclog.zkstore.client.settings import zk_settings
 from tests.support.zookeeper.differential import our_authorizer
 from tests.support.zookeeper.real_acl_authorizer import RealAclAuthorizer
 from tests.support.zookeeper.server import ZooKeeperServer
@@ -49,8 +50,8 @@ def ours(connect: str) -> Iterator[AclAuthorizer]:
 
 
 @pytest.fixture
-def store(connect: str) -> Iterator[ZkStore]:
+def store(connect: str) -> Iterator[AclStore]:
     """The test's store."""
     client = open_client(zk_settings({"zookeeper.connect": connect}))
-    yield ZkStore(client=client)
+    yield AclStore(client=client)
     client.close()

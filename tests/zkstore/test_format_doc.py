@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from aclog.zkstore.acl_json import decode_acls, encode_acls
-from aclog.zkstore.change_events import decode_event, encode_event
-from aclog.zkstore.paths import LITERAL_TREE, PREFIXED_TREE
+from aclog.zkstore.znodes.acl_json import decode_acls, encode_acls
+from aclog.zkstore.znodes.change_events import decode_event, encode_event
+from aclog.zkstore.znodes.paths import LITERAL_TREE, PREFIXED_TREE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
 

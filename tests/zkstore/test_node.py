@@ -13,7 +13,7 @@ from tests.support.kafka.server import free_port
 from tests.support.nodes.aclog_node import AclogNode, NodeError
 from tests.support.nodes.server_properties import Ports, password, server_properties
 from tests.support.zookeeper.differential import EVERYTHING, exactly, wait_for
-from tests.zkstore.test_faults import rule
+from tests.zkstore.authorizer.test_faults import rule
 
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 

@@ -24,10 +24,10 @@ from aclog.nodes.client.connection import Connection
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.sources.bootstrap import client_security, connect_to_first, parse_servers
 from aclog.sources.zookeeper import open_store, read_everything, store_properties
+from aclog.zkstore.acl_store import AclStore
+from aclog.zkstore.authorizer.acl_cache import AclCache
 from aclog.zkstore.authorizer.changes import StoreChanges
-from aclog.zkstore.authorizer.rules import StoredRules
-from aclog.zkstore.paths import name_problem
-from aclog.zkstore.store import ZkStore
+from aclog.zkstore.znodes.paths import name_problem
 
 _T = TypeVar("_T")
 
@@ -164,7 +164,7 @@ class _ServerTarget:
 class _ZooKeeperTarget:
     """A store, in which each resource's rules change in one step."""
 
-    _store: ZkStore
+    _store: AclStore
 
     def standing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
         """See RuleTarget."""
@@ -178,17 +178,17 @@ class _ZooKeeperTarget:
     def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
         """See RuleTarget."""
         self._store.create_paths()
-        return self._changes(StoredRules()).create(acls)
+        return self._changes(AclCache()).create(acls)
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
         """See RuleTarget; only for what filters do not name, the whole store is read."""
-        rules = StoredRules()
+        rules = AclCache()
         if any(wanted.pattern_type == PatternType.MATCH for wanted in filters):
             rules.replace(read_everything(self._store).resources)
         return self._changes(rules).delete(filters)
 
-    def _changes(self, rules: StoredRules) -> StoreChanges:
-        return StoreChanges(store=self._store, rules=rules, shown=rules.put, lock=threading.RLock())
+    def _changes(self, rules: AclCache) -> StoreChanges:
+        return StoreChanges(store=self._store, cache=rules, updated=rules.put, lock=threading.RLock())
 
 
 def _exactly(pattern: ResourcePattern) -> AclBindingFilter:

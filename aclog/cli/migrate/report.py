@@ -57,7 +57,7 @@ def report_comparison(comparison: Comparison) -> int:
     unknown = len(comparison.disagreements) - len(known)
     same = "the same" if not len(change) else f"{len(change)} differences"
     print(
-        f"compared: contents {same}; {comparison.asked} decisions, {unknown} differ"
+        f"compared: contents {same}; {comparison.requests} decisions, {unknown} differ"
         + (f", and {len(known)} by what Kafka 4.3.1 decides differently" if known else "")
     )
     return 0 if comparison.is_equal else 1

@@ -13,7 +13,8 @@ from aclog.authorizer.errors import InvalidRequestError
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.java_properties import read_properties
 from aclog.terminal.progress import progress
-from aclog.zkstore.client.connect import ZkSettings, open_client, zk_settings
+from aclog.zkstore.client.connect import open_client
+from aclog.zkstore.client.settings import ZkSettings, zk_settings
 from aclog.zkstore.migration.comparison import Decide, Request
 from aclog.zkstore.migration.store_watch import StoreWatch
 

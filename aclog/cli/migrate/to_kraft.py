@@ -11,7 +11,7 @@ from aclog.cli.migrate.store import connected, patience, read_store, rules_decid
 from aclog.cli.migrate.switchover import SwitchRequest, switch_request
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.notices import note, warn
-from aclog.zkstore.client.connect import ZkSettings
+from aclog.zkstore.client.settings import ZkSettings
 from aclog.zkstore.migration.access_state import AccessState, difference
 from aclog.zkstore.migration.comparison import compare
 from aclog.zkstore.migration.node_content import LeftOut, StoreState

@@ -11,13 +11,13 @@ from aclog.cli.migrate.report import report_comparison, report_left_out
 from aclog.cli.migrate.store import connected, read_store, rules_decide, store_decides
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.notices import note, one_line, warn
-from aclog.zkstore.client.connect import ZkSettings
+from aclog.zkstore.client.settings import ZkSettings
 from aclog.zkstore.migration.access_state import AccessState, difference
 from aclog.zkstore.migration.comparison import compare
 from aclog.zkstore.migration.node_content import LeftOut
 from aclog.zkstore.migration.store_plan import storable, store_plan
 from aclog.zkstore.migration.store_watch import StoreWatch
-from aclog.zkstore.migration.store_writer import carry_out
+from aclog.zkstore.migration.store_writer import execute_plan
 
 if TYPE_CHECKING:
     from aclog.zkstore.client.session import ZkClient
@@ -88,7 +88,7 @@ def _report(options: WayBack, watch: StoreWatch, wanted: AccessState, left_out: 
 
 def _write(client: "ZkClient", watch: StoreWatch, wanted: AccessState) -> None:
     change = difference(watch.state().state, wanted)
-    carry_out(store_plan(wanted, change), client)
+    execute_plan(store_plan(wanted, change), client)
     note(f"written into {client.settings.where}: {change.counts()}")
 
 

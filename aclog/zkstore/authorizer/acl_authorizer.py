@@ -1,4 +1,4 @@
-"""The authorizer of Kafka up to 3.9 (kafka.security.authorizer.AclAuthorizer): its rules are in ZooKeeper."""
+"""Authorizer with ACLs in ZooKeeper (kafka.security.authorizer.AclAuthorizer)."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,50 +31,55 @@ from aclog.authorizer.interface import (
 from aclog.authorizer.standard import AuditHook, StandardAuthorizer
 from aclog.authorizer.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from aclog.metalog.errors import ConfigError
+from aclog.zkstore.acl_store import AclStore, ResourceAcls, StoreContents
+from aclog.zkstore.authorizer.acl_cache import AclCache
 from aclog.zkstore.authorizer.changes import StoreChanges
-from aclog.zkstore.authorizer.rules import StoredRules
 from aclog.zkstore.authorizer.settings import acl_authorizer_settings
-from aclog.zkstore.client.connect import ZkSettings, open_client
-from aclog.zkstore.store import ResourceRules, StoreContents, ZkStore
+from aclog.zkstore.client.connect import open_client
+from aclog.zkstore.client.settings import ZkSettings
 from aclog.zkstore.store_follower import StoreFollower
 
-_NOBODY = "User:\0*"
-"""Stands for a session of `User:*`, which is a plain one here: in rules that is everyone, so none is for it alone."""
+_WILDCARD_SESSION = "User:\0*"
+"""Replaces the principal of a session named `User:*`.
 
+AclAuthorizer compares principals as strings and has no wildcard sessions: an ACL for `User:*` is for everyone, and no
+ACL is for this session alone. StandardAuthorizer would treat it differently.
+"""
 
-Changed = TypeVar("Changed")
+_Result = TypeVar("_Result")
 
 
 @define(eq=False, repr=False)
 class AclAuthorizer(Authorizer, AclMutator):
-    """Decides by an image of the rules in ZooKeeper, which a thread keeps current; its own changes show at once.
+    """Authorizes with an image of the ACLs in ZooKeeper, which a thread keeps up to date.
 
-    Whoever makes it configures it once, and closes it. Without the store at the start it does not come up; when the
-    store is lost later, it decides by what it read last, and `stale` says so.
+    Its own changes are visible as soon as they are acknowledged. The caller configures it once and closes it. It does
+    not start without ZooKeeper; if the connection is lost later, it authorizes with the last known ACLs, and `stale`
+    says why.
     """
 
     _engine: StandardAuthorizer = field(factory=lambda: StandardAuthorizer(documented=True), init=False)
-    _rules: StoredRules = field(factory=StoredRules, init=False)
+    _cache: AclCache = field(factory=AclCache, init=False)
     _lock: threading.RLock = field(factory=threading.RLock, init=False)
-    """Held from the reading of a node to the taking in of what it held, and from a write to the same."""
+    """Held from each read or write of a znode until the cache has its result, so that the cache never goes back."""
     _super_users: frozenset[str] = field(default=frozenset(), init=False)
     _allow_everyone: bool = field(default=False, init=False)
-    _store: ZkStore | None = field(default=None, init=False)
+    _store: AclStore | None = field(default=None, init=False)
     _follower: StoreFollower | None = field(default=None, init=False)
     _writer: ThreadPoolExecutor | None = field(default=None, init=False)
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """Connect, read all rules, and follow what changes.
+        """Connect, load all ACLs, and follow their changes.
 
         Raises:
-            ConfigError: a value that cannot be honoured; kazoo is not installed; configured already.
-            StoreError: ZooKeeper did not answer in time.
-            DecodeError: a node whose rules are not clear.
+            ConfigError: an unsupported value, kazoo is not installed, or the authorizer is already configured.
+            StoreError: ZooKeeper is unavailable.
+            DecodeError: a znode with ACLs cannot be decoded.
 
         """
         settings = acl_authorizer_settings(properties)
         if self._store is not None:
-            raise ConfigError("this authorizer follows a store already: expected one for each store")
+            raise ConfigError("this authorizer is already configured: expected one authorizer per ZooKeeper")
         self._super_users, self._allow_everyone = settings.super_users, settings.allow_everyone
         self._engine.configure(
             {
@@ -86,7 +91,7 @@ class AclAuthorizer(Authorizer, AclMutator):
         self._engine.complete_initial_load()
 
     def _open(self, settings: ZkSettings) -> None:
-        store = ZkStore(client=open_client(settings))
+        store = AclStore(client=open_client(settings))
         try:
             follower = StoreFollower(store=store, replaced=self._replaced, changed=self._changed, lock=self._lock)
             follower.start()
@@ -97,7 +102,7 @@ class AclAuthorizer(Authorizer, AclMutator):
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="zk-acl-writer")
 
     def close(self) -> None:
-        """End the session; what is being changed is waited for."""
+        """Wait for pending changes, then close the session."""
         if self._writer is not None:
             self._writer.shutdown()
         if self._follower is not None:
@@ -107,29 +112,32 @@ class AclAuthorizer(Authorizer, AclMutator):
 
     @property
     def stale(self) -> str | None:
-        """Why the rules may be older than the store's; None while every change is followed."""
+        """Why the ACLs may be older than those in ZooKeeper; None if they are up to date."""
         return "not configured" if self._follower is None else self._follower.stale
 
     def set_audit(self, audit: AuditHook | None) -> None:
-        """Report every decision of `authorize` to this hook, or to none."""
+        """Report each decision of `authorize` to this hook; None reports to nothing."""
         self._engine.set_audit(audit)
 
     def _replaced(self, contents: StoreContents) -> None:
-        self._rules.replace(contents.resources, keep=[str(problem.path) for problem in contents.unreadable])
-        self._engine.load(self._rules.image)
+        # A znode that has become unreadable keeps its last known ACLs, among which may be a DENY.
+        self._cache.replace(contents.resources, keep=[str(problem.path) for problem in contents.unreadable])
+        self._engine.load(self._cache.image)
 
-    def _changed(self, nodes: Sequence[ResourceRules]) -> None:
-        before = self._rules.image
-        self._rules.put(nodes)
-        if self._rules.image is not before:  # the event of a change of its own brings nothing new
-            self._engine.load(self._rules.image)
+    def _changed(self, nodes: Sequence[ResourceAcls]) -> None:
+        before = self._cache.image
+        self._cache.put(nodes)
+        if (
+            self._cache.image is not before
+        ):  # not for the event of a change made here, so that the decision cache stays warm
+            self._engine.load(self._cache.image)
 
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:
-        """One answer an action, all from the same image.
+        """Return one result per action, all from the same image.
 
         Raises:
-            AuthorizerNotReadyError: not configured, and not a super user.
-            InvalidRequestError: a pattern that is not LITERAL, a principal without a colon.
+            AuthorizerNotReadyError: the authorizer is not configured, and the principal is no super user.
+            InvalidRequestError: a pattern that is not LITERAL, or a principal without a colon.
 
         """
         return self._engine.authorize(self._session(context), actions)
@@ -137,24 +145,24 @@ class AclAuthorizer(Authorizer, AclMutator):
     def _session(self, context: RequestContext) -> RequestContext:
         if context.principal != WILDCARD_PRINCIPAL or WILDCARD_PRINCIPAL in self._super_users:
             return context
-        return attrs.evolve(context, principal=_NOBODY)
+        return attrs.evolve(context, principal=_WILDCARD_SESSION)
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
     ) -> AuthorizationResult:
-        """Whether the operation is allowed on at least one resource of the type, as this authorizer has it.
+        """Return whether the operation is allowed on at least one resource of the type.
 
-        It asks about no resource first, so no implied operation counts; with allow.everyone.if.no.acl.found, all is
-        allowed that is not denied on every resource.
+        As in AclAuthorizer, other operations imply nothing here (READ does not imply DESCRIBE), and with
+        allow.everyone.if.no.acl.found everything is allowed unless it is denied on all resources.
 
         Raises:
-            InvalidRequestError: an operation or a type that is ANY or UNKNOWN; a principal without a colon.
+            InvalidRequestError: an operation or a type that is ANY or UNKNOWN, or a principal without a colon.
 
         """
         if operation == AclOperation.TWO_PHASE_COMMIT:
-            operation = AclOperation.UNKNOWN  # what it is to Kafka 3.9
+            operation = AclOperation.UNKNOWN  # Kafka 3.9 does not have it
         check_kinds(operation, resource_type)
-        context, image = self._session(context), self._rules.image
+        context, image = self._session(context), self._cache.image
         allowed = context.principal in self._super_users
         if not allowed and self._allow_everyone:
             allowed = not self._denied_everywhere(context, operation, resource_type)
@@ -163,7 +171,7 @@ class AclAuthorizer(Authorizer, AclMutator):
         return AuthorizationResult.ALLOWED if allowed else AuthorizationResult.DENIED
 
     def _denied_everywhere(self, context: RequestContext, operation: int, resource_type: int) -> bool:
-        """Whether a DENY on LITERAL `*` is for this request."""
+        """Return whether a DENY on LITERAL `*` matches the request."""
         wanted = AclBindingFilter(
             resource_type=resource_type,
             resource_name=WILDCARD,
@@ -171,51 +179,51 @@ class AclAuthorizer(Authorizer, AclMutator):
             permission_type=AclPermissionType.DENY,
         )
         return any(
-            rule.acl.principal in {context.principal, WILDCARD_PRINCIPAL}
-            and rule.acl.host in {context.host, WILDCARD}
-            and rule.acl.operation in {operation, AclOperation.ALL}
-            for rule in self._rules.image.matching(wanted)
+            found.acl.principal in {context.principal, WILDCARD_PRINCIPAL}
+            and found.acl.host in {context.host, WILDCARD}
+            and found.acl.operation in {operation, AclOperation.ALL}
+            for found in self._cache.image.matching(wanted)
         )
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[StandardAclWithId]:
-        """The rules that the filter takes, lazily, from one image, in no order; they have no ids."""
-        return (StandardAclWithId(id=None, acl=rule.acl) for rule in self._rules.image.matching(acl_filter))
+        """Yield the ACLs that match the filter, from one image and unordered; they have no ids."""
+        return (StandardAclWithId(id=None, acl=found.acl) for found in self._cache.image.matching(acl_filter))
 
     def acl_count(self) -> int:
-        """The number of rules."""
-        return len(self._rules.image)
+        """Return the number of ACLs."""
+        return len(self._cache.image)
 
     def create_acls(
         self,
-        context: RequestContext,  # noqa: ARG002  # whoever may change rules was asked about before
+        context: RequestContext,  # noqa: ARG002  # the caller has authorized ALTER on the cluster
         acls: Sequence[StandardAcl],
     ) -> "Future[list[AclCreateResult]]":
-        """Add rules to the store, each resource's in one step; those that stand already are a success too.
+        """Create ACLs, atomically per resource; creating one that exists succeeds.
 
         Raises:
-            ConfigError: not configured, or closed.
+            ConfigError: the authorizer is not configured, or closed.
 
         """
         return self._submit(lambda changes: changes.create(acls))
 
     def delete_acls(
         self,
-        context: RequestContext,  # noqa: ARG002  # as above
+        context: RequestContext,  # noqa: ARG002  # as in create_acls
         filters: Sequence[AclBindingFilter],
     ) -> "Future[list[AclDeleteResult]]":
-        """Remove what the filters take, each resource's in one step; a rule is told under the first that took it.
+        """Delete the ACLs that match the filters, atomically per resource; each is reported for its first filter.
 
         Raises:
-            ConfigError: not configured, or closed.
+            ConfigError: the authorizer is not configured, or closed.
 
         """
         return self._submit(lambda changes: changes.delete(filters))
 
-    def _submit(self, change: Callable[[StoreChanges], Changed]) -> "Future[Changed]":
+    def _submit(self, change: Callable[[StoreChanges], _Result]) -> "Future[_Result]":
         if self._store is None or self._writer is None:
-            raise ConfigError("rules cannot be changed: this authorizer follows no store: expected configure() before")
-        changes = StoreChanges(store=self._store, rules=self._rules, shown=self._changed, lock=self._lock)
+            raise ConfigError("ACLs cannot be changed: this authorizer is not configured: call configure() first")
+        changes = StoreChanges(store=self._store, cache=self._cache, updated=self._changed, lock=self._lock)
         try:
             return self._writer.submit(change, changes)
         except RuntimeError as e:
-            raise ConfigError(f"rules cannot be changed: this authorizer is closed ({e})") from e
+            raise ConfigError(f"ACLs cannot be changed: this authorizer is closed ({e})") from e

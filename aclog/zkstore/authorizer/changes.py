@@ -1,4 +1,4 @@
-"""Requests to create or delete rules in ZooKeeper: which nodes they touch, and what became of each rule."""
+"""Creation and deletion of ACLs in ZooKeeper, with a result per ACL or filter (AclAuthorizer.updateResourceAcls)."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,29 +19,29 @@ from aclog.authorizer.errors import AclRequestError
 from aclog.authorizer.index.filters import takes
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.metalog.errors import MetadataError
-from aclog.zkstore.acl_json import AclEntry, entry_of, entry_problem
-from aclog.zkstore.authorizer.rules import StoredRules
-from aclog.zkstore.paths import name_problem, paths_of, pattern_of, resource_path
-from aclog.zkstore.store import Change, ResourceRules, ZkStore
+from aclog.zkstore.acl_store import AclStore, Change, ResourceAcls
+from aclog.zkstore.authorizer.acl_cache import AclCache
+from aclog.zkstore.znodes.acl_json import AclEntry, entry_of, entry_problem
+from aclog.zkstore.znodes.paths import name_problem, paths_of, pattern_of, resource_path
 
-Shown: TypeAlias = Callable[[Sequence[ResourceRules]], None]
-"""Called with what nodes hold after a change."""
+Updated: TypeAlias = Callable[[Sequence[ResourceAcls]], None]
+"""Called with the new ACLs of znodes."""
 
 
 @define(eq=False, kw_only=True)
 class StoreChanges:
-    """Changes the rules of a store, and those in memory with them; from one thread at a time.
+    """Changes ACLs in ZooKeeper and in the cache. One thread at a time may use it.
 
-    `lock` keeps a reading of a node that is under way elsewhere from undoing what is shown here.
+    `lock` keeps a concurrent read of a znode by the follower from overwriting a newer result in the cache.
     """
 
-    store: ZkStore
-    rules: StoredRules
-    shown: Shown
+    store: AclStore
+    cache: AclCache
+    updated: Updated
     lock: threading.RLock
 
     def create(self, acls: Sequence[StandardAcl]) -> list[AclCreateResult]:
-        """One result a rule, in order; the rules of a resource come to stand together, or none of them."""
+        """Create ACLs, atomically per resource; return one result per ACL, in order."""
         errors: list[MetadataError | None] = [
             error or _store_error(acl) for acl, error in zip(acls, creation_errors(acls), strict=True)
         ]
@@ -54,10 +54,10 @@ class StoreChanges:
         return [AclCreateResult(error=error) for error in errors]
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> list[AclDeleteResult]:
-        """One result a filter, in order; a rule is told under the first filter that takes it."""
+        """Delete matching ACLs; return one result per filter, in order. Each ACL is reported for its first filter."""
         errors: list[MetadataError | None] = [filter_error(wanted) for wanted in filters]
         deleted: list[list[StandardAclWithId]] = [[] for _ in filters]
-        for path, numbers in self._touched(filters, errors).items():
+        for path, numbers in self._affected(filters, errors).items():
             removal = _Removal(pattern=pattern_of(path), filters=[(number, filters[number]) for number in numbers])
             try:
                 self._update(path, removal)
@@ -65,58 +65,58 @@ class StoreChanges:
                 for number in numbers:
                     errors[number] = e
                 continue
-            for number, acl in removal.gone():
+            for number, acl in removal.removed():
                 deleted[number].append(StandardAclWithId(id=None, acl=acl))
-        return [
-            AclDeleteResult(deleted=tuple(rules), error=error) for rules, error in zip(deleted, errors, strict=True)
-        ]
+        return [AclDeleteResult(deleted=tuple(acls), error=error) for acls, error in zip(deleted, errors, strict=True)]
 
     def _update(self, path: str, change: Change) -> None:
         with self.lock:
-            self.shown([self.store.update(path, change, known=self.rules.known(path))])
+            self.updated([self.store.update(path, change, known=self.cache.known(path))])
 
-    def _touched(
+    def _affected(
         self, filters: Sequence[AclBindingFilter], errors: Sequence[MetadataError | None]
     ) -> dict[str, list[int]]:
-        """The nodes in which filters may find rules, and the filters' numbers.
+        """Return the paths at which filters may match, each with the indexes of its filters.
 
-        Those where rules are known to be, and those that a filter names, whatever is known of them.
+        These are the paths of all matching ACLs in the cache, and the paths that a filter names, since the cache may
+        lag behind the store.
         """
         found: dict[str, dict[int, None]] = {}
         for number, wanted in enumerate(filters):
             if errors[number] is None:
-                for path in (*self._known(wanted), *_named(wanted)):
+                for path in (*self._cached_paths(wanted), *_named_paths(wanted)):
                     found.setdefault(path, {})[number] = None
         return {path: list(numbers) for path, numbers in found.items()}
 
-    def _known(self, wanted: AclBindingFilter) -> Iterator[str]:
-        patterns = {_pattern(rule.acl): None for rule in self.rules.image.matching(wanted)}
+    def _cached_paths(self, wanted: AclBindingFilter) -> Iterator[str]:
+        patterns = {_pattern(rule.acl): None for rule in self.cache.image.matching(wanted)}
         for pattern in patterns:
-            yield from (path for path in paths_of(pattern) if self.rules.get(path) is not None)
+            yield from (path for path in paths_of(pattern) if self.cache.get(path) is not None)
 
 
 @define(eq=False, kw_only=True)
 class _Removal:
-    """Takes from a resource's rules those that filters take; called again with each attempt."""
+    """The change that removes the ACLs of a resource that match filters; called again for each attempt."""
 
     pattern: ResourcePattern
     filters: Sequence[tuple[int, AclBindingFilter]]
-    _gone: dict[AclEntry, int] | None = None
+    _removed: dict[AclEntry, int] | None = None
 
     def __call__(self, held: frozenset[AclEntry]) -> frozenset[AclEntry]:
-        gone = self._gone = {} if self._gone is None else self._gone
-        taken = set()
+        # Collected over all attempts: if the response to one is lost, the next may find the ACLs already removed.
+        removed = self._removed = {} if self._removed is None else self._removed
+        matching = set()
         for entry in held:
             acl = entry.on(self.pattern)
             number = next((number for number, wanted in self.filters if takes(wanted, acl)), None)
             if number is not None:
-                gone.setdefault(entry, number)
-                taken.add(entry)
-        return held - taken
+                removed.setdefault(entry, number)
+                matching.add(entry)
+        return held - matching
 
-    def gone(self) -> Iterator[tuple[int, StandardAcl]]:
-        """Every rule that was taken, and the number of the filter that did; an answer may have been lost in between."""
-        for entry, number in sorted((self._gone or {}).items()):
+    def removed(self) -> Iterator[tuple[int, StandardAcl]]:
+        """Yield each removed ACL with the index of its first matching filter."""
+        for entry, number in sorted((self._removed or {}).items()):
             yield number, entry.on(self.pattern)
 
 
@@ -128,7 +128,7 @@ def _adding(entries: Iterable[AclEntry]) -> Change:
 def _by_pattern(
     acls: Sequence[StandardAcl], errors: Sequence[MetadataError | None]
 ) -> dict[ResourcePattern, list[int]]:
-    """The numbers of the good rules, by their resources."""
+    """Return the indexes of the valid ACLs by resource."""
     found: dict[ResourcePattern, list[int]] = {}
     for number, (acl, error) in enumerate(zip(acls, errors, strict=True)):
         if error is None:
@@ -140,8 +140,8 @@ def _pattern(acl: StandardAcl) -> ResourcePattern:
     return ResourcePattern(resource_type=acl.resource_type, name=acl.resource_name, pattern_type=acl.pattern_type)
 
 
-def _named(wanted: AclBindingFilter) -> Iterator[str]:
-    """The nodes of the one or two resources that a filter names (ResourcePatternFilter.matchesAtMostOne, and ANY)."""
+def _named_paths(wanted: AclBindingFilter) -> Iterator[str]:
+    """Yield the paths of the resources that a filter names (ResourcePatternFilter.matchesAtMostOne, and ANY)."""
     kinds = {PatternType.ANY: (PatternType.LITERAL, PatternType.PREFIXED)}.get(
         PatternType(wanted.pattern_type), (wanted.pattern_type,)
     )
@@ -154,7 +154,7 @@ def _named(wanted: AclBindingFilter) -> Iterator[str]:
 
 
 def _store_error(acl: StandardAcl) -> AclRequestError | None:
-    """Why ZooKeeper cannot hold a rule that is good otherwise."""
+    """Return the error of an ACL that is valid, but cannot be stored in ZooKeeper."""
     problem = name_problem(acl.resource_name)
     if problem is not None:
         return AclRequestError(INVALID_REQUEST, f"Invalid resource name {acl.resource_name!r}: {problem}")

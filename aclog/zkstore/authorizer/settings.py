@@ -1,4 +1,4 @@
-"""What the older authorizer takes from a server's properties (AclAuthorizer.configure), KIP-11's names too. Pure."""
+"""Settings of AclAuthorizer in a server's properties, including names from KIP-11 (AclAuthorizer.configure)."""
 
 from collections.abc import Mapping
 
@@ -6,18 +6,18 @@ from attrs import frozen
 
 from aclog.authorizer.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from aclog.metalog.errors import ConfigError
-from aclog.zkstore.client.connect import ZkSettings, zk_settings
+from aclog.zkstore.client.settings import ZkSettings, zk_settings
 
 PREFIX = "authorizer."
-"""Before a zookeeper.* property: it is for the rules alone."""
+"""Prefix of zookeeper.* properties that apply to the ACLs only."""
 
 LEGACY_SUPER_USERS, LEGACY_ALLOW_EVERYONE = "kafka.superusers", "allow.everyone"
-"""What KIP-11 called the two properties; read where the name that was shipped is not there."""
+"""Names of the two properties in KIP-11's text; read if the released names are not set."""
 
 
 @frozen(kw_only=True)
 class AclAuthorizerSettings:
-    """Where the rules are, and what decides beside them."""
+    """The ZooKeeper of the ACLs, super users, and the default without ACLs."""
 
     store: ZkSettings
     super_users: frozenset[str]
@@ -25,17 +25,17 @@ class AclAuthorizerSettings:
 
 
 def acl_authorizer_settings(properties: Mapping[str, str]) -> AclAuthorizerSettings:
-    """The settings in a server's properties.
+    """Parse a server's properties.
 
-    `authorizer.zookeeper.url` and other zookeeper.* properties with that prefix come before those without.
+    `authorizer.zookeeper.url` and other zookeeper.* properties with that prefix take precedence over those without.
 
     Raises:
-        ConfigError: no zookeeper.connect, or a value that cannot be honoured: as in Kafka, also an empty part among
+        ConfigError: no zookeeper.connect, or an invalid or unsupported value; as in Kafka, also an empty entry among
             the super users, and an allow.everyone.if.no.acl.found that is neither true nor false.
 
     """
-    users = _named(properties, SUPER_USERS_CONFIG, LEGACY_SUPER_USERS)
-    everyone = _named(properties, ALLOW_EVERYONE_CONFIG, LEGACY_ALLOW_EVERYONE)
+    users = _value(properties, SUPER_USERS_CONFIG, LEGACY_SUPER_USERS)
+    everyone = _value(properties, ALLOW_EVERYONE_CONFIG, LEGACY_ALLOW_EVERYONE)
     return AclAuthorizerSettings(
         store=zk_settings(properties, prefix=PREFIX),
         super_users=_super_users(*users),
@@ -43,7 +43,7 @@ def acl_authorizer_settings(properties: Mapping[str, str]) -> AclAuthorizerSetti
     )
 
 
-def _named(properties: Mapping[str, str], name: str, legacy: str) -> tuple[str, str | None]:
+def _value(properties: Mapping[str, str], name: str, legacy: str) -> tuple[str, str | None]:
     key = name if name in properties or legacy not in properties else legacy
     return key, properties.get(key)
 

@@ -1,1 +1,1 @@
-"""A ZooKeeper client: session, reads, transactions, retries."""
+"""ZooKeeper client on kazoo: settings, sessions, reads, watches and transactions (kafka.zk.KafkaZkClient)."""

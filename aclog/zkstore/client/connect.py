@@ -1,165 +1,20 @@
-"""A client of ZooKeeper: what its properties say, and one that is connected.
+"""Opens a ZooKeeper client. kazoo is the extra `zookeeper`; it is imported only when a client is opened."""
 
-kazoo is the extra `zookeeper`; it is imported when a client is opened, not before.
-"""
-
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
-
 from aclog.metalog.errors import ConfigError
+from aclog.zkstore.client.settings import ZkSettings
 
 if TYPE_CHECKING:
     from aclog.zkstore.client.session import ZkClient
 
-_DEFAULT_SESSION_MS = 18_000
-_DEFAULT_IN_FLIGHT = 10
-
-
-@frozen(kw_only=True)
-class ZkTls:
-    """PEM files of a connection over TLS; None: the system's authorities, and no certificate of one's own."""
-
-    key_file: str | None = None
-    key_password: str | None = field(default=None, repr=False)
-    certificate_file: str | None = None
-    authorities_file: str | None = None
-
-
-@frozen(kw_only=True)
-class ZkSettings:
-    """Where a store is, and how long to wait for it; times in seconds.
-
-    `connect` is HOST:PORT[,HOST:PORT]*[/chroot]; a chroot that is missing is made, unless `make_chroot` forbids it.
-    `secure_acls` has new nodes belong to whoever the client has logged in as (zookeeper.set.acl).
-    """
-
-    connect: str
-    session_timeout: float = _DEFAULT_SESSION_MS / 1000
-    connection_timeout: float = _DEFAULT_SESSION_MS / 1000
-    in_flight: int = _DEFAULT_IN_FLIGHT
-    secure_acls: bool = False
-    make_chroot: bool = True
-    tls: ZkTls | None = None
-
-    @property
-    def where(self) -> str:
-        """How errors name the store."""
-        return f"ZooKeeper at {self.connect}"
-
-
-def zk_settings(properties: Mapping[str, str], *, prefix: str = "") -> ZkSettings:
-    """A server's zookeeper.* properties; with the prefix `authorizer.` those that override them for the ACLs.
-
-    Raises:
-        ConfigError: no zookeeper.connect, or a value that cannot be honoured.
-
-    """
-    reader = _Reader(properties, prefix)
-    connect = reader.text("zookeeper.url" if prefix else "zookeeper.connect") or reader.text("zookeeper.connect")
-    if not connect:
-        raise ConfigError("zookeeper.connect is missing: expected HOST:PORT[,HOST:PORT]*[/chroot]")
-    session = reader.milliseconds("zookeeper.session.timeout.ms", _DEFAULT_SESSION_MS)
-    reader.refuse("zookeeper.clientCnxnSocket", "org.apache.zookeeper.ClientCnxnSocketNetty")
-    return ZkSettings(
-        connect=_checked_connect(connect),
-        session_timeout=session,
-        connection_timeout=reader.milliseconds("zookeeper.connection.timeout.ms", int(session * 1000)),
-        in_flight=reader.positive("zookeeper.max.in.flight.requests", _DEFAULT_IN_FLIGHT),
-        secure_acls=reader.flag("zookeeper.set.acl"),
-        tls=_tls(reader) if reader.flag("zookeeper.ssl.client.enable") else None,
-    )
-
-
-@frozen
-class _Reader:
-    """Properties, each first looked for under the prefix."""
-
-    properties: Mapping[str, str]
-    prefix: str
-
-    def text(self, key: str) -> str:
-        return self._found(key)[1]
-
-    def _found(self, key: str) -> tuple[str, str]:
-        for name in (f"{self.prefix}{key}", key):
-            value = self.properties.get(name, "").strip()
-            if value:
-                return name, value
-        return key, ""
-
-    def positive(self, key: str, default: int) -> int:
-        """A number from 1, or the default where it is not set."""
-        name, value = self._found(key)
-        if not value:
-            return default
-        if not (value.isascii() and value.isdigit()) or int(value) < 1 or int(value) > 2**31 - 1:
-            raise ConfigError(f"{name} {value!r}: expected a number of 1 to 2147483647")
-        return int(value)
-
-    def milliseconds(self, key: str, default: int) -> float:
-        """So many ms, in seconds."""
-        return self.positive(key, default) / 1000
-
-    def flag(self, key: str) -> bool:
-        """True or false; false where it is not set."""
-        name, value = self._found(key)
-        if value.lower() not in {"", "true", "false"}:
-            raise ConfigError(f"{name} {value!r}: expected true or false")
-        return value.lower() == "true"
-
-    def refuse(self, key: str, *accepted: str) -> None:
-        """Raise ConfigError where it has a value that is not among those accepted."""
-        name, value = self._found(key)
-        if value and value not in accepted:
-            only = f", only {' or '.join(accepted)}" if accepted else ""
-            raise ConfigError(f"{name} {value!r} is not supported here{only}")
-
-
-def _checked_connect(connect: str) -> str:
-    hosts, slash, chroot = connect.partition("/")
-    for host in hosts.split(","):
-        name, colon, port = host.strip().rpartition(":")
-        if colon and not (name and port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
-            raise ConfigError(f"zookeeper.connect {connect!r}: {host.strip()!r}: expected HOST:PORT")
-        if not host.strip():
-            raise ConfigError(f"zookeeper.connect {connect!r}: expected HOST:PORT[,HOST:PORT]*[/chroot]")
-    if chroot and (chroot.endswith("/") or "//" in f"{slash}{chroot}"):
-        raise ConfigError(f"zookeeper.connect {connect!r}: /{chroot}: expected a path without an empty name")
-    return connect
-
-
-def _tls(reader: _Reader) -> ZkTls:
-    for key in ("keystore", "truststore"):
-        kind = reader.text(f"zookeeper.ssl.{key}.type")
-        place = reader.text(f"zookeeper.ssl.{key}.location")
-        if place and kind.upper() != "PEM":
-            raise ConfigError(f"zookeeper.ssl.{key}.type {kind!r}: expected PEM, the only kind that is read here")
-        if place and not Path(place).is_file():
-            raise ConfigError(f"zookeeper.ssl.{key}.location {place!r}: expected a PEM file")
-    for key in ("zookeeper.ssl.crl.enable", "zookeeper.ssl.ocsp.enable"):
-        if reader.flag(key):
-            raise ConfigError(f"{key}: revocation is not checked here: expected false")
-    algorithm = reader.text("zookeeper.ssl.endpoint.identification.algorithm")
-    if algorithm.upper() not in {"", "HTTPS"}:
-        raise ConfigError(f"zookeeper.ssl.endpoint.identification.algorithm {algorithm!r}: expected HTTPS")
-    keys = reader.text("zookeeper.ssl.keystore.location") or None
-    return ZkTls(
-        key_file=keys,
-        certificate_file=keys,
-        key_password=reader.text("zookeeper.ssl.keystore.password") or None,
-        authorities_file=reader.text("zookeeper.ssl.truststore.location") or None,
-    )
-
 
 def open_client(settings: ZkSettings) -> "ZkClient":
-    """A client that is connected; whoever opens it closes it.
+    """Open a connected client, which the caller closes.
 
     Raises:
-        ConfigError: kazoo is not installed.
-        StoreError: no server answered within the connection timeout.
+        ConfigError: kazoo is not installed, the chroot is missing, or ZooKeeper rejects the settings.
+        StoreError: no server responded within the connection timeout.
 
     """
     try:

@@ -1,4 +1,4 @@
-"""What a client of ZooKeeper reads and writes: nodes, children, and operations that happen together or not at all."""
+"""Znodes as read by a client, and the operations of a transaction (org.apache.zookeeper.Op)."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -6,12 +6,15 @@ from typing import TypeAlias
 from attrs import frozen
 
 ANY_VERSION = -1
-"""As the version that an operation expects: whatever there is."""
+"""Expected version of an unconditional operation (ZkVersion.MatchAnyVersion)."""
 
 
 @frozen(kw_only=True)
 class Node:
-    """A node's bytes, how often they were written after its creation, when it was created (ms), and what is below."""
+    """A znode: its data, data version, creation time in ms, and number of children.
+
+    A new znode has version 0, and each write increments it.
+    """
 
     data: bytes
     version: int
@@ -21,7 +24,7 @@ class Node:
 
 @frozen(kw_only=True)
 class Children:
-    """The names below a node, in no order, and how many were ever created: the next sequence number."""
+    """The names of a znode's children, unordered, and how many were ever created: the next sequence number."""
 
     names: Sequence[str]
     ever_created: int
@@ -29,7 +32,7 @@ class Children:
 
 @frozen(kw_only=True)
 class CreateNode:
-    """Make a node; with `sequence`, ZooKeeper adds ten digits to its name. Its parent must be there."""
+    """Create a znode, whose parent must exist; with `sequence`, ZooKeeper appends ten digits to its name."""
 
     path: str
     data: bytes
@@ -38,7 +41,7 @@ class CreateNode:
 
 @frozen(kw_only=True)
 class SetNode:
-    """Write a node, if it has this version."""
+    """Write a znode if it has this version."""
 
     path: str
     data: bytes
@@ -47,10 +50,22 @@ class SetNode:
 
 @frozen(kw_only=True)
 class DeleteNode:
-    """Remove a node without children, if it has this version."""
+    """Delete a znode without children if it has this version."""
 
     path: str
     version: int = ANY_VERSION
 
 
 Operation: TypeAlias = CreateNode | SetNode | DeleteNode
+
+
+def operation_to(data: bytes | None, *, path: str, node: Node | None) -> Operation | None:
+    """Return the conditional operation that makes a znode, read as `node`, hold `data`; None if it already does.
+
+    `data` is None if the znode is to be deleted.
+    """
+    if node is None:
+        return None if data is None else CreateNode(path=path, data=data)
+    if data is None:
+        return DeleteNode(path=path, version=node.version)
+    return None if node.data == data else SetNode(path=path, data=data, version=node.version)

@@ -1,4 +1,4 @@
-"""A session with ZooKeeper: kazoo's client with our values, our errors, and an end to every wait."""
+"""ZooKeeper client of one session: kazoo behind our types and errors, with a timeout on every wait."""
 
 import logging
 from collections import deque
@@ -29,51 +29,51 @@ from kazoo.protocol.states import Callback, ZnodeStat
 from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE
 
 from aclog.metalog.errors import ConfigError
-from aclog.zkstore.client.connect import ZkSettings
 from aclog.zkstore.client.multi_read import MultiRead, portions
 from aclog.zkstore.client.nodes import Children, CreateNode, DeleteNode, Node, Operation, SetNode
+from aclog.zkstore.client.settings import ZkSettings
 from aclog.zkstore.errors import ConflictError, DisconnectedError, StoreError
-from aclog.zkstore.sensitive import is_sensitive
+from aclog.zkstore.znodes.paths import is_sensitive
 
 _log = logging.getLogger(__name__)
 
 _CONFLICTS = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
 _DISCONNECTED = (ConnectionClosedError, ConnectionLoss, KazooTimeoutError, SessionExpiredError)
-_NOT_THIS_ONE = (RolledBackError, RuntimeInconsistency)
-"""What an operation of a transaction says that fell with another one."""
+_ROLLED_BACK = (RolledBackError, RuntimeInconsistency)
+"""Results of operations that failed only because another operation of their transaction did."""
 
 
 @define(eq=False)
 class ZkClient:
-    """A connected client; any thread may call it, its watches and listeners are called in kazoo's threads.
+    """A connected client. It is thread-safe; watches and listeners run in kazoo's threads.
 
-    Whoever opened it closes it. While the connection is away, calls fail at once or when it breaks; kazoo connects
-    again by itself, with a new session if the old one has expired.
+    The caller of `open_client` closes it. Calls without a connection fail at once, and calls in flight fail when the
+    connection breaks. kazoo reconnects by itself, with a new session if the old one has expired.
     """
 
     settings: ZkSettings
     _kazoo: KazooClient
-    _reads_many: bool = True
-    """Whether the server is thought to know multiRead."""
+    _multi_read: bool = True
+    """Whether the server supports multiRead, as far as is known."""
     _timeout: float = field(init=False)
-    """Longer than kazoo needs to find that a server is silent."""
+    """Seconds; longer than kazoo takes to detect an unresponsive server."""
 
     def __attrs_post_init__(self) -> None:
         self._timeout = self.settings.session_timeout + self.settings.connection_timeout
 
     @property
     def connected(self) -> bool:
-        """Whether there is a session and a connection now."""
+        """Whether the client has a session and a connection now."""
         return bool(self._kazoo.connected)
 
     @property
     def session(self) -> tuple[int, bytes]:
-        """The session's id and password."""
+        """The session id and password."""
         found: tuple[int, bytes] = self._kazoo.client_id
         return found
 
     def listen(self, changed: Callable[[bool], None]) -> None:
-        """Call with True on each connection and with False on each loss of one; `changed` must not block."""
+        """Call `changed` with True on every connect and False on every disconnect; it must not block."""
 
         def listener(state: str) -> None:
             changed(state == KazooState.CONNECTED)
@@ -81,32 +81,33 @@ class ZkClient:
         self._kazoo.add_listener(listener)
 
     def get(self, path: str) -> Node | None:
-        """A node; None where there is none. Raises StoreError."""
+        """Read a znode; None if it does not exist. Raises StoreError."""
         self._check_connected()
         return self._node(path, self._kazoo.get_async(path))[1]
 
     def get_many(
         self, paths: Iterable[str], watch: Callable[[str], None] | None = None
     ) -> Iterator[tuple[str, Node | None]]:
-        """Nodes in the order of their paths, several on the way at a time.
+        """Read znodes in the order of their paths, with up to `in_flight` requests pipelined.
 
-        `watch` is called once with the path of each node that is there: when it is written or goes, or the connection
-        is lost. Raises StoreError.
+        Each existing znode gets a watch: `watch` is called once with its path when the znode is written or deleted, or
+        the connection is lost. Raises StoreError.
         """
         waiting: deque[tuple[list[str], list[IAsyncResult]]] = deque()
         for portion in portions(paths):
             self._check_connected()
-            waiting.append((portion, self._asked(portion, watch)))
+            waiting.append((portion, self._send_reads(portion, watch)))
             if len(waiting) >= self.settings.in_flight:
                 yield from self._nodes(*waiting.popleft())
         while waiting:
             yield from self._nodes(*waiting.popleft())
 
-    def _asked(self, portion: list[str], watch: Callable[[str], None] | None) -> list[IAsyncResult]:
-        """Ask for nodes: one result for all of them, or one for each."""
-        if watch is None and len(portion) > 1 and self._reads_many:
+    def _send_reads(self, portion: list[str], watch: Callable[[str], None] | None) -> list[IAsyncResult]:
+        """Send the reads of a portion; one result for all of them (multiRead), or one for each."""
+        # multiRead cannot set watches.
+        if watch is None and len(portion) > 1 and self._multi_read:
             result = self._kazoo.handler.async_result()
-            # kazoo sends what it is given here, whether it knows the request or not
+            # kazoo's internal call serializes any request object, including types that it does not define itself.
             self._kazoo._call(MultiRead([f"{self._kazoo.chroot}{path}" for path in portion]), result)
             return [result]
         return [self._kazoo.get_async(path, watch=None if watch is None else _watcher(watch, path)) for path in portion]
@@ -116,17 +117,19 @@ class ZkClient:
             yield from map(self._node, portion, results)
             return
         try:
-            answers = self._wait(results[0], portion[0])
-        except UnimplementedError as e:  # this time a server before 3.6, which ends the session with that
-            self._reads_many = False
-            raise DisconnectedError(f"{self.settings.where}: {_reason(e)}: to be asked again one by one") from e
-        for path, answer in zip(portion, answers, strict=True):
-            if isinstance(answer, NoNodeError):
+            found = self._wait(results[0], portion[0])
+        except UnimplementedError as e:
+            # The client has reconnected to a server before 3.6, which also closes the connection on an unknown opcode.
+            # The caller retries as after any disconnect, and then without multiRead.
+            self._multi_read = False
+            raise DisconnectedError(f"{self.settings.where}: {_reason(e)}: retry without multiRead") from e
+        for path, each in zip(portion, found, strict=True):
+            if isinstance(each, NoNodeError):
                 yield path, None
-            elif isinstance(answer, KazooException):
-                raise self._error(answer, path)
+            elif isinstance(each, KazooException):
+                raise self._error(each, path)
             else:
-                yield path, _node(*answer)
+                yield path, _node(*each)
 
     def _node(self, path: str, result: IAsyncResult) -> tuple[str, Node | None]:
         try:
@@ -135,9 +138,10 @@ class ZkClient:
             return path, None
 
     def children(self, path: str, watch: Callable[[], None] | None = None) -> Children | None:
-        """A node's children; None where there is no node.
+        """Read a znode's children; None if the znode does not exist.
 
-        `watch` is called once: when a child comes or goes, the node goes, or the connection is lost. Raises StoreError.
+        `watch` is called once: when a child is created or deleted, the znode is deleted, or the connection is lost.
+        Raises StoreError.
         """
 
         def watched(_event: object) -> None:
@@ -150,36 +154,40 @@ class ZkClient:
             names, stat = self._wait(result, path)
         except _MissingError:
             return None
-        # A Stat counts children that came and that went; each one that came and is no more did both.
+        # A Stat's cversion counts creations and deletions of children, and numChildren is their difference. The number
+        # of creations is what ZooKeeper numbers sequence nodes by.
         return Children(names=names, ever_created=(stat.cversion + stat.numChildren) // 2)
 
     def sync(self) -> None:
-        """Wait until the server is as new as the leader was at the call, and every watch of that time has been called.
+        """Wait until the server has caught up with the leader, and the watches triggered until then have been called.
 
-        Watches are called in the order of the server's answers, in one thread of kazoo's. Raises StoreError.
+        Raises StoreError.
         """
         self._check_connected()
         self._wait(self._kazoo.sync_async("/"), "/")
+        # The server sends watch events before the response to sync, and kazoo calls them in that order in one thread:
+        # an own callback in that queue runs after all of them.
         handler = self._kazoo.handler
         called = handler.event_object()
         handler.dispatch_callback(Callback("fence", called.set, ()))
         if not called.wait(self._timeout):
-            raise StoreError(f"{self.settings.where}: watches are not called in time")
+            raise StoreError(f"{self.settings.where}: watch callbacks did not finish within {self._timeout:g} s")
 
     def ensure(self, path: str) -> None:
-        """Make a node without data, and those above it, where they are missing. Raises StoreError."""
+        """Create a znode without data, and its parents, if they do not exist. Raises StoreError."""
         self._check_connected()
         acl = _acl(path, self.settings)
+        # ensure_path() gives missing parents the same ACL: those of a sensitive znode are created on their own first.
         if acl is not None and path.rpartition("/")[0]:
             self.ensure(path.rpartition("/")[0])
         self._wait(self._kazoo.ensure_path_async(path, acl=acl), path)
 
     def commit(self, operations: Sequence[Operation]) -> list[int]:
-        """Do all of these, or none; the versions that nodes have after it, 0 for what was made or removed.
+        """Run a transaction (multi); return each znode's new version, 0 for created and deleted ones.
 
         Raises:
-            ConflictError: a version, a missing node or one too many; nothing happened.
-            StoreError: anything else; after a lost connection it is not known whether all happened or nothing.
+            ConflictError: another version, a missing znode, or one that already exists; nothing was applied.
+            StoreError: anything else; after a lost connection, either everything or nothing was applied.
 
         """
         self._check_connected()
@@ -192,20 +200,21 @@ class ZkClient:
             for operation, result in zip(operations, results, strict=True)
             if isinstance(result, Exception)
         ]
-        for path, error in sorted(failed, key=lambda pair: isinstance(pair[1], _NOT_THIS_ONE)):
+        for path, error in sorted(failed, key=lambda pair: isinstance(pair[1], _ROLLED_BACK)):
             raise self._error(error, path)
         return [result.version if isinstance(result, ZnodeStat) else 0 for result in results]
 
     def close(self) -> None:
-        """End the session; calls that wait fail."""
+        """Close the session; calls in flight fail."""
         try:
             self._kazoo.stop()
             self._kazoo.close()
-        except (KazooException, KazooTimeoutError) as e:  # the server ends the session when it has timed out
-            _log.warning("%s: the session was not ended: %s", self.settings.where, _reason(e))
+        except (KazooException, KazooTimeoutError) as e:  # the server expires the session after its timeout
+            _log.warning("%s: the session was not closed: %s", self.settings.where, _reason(e))
 
     def _check_connected(self) -> None:
-        # kazoo would keep the call until there is a connection, and do it then, when nobody waits for it any more
+        # kazoo would queue the request and send it after a reconnect, when its caller has long given up: a write would
+        # take effect after its error was reported.
         if not self._kazoo.connected:
             raise DisconnectedError(f"{self.settings.where}: the connection is lost")
 
@@ -213,7 +222,7 @@ class ZkClient:
         try:
             return result.get(timeout=self._timeout)
         except NoNodeError:
-            raise _MissingError(f"{self.settings.where}: {path} is not there") from None
+            raise _MissingError(f"{self.settings.where}: {path} does not exist") from None
         except UnimplementedError:
             raise
         except (KazooException, KazooTimeoutError) as e:
@@ -231,7 +240,7 @@ def _watcher(watch: Callable[[str], None], path: str) -> Callable[[object], None
 
 
 class _MissingError(ConflictError):
-    """The node is not there."""
+    """The znode does not exist."""
 
 
 def _node(data: bytes, stat: ZnodeStat) -> Node:
@@ -240,20 +249,20 @@ def _node(data: bytes, stat: ZnodeStat) -> Node:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, KazooTimeoutError):
-        return "no answer in time"
+        return "no response in time"
     if isinstance(error, _DISCONNECTED):
         return "the connection is lost"
     known = {
-        BadArgumentsError: "a path that ZooKeeper does not take",
-        NoAuthError: "not authorized: its ACL is for another login",
-        InvalidACLError: "an ACL for a login, and this client has not logged in",
+        BadArgumentsError: "invalid path",
+        NoAuthError: "not authorized: its ZooKeeper ACL is for another identity",
+        InvalidACLError: "zookeeper.set.acl needs an authenticated client, and this one is not",
     }
     name = known.get(type(error), type(error).__name__)
     return f"{name}: {error}" if str(error) and type(error) not in known else name
 
 
 def _acl(path: str, settings: ZkSettings) -> list[Any] | None:
-    """The ACL of a new node where it is not the client's usual one: what is sensitive, only its owner reads."""
+    """Return the ZooKeeper ACL of a new sensitive znode; None for the client's default."""
     return list(CREATOR_ALL_ACL) if settings.secure_acls and is_sensitive(path) else None
 
 
@@ -268,7 +277,7 @@ def _add(transaction: TransactionRequest, operation: Operation, settings: ZkSett
 
 
 def connected_client(settings: ZkSettings) -> ZkClient:
-    """See aclog.zkstore.client.connect.open_client."""
+    """Connect; see aclog.zkstore.client.connect.open_client."""
     tls = settings.tls
     secured = {}
     if tls is not None:
@@ -289,7 +298,7 @@ def connected_client(settings: ZkSettings) -> ZkClient:
     )
     try:
         kazoo.start(timeout=settings.connection_timeout)
-        reads_many = _knows_multi_read(kazoo, settings.session_timeout)
+        multi_read = _supports_multi_read(kazoo, settings.session_timeout)
         if chroot:
             _enter(kazoo, f"{slash}{chroot}", settings)
     except BaseException as e:
@@ -297,17 +306,17 @@ def connected_client(settings: ZkSettings) -> ZkClient:
         kazoo.close()
         if isinstance(e, KazooTimeoutError):
             seconds = f"{settings.connection_timeout:g} s"
-            raise StoreError(f"{settings.where}: no connection within {seconds}: is it running there?") from e
+            raise StoreError(f"{settings.where}: no connection within {seconds}: is it running?") from e
         if isinstance(e, (KazooException, ValueError, OSError)):
             raise ConfigError(f"{settings.where}: {_reason(e)}") from e
         raise
-    return ZkClient(settings=settings, kazoo=kazoo, reads_many=reads_many)
+    return ZkClient(settings=settings, kazoo=kazoo, multi_read=multi_read)
 
 
-def _knows_multi_read(kazoo: KazooClient, seconds: float) -> bool:
-    """Whether the server is of 3.6 or later; an older one says that it does not know it, and ends the session."""
+def _supports_multi_read(kazoo: KazooClient, seconds: float) -> bool:
+    """Return whether the server supports multiRead (3.6); an older one rejects the request and closes the session."""
     result = kazoo.handler.async_result()
-    kazoo._call(MultiRead(["/", "/"]), result)  # as in ZkClient
+    kazoo._call(MultiRead(["/", "/"]), result)  # see ZkClient._send_reads
     try:
         result.get(timeout=seconds)
     except UnimplementedError:
@@ -317,16 +326,16 @@ def _knows_multi_read(kazoo: KazooClient, seconds: float) -> bool:
 
 
 def _enter(kazoo: KazooClient, chroot: str, settings: ZkSettings) -> None:
-    """Have all paths of a client begin below a node."""
+    """Set the chroot of a client."""
     if settings.make_chroot:
         kazoo.ensure_path(chroot)
     elif not kazoo.exists(chroot):
-        raise ConfigError(f"{settings.where}: there is no {chroot}: is the chroot right?")
+        raise ConfigError(f"{settings.where}: {chroot} does not exist: is the chroot correct?")
     kazoo.chroot = chroot
 
 
 def _quiet_logger() -> logging.Logger:
-    """Where kazoo logs: its lines are for those who look for a fault in it; what matters of them, we say."""
+    """Return the logger of kazoo, off unless configured: it would repeat errors that are reported here."""
     logger = logging.getLogger("aclog.zkstore.kazoo")
     logger.setLevel(logging.CRITICAL if not logger.level else logger.level)
     return logger

@@ -1,1 +1,1 @@
-"""The way out of ZooKeeper, and back: what a store holds as records, and what a log holds as nodes."""
+"""Migration between ZooKeeper and the metadata log: reading, comparing, following and writing access state."""

@@ -1,7 +1,4 @@
-"""Rules, SCRAM credentials and tokens of one moment, wherever they stand, and what makes one such state of another.
-
-Pure. A state out of ZooKeeper and one out of a log are compared as such.
-"""
+"""Access state: the ACLs, SCRAM credentials and delegation tokens of ZooKeeper or of a log, and their differences."""
 
 from collections.abc import Iterator, Mapping
 from uuid import UUID
@@ -23,26 +20,26 @@ from aclog.metalog.records import (
 from aclog.snapshots.image import Image
 
 CredentialKey = tuple[str, int]
-"""A user and a mechanism's code."""
+"""User name and mechanism code."""
 
 
 @frozen(kw_only=True)
 class AccessState:
-    """What is carried over. The repr leaves out what is secret."""
+    """What is migrated. The repr omits secrets."""
 
     acls: frozenset[StandardAcl] = frozenset()
     credentials: Mapping[CredentialKey, UserScramCredentialRecord] = field(factory=dict, repr=False)
     tokens: Mapping[str, DelegationTokenRecord] = field(factory=dict, repr=False)
 
     def counts(self) -> str:
-        """How much it is, in words."""
+        """Return the numbers of entries as text."""
         return f"{len(self.acls)} ACLs, {len(self.credentials)} SCRAM credentials, {len(self.tokens)} delegation tokens"
 
 
 def state_of_image(image: Image) -> AccessState:
-    """What an image holds of it."""
+    """Return the access state of an image."""
     return AccessState(
-        acls=frozenset(rule.acl for rule in image.acls),
+        acls=frozenset(each.acl for each in image.acls),
         credentials={(record.name, record.mechanism): record for record in image.scram.records()},
         tokens={record.token_id: record for record in image.tokens.records()},
     )
@@ -50,7 +47,7 @@ def state_of_image(image: Image) -> AccessState:
 
 @frozen(kw_only=True)
 class StateChange:
-    """What makes one state of another, in an order that does not depend on where it was read."""
+    """Changes from one state to another, in an order that does not depend on where the states were read."""
 
     removed_acls: tuple[StandardAcl, ...] = ()
     added_acls: tuple[StandardAcl, ...] = ()
@@ -62,56 +59,56 @@ class StateChange:
 
     @property
     def removals(self) -> int:
-        """How much of what stands is taken away, credentials and tokens that are replaced not counted."""
-        gone = (RemoveUserScramCredentialRecord, RemoveDelegationTokenRecord)
-        others = sum(isinstance(each, gone) for each in (*self.credentials, *self.tokens))
+        """How many entries are removed, without credentials and tokens that are replaced."""
+        removals = (RemoveUserScramCredentialRecord, RemoveDelegationTokenRecord)
+        others = sum(isinstance(each, removals) for each in (*self.credentials, *self.tokens))
         return len(self.removed_acls) + others
 
     def counts(self) -> str:
-        """How much it is, in words."""
+        """Return the numbers of entries as text."""
         return (
             f"{len(self.added_acls)} ACLs added, {len(self.removed_acls)} removed; "
             f"{len(self.credentials)} SCRAM credentials and {len(self.tokens)} delegation tokens changed"
         )
 
 
-def difference(standing: AccessState, wanted: AccessState) -> StateChange:
-    """What makes `wanted` of what stands."""
+def difference(current: AccessState, wanted: AccessState) -> StateChange:
+    """Return the changes that turn the current state into the wanted one."""
     return StateChange(
-        removed_acls=tuple(sorted(standing.acls - wanted.acls, key=listing_key)),
-        added_acls=tuple(sorted(wanted.acls - standing.acls, key=listing_key)),
-        credentials=tuple(_credential_changes(standing, wanted)),
-        tokens=tuple(_token_changes(standing, wanted)),
+        removed_acls=tuple(sorted(current.acls - wanted.acls, key=listing_key)),
+        added_acls=tuple(sorted(wanted.acls - current.acls, key=listing_key)),
+        credentials=tuple(_credential_changes(current, wanted)),
+        tokens=tuple(_token_changes(current, wanted)),
     )
 
 
 def listing_key(acl: StandardAcl) -> tuple[object, ...]:
-    """Rules by resource, those that deny first: who adds them one after the other never allows too much."""
+    """Sort key: DENY before ALLOW, then by resource. ACLs created in this order never allow too much in between."""
     resource = (acl.resource_type, acl.pattern_type, acl.resource_name)
     return acl.permission_type != AclPermissionType.DENY, resource, acl.principal, acl.host, acl.operation
 
 
-def _credential_changes(standing: AccessState, wanted: AccessState) -> Iterator[ScramChange]:
-    for name, mechanism in sorted(standing.credentials.keys() - wanted.credentials.keys()):
+def _credential_changes(current: AccessState, wanted: AccessState) -> Iterator[ScramChange]:
+    for name, mechanism in sorted(current.credentials.keys() - wanted.credentials.keys()):
         yield RemoveUserScramCredentialRecord(name=name, mechanism=mechanism)
     for key, record in sorted(wanted.credentials.items()):
-        if standing.credentials.get(key) != record:
+        if current.credentials.get(key) != record:
             yield record
 
 
-def _token_changes(standing: AccessState, wanted: AccessState) -> Iterator[TokenChange]:
-    for token_id in sorted(standing.tokens.keys() - wanted.tokens.keys()):
+def _token_changes(current: AccessState, wanted: AccessState) -> Iterator[TokenChange]:
+    for token_id in sorted(current.tokens.keys() - wanted.tokens.keys()):
         yield RemoveDelegationTokenRecord(token_id=token_id)
     for token_id, record in sorted(wanted.tokens.items()):
-        if standing.tokens.get(token_id) != record:
+        if current.tokens.get(token_id) != record:
             yield record
 
 
 def record_values(change: StateChange, ids: Mapping[StandardAcl, UUID]) -> Iterator[bytes]:
-    """The records of a change as values for a log, removals first. `ids` knows each rule that comes or goes.
+    """Encode a change as record values, removals first. `ids` has the id of each added and removed ACL.
 
     Raises:
-        EncodeError: a string that no record holds.
+        EncodeError: a string that is too long for a record.
 
     """
     for acl in change.removed_acls:

@@ -1,4 +1,4 @@
-"""Whether two states are the same, and decide alike: pure, on requests made from the rules of both."""
+"""Comparison of two access states: their contents, and their decisions on requests generated from the ACLs of both."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -10,8 +10,8 @@ from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, Standa
 from aclog.zkstore.migration.access_state import AccessState, StateChange, difference, listing_key
 
 REQUESTS = 20_000
-"""How many decisions are compared, unless said."""
-_STRANGERS = ("User:nobody-has-this-name",)
+"""Default number of generated requests."""
+_UNKNOWN_PRINCIPALS = ("User:nobody-has-this-name",)
 _ADDRESSES = ("127.0.0.1", "10.9.8.7")
 _ENDINGS = ("", "x", "-1", ".a")
 _STARRED = ("**", "*x")
@@ -19,7 +19,7 @@ _STARRED = ("**", "*x")
 
 @frozen(kw_only=True)
 class Request:
-    """What somebody wants to do: a principal from a host, with one resource by its name."""
+    """A request by a principal from a host for an operation on one resource."""
 
     principal: str
     host: str
@@ -33,19 +33,19 @@ class Request:
 
 
 Decide: TypeAlias = Callable[[Request], bool]
-"""Whether a request is allowed, nobody being a super user, and nobody without a rule."""
+"""Whether a request is allowed, without super users and without allow.everyone.if.no.acl.found."""
 
 
 @frozen(kw_only=True)
 class Disagreement:
-    """A request that one side allows and the other does not."""
+    """A request that one side allows and the other denies."""
 
     request: Request
     store_allows: bool
 
     @property
     def is_known(self) -> bool:
-        """Whether StandardAuthorizer's own rule explains it: LITERAL `*` is not for a name that begins with `*`."""
+        """Whether it is a known difference: to StandardAuthorizer, LITERAL `*` does not match names such as `*x`."""
         return self.request.name.startswith("*") and len(self.request.name) > 1
 
     def __str__(self) -> str:
@@ -55,60 +55,60 @@ class Disagreement:
 
 @frozen(kw_only=True)
 class Comparison:
-    """What it takes to make the target of the store, and where they decide differently."""
+    """The changes that would make the target equal to ZooKeeper, and the requests on which they disagree."""
 
     difference: StateChange
-    asked: int
+    requests: int
     disagreements: tuple[Disagreement, ...] = field(default=())
 
     @property
     def is_equal(self) -> bool:
-        """Whether both hold the same and decide alike, but for what is known of Kafka 4.3.1."""
+        """Whether contents and decisions are equal, except for known differences of Kafka 4.3.1."""
         return not len(self.difference) and all(each.is_known for each in self.disagreements)
 
 
 def compare(
     store: AccessState, target: AccessState, *, store_decides: Decide, target_decides: Decide, requests: int = REQUESTS
 ) -> Comparison:
-    """Compare contents, and decisions on requests that the rules of both suggest; the same ones every time."""
-    asked = dict.fromkeys(suggested_requests(sorted(store.acls | target.acls, key=listing_key), requests))
+    """Compare contents, and decisions on up to `requests` generated requests, the same ones every time."""
+    unique = dict.fromkeys(generated_requests(sorted(store.acls | target.acls, key=listing_key), requests))
     disagreements = []
-    for request in asked:
+    for request in unique:
         store_allows = store_decides(request)
         if store_allows is not target_decides(request):
             disagreements.append(Disagreement(request=request, store_allows=store_allows))
-    return Comparison(difference=difference(target, store), asked=len(asked), disagreements=tuple(disagreements))
+    return Comparison(difference=difference(target, store), requests=len(unique), disagreements=tuple(disagreements))
 
 
-def suggested_requests(acls: Sequence[StandardAcl], count: int, seed: int = 0) -> Iterator[Request]:
-    """Requests near the rules: by whom and on what they are about, crossed with those of other rules; some twice."""
+def generated_requests(acls: Sequence[StandardAcl], count: int, seed: int = 0) -> Iterator[Request]:
+    """Generate requests close to the ACLs: their principals and resources, mixed with those of others; some repeat."""
     if not acls:
         return
-    chance = random.Random(seed)  # noqa: S311  # the same every time, and no secret
+    chance = random.Random(seed)  # noqa: S311  # reproducible, and not a secret
     operations = [code for code in AclOperation if code > AclOperation.ALL]
     for number in range(count):
-        rule, other = acls[number % len(acls)], chance.choice(acls)
-        who = chance.choice((rule, rule, other))
+        acl, other = acls[number % len(acls)], chance.choice(acls)
+        who = chance.choice((acl, acl, other))
         yield Request(
             principal=_principal(who, other, chance),
             host=who.host if who.host != "*" else chance.choice(_ADDRESSES),
-            operation=rule.operation
-            if rule.operation in operations and chance.random() < 0.6
+            operation=acl.operation
+            if acl.operation in operations and chance.random() < 0.6
             else chance.choice(operations),
-            resource_type=rule.resource_type,
-            name=_name(rule, chance),
+            resource_type=acl.resource_type,
+            name=_name(acl, chance),
         )
 
 
 def _principal(who: StandardAcl, other: StandardAcl, chance: random.Random) -> str:
     if who.principal != "User:*":
         return who.principal
-    return other.principal if other.principal != "User:*" else chance.choice(_STRANGERS)
+    return other.principal if other.principal != "User:*" else chance.choice(_UNKNOWN_PRINCIPALS)
 
 
-def _name(rule: StandardAcl, chance: random.Random) -> str:
-    name = rule.resource_name
-    if rule.pattern_type == PatternType.LITERAL:
+def _name(acl: StandardAcl, chance: random.Random) -> str:
+    name = acl.resource_name
+    if acl.pattern_type == PatternType.LITERAL:
         return (
             chance.choice(_STARRED)
             if name == "*" and chance.random() < 0.05

@@ -1,4 +1,9 @@
-"""What makes a store hold what a log holds: pure, in two steps of which neither allows more than both ends do."""
+"""Plan of the changes that bring ZooKeeper to a wanted access state without allowing too much in between.
+
+ACLs change in two steps, since a transaction covers one resource only. The first adds DENY and removes ALLOW, the
+second removes DENY and adds ALLOW. During the first step a request is allowed only if it was allowed before the
+migration, and during the second only if it is allowed afterwards.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -9,34 +14,34 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourcePatter
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.errors import EncodeError
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
-from aclog.zkstore.acl_json import AclEntry, encode_acls, entry_of
 from aclog.zkstore.migration.access_state import AccessState, StateChange
 from aclog.zkstore.migration.node_content import LeftOut
-from aclog.zkstore.paths import resource_path
-from aclog.zkstore.scram_config import user_path
-from aclog.zkstore.token_json import encode_token
+from aclog.zkstore.znodes.acl_json import AclEntry, encode_acls, entry_of
+from aclog.zkstore.znodes.paths import resource_path
+from aclog.zkstore.znodes.scram_config import user_path
+from aclog.zkstore.znodes.token_json import encode_token
 
 _OPERATIONS = frozenset(range(AclOperation.ALL, AclOperation.TWO_PHASE_COMMIT))
-"""Those of Kafka 3.9."""
-_LONGEST_NODE = (1 << 20) - (1 << 14)
-"""What ZooKeeper takes in one request (jute.maxbuffer), less what stands around it."""
+"""Operations of Kafka 3.9."""
+_MAX_NODE_BYTES = (1 << 20) - (1 << 14)
+"""Default limit of a ZooKeeper request (jute.maxbuffer), with room for the rest of the transaction."""
 
 
 @frozen(kw_only=True)
 class EntryChange:
-    """What comes to a resource's rules, and what goes."""
+    """ACLs that are added to and removed from a resource."""
 
     added: frozenset[AclEntry] = frozenset()
     removed: frozenset[AclEntry] = frozenset()
 
     def apply(self, entries: frozenset[AclEntry]) -> frozenset[AclEntry]:
-        """The rules after it."""
+        """Return the ACLs after this change."""
         return entries - self.removed | self.added
 
 
 @frozen(kw_only=True)
 class StorePlan:
-    """Changes by resource: first what takes away, then what gives. Credentials are all those of a user that changes."""
+    """ACL changes by resource, in two steps; all credentials of each user with a change; and token changes."""
 
     first: Mapping[ResourcePattern, EntryChange]
     second: Mapping[ResourcePattern, EntryChange]
@@ -46,10 +51,10 @@ class StorePlan:
 
 
 def storable(state: AccessState) -> tuple[AccessState, tuple[LeftOut, ...]]:
-    """What of a state a ZooKeeper can hold and a Kafka 3.9 reads, and what not."""
+    """Split a state into what ZooKeeper can hold and Kafka 3.9 can read, and the rest with reasons."""
     left_out: list[LeftOut] = []
     acls = frozenset(acl for acl in state.acls if _fits(str(acl), _acl_problem(acl), left_out))
-    acls -= _crowded(acls, left_out)
+    acls -= _oversized(acls, left_out)
     credentials = {
         key: record
         for key, record in state.credentials.items()
@@ -75,7 +80,7 @@ def _acl_problem(acl: StandardAcl) -> str | None:
     except EncodeError as error:
         return str(error)
     if acl.operation not in _OPERATIONS:
-        return f"operation {code_name(AclOperation, acl.operation)}: Kafka 3.9 does not know it"
+        return f"operation {code_name(AclOperation, acl.operation)}: not supported by Kafka 3.9"
     if acl.permission_type not in {AclPermissionType.DENY, AclPermissionType.ALLOW}:
         return f"permission {code_name(AclPermissionType, acl.permission_type)}: expected ALLOW or DENY"
     return None if ":" in acl.principal else "the principal has no colon: expected Type:name"
@@ -85,14 +90,14 @@ def _pattern(acl: StandardAcl) -> ResourcePattern:
     return ResourcePattern(resource_type=acl.resource_type, name=acl.resource_name, pattern_type=acl.pattern_type)
 
 
-def _crowded(acls: Iterable[StandardAcl], left_out: list[LeftOut]) -> frozenset[StandardAcl]:
-    """Rules of resources with more of them than a node holds."""
+def _oversized(acls: Iterable[StandardAcl], left_out: list[LeftOut]) -> frozenset[StandardAcl]:
+    """Return the ACLs of resources that have too many for one znode."""
     found: set[StandardAcl] = set()
     for pattern, entries in _by_resource(acls).items():
         size = len(encode_acls(entries))
-        if size > _LONGEST_NODE:
+        if size > _MAX_NODE_BYTES:
             found |= {entry.on(pattern) for entry in entries}
-            reason = f"{len(entries)} rules of {size} bytes: expected {_LONGEST_NODE} at most, which a node holds"
+            reason = f"{len(entries)} ACLs of {size} bytes: expected at most {_MAX_NODE_BYTES}, the limit of one node"
             left_out.append(LeftOut(path=resource_path(pattern), reason=reason, unreadable=True))
     return frozenset(found)
 
@@ -106,7 +111,7 @@ def _by_resource(acls: Iterable[StandardAcl]) -> dict[ResourcePattern, frozenset
 
 def _credential_problem(record: UserScramCredentialRecord) -> str | None:
     if record.mechanism not in set(ScramMechanism):
-        return f"mechanism {record.mechanism}: Kafka 3.9 does not know it"
+        return f"mechanism {record.mechanism}: not supported by Kafka 3.9"
     try:
         user_path(record.name)
     except EncodeError as error:
@@ -123,7 +128,7 @@ def _token_problem(token: DelegationTokenRecord) -> str | None:
 
 
 def store_plan(wanted: AccessState, change: StateChange) -> StorePlan:
-    """What makes a store `wanted`, which `change` leads to. Rules that deny come first, and rules that allow last."""
+    """Plan the writes of `change`, which leads to `wanted`."""
     deny = AclPermissionType.DENY
     first = _changes(
         (acl for acl in change.added_acls if acl.permission_type == deny),
@@ -133,6 +138,7 @@ def store_plan(wanted: AccessState, change: StateChange) -> StorePlan:
         (acl for acl in change.added_acls if acl.permission_type != deny),
         (acl for acl in change.removed_acls if acl.permission_type == deny),
     )
+    # A user's znode is written as a whole, so a user with one changed credential needs all of them.
     users: dict[str, list[UserScramCredentialRecord]] = {each.name: [] for each in change.credentials}
     for record in wanted.credentials.values():
         if record.name in users:
@@ -147,8 +153,9 @@ def store_plan(wanted: AccessState, change: StateChange) -> StorePlan:
 
 
 def _changes(added: Iterable[StandardAcl], removed: Iterable[StandardAcl]) -> dict[ResourcePattern, EntryChange]:
-    come, go = _by_resource(added), _by_resource(removed)
+    adds, removes = _by_resource(added), _by_resource(removed)
     none: frozenset[AclEntry] = frozenset()
     return {
-        pattern: EntryChange(added=come.get(pattern, none), removed=go.get(pattern, none)) for pattern in {**come, **go}
+        pattern: EntryChange(added=adds.get(pattern, none), removed=removes.get(pattern, none))
+        for pattern in {**adds, **removes}
     }

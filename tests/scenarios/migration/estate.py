@@ -13,13 +13,14 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, R
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
 from aclog.snapshots.image import Image
-from aclog.zkstore.acl_json import AclEntry
-from aclog.zkstore.client.connect import ZkSettings, open_client
+from aclog.zkstore.acl_store import AclStore
+from aclog.zkstore.client.connect import open_client
+from aclog.zkstore.client.settings import ZkSettings
 from aclog.zkstore.migration.access_state import AccessState, state_of_image
-from aclog.zkstore.paths import resource_path
 from aclog.zkstore.scram_store import ScramStore
-from aclog.zkstore.store import ZkStore
 from aclog.zkstore.token_store import TokenStore
+from aclog.zkstore.znodes.acl_json import AclEntry
+from aclog.zkstore.znodes.paths import resource_path
 
 NOW = 1_790_000_000_000
 _DIRECTORIES = {"Topic": "topic", "Group": "group", "TransactionalId": "tx"}
@@ -123,7 +124,7 @@ class Changes:
                 principal=f"User:new{numbers.randrange(5)}", permission_type=AclPermissionType.ALLOW, host="*",
                 operation=AclOperation.READ,
             )  # fmt: skip
-            ZkStore(client=client).update(resource_path(pattern), lambda entries: entries ^ {entry})
+            AclStore(client=client).update(resource_path(pattern), lambda entries: entries ^ {entry})
         elif what < 0.9:
             record = UserScramCredentialRecord(
                 name=f"user {number}", mechanism=ScramMechanism.SCRAM_SHA_512, salt=b"s", stored_key=b"k",

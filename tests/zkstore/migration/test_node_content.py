@@ -60,7 +60,7 @@ def test_rules_that_cannot_be_read_stand_in_the_way(data, said):
 def test_nodes_below_a_resource_are_said_and_stand_in_nobodys_way():
     content = node_content("/kafka-acl/Group/a", b"", has_children=True)
     [(text, unreadable)] = reasons(content)
-    assert text.startswith("/kafka-acl/Group/a/*: nodes below it")
+    assert text.startswith("/kafka-acl/Group/a/*: child nodes")
     assert not unreadable
 
 
@@ -71,7 +71,7 @@ def test_rules_where_kafka_does_not_look_stand_in_the_way(directory):
     assert not content.acls
     [(text, unreadable)] = reasons(content)
     assert unreadable
-    assert "expected them under Group" in text
+    assert "move them to the directory Group" in text
     assert node_content(f"/kafka-acl/{directory}/g", rules()) == NodeContent()
 
 
@@ -79,7 +79,7 @@ def test_a_user_has_credentials_and_quotas():
     content = node_content("/config/users/a%2Fb", user(**{"SCRAM-SHA-256": CREDENTIAL, "producer_byte_rate": "7"}))
     assert [(record.name, record.iterations) for record in content.credentials] == [("a/b", 4096)]
     assert reasons(content) == [
-        ("/config/users/a%2Fb: producer_byte_rate: client quotas are not carried over", False)
+        ("/config/users/a%2Fb: producer_byte_rate: client quotas are not migrated", False)
     ]  # fmt: skip
 
 
@@ -94,11 +94,11 @@ def test_of_two_credentials_the_readable_one_is_carried():
 
 def test_the_default_has_quotas_only():
     assert reasons(node_content("/config/users/<default>", user(consumer_byte_rate="1"))) == [
-        ("/config/users/<default>: consumer_byte_rate: client quotas are not carried over", False)
+        ("/config/users/<default>: consumer_byte_rate: client quotas are not migrated", False)
     ]
     [(text, unreadable)] = reasons(node_content("/config/users/<default>", user(**{"SCRAM-SHA-256": CREDENTIAL})))
     assert unreadable
-    assert "everybody's" in text
+    assert "default entity" in text
 
 
 def test_a_name_that_is_no_encoding_stands_in_the_way():

@@ -20,15 +20,16 @@ from aclog.nodes.client.errors import LoginError
 from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import ClientSecurity, HostPort, SecurityProtocol
 from aclog.snapshots.recovery import recover
-from aclog.zkstore.acl_json import AclEntry
-from aclog.zkstore.client.connect import ZkSettings, open_client
+from aclog.zkstore.acl_store import AclStore
+from aclog.zkstore.client.connect import open_client
 from aclog.zkstore.client.session import ZkClient
+from aclog.zkstore.client.settings import ZkSettings
 from aclog.zkstore.migration.access_state import AccessState
 from aclog.zkstore.migration.store_watch import StoreWatch
-from aclog.zkstore.paths import resource_path
 from aclog.zkstore.scram_store import ScramStore
-from aclog.zkstore.store import ZkStore
 from aclog.zkstore.token_store import TokenStore
+from aclog.zkstore.znodes.acl_json import AclEntry
+from aclog.zkstore.znodes.paths import resource_path
 from tests.support.cli.command import aclog
 from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import AdminClient
@@ -212,7 +213,7 @@ def follow_into_running_quorum(client: ZkClient, store: str, ports: Ports, home:
     command = ("migrate", "--zookeeper", store, *quorum, "--command-config", client_properties(home, "admin"))
     pattern = ResourcePattern(resource_type=ResourceType.TOPIC, name="later", pattern_type=PatternType.LITERAL)
     entry = AclEntry(principal="User:x", permission_type=AclPermissionType.DENY, host="*", operation=AclOperation.ALL)
-    path, rules = resource_path(pattern), ZkStore(client=client)
+    path, rules = resource_path(pattern), AclStore(client=client)
     rules.update(path, lambda _: frozenset({entry}))
     told = aclog(*command).ok()
     assert "a running quorum takes ACLs only" in told.err

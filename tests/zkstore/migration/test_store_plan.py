@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
-from aclog.zkstore.acl_json import entry_of
 from aclog.zkstore.migration.access_state import AccessState, difference
 from aclog.zkstore.migration.store_plan import storable, store_plan
+from aclog.zkstore.znodes.acl_json import entry_of
 
 ACL = StandardAcl(
     resource_type=ResourceType.TOPIC, resource_name="t", pattern_type=PatternType.LITERAL, principal="User:ann",
@@ -76,11 +76,11 @@ def test_tokens_come_change_and_go():
 def test_what_a_store_cannot_hold_is_told():
     bad = {
         evolve(ACL, resource_name="a/b"): "expected no /",
-        evolve(ACL, resource_name=""): "not empty",
+        evolve(ACL, resource_name=""): "non-empty",
         evolve(ACL, resource_name="🔑"): "expected no U+1F511",
         evolve(ACL, resource_type=99): "resource type",
         evolve(ACL, pattern_type=PatternType.MATCH): "pattern type",
-        evolve(ACL, operation=AclOperation.TWO_PHASE_COMMIT): "Kafka 3.9 does not know it",
+        evolve(ACL, operation=AclOperation.TWO_PHASE_COMMIT): "not supported by Kafka 3.9",
         evolve(ACL, permission_type=0): "expected ALLOW or DENY",
         evolve(ACL, principal="ann"): "no colon",
     }
@@ -105,4 +105,4 @@ def test_a_resource_with_more_rules_than_a_node_holds_is_told():
     crowd = frozenset(evolve(ACL, principal=f"User:{number:0100}") for number in range(6000))
     kept, [left] = storable(AccessState(acls=crowd | {evolve(ACL, resource_name="other")}))
     assert {acl.resource_name for acl in kept.acls} == {"other"}
-    assert "6000 rules" in left.reason
+    assert "6000 ACLs" in left.reason

@@ -7,7 +7,8 @@ import pytest
 from attrs import define
 from kazoo.security import CREATOR_ALL_ACL
 
-from aclog.zkstore.client.connect import ZkSettings, open_client
+from aclog.zkstore.client.connect import open_client
+from aclog.zkstore.client.settings import ZkSettings
 from aclog.zkstore.errors import StoreError
 from aclog.zkstore.migration.store_watch import StoreWatch
 from tests.scenarios.migration.estate import Changes, fill, in_state, in_store

@@ -7,7 +7,7 @@ import pytest
 
 from aclog.metalog.errors import ConfigError
 from aclog.zkstore.authorizer.settings import acl_authorizer_settings
-from aclog.zkstore.client.connect import ZkTls, zk_settings
+from aclog.zkstore.client.settings import ZkTls, zk_settings
 from tests.support.zookeeper.real_acl_authorizer import RealError
 
 CONNECT = {"zookeeper.connect": "a:2181,b:2182/kafka"}
@@ -90,12 +90,12 @@ def test_kip_11s_names_are_read_where_the_shipped_ones_are_not():
         ({"zookeeper.connect": "a:x"}, "'a:x': expected HOST:PORT"),
         ({"zookeeper.connect": "a:1,"}, "expected HOST:PORT"),
         ({"zookeeper.connect": "a:70000"}, "expected HOST:PORT"),
-        ({"zookeeper.connect": "a:1//b"}, "without an empty name"),
-        ({"zookeeper.connect": "a:1/b/"}, "without an empty name"),
+        ({"zookeeper.connect": "a:1//b"}, "without empty names"),
+        ({"zookeeper.connect": "a:1/b/"}, "without empty names"),
         ({**CONNECT, "zookeeper.session.timeout.ms": "0"}, "expected a number of 1 to"),
         ({**CONNECT, "zookeeper.session.timeout.ms": "1e3"}, "expected a number of 1 to"),
         ({**CONNECT, "zookeeper.set.acl": "yes"}, "expected true or false"),
-        ({**CONNECT, "zookeeper.clientCnxnSocket": "x.Y"}, "not supported here"),
+        ({**CONNECT, "zookeeper.clientCnxnSocket": "x.Y"}, "is not supported: expected "),
         (
             {**CONNECT, "zookeeper.ssl.client.enable": "true", "zookeeper.ssl.truststore.location": "/x.jks"},
             "expected PEM",
@@ -107,7 +107,7 @@ def test_kip_11s_names_are_read_where_the_shipped_ones_are_not():
                 "zookeeper.ssl.truststore.location": "/nowhere.pem",
                 "zookeeper.ssl.truststore.type": "PEM",
             },
-            "'/nowhere.pem': expected a PEM file",
+            "'/nowhere.pem': expected an existing PEM file",
         ),
         ({**CONNECT, "zookeeper.ssl.client.enable": "true", "zookeeper.ssl.crl.enable": "true"}, "revocation"),
     ],

@@ -14,7 +14,7 @@ from aclog.metalog.batches import build_batch
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
 from aclog.snapshots.applier import Applier
 from aclog.zkstore.migration.access_state import AccessState, difference, record_values, state_of_image
-from aclog.zkstore.migration.comparison import compare, suggested_requests
+from aclog.zkstore.migration.comparison import compare, generated_requests
 
 ACL = StandardAcl(
     resource_type=ResourceType.TOPIC, resource_name="t", pattern_type=PatternType.LITERAL, principal="User:ann",
@@ -82,11 +82,11 @@ def test_secrets_do_not_show():
 
 def test_requests_are_the_same_every_time_and_near_the_rules():
     rules = [evolve(ACL, resource_name=name, principal=f"User:{name}") for name in "abc"]
-    requests = list(suggested_requests(rules, 200))
-    assert requests == list(suggested_requests(rules, 200))
+    requests = list(generated_requests(rules, 200))
+    assert requests == list(generated_requests(rules, 200))
     assert {request.principal for request in requests} == {"User:a", "User:b", "User:c"}
     assert {request.name for request in requests} >= {"a", "b", "c"}
-    assert list(suggested_requests([], 10)) == []
+    assert list(generated_requests([], 10)) == []
 
 
 def test_a_decision_that_differs_is_found_even_where_contents_do_not():

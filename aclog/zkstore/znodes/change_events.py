@@ -1,14 +1,19 @@
-"""The nodes that tell of a change (kafka.zk.ZkAclChangeStore, ExtendedAclChangeEvent): which resource, not what. Pure.
+"""ACL change events: which resource changed, not how (kafka.zk.ZkAclChangeStore, ExtendedAclChangeEvent).
 
-A literal resource's event is the text `TOPIC:orders`; a prefixed one's is JSON with the pattern type (KIP-290).
+The event of a LITERAL resource is the text `TOPIC:orders`; that of a PREFIXED one is JSON with the pattern type
+(KIP-290).
 """
-
-import json
 
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
 from aclog.metalog.errors import DecodeError
-from aclog.zkstore.acl_json import json_object
-from aclog.zkstore.paths import LEGACY_GROUP_DIRECTORIES, LITERAL_TREE, RESOURCE_TYPES, AclTree, type_of_directory
+from aclog.zkstore.znodes.json_fields import check_version, compact_json, json_object
+from aclog.zkstore.znodes.paths import (
+    LEGACY_GROUP_DIRECTORIES,
+    LITERAL_TREE,
+    RESOURCE_TYPES,
+    AclTree,
+    type_of_directory,
+)
 
 VERSION = 1
 
@@ -18,24 +23,26 @@ _TYPES = {kind.name: kind for kind in RESOURCE_TYPES} | dict.fromkeys(
 
 
 def encode_event(pattern: ResourcePattern) -> bytes:
-    """The event of a resource, as its tree has it."""
+    """Encode the change event of a resource, in the format of its pattern type."""
     kind = ResourceType(pattern.resource_type).name
+    # Brokers before 2.0 parse the events in /kafka-acl-changes, so LITERAL ones keep the text format (KIP-290).
     if pattern.pattern_type == PatternType.LITERAL:
         return f"{kind}:{pattern.name}".encode()
-    event = {
-        "version": VERSION,
-        "resourceType": kind,
-        "name": pattern.name,
-        "patternType": PatternType(pattern.pattern_type).name,
-    }
-    return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
+    return compact_json(
+        {
+            "version": VERSION,
+            "resourceType": kind,
+            "name": pattern.name,
+            "patternType": PatternType(pattern.pattern_type).name,
+        }
+    )
 
 
 def decode_event(tree: AclTree, data: bytes, *, path: str) -> ResourcePattern:
-    """The resource that an event is about; the spellings of older Kafkas (`Topic:orders`) too.
+    """Decode the resource of a change event; spellings of older Kafka releases (`Topic:orders`) are accepted.
 
     Raises:
-        DecodeError: no event; another version; a resource type or a pattern type that nothing is stored under.
+        DecodeError: not a change event, an unsupported version, or a resource type or pattern type without znodes.
 
     """
     return _literal(data, path) if tree is LITERAL_TREE else _extended(tree, data, path)
@@ -53,9 +60,7 @@ def _literal(data: bytes, path: str) -> ResourcePattern:
 
 def _extended(tree: AclTree, data: bytes, path: str) -> ResourcePattern:
     event = json_object(data, path=path)
-    version = event.get("version")
-    if type(version) is not int or version != VERSION:
-        raise DecodeError(f"version {version!r}: expected {VERSION}", path=path)
+    check_version(event, VERSION, path=path)
     texts = [event.get(key) for key in ("resourceType", "name", "patternType")]
     kind, name, pattern_type = texts
     if not (isinstance(kind, str) and isinstance(name, str) and name and isinstance(pattern_type, str)):

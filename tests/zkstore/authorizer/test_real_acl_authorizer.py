@@ -5,8 +5,8 @@ from random import Random
 import pytest
 
 from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourceType, StandardAcl
-from aclog.zkstore.acl_json import decode_acls, encode_acls
-from aclog.zkstore.paths import TREES, name_problem
+from aclog.zkstore.znodes.acl_json import decode_acls, encode_acls
+from aclog.zkstore.znodes.paths import TREES, name_problem
 from tests.support.zookeeper import estates
 from tests.support.zookeeper.differential import compare, ours_create, ours_delete, rules_of, wait_for
 from tests.support.zookeeper.server import zookeeper_client

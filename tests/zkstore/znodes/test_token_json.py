@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from aclog.credentials.tokens import token_hmac
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.records import DelegationTokenRecord
-from aclog.zkstore.percent import percent_decoded, percent_encoded
-from aclog.zkstore.token_json import TOKENS_PATH, decode_token, encode_token, token_path
+from aclog.zkstore.znodes.paths import TOKENS_PATH
+from aclog.zkstore.znodes.percent import percent_decoded, percent_encoded
+from aclog.zkstore.znodes.token_json import decode_token, encode_token, token_path
 from tests.zkstore.recorded import DESCRIBED, SECRET, below
 
 RECORDED = below(TOKENS_PATH)
@@ -85,7 +86,7 @@ def test_plus_is_a_space_as_in_javas_decoder():
         (node(renewers=[1]), "renewers: expected an array"),
         (node(renewers=["a"]), "renewers 'a'"),
         (node(issueTimestamp=1.5), "issueTimestamp: 1.5"),
-        (node(maxTimestamp=1 << 63), "expected a whole number of 64 bits"),
+        (node(maxTimestamp=1 << 63), "expected a signed 64-bit integer"),
         (node(expiryTimestamp=None), "no field 'expiryTimestamp'"),
         (node(tokenId=None), "no field 'tokenId'"),
     ],
@@ -98,7 +99,7 @@ def test_what_is_refused_names_the_path(data, said):
 
 @pytest.mark.parametrize("token_id", ["", ".", "..", "a/b"])
 def test_an_id_that_names_no_node_is_not_written(token_id):
-    with pytest.raises(EncodeError, match="expected one that a ZooKeeper node can be named by"):
+    with pytest.raises(EncodeError, match="expected an id that is valid as a znode name"):
         encode_token(evolve(TOKEN, token_id=token_id))
 
 

@@ -16,7 +16,7 @@ from tests.support.zookeeper.differential import (
 )
 from tests.support.zookeeper.real_acl_authorizer import RealError
 from tests.support.zookeeper.server import zookeeper_client
-from tests.zkstore.test_faults import rule
+from tests.zkstore.authorizer.test_faults import rule
 
 PATH = "/kafka-acl/Topic/orders"
 GOOD = b'{"version":1,"acls":[{"principal":"User:u1","permissionType":"Allow","host":"*","operation":"Read"}]}'
@@ -59,7 +59,7 @@ def test_later_its_last_rules_stay_and_it_is_said(connect, name, caplog):
         wait_for(lambda: ours.stale is not None, "the problem is said")
         assert ours.stale.startswith(f"{PATH}: ")
         assert rules_of(ours) == {rule(1), rule(1, "pay")}
-        assert "its rules stay as they were last" in caplog.text
+        assert "keeping its last known ACLs" in caplog.text
         # nothing of it is overwritten, and the rest goes on
         (error,) = ours_create(ours, [rule(2)])
         assert error.startswith(f"{PATH}: ")
@@ -68,7 +68,7 @@ def test_later_its_last_rules_stay_and_it_is_said(connect, name, caplog):
         assert ours_create(ours, [rule(2, "pay")]) == [None]
         # a node that is repaired counts again; what else was read anew meanwhile changes nothing of it
         client.create("/kafka-acl-changes/acl_changes_", b"garbage", sequence=True)
-        wait_for(lambda: "reading all rules anew" in caplog.text, "a reading of everything")
+        wait_for(lambda: "reloading all ACLs" in caplog.text, "a reading of everything")
         assert rules_of(ours) == {rule(1), rule(1, "pay"), rule(2, "pay")}
         client.set(PATH, GOOD.replace(b"u1", b"u3"))
         client.create("/kafka-acl-changes/acl_changes_", b"TOPIC:orders", sequence=True)
@@ -82,7 +82,7 @@ def test_directories_of_no_known_type_count_for_nothing_but_are_said(connect, ca
     with our_authorizer(connect) as ours:
         assert rules_of(ours) == set()
         assert ours.stale is None
-    assert "/kafka-acl/Planet: no resource type that Kafka knows" in caplog.text
+    assert "/kafka-acl/Planet: not a resource type of Kafka" in caplog.text
 
 
 @pytest.mark.parametrize("directory", ["ConsumerGroup", "CONSUMER_GROUP"])

@@ -1,7 +1,7 @@
-"""Delegation tokens in ZooKeeper: a node for each, as a broker of Kafka 3.9 writes and reads it.
+"""Delegation tokens as JSON, as a broker of Kafka 3.9 writes and reads them.
 
-Mirrors kafka.zk.DelegationTokenInfoZNode, DelegationTokenChangeNotificationZNode and TokenInformation. KIP-48 names
-the directory `/tokenauth`; what Kafka shipped is `/delegation_token`. A token's HMAC is nowhere in the store.
+Mirrors kafka.zk.DelegationTokenInfoZNode, DelegationTokenChangeNotificationZNode and TokenInformation. A token's HMAC
+is not stored: brokers compute it from the token id and delegation.token.secret.key.
 """
 
 from collections.abc import Mapping
@@ -9,35 +9,26 @@ from typing import Any
 
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.records import DelegationTokenRecord
-from aclog.zkstore.acl_json import json_object
-from aclog.zkstore.json_fields import compact_json, integer_field, text_field, texts_field
-from aclog.zkstore.percent import percent_decoded, percent_encoded
-
-TOKENS_PATH = "/delegation_token/tokens"
-"""A node for each token, by its id."""
-TOKEN_CHANGES_PATH = "/delegation_token/token_changes"  # noqa: S105  # a path
-"""What changed, for those who watch: each node's data is a token's id."""
-TOKEN_CHANGE_PREFIX = f"{TOKEN_CHANGES_PATH}/token_change_"
-"""ZooKeeper appends ten digits."""
-KIP_TOKENS_PATH = "/tokenauth/tokens"
-"""Where KIP-48's text puts them. No Kafka does; what stands there is read, never written."""
+from aclog.zkstore.znodes.json_fields import compact_json, integer_field, json_object, text_field, texts_field
+from aclog.zkstore.znodes.paths import TOKENS_PATH
+from aclog.zkstore.znodes.percent import percent_decoded, percent_encoded
 
 NEWEST_VERSION = 3
-"""Since version 3 (KIP-373) the requester stands beside the owner; before, the owner was the requester."""
+# Version 3 added the requester (KIP-373); in versions 1 and 2 the owner is the requester.
 _REQUESTER_SINCE = 3
 _VERSIONS = frozenset(range(1, NEWEST_VERSION + 1))
 
 
 def token_path(token_id: str) -> str:
-    """The node of a token."""
+    """Return the path of a token's znode."""
     return f"{TOKENS_PATH}/{token_id}"
 
 
 def decode_token(data: bytes | None, path: str) -> DelegationTokenRecord:
-    """The token in a node. Its id is the one inside, whatever the node's name, as Kafka has it.
+    """Decode a token. Its id is the `tokenId` field, not the znode's name, as in Kafka.
 
     Raises:
-        DecodeError: no JSON object, a version that Kafka 3.9 refuses, a field that is missing or of another kind.
+        DecodeError: not a JSON object, a version that Kafka 3.9 rejects, or a missing or mistyped field.
 
     """
     fields = json_object(data or b"", path=path)
@@ -74,14 +65,15 @@ def _principal(text: str, name: str) -> str:
 
 
 def encode_token(token: DelegationTokenRecord) -> bytes:
-    """What a node holds, byte for byte as Kafka 3.9 writes it.
+    """Encode a token, byte for byte as Kafka 3.9 does.
 
     Raises:
-        EncodeError: an id that no node can be named by.
+        EncodeError: a token id that is not a valid znode name.
 
     """
     if not token.token_id or "/" in token.token_id or token.token_id in {".", ".."}:
-        raise EncodeError(f"token id {token.token_id!r}: expected one that a ZooKeeper node can be named by")
+        raise EncodeError(f"token id {token.token_id!r}: expected an id that is valid as a znode name")
+    # The order of the keys is Kafka's.
     return compact_json(
         {
             "issueTimestamp": token.issue_timestamp,

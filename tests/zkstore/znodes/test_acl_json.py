@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType
 from aclog.metalog.errors import DecodeError
-from aclog.zkstore.acl_json import AclEntry, decode_acls, encode_acls
+from aclog.zkstore.znodes.acl_json import AclEntry, decode_acls, encode_acls
 
 PATH = "/kafka-acl/Topic/orders"
 RULE = {"principal": "User:ann", "permissionType": "Allow", "host": "*", "operation": "Read"}
@@ -74,7 +74,7 @@ def test_names_are_read_in_any_case_as_kafka_does(operation, permission):
         (node(operation="ALTER_CONFIGS"), "operation 'ALTER_CONFIGS'"),
         (node(operation="TwoPhaseCommit"), "operation 'TwoPhaseCommit'"),
         (node(permissionType="Maybe"), r"acls\[0\].permissionType 'Maybe': expected one of Deny, Allow"),
-        (node(principal="User:\ud800"), "half of a character"),
+        (node(principal="User:\ud800"), "unpaired surrogate"),
         (b'{"version":1,"acls":' + b"[" * 100_000, "expected JSON"),
     ],
 )

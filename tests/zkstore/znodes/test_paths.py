@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
 from aclog.metalog.errors import DecodeError, EncodeError
-from aclog.zkstore.change_events import decode_event, encode_event
-from aclog.zkstore.paths import (
+from aclog.zkstore.znodes.change_events import decode_event, encode_event
+from aclog.zkstore.znodes.paths import (
     LITERAL_TREE,
     PREFIXED_TREE,
     name_problem,
@@ -60,7 +60,7 @@ def test_a_groups_older_directories_are_its_own_too(directory):
     "path", ["/kafka-acl", "/kafka-acl/Topic", "/kafka-acl/Topic/", "/kafka-acl/Foo/x", "/x/Topic"]
 )
 def test_other_paths_have_no_rules(path):
-    with pytest.raises(DecodeError, match="expected a node of a resource"):
+    with pytest.raises(DecodeError, match="expected the path of a resource"):
         pattern_of(path)
 
 
@@ -71,7 +71,7 @@ def test_other_paths_have_no_rules(path):
         (ResourcePattern(resource_type=1, name="n"), "resource type ANY"),
         (ResourcePattern(resource_type=2, name="n", pattern_type=2), "pattern type MATCH"),
         (ResourcePattern(resource_type=2, name="a/b"), "expected no /"),
-        (ResourcePattern(resource_type=2, name=""), "not empty"),
+        (ResourcePattern(resource_type=2, name=""), "non-empty"),
         (ResourcePattern(resource_type=2, name="a\ud800"), r"expected no U\+D800 \(at 1\)"),
     ],
 )

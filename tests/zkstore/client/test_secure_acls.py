@@ -5,11 +5,12 @@ from kazoo.exceptions import NoAuthError
 
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
-from aclog.zkstore.client.connect import ZkSettings, open_client
+from aclog.zkstore.acl_store import AclStore
+from aclog.zkstore.client.connect import open_client
+from aclog.zkstore.client.settings import ZkSettings
 from aclog.zkstore.scram_store import ScramStore
-from aclog.zkstore.sensitive import is_sensitive
-from aclog.zkstore.store import ZkStore
 from aclog.zkstore.token_store import TokenStore
+from aclog.zkstore.znodes.paths import is_sensitive
 from tests.support.zookeeper.server import zookeeper_client
 
 
@@ -38,7 +39,7 @@ def test_only_their_maker_reads_users_and_tokens(zookeeper, connect):
     client = open_client(ZkSettings(connect=connect, secure_acls=True))
     client._kazoo.add_auth("digest", "maker:secret")
     try:
-        ZkStore(client=client).create_paths()
+        AclStore(client=client).create_paths()
         ScramStore(client).put("ann", [UserScramCredentialRecord(
             name="ann", mechanism=ScramMechanism.SCRAM_SHA_256, salt=b"s", stored_key=b"k", server_key=b"v",
             iterations=4096,
