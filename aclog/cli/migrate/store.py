@@ -56,7 +56,7 @@ def read_store(client: "ZkClient", *, may_be_new: bool = False) -> StoreWatch:
         watch = StoreWatch(client, lambda count: advance(count, None))
         watch.catch_up(patience(client.settings))
     if not watch.has_directories() and not may_be_new:
-        raise ConfigError(f"{client.settings.where}: no /kafka-acl, /config/users or tokens: is the chroot right?")
+        raise ConfigError(f"{client.settings.where}: no /kafka-acl, /config/users or tokens: is the chroot correct?")
     return watch
 
 

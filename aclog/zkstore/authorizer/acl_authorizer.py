@@ -127,9 +127,8 @@ class AclAuthorizer(Authorizer, AclMutator):
     def _changed(self, nodes: Sequence[ResourceAcls]) -> None:
         before = self._cache.image
         self._cache.put(nodes)
-        if (
-            self._cache.image is not before
-        ):  # not for the event of a change made here, so that the decision cache stays warm
+        # Unchanged for the event of a change made here: not loading it again keeps the decision cache warm.
+        if self._cache.image is not before:
             self._engine.load(self._cache.image)
 
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:

@@ -95,7 +95,7 @@ class StoreWatch:
             if not read and self._changed.empty():
                 return count
         raise StoreError(
-            "ZooKeeper is modified faster than it can be read: stop its writers for a moment, then run the command again"
+            "ZooKeeper is modified faster than it can be read: pause all writers, then run the command again"
         )
 
     def _take_changes(self) -> None:

@@ -87,7 +87,7 @@ def test_a_dry_run_tells_and_writes_nothing(store, migrate, tmp_path):
     told = migrate("--log", log, "--dry-run").ok()
     assert told.lines[0].endswith(": 40 ACLs, 5 SCRAM credentials, 5 delegation tokens")
     assert told.lines[1:] == [
-        "left out: /config/users/quota: producer_byte_rate: client quotas are not carried over",
+        "left out: /config/users/quota: producer_byte_rate: client quotas are not migrated",
         f"{log}: 40 ACLs added, 0 removed; 5 SCRAM credentials and 5 delegation tokens changed",
         "dry run: nothing is written",
     ]
@@ -300,12 +300,12 @@ def test_flags_that_do_not_go_together_are_refused(arguments, said, tmp_path, mo
 
 def test_a_chroot_that_is_not_there_is_not_made(zookeeper, tmp_path):
     refused = aclog("migrate", "--zookeeper", f"{zookeeper.connect}/nowhere", "--log", tmp_path / "log")
-    assert "there is no /nowhere" in refused.complaint
+    assert "/nowhere does not exist" in refused.complaint
     with zookeeper_client(zookeeper.connect) as root:
         assert not root.exists("/nowhere")
         root.ensure_path("/empty")
     refused = aclog("migrate", "--zookeeper", f"{zookeeper.connect}/empty", "--log", tmp_path / "log")
-    assert "is the chroot right?" in refused.complaint
+    assert "is the chroot correct?" in refused.complaint
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def test_plus_is_a_space_as_in_javas_decoder():
         (node(owner=7), "owner: 7: expected a string"),
         (node(owner="ann"), "expected a principal"),
         (node(owner="User%3"), "expected two hexadecimal digits"),
-        (node(owner="User%3A%FF"), "expected UTF-8"),
+        (node(owner="User%3A%FF"), "expected percent-encoded UTF-8"),
         (node(renewers="User%3Aa"), "renewers: expected an array"),
         (node(renewers=[1]), "renewers: expected an array"),
         (node(renewers=["a"]), "renewers 'a'"),
