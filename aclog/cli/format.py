@@ -75,18 +75,20 @@ def format_(
       aclog format server.properties -t MkU3OEVBNTcwNTJENDM2Qg --standalone
     """
     from aclog.nodes.config.server_properties import load_config
-    from aclog.nodes.storage.format import format_storage
+    from aclog.nodes.storage.format import FormatOptions, format_storage
 
     done = format_storage(
         load_config(config),
         cluster_id,
-        standalone=flags.standalone,
-        initial_controllers=flags.initial_controllers,
-        no_initial_controllers=flags.no_initial_controllers,
-        add_scram=flags.add_scram,
-        features=flags.features,
-        release_version=flags.release_version,
-        ignore_formatted=flags.ignore_formatted,
+        FormatOptions(
+            standalone=flags.standalone,
+            initial_controllers=flags.initial_controllers,
+            no_initial_controllers=flags.no_initial_controllers,
+            add_scram=flags.add_scram,
+            features=flags.features,
+            release_version=flags.release_version,
+            ignore_formatted=flags.ignore_formatted,
+        ),
     )
     for line in done.lines:
         print(line)

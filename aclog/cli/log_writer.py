@@ -1,6 +1,5 @@
 """Writing to a log directory: its one writer, and the state that what is written must fit."""
 
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from attrs import define
 
+from aclog.metalog.clock import current_time_ms
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import ControlRecord
 from aclog.metalog.errors import LogError
@@ -42,7 +42,7 @@ class LogWriter:
             LogError: the log cannot be written.
 
         """
-        for done in self.submit(values, together=together, timestamp=_now()):
+        for done in self.submit(values, together=together, timestamp=current_time_ms()):
             done.result()
 
     def submit(self, values: Sequence[bytes], *, together: bool, timestamp: int) -> list[Future[Appended]]:
@@ -55,7 +55,7 @@ class LogWriter:
 
     def append_control(self, records: Sequence[ControlRecord]) -> None:
         """Append control records as one batch, and wait until they are committed. Raises LogError."""
-        self.log.append_control(*records, timestamp=_now()).result()
+        self.log.append_control(*records, timestamp=current_time_ms()).result()
 
 
 def batched(values: Sequence[bytes]) -> Iterator[list[bytes]]:
@@ -104,7 +104,3 @@ def open_writer(
             note(f"{directory}: a transaction that was left open is aborted")
             writer.append([encode_record(AbortTransactionRecord(reason="left open by its writer"))])
         yield writer
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -13,7 +13,7 @@ from aclog.credentials.scram import ScramImage, UserCredentials
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.acl_requests import describe_acls
-from aclog.nodes.client.cluster_id import broker_cluster_id
+from aclog.nodes.client.cluster_requests import broker_cluster_id
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.scram_requests import describe_scram
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
@@ -102,7 +102,7 @@ def _run(work: Coroutine[Any, Any, _T]) -> _T:
 
 
 async def describe_cluster_id(connection: Connection) -> str:
-    """The id of the broker's cluster. Raises as aclog.nodes.client.cluster_id.broker_cluster_id."""
+    """The id of the broker's cluster. Raises as aclog.nodes.client.cluster_requests.broker_cluster_id."""
     try:
         return await broker_cluster_id(connection)
     except RequestError as error:

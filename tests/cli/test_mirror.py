@@ -146,7 +146,7 @@ def test_a_node_that_restarts_is_followed_in_its_next_epoch(tmp_path):
         process.terminate()
         _, said = process.communicate(timeout=60)
         assert process.returncode == 0
-        lines = [line for line in said.splitlines() if "trying again" in line or "followed again" in line]
+        lines = [line for line in said.splitlines() if "trying again" in line or "following again" in line]
         assert len(lines) == len(set(lines))
         theirs = committed(node.log_directory)
         assert theirs.startswith(content(directory))

@@ -112,7 +112,7 @@ def test_a_real_quorum_is_followed_across_restarts(stopped_kafka: KafkaServer) -
     follower.start()  # nobody is there yet
     try:
         with stopped_kafka as kafka, AdminClient(kafka.port) as admin:
-            assert publisher.wait_ready(60), log.trouble
+            assert publisher.wait_ready(60), log.error
             assert log.start_offset() > 0  # the fixture has a snapshot, and a real leader hands out no log from 0 then
             assert_is_what_the_files_say(publisher.current, kafka)
             for number in range(5):

@@ -110,9 +110,9 @@ def _opened(place: Place) -> Iterator[LogReader]:
             yield directory
         return
     from aclog.metalog.topiclog import TopicReader
-    from aclog.metalog.topiclog.historical_reads import PastReads
+    from aclog.metalog.topiclog.historical_reads import HistoricalReads
 
-    with closing(PastReads(place, Event())) as look:
+    with closing(HistoricalReads(place, Event())) as look:
         look.connect(_KNOWN_SECONDS)  # a reader would wait for a topic that is not there
     with TopicReader(place) as topic:
         topic.wait_known(_KNOWN_SECONDS)

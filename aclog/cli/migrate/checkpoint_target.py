@@ -1,6 +1,5 @@
 """A bootstrap.checkpoint with what a ZooKeeper holds: a new Kafka's controller writes it into its log at once."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from attrs import define, field, frozen
 from aclog.cli.log_writer import batched
 from aclog.cli.migrate.log_target import AclIds, Held, MigrationTarget, held_in
 from aclog.metalog.batches import build_batch
+from aclog.metalog.clock import current_time_ms
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import SnapshotFooter, SnapshotHeader, control_batch
 from aclog.metalog.errors import CheckpointError, ConfigError, DecodeError, LogError
@@ -94,7 +94,7 @@ class CheckpointTarget:
         """Write the file, whole or not at all. Raises LogError, EncodeError."""
         whole = difference(AccessState(), self.standing)
         values = [*self._features, *record_values(whole, AclIds({}).of(whole))]
-        replace_durably(self._path, bootstrap_bytes(values, now_ms=time.time_ns() // 1_000_000))
+        replace_durably(self._path, bootstrap_bytes(values, now_ms=current_time_ms()))
 
     def give_up(self) -> None:
         """Nothing has been written."""

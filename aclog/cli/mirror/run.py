@@ -14,7 +14,7 @@ from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.observer.errors import CommittedRecordsLostError, OtherClusterError
 from aclog.nodes.observer.fetch_messages import EpochEnd
 from aclog.nodes.observer.fetch_options import ObserverOptions
-from aclog.nodes.observer.mirror import Mirroring
+from aclog.nodes.observer.mirror import QuorumMirror
 from aclog.nodes.observer.quorum_log import QuorumLog
 from aclog.terminal.notices import note
 from aclog.terminal.progress import progress
@@ -48,7 +48,7 @@ def mirror_quorum(controllers: tuple[HostPort, ...], security: ClientSecurity, d
             after=None if began is None else EpochEnd(epoch=began.epoch, end_offset=began.end_offset),
         )
         with log, _stopped_by_signals(log) as stop, progress(f"mirroring into {directory.name}") as advance:
-            mirroring = Mirroring(
+            mirroring = QuorumMirror(
                 quorum=log,
                 mirror=mirror,
                 stop=stop,
@@ -76,7 +76,7 @@ def _telling_what_to_do(mirror: MirrorLog) -> Iterator[None]:
         ) from None
 
 
-def _summary(mirroring: Mirroring, began: LogEnd | None) -> str:
+def _summary(mirroring: QuorumMirror, began: LogEnd | None) -> str:
     mirror = mirroring.mirror
     if mirror.end is None:
         return f"{mirror.name}: nothing is mirrored yet"

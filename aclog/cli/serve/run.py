@@ -10,7 +10,7 @@ import typer
 from aclog.cli.serve.audit_log import AuditLog
 from aclog.cli.signals import pause, stop_on_signals, unless
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.nodes.client.cluster_id import cluster_id_of
+from aclog.nodes.client.cluster_requests import cluster_id_of
 from aclog.nodes.config.node_config import NodeConfig
 from aclog.nodes.config.server_properties import load_config
 from aclog.nodes.controller.shared.kafka_topic import check_installed

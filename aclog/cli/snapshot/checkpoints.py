@@ -1,7 +1,6 @@
 """`snapshot create`, `snapshot verify` and `snapshot list`."""
 
 import secrets
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from attrs import evolve
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.cli.image_report import CidrWatch, summary
+from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import CheckpointError, LogError, MetadataError
 from aclog.metalog.filelog.file_names import list_checkpoints
 from aclog.metalog.records import FeatureLevelRecord
@@ -45,7 +45,7 @@ def _as_if_logged(image: Image) -> Image:
     """Rules that come from no log, as they would stand in one; before them a metadata.version, which Kafka needs."""
     features = image.features.apply([FeatureLevelRecord(name=METADATA_VERSION, feature_level=_LEAST_METADATA_VERSION)])
     acls = _with_ids(image.acls)
-    now = time.time_ns() // 1_000_000
+    now = current_time_ms()
     return Image(
         acls=acls,
         features=features,

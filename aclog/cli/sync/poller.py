@@ -1,6 +1,5 @@
 """Asking a cluster for its rules again and again, always the same one."""
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
@@ -9,6 +8,7 @@ from attrs import define, field, frozen
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.cli.sync.changes import check_rules
+from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.errors import UnreachableError
@@ -30,10 +30,6 @@ class Poll:
     timestamp: int
 
 
-def _now() -> int:
-    return time.time_ns() // 1_000_000
-
-
 @define(eq=False, kw_only=True)
 class ClusterPoller:
     """Owned by one event loop. It stays with one broker for as long as that answers: another may be behind it.
@@ -44,7 +40,7 @@ class ClusterPoller:
     servers: tuple[HostPort, ...]
     security: ClientSecurity
     cluster_id: str | None
-    _clock: Callable[[], int] = field(default=_now)
+    _clock: Callable[[], int] = field(default=current_time_ms)
     _connection: Connection | None = field(default=None, init=False)
 
     async def poll(self) -> Poll:

@@ -4,12 +4,12 @@ Only the holder of the writer's lock ever gets here, so only it ever cuts a tail
 """
 
 import os
-import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 from attrs import evolve
 
+from aclog.metalog.clock import current_time_ms
 from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter, control_batch
 from aclog.metalog.filelog.appender import SEGMENT_BYTES, Fsync
 from aclog.metalog.filelog.creation import create_directory, create_log
@@ -61,7 +61,7 @@ def open_log(
             create_log(directory)
         found = recover_end(directory, stack, segment_bytes, fsync)
         if new_epoch or _has_no_leader(directory, found):
-            begun = time.time_ns() // 1_000_000 if timestamp is None else timestamp
+            begun = current_time_ms() if timestamp is None else timestamp
             found = _begin_epoch(directory, found, node_id, begun)
         log = FileLog(
             directory=directory,

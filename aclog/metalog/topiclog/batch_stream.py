@@ -4,14 +4,13 @@ from attrs import define, field, frozen
 
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.topic_message import Assembler
-from aclog.metalog.topiclog.leader_change import Leader
+from aclog.metalog.topiclog.leader_change import Leader, leader_of
 from aclog.metalog.topiclog.partition import Partition
 from aclog.metalog.topiclog.positions import StoredMessage
-from aclog.metalog.topiclog.survey import leader_of
 
 
 @frozen(kw_only=True)
-class TakenBatch:
+class CommittedBatch:
     """A whole batch in the log's bytes, the offset after it, and Kafka's offset after its last message.
 
     `leader` is whom it names, if it begins an epoch.
@@ -35,38 +34,38 @@ class BatchStream:
     offset: int
     _assembler: Assembler = field(init=False)
     _leader: Leader | None = field(default=None, init=False)
-    _behind: DecodeError | None = field(default=None, init=False)
+    _deferred: DecodeError | None = field(default=None, init=False)
     """What is wrong after the batches that were given."""
 
     def __attrs_post_init__(self) -> None:
         self._assembler = Assembler(self.offset)
         self.partition.seek(self.position)
 
-    def take(self, timeout: float) -> list[TakenBatch]:
+    def poll(self, timeout: float) -> list[CommittedBatch]:
         """The batches that come next, as soon as one is whole, perhaps none after `timeout` seconds.
 
         All that come before an error are given first.
 
         Raises:
-            LogError: as Partition.take.
+            LogError: as Partition.poll.
             DecodeError: a message that is no record's, with Kafka's offset; a ReplayError where one is missing.
 
         """
-        if self._behind is not None:
-            raise self._behind
-        found: list[TakenBatch] = []
+        if self._deferred is not None:
+            raise self._deferred
+        found: list[CommittedBatch] = []
         try:
-            for message in self.partition.take(timeout):
+            for message in self.partition.poll(timeout):
                 batch = self._add(message)
                 if batch is not None:
                     found.append(batch)
         except DecodeError as error:
             if not found:
                 raise
-            self._behind = error
+            self._deferred = error
         return found
 
-    def _add(self, message: StoredMessage) -> TakenBatch | None:
+    def _add(self, message: StoredMessage) -> CommittedBatch | None:
         after = message.position + 1
         try:
             self._leader = leader_of(message) or self._leader
@@ -77,4 +76,4 @@ class BatchStream:
             return None
         self.position, self.offset = after, batch.end_offset
         leader, self._leader = self._leader, None
-        return TakenBatch(data=batch.encode(), end_offset=batch.end_offset, after=after, leader=leader)
+        return CommittedBatch(data=batch.encode(), end_offset=batch.end_offset, after=after, leader=leader)

@@ -7,10 +7,10 @@ from contextlib import closing
 from attrs import evolve
 
 from aclog.metalog.errors import LogError
-from aclog.metalog.topiclog.historical_reads import PastReads
+from aclog.metalog.topiclog.fencing import fence_previous_writer
+from aclog.metalog.topiclog.historical_reads import HistoricalReads
 from aclog.metalog.topiclog.settings import TopicSettings
 from aclog.metalog.topiclog.survey import Survey
-from aclog.metalog.topiclog.transactions import begin_transactions
 
 FILL_SECONDS = 900.0
 """How long it may take: brokers allow no longer transaction (transaction.max.timeout.ms) unless they are told to."""
@@ -29,11 +29,11 @@ def fill_topic(settings: TopicSettings, batches: Iterable[bytes], *, timeout: fl
 
     """
     patient = {**settings.properties, "transaction.timeout.ms": str(int(FILL_SECONDS * 1000))}
-    with closing(PastReads(settings, threading.Event())) as reads:
+    with closing(HistoricalReads(settings, threading.Event())) as reads:
         reads.connect(timeout)
         _check_empty(reads.survey(), settings)  # before a writer who is at work is fenced
-        with closing(begin_transactions(evolve(settings, properties=patient), timeout)) as transactions:
-            _check_empty(reads.survey_decided(timeout), settings)
+        with closing(fence_previous_writer(evolve(settings, properties=patient), timeout)) as transactions:
+            _check_empty(reads.survey_stable(timeout), settings)
             try:
                 transactions.commit(batches, FILL_SECONDS)
             except BaseException:

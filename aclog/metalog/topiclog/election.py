@@ -18,9 +18,9 @@ _log = logging.getLogger(__name__)
 
 _WAKE_SECONDS = 0.1
 """How often a candidate sees whether it is closed."""
-_AGAIN_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 """How long to rest before standing again after an error."""
-_HEARTBEATS = 12
+_HEARTBEATS_PER_TIMEOUT = 12
 """To a session timeout: with 6 s, candidates hear of a change within half a second."""
 
 
@@ -45,7 +45,7 @@ class Election:
     on_deposed: Callable[[], None]
     _errors: ClientErrors = field(init=False)
     _elected: bool = field(default=False, init=False)
-    _trouble: MetadataError | None = field(default=None, init=False)
+    _error: MetadataError | None = field(default=None, init=False)
     _closed: threading.Event = field(factory=threading.Event, init=False)
     _thread: threading.Thread = field(init=False)
 
@@ -63,9 +63,9 @@ class Election:
         return self._elected
 
     @property
-    def trouble(self) -> MetadataError | None:
+    def error(self) -> MetadataError | None:
         """Why this candidate cannot stand at the moment, as far as it was told; None while it is elected."""
-        return None if self._elected else self._trouble or self._errors.latest
+        return None if self._elected else self._error or self._errors.latest
 
     def close(self) -> None:
         """Stand no more: `on_deposed` first, if elected, then leave the group, so that another takes over at once.
@@ -92,7 +92,7 @@ class Election:
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": timeout,
             "max.poll.interval.ms": max(timeout, 300_000),
-            "heartbeat.interval.ms": max(timeout // _HEARTBEATS, 1),
+            "heartbeat.interval.ms": max(timeout // _HEARTBEATS_PER_TIMEOUT, 1),
             "enable.auto.commit": "false",
             "enable.auto.offset.store": "false",
             "auto.offset.reset": "latest",
@@ -103,18 +103,18 @@ class Election:
         while not self._closed.is_set():
             try:
                 consumer = consumer or self._new_consumer()
-                self._stand(consumer)
+                self._follow_group(consumer)
             except (*RAISED, MetadataError) as error:
-                self._trouble = error if isinstance(error, MetadataError) else kafka_error(error, self.settings.name)
-                _log.warning("%s", self._trouble)
+                self._error = error if isinstance(error, MetadataError) else kafka_error(error, self.settings.name)
+                _log.warning("%s", self._error)
             finally:
                 self._depose()
                 if consumer is not None:
                     _leave(consumer)
                 consumer = None
-            self._closed.wait(_AGAIN_SECONDS)
+            self._closed.wait(_RETRY_SECONDS)
 
-    def _stand(self, consumer: Consumer) -> None:
+    def _follow_group(self, consumer: Consumer) -> None:
         """Be a member of the group until closed; ends with an error too."""
         consumer.subscribe(
             [self.settings.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
@@ -129,13 +129,13 @@ class Election:
         """Elected, where the partition is among them; nothing is fetched from it."""
         consumer.incremental_assign([TopicPartition(each.topic, each.partition, OFFSET_END) for each in partitions])
         consumer.pause(partitions)
-        if _the_one(partitions) and not self._elected and not self._closed.is_set():
-            self._elected, self._trouble = True, None
+        if _has_log_partition(partitions) and not self._elected and not self._closed.is_set():
+            self._elected, self._error = True, None
             self._errors.forget()
             self._call(self.on_elected)
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        if _the_one(partitions):
+        if _has_log_partition(partitions):
             self._depose()
         consumer.incremental_unassign(partitions)
 
@@ -152,7 +152,7 @@ class Election:
             _log.exception("%s: a callback of the election failed", self.settings.name)
 
 
-def _the_one(partitions: list[TopicPartition]) -> bool:
+def _has_log_partition(partitions: list[TopicPartition]) -> bool:
     """Whether the log's partition is among them: somebody may have added others to the topic."""
     return any(each.partition == 0 for each in partitions)
 

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from attrs import define, field
 
 from aclog.metalog.errors import DecodeError, LogError
-from aclog.metalog.topiclog.batch_stream import BatchStream, TakenBatch
+from aclog.metalog.topiclog.batch_stream import BatchStream, CommittedBatch
 from aclog.metalog.topiclog.leader_change import Leader
-from aclog.metalog.topiclog.partition import ANSWER_SECONDS, Partition, connect_reader, written_end
+from aclog.metalog.topiclog.partition import RESPONSE_SECONDS, Partition, connect_reader, written_end
 from aclog.metalog.topiclog.positions import StoredMessage
 from aclog.metalog.topiclog.settings import TopicSettings
 from aclog.metalog.topiclog.survey import Survey, find_base, find_leader, survey
@@ -19,13 +19,13 @@ from aclog.metalog.topiclog.survey import Survey, find_base, find_leader, survey
 _SLICE_SECONDS = 0.5
 _FETCH_WAIT_MS = 10
 """A search asks for much that is not there, and begins while a fetch is still kept by the broker."""
-_AGAIN_SECONDS = 0.05
+_RETRY_SECONDS = 0.05
 _REMEMBERED = 64
 """Places where readers stopped, so that each goes on without a search."""
 
 
 @define(eq=False)
-class PastReads:
+class HistoricalReads:
     """Safe for many threads, one at a time. Connects with the first read, and anew after an error."""
 
     settings: TopicSettings
@@ -34,26 +34,26 @@ class PastReads:
     _partition: Partition | None = field(default=None, init=False)
     _known: Survey | None = field(default=None, init=False)
     _stream: BatchStream | None = field(default=None, init=False)
-    _ahead: deque[TakenBatch] = field(factory=deque, init=False)
+    _ahead: deque[CommittedBatch] = field(factory=deque, init=False)
     """What the stream gave already."""
     _next: int = field(default=-1, init=False)
     """The offset of what comes next, out of `_ahead` or of the stream."""
-    _left_at: dict[int, int] = field(factory=dict, init=False)
+    _resume_at: dict[int, int] = field(factory=dict, init=False)
     """Kafka's offsets of batches that somebody may want next, by base offset."""
-    _turn: threading.Lock = field(factory=threading.Lock, init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def connect(self, timeout: float) -> None:
         """Connect now. Raises as open_partition."""
-        with self._turn:
+        with self._lock:
             self._connected(timeout)
 
-    def survey(self, timeout: float = ANSWER_SECONDS) -> Survey:
+    def survey(self, timeout: float = RESPONSE_SECONDS) -> Survey:
         """What is committed now. Raises as survey.survey; a DecodeError names the log."""
-        with self._turn, self._afresh():
+        with self._lock, self._reconnect_on_error():
             self._known = survey(self._connected(), timeout)
             return self._known
 
-    def survey_decided(self, timeout: float) -> Survey:
+    def survey_stable(self, timeout: float) -> Survey:
         """What is committed of all that is written now, once no transaction is open.
 
         For a new writer, who has fenced the one before. Without the wait, what stood behind a stranger's open
@@ -72,7 +72,7 @@ class PastReads:
             if time.monotonic() > deadline:
                 what = f"a transaction that is not ours is open at Kafka's offset {found.end}"
                 raise LogError(f"{self.settings.name}: {what}: nobody else may write to the topic")
-            time.sleep(_AGAIN_SECONDS)
+            time.sleep(_RETRY_SECONDS)
 
     def last_batch(self) -> tuple[StoredMessage | None, Leader | None]:
         """Of what was surveyed: the first message of the last batch, and who wrote the newest epoch, if anybody did.
@@ -81,7 +81,7 @@ class PastReads:
             LogError, DecodeError: as find_base and find_leader.
 
         """
-        with self._turn, self._afresh():
+        with self._lock, self._reconnect_on_error():
             known = self._known
             if known is None or known.last is None:
                 return None, None
@@ -96,11 +96,11 @@ class PastReads:
             DecodeError: a message that is no record's, a ReplayError where one is missing.
 
         """
-        with self._turn, self._afresh():
+        with self._lock, self._reconnect_on_error():
             return self._read(offset, mark, max_bytes)
 
     @contextmanager
-    def _afresh(self) -> Iterator[None]:
+    def _reconnect_on_error(self) -> Iterator[None]:
         """After an error, whatever comes next begins with a new connection."""
         try:
             yield
@@ -111,7 +111,7 @@ class PastReads:
             self._disconnect()
             raise
 
-    def _connected(self, timeout: float = ANSWER_SECONDS) -> Partition:
+    def _connected(self, timeout: float = RESPONSE_SECONDS) -> Partition:
         if self._partition is None:
             self._partition = connect_reader(self.settings, self.closing, fetch_wait_ms=_FETCH_WAIT_MS, timeout=timeout)
         return self._partition
@@ -119,21 +119,21 @@ class PastReads:
     def _read(self, offset: int, mark: int, max_bytes: int) -> bytes:
         if self._stream is None or offset != self._next:
             self._stream = self._begin(offset)
-        deadline = time.monotonic() + ANSWER_SECONDS
+        deadline = time.monotonic() + RESPONSE_SECONDS
         while not (found := self._held(mark, max_bytes)):
             if self.closing.is_set():
                 raise LogError(f"{self.settings.name}: closed")
             if time.monotonic() > deadline:
-                what = f"offset {offset}: nothing came for {ANSWER_SECONDS:.0f} s"
+                what = f"offset {offset}: nothing came for {RESPONSE_SECONDS:.0f} s"
                 raise LogError(f"{self.settings.name}: {what}")
-            self._ahead.extend(self._stream.take(_SLICE_SECONDS))
+            self._ahead.extend(self._stream.poll(_SLICE_SECONDS))
         self._next = found[-1].end_offset
         self._remember(found[-1])
         return b"".join(batch.data for batch in found)
 
-    def _held(self, mark: int, max_bytes: int) -> list[TakenBatch]:
+    def _held(self, mark: int, max_bytes: int) -> list[CommittedBatch]:
         """Of what is there already, as much as may be given out at once."""
-        found: list[TakenBatch] = []
+        found: list[CommittedBatch] = []
         room = max_bytes
         while self._ahead and self._ahead[0].end_offset <= mark:
             room -= len(self._ahead[0].data)
@@ -145,7 +145,7 @@ class PastReads:
     def _begin(self, offset: int) -> BatchStream:
         partition = self._connected()
         self._ahead.clear()
-        position, base = self._left_at.get(offset), offset
+        position, base = self._resume_at.get(offset), offset
         if position is None:
             if self._known is None or offset >= self._known.end_offset:
                 self._known = survey(partition)
@@ -153,15 +153,15 @@ class PastReads:
             position, base = found.position, found.place.base_offset
         return BatchStream(partition, position, base)
 
-    def _remember(self, batch: TakenBatch) -> None:
-        self._left_at[batch.end_offset] = batch.after
-        while len(self._left_at) > _REMEMBERED:
-            del self._left_at[next(iter(self._left_at))]
+    def _remember(self, batch: CommittedBatch) -> None:
+        self._resume_at[batch.end_offset] = batch.after
+        while len(self._resume_at) > _REMEMBERED:
+            del self._resume_at[next(iter(self._resume_at))]
 
     def close(self) -> None:
         """Let go of the connection; a second close is nothing."""
         self.closing.set()
-        with self._turn:
+        with self._lock:
             self._disconnect()
 
     def _disconnect(self) -> None:

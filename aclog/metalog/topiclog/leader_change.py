@@ -2,6 +2,9 @@
 
 from attrs import frozen
 
+from aclog.metalog.control_records import LeaderChange, decode_control
+from aclog.metalog.topiclog.positions import StoredMessage
+
 
 @frozen(kw_only=True)
 class Leader:
@@ -10,3 +13,17 @@ class Leader:
     node_id: int
     epoch: int
     start_offset: int
+
+
+def leader_of(message: StoredMessage) -> Leader | None:
+    """Whom a LeaderChange names; None for any other message.
+
+    Raises:
+        DecodeError: a control record that is not what its key says.
+
+    """
+    place = message.place
+    record = None if place.control is None else decode_control(place.control, message.value or b"")
+    if not isinstance(record, LeaderChange):
+        return None
+    return Leader(node_id=record.leader_id, epoch=place.epoch, start_offset=place.offset)

@@ -15,10 +15,10 @@ from aclog.metalog.topiclog.kafka_errors import error_in, kafka_error, retriable
 from aclog.metalog.topiclog.positions import StoredMessage
 from aclog.metalog.topiclog.settings import TopicSettings
 
-_TOGETHER = 5000
-_SLICE = 0.5
+_POLL_MESSAGES = 5000
+_SLICE_SECONDS = 0.5
 """Seconds after which a call that waits for a broker is broken off, to hear what the client has to say meanwhile."""
-ANSWER_SECONDS = 30.0
+RESPONSE_SECONDS = 30.0
 """How long a broker may take."""
 
 FIXED = {
@@ -41,17 +41,17 @@ class Partition:
 
     topic: str
     name: str
-    _consumer: Consumer = field(repr=False)
-    errors: ClientErrors = field(repr=False)
-    _closing: threading.Event = field(repr=False)
+    _consumer: Consumer = field(repr=False, kw_only=True)
+    errors: ClientErrors = field(repr=False, kw_only=True)
+    _closing: threading.Event = field(repr=False, kw_only=True)
     """Whoever waits for a broker gives up when it is set."""
     ended: bool = field(default=False, init=False)
-    """Whether there was nothing more below the last stable offset when `take` looked last."""
+    """Whether there was nothing more below the last stable offset when `poll` looked last."""
 
-    _behind: LogError | DecodeError | None = field(default=None, init=False)
+    _deferred: LogError | DecodeError | None = field(default=None, init=False)
     """What comes after the messages that were given."""
 
-    def bounds(self, timeout: float = ANSWER_SECONDS) -> tuple[int, int]:
+    def bounds(self, timeout: float = RESPONSE_SECONDS) -> tuple[int, int]:
         """Kafka's offsets of the first message that is there, and the last stable offset.
 
         Raises:
@@ -62,13 +62,13 @@ class Partition:
         while True:
             left = deadline - time.monotonic()
             try:
-                start, end = self._consumer.get_watermark_offsets(place, timeout=min(_SLICE, max(left, 0.05)))
+                start, end = self._consumer.get_watermark_offsets(place, timeout=min(_SLICE_SECONDS, max(left, 0.05)))
             except KafkaException as error:
-                self._check(error, left)
+                self._check_retriable(error, left)
             else:
                 return start, end
 
-    def check_partitions(self, timeout: float = ANSWER_SECONDS) -> None:
+    def check_partitions(self, timeout: float = RESPONSE_SECONDS) -> None:
         """Check that the topic is there, and has one partition.
 
         Raises:
@@ -79,17 +79,17 @@ class Partition:
         while True:
             left = deadline - time.monotonic()
             try:
-                found = self._consumer.list_topics(self.topic, timeout=min(_SLICE, max(left, 0.05)))
+                found = self._consumer.list_topics(self.topic, timeout=min(_SLICE_SECONDS, max(left, 0.05)))
                 break
             except KafkaException as error:
-                self._check(error, left)
+                self._check_retriable(error, left)
         topic = found.topics[self.topic]
         if topic.error is not None:
             raise kafka_error(topic.error, self.name)
         if len(topic.partitions) != 1:
             raise LogError(f"{self.name}: it has {len(topic.partitions)} partitions: a log has one")
 
-    def _check(self, error: KafkaException, left: float) -> None:
+    def _check_retriable(self, error: KafkaException, left: float) -> None:
         """Return if a call may be made again; else raise what went wrong."""
         self._check_open()
         self._consumer.poll(0)  # what the client tells by the way comes only now
@@ -107,9 +107,9 @@ class Partition:
     def seek(self, position: int) -> None:
         """Go on at Kafka's offset `position`."""
         self._consumer.assign([TopicPartition(self.topic, 0, position)])
-        self.ended, self._behind = False, None
+        self.ended, self._deferred = False, None
 
-    def take(self, timeout: float, most: int = _TOGETHER) -> list[StoredMessage]:
+    def poll(self, timeout: float, most: int = _POLL_MESSAGES) -> list[StoredMessage]:
         """The messages that come next, as soon as there is one, none after `timeout` seconds, and at most so many.
 
         Raises:
@@ -117,8 +117,8 @@ class Partition:
             DecodeError: a message that is no record's.
 
         """
-        if self._behind is not None:
-            raise self._behind
+        if self._deferred is not None:
+            raise self._deferred
         try:
             first = self._consumer.poll(timeout)
             if first is None:
@@ -138,7 +138,7 @@ class Partition:
         except (LogError, DecodeError) as error:
             if not found:
                 raise
-            self._behind = error
+            self._deferred = error
         return found
 
     def _is_record(self, message: Message) -> bool:
@@ -162,7 +162,7 @@ class Partition:
         """The first committed message at `position` or after it, and before `end` (positions.Messages).
 
         Raises:
-            LogError, DecodeError: as `take`; or nothing comes for as long as a broker may take.
+            LogError, DecodeError: as `poll`; or nothing comes for as long as a broker may take.
 
         """
         for message in self._from(position, most=1):
@@ -178,17 +178,17 @@ class Partition:
             last = message
         return last
 
-    def _from(self, position: int, most: int = _TOGETHER) -> Iterator[StoredMessage]:
+    def _from(self, position: int, most: int = _POLL_MESSAGES) -> Iterator[StoredMessage]:
         """The committed messages from a position on, up to the last stable offset."""
         self.seek(position)
-        deadline = time.monotonic() + ANSWER_SECONDS
+        deadline = time.monotonic() + RESPONSE_SECONDS
         while not self.ended:
-            for message in self.take(_SLICE, most):
-                deadline = time.monotonic() + ANSWER_SECONDS
+            for message in self.poll(_SLICE_SECONDS, most):
+                deadline = time.monotonic() + RESPONSE_SECONDS
                 yield message
             self._check_open()
             if time.monotonic() > deadline:
-                what = f"no answer within {ANSWER_SECONDS:.0f} s, at Kafka's offset {position}"
+                what = f"no answer within {RESPONSE_SECONDS:.0f} s, at Kafka's offset {position}"
                 raise self.errors.latest or LogError(f"{self.name}: {what}")
 
     def close(self) -> None:
@@ -202,7 +202,7 @@ def open_partition(
     properties: Mapping[str, Any],
     *,
     fetch_wait_ms: int = 50,
-    timeout: float = ANSWER_SECONDS,
+    timeout: float = RESPONSE_SECONDS,
     closing: threading.Event | None = None,
 ) -> Partition:
     """Connect to a topic of one partition; `properties` are librdkafka's, a group.id among them.
@@ -217,7 +217,7 @@ def open_partition(
     """
     errors = ClientErrors(name)
     consumer = new_consumer(name, {"fetch.wait.max.ms": fetch_wait_ms, **properties, **FIXED}, errors)
-    partition = Partition(topic, name, consumer, errors, closing or threading.Event())
+    partition = Partition(topic, name, consumer=consumer, errors=errors, closing=closing or threading.Event())
     try:
         partition.check_partitions(timeout)
     except BaseException:
@@ -227,7 +227,7 @@ def open_partition(
 
 
 def connect_reader(
-    settings: TopicSettings, closing: threading.Event, *, fetch_wait_ms: int, timeout: float = ANSWER_SECONDS
+    settings: TopicSettings, closing: threading.Event, *, fetch_wait_ms: int, timeout: float = RESPONSE_SECONDS
 ) -> Partition:
     """Connect to a log's topic. Raises as open_partition."""
     properties = {**settings.properties, "group.id": settings.group_id}
@@ -242,7 +242,9 @@ def written_end(settings: TopicSettings, closing: threading.Event, timeout: floa
     properties = {**settings.properties, **FIXED, "group.id": settings.group_id, "isolation.level": "read_uncommitted"}
     consumer = new_consumer(settings.name, properties, errors)
     try:
-        return Partition(settings.topic, settings.name, consumer, errors, closing).bounds(timeout)[1]
+        return Partition(settings.topic, settings.name, consumer=consumer, errors=errors, closing=closing).bounds(
+            timeout
+        )[1]
     finally:
         consumer.close()
 

@@ -2,10 +2,9 @@
 
 from attrs import frozen
 
-from aclog.metalog.control_records import LeaderChange, decode_control
 from aclog.metalog.errors import LogError, ReplayError
-from aclog.metalog.topiclog.leader_change import Leader
-from aclog.metalog.topiclog.partition import ANSWER_SECONDS, Partition, RemovedError
+from aclog.metalog.topiclog.leader_change import Leader, leader_of
+from aclog.metalog.topiclog.partition import RESPONSE_SECONDS, Partition, RemovedError
 from aclog.metalog.topiclog.positions import StoredMessage, find_first, find_last, find_offset
 
 
@@ -37,7 +36,7 @@ class Survey:
         return 0 if self.last is None else self.last.place.epoch
 
 
-def survey(partition: Partition, timeout: float = ANSWER_SECONDS) -> Survey:
+def survey(partition: Partition, timeout: float = RESPONSE_SECONDS) -> Survey:
     """What is committed now.
 
     Raises:
@@ -88,17 +87,3 @@ def find_leader(partition: Partition, known: Survey) -> Leader | None:
         return None
     newest = known.epoch
     return leader_of(find_first(partition, known.first, known.last, lambda found: found.place.epoch >= newest))
-
-
-def leader_of(message: StoredMessage) -> Leader | None:
-    """Whom a LeaderChange names; None for any other message.
-
-    Raises:
-        DecodeError: a control record that is not what its key says.
-
-    """
-    place = message.place
-    record = None if place.control is None else decode_control(place.control, message.value or b"")
-    if not isinstance(record, LeaderChange):
-        return None
-    return Leader(node_id=record.leader_id, epoch=place.epoch, start_offset=place.offset)

@@ -1,17 +1,18 @@
 """Become the one writer of a topic log."""
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from time import monotonic
 
+from aclog.metalog.clock import current_time_ms
 from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter
 from aclog.metalog.errors import LogError
-from aclog.metalog.topiclog.committed import Committed
-from aclog.metalog.topiclog.historical_reads import PastReads
+from aclog.metalog.topiclog.fencing import fence_previous_writer
+from aclog.metalog.topiclog.historical_reads import HistoricalReads
 from aclog.metalog.topiclog.settings import TopicSettings
+from aclog.metalog.topiclog.tail_cache import TailCache
 from aclog.metalog.topiclog.topic_log import TopicLog
-from aclog.metalog.topiclog.transactions import begin_transactions
 
 WINDOW_BYTES = 32 << 20
 
@@ -38,17 +39,24 @@ def open_topic_log(
         ConfigError: a property that the client refuses; confluent-kafka is not installed.
 
     """
-    deadline = time.monotonic() + timeout
+    deadline = monotonic() + timeout
     with ExitStack() as stack:
-        past = PastReads(settings, threading.Event())
-        stack.callback(past.close)
-        past.connect(timeout)
-        transactions = begin_transactions(settings, _left(deadline))
+        historical = HistoricalReads(settings, threading.Event())
+        stack.callback(historical.close)
+        historical.connect(timeout)
+        transactions = fence_previous_writer(settings, _left(deadline))
         stack.callback(transactions.close)
-        found = past.survey_decided(_left(deadline))  # only now: the last writer is fenced
-        committed = Committed(name=settings.name, window_bytes=WINDOW_BYTES)
-        committed.begin(found.start_offset, found.end_offset, found.end_offset)
-        log = TopicLog(settings, found.epoch + 1, committed, past, transactions, on_failure)
+        found = historical.survey_stable(_left(deadline))  # only now: the last writer is fenced
+        tail = TailCache(name=settings.name, window_bytes=WINDOW_BYTES)
+        tail.begin(found.start_offset, found.end_offset, found.end_offset)
+        log = TopicLog(
+            settings,
+            found.epoch + 1,
+            tail=tail,
+            historical=historical,
+            transactions=transactions,
+            on_failure=on_failure,
+        )
         stack.callback(log.close)
         _begin_epoch(log, node_id, voters, timestamp)
         stack.pop_all()
@@ -56,7 +64,7 @@ def open_topic_log(
 
 
 def _left(deadline: float) -> float:
-    return max(deadline - time.monotonic(), 1.0)
+    return max(deadline - monotonic(), 1.0)
 
 
 def _begin_epoch(log: TopicLog, node_id: int, voters: Sequence[int], timestamp: int | None) -> None:
@@ -65,5 +73,5 @@ def _begin_epoch(log: TopicLog, node_id: int, voters: Sequence[int], timestamp: 
         voters=tuple(LeaderChangeVoter(voter_id=voter) for voter in voters or (node_id,)),
         granting_voters=(LeaderChangeVoter(voter_id=node_id),),
     )
-    begun = time.time_ns() // 1_000_000 if timestamp is None else timestamp
+    begun = current_time_ms() if timestamp is None else timestamp
     log.append_control(change, timestamp=begun).result()

@@ -14,9 +14,9 @@ from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.group_commit import GroupCommit, read_prebuilt_header
 from aclog.metalog.log import Appended
 from aclog.metalog.topic_message import read_batch
-from aclog.metalog.topiclog.committed import Committed
-from aclog.metalog.topiclog.historical_reads import PastReads
+from aclog.metalog.topiclog.historical_reads import HistoricalReads
 from aclog.metalog.topiclog.settings import TopicSettings
+from aclog.metalog.topiclog.tail_cache import TailCache
 from aclog.metalog.topiclog.transactions import Transactions
 
 _TRANSACTION_BYTES = 16 << 20
@@ -35,10 +35,10 @@ class TopicLog:
 
     settings: TopicSettings
     leader_epoch: int
-    _committed: Committed
-    _past: PastReads
-    _transactions: Transactions
-    _on_failure: Callable[[LogError], None] | None = None
+    _tail: TailCache = field(kw_only=True)
+    _historical: HistoricalReads = field(kw_only=True)
+    _transactions: Transactions = field(kw_only=True)
+    _on_failure: Callable[[LogError], None] | None = field(default=None, kw_only=True)
     _committer: GroupCommit = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -59,11 +59,11 @@ class TopicLog:
 
     def start_offset(self) -> int:
         """The offset of the first batch that is there whole."""
-        return self._committed.start_offset
+        return self._tail.start_offset
 
     def high_watermark(self) -> int:
         """The end of what this writer found committed, and has committed since. Known from the start."""
-        return self._committed.high_watermark
+        return self._tail.high_watermark
 
     def end_offset(self) -> int:
         """The offset that the next record gets."""
@@ -92,12 +92,12 @@ class TopicLog:
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
         """Whole committed batches from the one that holds `offset` (aclog.metalog.log.LogReader.read)."""
-        found = self._committed.read(offset, max_bytes)
-        return self._past.read(offset, self.high_watermark(), max_bytes) if found is None else found
+        found = self._tail.read(offset, max_bytes)
+        return self._historical.read(offset, self.high_watermark(), max_bytes) if found is None else found
 
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset` (aclog.metalog.log.LogReader.wait)."""
-        return self._committed.wait(offset, timeout)
+        return self._tail.wait(offset, timeout)
 
     def abandon(self, why: str) -> None:
         """Give up at once, without waiting for any broker: all who wait get a LogError that says why.
@@ -115,9 +115,9 @@ class TopicLog:
 
         """
         self._committer.close()
-        if self._committed.close():
+        if self._tail.close():
             self._transactions.close()
-            self._past.close()
+            self._historical.close()
 
     def __enter__(self) -> Self:
         return self
@@ -140,7 +140,7 @@ class TopicLog:
         """Commit as many of `batches` as go into one transaction; in the commit thread."""
         count = _fitting(batches)
         self._transactions.commit(batches[:count])
-        self._committed.add(BatchRun.of(b"".join(batches[:count])))
+        self._tail.add(BatchRun.of(b"".join(batches[:count])))
         return count
 
 

@@ -1,9 +1,8 @@
 """The one writer's transactions: each holds whole batches, and is committed, or the writer is dead."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
 
 from attrs import define, field
 from confluent_kafka import KafkaError, Message, Producer
@@ -11,7 +10,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from aclog.metalog.batches import read_header
 from aclog.metalog.errors import FencedError, LogError
 from aclog.metalog.topic_message import BatchMessage, encode_headers, read_batch
-from aclog.metalog.topiclog.clients import ClientErrors, new_producer
+from aclog.metalog.topiclog.clients import ClientErrors
 from aclog.metalog.topiclog.kafka_errors import RAISED, kafka_error, retriable
 from aclog.metalog.topiclog.settings import TopicSettings
 
@@ -21,21 +20,21 @@ MAX_MESSAGE_BYTES = 9 << 20
 COMMIT_SECONDS = 60.0
 """How long a transaction may take, brokers that go and come back included; after that, what became of it is open."""
 
-_SLICE_SECONDS = 0.5
+SLICE_SECONDS = 0.5
 """How often a writer that waits for brokers sees whether it is abandoned."""
 
 _ABORT_SECONDS = 10.0
 
-_DEFAULTS = {
+PRODUCER_DEFAULTS = {
     "linger.ms": "0",
     "transaction.timeout.ms": str(int(COMMIT_SECONDS * 1000)),
     "message.max.bytes": str(MAX_MESSAGE_BYTES - (64 << 10)),
 }
-_FIXED = {"delivery.report.only.error": True}
+PRODUCER_FIXED = {"delivery.report.only.error": True}
 
 
 @define(eq=False)
-class Deliveries:
+class DeliveryReports:
     """What became of messages: only those that could not be delivered are told."""
 
     failed: KafkaError | None = field(default=None, init=False)
@@ -53,7 +52,7 @@ class Transactions:
     settings: TopicSettings
     _producer: Producer = field(repr=False)
     _errors: ClientErrors = field(repr=False)
-    _deliveries: Deliveries = field(repr=False)
+    _reports: DeliveryReports = field(repr=False)
     _abandoned: bool = field(default=False, init=False)
 
     def commit(self, batches: Iterable[bytes], seconds: float = COMMIT_SECONDS) -> None:
@@ -74,7 +73,7 @@ class Transactions:
             self._flush(deadline)
             self._end(deadline)
         except RAISED as error:
-            raise self._told(kafka_error(error, self.settings.name)) from error
+            raise self._or_fenced(kafka_error(error, self.settings.name)) from error
 
     def _produce(self, message: BatchMessage, deadline: float) -> None:
         while True:
@@ -87,44 +86,44 @@ class Transactions:
                     headers=list[tuple[str, str | bytes | None]](encode_headers(message.place)),
                 )
             except BufferError:
-                self._check(deadline)
-                self._producer.poll(_SLICE_SECONDS)
+                self._check_waiting(deadline)
+                self._producer.poll(SLICE_SECONDS)
             else:
                 return
 
     def _flush(self, deadline: float) -> None:
-        while self._producer.flush(_SLICE_SECONDS):
-            self._check(deadline)
-        self._check(deadline)
+        while self._producer.flush(SLICE_SECONDS):
+            self._check_waiting(deadline)
+        self._check_waiting(deadline)
 
     def _end(self, deadline: float) -> None:
         while True:
             try:
-                self._producer.commit_transaction(_SLICE_SECONDS)
+                self._producer.commit_transaction(SLICE_SECONDS)
             except RAISED as error:
                 if not retriable(error):
                     raise
-                self._check(deadline)
+                self._check_waiting(deadline)
             else:
                 return
 
-    def _check(self, deadline: float) -> None:
+    def _check_waiting(self, deadline: float) -> None:
         """Return if there is still reason to wait."""
         name = self.settings.name
         if self._abandoned:
             raise LogError(f"{name}: abandoned")
-        if self._deliveries.failed is not None:
-            raise self._told(kafka_error(self._deliveries.failed, name))
+        if self._reports.failed is not None:
+            raise self._or_fenced(kafka_error(self._reports.failed, name))
         if time.monotonic() > deadline:
             latest = "" if self._errors.latest is None else f"; the latest trouble was: {self._errors.latest}"
             raise LogError(f"{name}: no broker took a transaction to its end in time{latest}")
 
-    def _told(self, error: LogError) -> LogError:
+    def _or_fenced(self, error: LogError) -> LogError:
         """The error; or that the writer is fenced, where that is why a message could not be delivered."""
-        fatal = None if isinstance(error, FencedError) else self._fatal()
+        fatal = None if isinstance(error, FencedError) else self._fatal_fencing()
         return error if fatal is None else fatal
 
-    def _fatal(self) -> LogError | None:
+    def _fatal_fencing(self) -> LogError | None:
         """Why the producer can do nothing any more, if it cannot."""
         try:
             self._producer.begin_transaction()
@@ -147,48 +146,10 @@ class Transactions:
         """Let go of the connections; an open transaction is left to the next writer, who aborts it."""
         with suppress(*RAISED):
             self._producer.purge()
-        _hear(self._producer)
+        serve_callbacks(self._producer)
 
 
-def begin_transactions(settings: TopicSettings, timeout: float) -> Transactions:
-    """Fence whoever has written before; what it had not committed is aborted when this returns.
-
-    Raises:
-        FencedError: somebody else did the same at the same time, and was later.
-        LogError: no broker answers within `timeout` seconds, or refuses.
-        ConfigError: properties that the client refuses.
-
-    """
-    errors, deliveries = ClientErrors(settings.name), Deliveries()
-    properties: Mapping[str, Any] = {
-        **_DEFAULTS,
-        **settings.properties,
-        **_FIXED,
-        "transactional.id": settings.transactional_id,
-        "on_delivery": deliveries.note,
-    }
-    producer = new_producer(settings.name, properties, errors)
-    _initialise(producer, settings.name, errors, timeout)
-    return Transactions(settings, producer, errors, deliveries)
-
-
-def _initialise(producer: Producer, name: str, errors: ClientErrors, timeout: float) -> None:
-    deadline = time.monotonic() + timeout
-    while True:
-        left = deadline - time.monotonic()
-        try:
-            producer.init_transactions(min(_SLICE_SECONDS, max(left, 0.05)))
-        except RAISED as error:
-            _hear(producer)
-            if errors.refused and errors.latest is not None:
-                raise errors.latest from error
-            if left <= 0 or not retriable(error):
-                raise (errors.latest if retriable(error) else None) or kafka_error(error, name) from error
-        else:
-            return
-
-
-def _hear(producer: Producer) -> None:
+def serve_callbacks(producer: Producer) -> None:
     """Have the client tell what it has to say by the way; a fatal error is raised by the next call, too."""
     with suppress(*RAISED):
         producer.poll(0)

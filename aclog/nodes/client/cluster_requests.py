@@ -1,21 +1,26 @@
 """What commands ask about the cluster, the quorum and the features."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from attrs import frozen
 
-from aclog.metalog.errors import DecodeError
+from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.connection import Connection
-from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.wire.api_keys import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM
+from aclog.nodes.client.errors import UnreachableError
+from aclog.nodes.client.login import connect
+from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.nodes.wire.api_keys import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM, METADATA
 from aclog.nodes.wire.message_builder import build
 
 BROKERS, CONTROLLERS = 1, 2
 """What DescribeCluster describes (KIP-919): each kind of server answers for its own kind."""
 
 NO_TIMESTAMP = -1
+
+_FIRST_WITH_CLUSTER_ID, _NEWEST_METADATA = 2, 13
 
 
 @frozen(kw_only=True)
@@ -90,6 +95,46 @@ async def describe_cluster(connection: Connection, endpoint_type: int = BROKERS)
         for node in answer.brokers
     )
     return ClusterDescription(cluster_id=answer.cluster_id, controller_id=answer.controller_id, nodes=nodes)
+
+
+async def cluster_id_of(controllers: Sequence[HostPort], security: ClientSecurity) -> str:
+    """The id that the first controller tells who can be asked.
+
+    Raises:
+        MetadataError: none can; what the last one said.
+
+    """
+    last: MetadataError = UnreachableError("no controller is known")
+    for address in controllers:
+        try:
+            return await _controller_cluster_id(address, security)
+        except MetadataError as error:
+            last = error
+    raise last
+
+
+async def broker_cluster_id(connection: Connection) -> str:
+    """The id of the cluster of a broker (DescribeCluster; Metadata where the broker does not serve that).
+
+    Raises:
+        RequestError: the broker refuses; its code and message.
+        UnreachableError, DecodeError: as Connection.ask; also where the broker's cluster has no id.
+        ConfigError: it serves neither.
+
+    """
+    if DESCRIBE_CLUSTER in connection.apis:
+        found = (await describe_cluster(connection)).cluster_id
+    else:
+        version = connection.version(METADATA, _FIRST_WITH_CLUSTER_ID, _NEWEST_METADATA)
+        found = (await connection.ask(build(METADATA, version, "request", topics=()))).cluster_id
+    if not found:
+        raise DecodeError("no cluster id: expected one, as every Kafka has since 0.10.1", path=str(connection.address))
+    return str(found)
+
+
+async def _controller_cluster_id(address: HostPort, security: ClientSecurity) -> str:
+    async with await connect(address, security) as connection:
+        return (await describe_cluster(connection, CONTROLLERS)).cluster_id
 
 
 async def describe_quorum(connection: Connection) -> QuorumDescription:

@@ -6,7 +6,7 @@ from pathlib import Path
 from aclog.nodes.config.jaas import PLAIN_MODULE, SCRAM_MODULE
 from aclog.nodes.config.java_properties import Properties, read_properties
 from aclog.nodes.config.node_config import ClientSecurity
-from aclog.nodes.config.refused import refuse_plugins
+from aclog.nodes.config.refused_keys import refuse_plugins
 from aclog.nodes.config.sasl_settings import JAAS, check_mechanism, jaas_entry, login
 from aclog.nodes.config.tls_settings import tls_settings
 from aclog.nodes.session import SecurityProtocol
@@ -55,7 +55,8 @@ def client_security(source: Properties) -> ClientSecurity:
     if source.text(JAAS) is None:
         module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
         raise source.error(JAAS, f'not set: expected {module} required username="..." password="...";')
-    return login(source, protocol, mechanism, jaas_entry(source, mechanism, JAAS), JAAS, tls)
+    entry = jaas_entry(source, mechanism, JAAS)
+    return login(source, protocol, mechanism, entry=entry, key=JAAS, tls=tls)
 
 
 def _protocol(properties: Properties) -> SecurityProtocol:

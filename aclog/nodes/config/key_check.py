@@ -8,7 +8,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.java_properties import Properties, listener_prefix
 from aclog.nodes.config.known_keys import KNOWN_KEYS
 from aclog.nodes.config.metadata_log import CLIENT_PREFIX, METADATA_LOG_KEYS
-from aclog.nodes.config.refused import CHECKED_KEYS
+from aclog.nodes.config.refused_keys import CHECKED_KEYS
 from aclog.nodes.config.sasl_settings import JAAS
 from aclog.nodes.config.token_settings import MAX_REAUTH
 

@@ -7,10 +7,10 @@ from attrs import evolve, frozen
 from aclog.nodes.config.addresses import ListenerAddress, check_ports, listener_addresses
 from aclog.nodes.config.java_properties import Properties
 from aclog.nodes.config.node_config import HostPort, Role
-from aclog.nodes.config.protocol_map import PROTOCOL_MAP, protocol_map
 from aclog.nodes.session import SecurityProtocol
 
 LISTENERS = "listeners"
+PROTOCOL_MAP = "listener.security.protocol.map"
 ADVERTISED = "advertised.listeners"
 CONTROLLER_NAMES = "controller.listener.names"
 EARLY_START = "early.start.listeners"
@@ -18,6 +18,7 @@ INTER_BROKER_NAME = "inter.broker.listener.name"
 INTER_BROKER_PROTOCOL = "security.inter.broker.protocol"
 ROLES = "process.roles"
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - a word of the configuration
+_SECURE = {protocol.value for protocol in SecurityProtocol} - {SecurityProtocol.PLAINTEXT.value}
 _DEFAULT_LISTENERS = (ListenerAddress(name="PLAINTEXT", address=HostPort(host="", port=9092)),)
 
 
@@ -45,7 +46,7 @@ def plan_listeners(properties: Properties, roles: frozenset[Role]) -> ListenerPl
     check_ports(properties, LISTENERS, bound)
     names = tuple(listener.name for listener in bound)
     controller_names = _controller_names(properties)
-    protocols = protocol_map(properties, names, controller_names)
+    protocols = _protocol_map(properties, names, controller_names)
     plan = ListenerPlan(
         bound=bound,
         advertised=_advertised(properties, bound, controller_names, protocols),
@@ -67,6 +68,36 @@ def _controller_names(properties: Properties) -> tuple[str, ...]:
     if not names:
         raise properties.error(CONTROLLER_NAMES, "not set: expected the names of the controllers' listeners")
     return tuple(dict.fromkeys(names))
+
+
+def _protocol_map(
+    properties: Properties, listener_names: tuple[str, ...], controller_names: tuple[str, ...]
+) -> Mapping[str, SecurityProtocol]:
+    """Listener names, upper case, and their protocols.
+
+    By default each protocol's name is a listener's, and a controller listener of another name is PLAINTEXT, unless one
+    of the names that are used stands for something safer.
+
+    Raises:
+        ConfigError: an entry that is not NAME:PROTOCOL, or an unknown protocol.
+
+    """
+    if properties.text(PROTOCOL_MAP) is not None:
+        return dict(_entry(properties, part) for part in properties.items(PROTOCOL_MAP) or ())
+    default = {protocol.value: protocol for protocol in SecurityProtocol}
+    if _SECURE & {*listener_names, *controller_names}:
+        return default
+    return default | {name.upper(): SecurityProtocol.PLAINTEXT for name in controller_names}
+
+
+def _entry(properties: Properties, part: str) -> tuple[str, SecurityProtocol]:
+    name, colon, protocol = (text.strip() for text in part.rpartition(":"))
+    if not colon or not name:
+        raise properties.error(PROTOCOL_MAP, f"{part!r}: expected NAME:PROTOCOL")
+    if protocol.upper() not in SecurityProtocol.__members__:
+        expected = ", ".join(SecurityProtocol.__members__)
+        raise properties.error(PROTOCOL_MAP, f"{protocol!r}: expected one of {expected}")
+    return name.upper(), SecurityProtocol[protocol.upper()]
 
 
 def _advertised(

@@ -78,4 +78,5 @@ def controller_login(properties: Properties, controller_listener: str, protocol:
     mechanism = listener.text(MECHANISM) or "GSSAPI"
     check_mechanism(listener, MECHANISM, mechanism)
     key = mechanism_key(listener, mechanism)
-    return login(listener, protocol, mechanism, jaas_entry(listener, mechanism, key), key, tls)
+    entry = jaas_entry(listener, mechanism, key)
+    return login(listener, protocol, mechanism, entry=entry, key=key, tls=tls)

@@ -91,6 +91,7 @@ def login(
     properties: Properties,
     protocol: SecurityProtocol,
     mechanism: str,
+    *,
     entry: JaasEntry | None,
     key: str,
     tls: TlsSettings | None,

@@ -17,7 +17,7 @@ from aclog.nodes.config.listener_settings import build_listeners, check_inter_br
 from aclog.nodes.config.metadata_log import read_log_kind, read_topic_settings
 from aclog.nodes.config.node_config import ClientSecurity, HostPort, LogKind, NodeConfig, Role
 from aclog.nodes.config.quorum_config import controller_login, read_quorum
-from aclog.nodes.config.refused import authorizer_class_name, refuse_plugins
+from aclog.nodes.config.refused_keys import authorizer_class_name, refuse_plugins
 from aclog.nodes.config.token_settings import read_token_settings
 
 NODE_ID = "node.id"

@@ -11,11 +11,11 @@ from attrs import define, field
 
 from aclog.authorizer.interface import Authorizer
 from aclog.authorizer.standard import StandardAuthorizer
+from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.filelog import FileLog
 from aclog.metalog.filelog.epochs import read_epochs
 from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints
-from aclog.nodes.clock import now_ms
 from aclog.nodes.config.node_config import HostPort, NodeConfig
 from aclog.nodes.controller.active_controller import ActiveController, activate
 from aclog.nodes.controller.apis.fetch import Fetching
@@ -128,7 +128,7 @@ class ControllerServer:
     def _bring_up(self, log: FileLog) -> tuple[str, ...]:
         notes = replay(log, self.publisher)
         check_only_voter(log, self.publisher.latest, self.config.node_id)
-        complete_activation(log, self.publisher, Path(self.config.metadata_log_dir) / BOOTSTRAP_NAME, now_ms)
+        complete_activation(log, self.publisher, Path(self.config.metadata_log_dir) / BOOTSTRAP_NAME, current_time_ms)
         self.publisher.observe_high_watermark(log.high_watermark())
         return notes
 

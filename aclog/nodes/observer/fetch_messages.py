@@ -49,7 +49,7 @@ class Position:
 
 
 @frozen(kw_only=True)
-class FetchAnswer:
+class FetchResponse:
     """A FetchResponse's one partition. `error` is that of the whole answer or else the partition's, 0 for none.
 
     `leader_id` and `leader_epoch` are -1 where they are not known to who answers.
@@ -92,7 +92,7 @@ def fetch_request(
     )
 
 
-def parse_fetch_response(response: Any) -> FetchAnswer:
+def parse_fetch_response(response: Any) -> FetchResponse:
     """What a FetchResponse of version 17 or 18 says.
 
     Raises:
@@ -101,13 +101,13 @@ def parse_fetch_response(response: Any) -> FetchAnswer:
     """
     endpoints = dict(map(_endpoint, response.node_endpoints))
     if response.error_code:
-        return FetchAnswer(error=int(response.error_code), endpoints=endpoints)
+        return FetchResponse(error=int(response.error_code), endpoints=endpoints)
     partitions = [partition for topic in response.responses for partition in topic.partitions]
     topics = [topic.topic_id for topic in response.responses]
     if topics != [METADATA_TOPIC_ID] or len(partitions) != 1 or partitions[0].partition_index:
         raise DecodeError(f"a Fetch answer of topics {topics}, {len(partitions)} partitions: expected partition 0 of 1")
     found = partitions[0]
-    return FetchAnswer(
+    return FetchResponse(
         error=int(found.error_code),
         high_watermark=found.high_watermark,
         log_start_offset=found.log_start_offset,

@@ -1,4 +1,4 @@
-"""The task that follows a quorum: it finds the leader, fetches without end, and shares what is committed."""
+"""The task that follows a quorum: finds the leader, fetches in a loop, and shares what is committed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,173 +13,175 @@ from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.cluster_requests import CONTROLLERS, describe_cluster
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.observer.committed_log import SharedLog
 from aclog.nodes.observer.errors import CommittedRecordsLostError, OtherClusterError, QuorumRefusedError
+from aclog.nodes.observer.fetch_buffer import FetchBuffer
 from aclog.nodes.observer.fetch_messages import (
     FETCH,
     NEWEST_VERSION,
     OLDEST_VERSION,
-    FetchAnswer,
+    FetchResponse,
     Position,
     fetch_request,
     parse_fetch_response,
 )
 from aclog.nodes.observer.fetch_options import ObserverOptions
-from aclog.nodes.observer.fetch_steps import Again, Elsewhere, Progress, SnapshotNeeded
-from aclog.nodes.observer.observer_state import QuorumFollowing
-from aclog.nodes.observer.refusals import Refusals
-from aclog.nodes.observer.server_rotation import Servers
+from aclog.nodes.observer.fetch_response_handler import FetchAgain, ObserverState, Progress, Redirect, SnapshotNeeded
+from aclog.nodes.observer.server_selection import Refusals, ServerRotation
 
 Connect: TypeAlias = Callable[[HostPort], Awaitable[Connection]]
-"""Opens a connection that is logged in."""
+"""Opens an authenticated connection."""
 
-_DAMAGED_ANSWERS = 3
-"""So many in a row, and those who wait for these bytes are told: bytes that were damaged on their way come better."""
+_DAMAGED_RESPONSES = 3
+"""After this many in a row, waiting readers get the error; fewer may be damage in transit, which a retry repairs."""
 
-_QUICK_TURNS = 3
-"""So many times in a row the next step follows at once; then there is a pause."""
+_IMMEDIATE_RETRIES = 3
+"""Retries without backoff: it takes up to three hops to learn the leader and its epoch."""
 
-_JITTER = Random()  # noqa: S311 - it keeps no secret; our own, so that a program's seed is left alone
+_JITTER = Random()  # noqa: S311 - not a secret; an instance of its own leaves the program's seed alone
 
 
 async def fetch(
     connection: Connection, position: Position, options: ObserverOptions, *, max_bytes: int, cluster_id: str | None
-) -> FetchAnswer:
-    """One fetch.
+) -> FetchResponse:
+    """Send one Fetch and return its response.
 
     Raises:
-        UnreachableError: the connection was cut, or no answer came in time.
-        ConfigError: the server does not serve a Fetch that we speak.
-        DecodeError: the answer is none.
+        UnreachableError: the connection was closed, or no response arrived in time.
+        ConfigError: the server supports no Fetch version that we support.
+        DecodeError: the response is malformed.
 
     """
     version = connection.version(FETCH, OLDEST_VERSION, NEWEST_VERSION)
     request = fetch_request(
         position, version, max_bytes=max_bytes, max_wait_ms=options.max_wait_ms, cluster_id=cluster_id
     )
-    seconds = options.answer_seconds + options.max_wait_ms / 1000
+    seconds = options.response_seconds + options.max_wait_ms / 1000
     return parse_fetch_response(await connection.ask(request, seconds))
 
 
 @define(kw_only=True, eq=False)
 class Fetcher:
-    """Runs on one event loop, for ever; whatever fails is told to those who read, and tried again."""
+    """Runs on one event loop until cancelled; errors are reported to the readers, and retried."""
 
-    servers: Servers
+    servers: ServerRotation
     connect: Connect
-    shared: SharedLog
+    buffer: FetchBuffer
     options: ObserverOptions
     cluster_id: str | None = None
-    """Of the one cluster that is followed; learned where it is not given."""
-    following: QuorumFollowing = field(factory=QuorumFollowing)
+    """The only cluster to follow; learned from the first server unless given."""
+    state: ObserverState = field(factory=ObserverState)
     leader: HostPort | None = field(default=None, init=False)
-    """Where the last good answer came from."""
+    """The address of the last successful fetch."""
     refusals: Refusals = field(init=False)
     room: asyncio.Event = field(factory=asyncio.Event, init=False)
-    _turns: int = field(default=0, init=False)
-    """Since the last good answer."""
+    _retries: int = field(default=0, init=False)
+    """Since the last successful fetch."""
     _damaged: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.refusals = Refusals(self.servers.known)
 
     async def run(self) -> None:
-        """Follow until committed records are lost, all servers are of another cluster, or the task is cancelled."""
-        hopped = False
+        """Follow until committed records are lost, all servers belong to another cluster, or the task is cancelled."""
+        redirected = False
         while True:
             address, named = self.servers.next(), None
             try:
                 async with await self.connect(address) as connection:
                     await self._learn_cluster(connection)
-                    moved = await self._follow(connection)
-                named = moved.leader
+                    redirect = await self._follow(connection)
+                named = redirect.leader
                 self.servers.name_leader(named)
-                pause = self._tell(address, LogError(f"{address}: {moved.why}"))
+                backoff = self._report(address, LogError(f"{address}: {redirect.why}"))
             except CommittedRecordsLostError as error:
-                self.shared.fail(CommittedRecordsLostError(f"{address}: {error}"))
+                self.buffer.fail(CommittedRecordsLostError(f"{address}: {error}"))
                 return
             except (LogError, ConfigError, DecodeError) as error:
-                pause = self._tell(address, self._placed(address, error))
+                backoff = self._report(address, self._with_address(address, error))
             if (final := self.refusals.final) is not None:
-                self.shared.fail(final)
+                self.buffer.fail(final)
                 return
-            hopped = named is not None and not hopped  # nor is there a pause on the way from one to who it names
-            if not hopped:
-                await asyncio.sleep(max(pause, self._pause()))
+            # No backoff on the way to a named leader, but only once: two nodes may name each other during an election.
+            redirected = named is not None and not redirected
+            if not redirected:
+                await asyncio.sleep(max(backoff, self._next_backoff()))
 
     async def _learn_cluster(self, connection: Connection) -> None:
-        """Where nobody has said which cluster it is, it is that of the first server: no other is followed after it.
+        """Pin the observer to the cluster of the first server, unless a cluster id was given.
 
-        Without this, a server of another cluster whose epochs happen to fit would go on with the log.
+        Otherwise a server of another cluster whose epochs happen to fit would continue the log.
         """
         if self.cluster_id is None:
-            # Where it is no controller, too old a one, or there is no right to ask, Fetch has better words.
+            # If it is not a controller, is too old, or denies DESCRIBE, the error of the Fetch is more to the point.
             with suppress(RequestError, ConfigError):
                 self.cluster_id = (await describe_cluster(connection, CONTROLLERS)).cluster_id
 
-    def _placed(self, address: HostPort, error: MetadataError) -> MetadataError:
-        """The error with the server that it came from; those of connections have it."""
+    def _with_address(self, address: HostPort, error: MetadataError) -> MetadataError:
+        """Name the server in the error; errors of connections name it already."""
         if isinstance(error, OtherClusterError):
             return OtherClusterError(f"{address}: {error}: expected {self.cluster_id}")
         if isinstance(error, QuorumRefusedError):
             return QuorumRefusedError(f"{address}: {error}")
         return error.at(path=str(address)) if isinstance(error, DecodeError) else error
 
-    def _tell(self, address: HostPort, trouble: MetadataError) -> float:
-        """Tell that a server was no help; how long it is at least until the next try."""
+    def _report(self, address: HostPort, error: MetadataError) -> float:
+        """Report a server's error to the readers; return the minimum backoff in seconds."""
         self.leader = None
-        trouble = self.refusals.note(address, trouble)
-        if isinstance(trouble, DecodeError):
+        error = self.refusals.note(address, error)
+        if isinstance(error, DecodeError):
             self._damaged += 1
-            self.shared.report(trouble, lasting=self._damaged >= _DAMAGED_ANSWERS)
+            self.buffer.report(error, retriable=self._damaged < _DAMAGED_RESPONSES)
             return 0.0
-        lasting = self.refusals.lasting
-        self.shared.report(lasting or trouble, lasting=lasting is not None)
-        return self.options.refused_pause if lasting is not None else 0.0
+        permanent = self.refusals.permanent
+        self.buffer.report(permanent or error, retriable=permanent is None)
+        return self.options.refused_backoff if permanent is not None else 0.0
 
-    def _pause(self) -> float:
-        """None at first, then longer each time, up to a limit; not the same for all who follow a leader."""
-        self._turns += 1
-        if self._turns <= _QUICK_TURNS:
+    def _next_backoff(self) -> float:
+        """Return an exponential backoff with jitter, so that followers of a failed leader do not retry in lockstep."""
+        self._retries += 1
+        if self._retries <= _IMMEDIATE_RETRIES:
             return 0.0
-        grown: float = self.options.first_pause * 2 ** min(self._turns - _QUICK_TURNS, 16)
-        return min(grown, self.options.longest_pause) * _JITTER.uniform(0.5, 1)
+        grown: float = self.options.retry_backoff * 2 ** min(self._retries - _IMMEDIATE_RETRIES, 16)
+        return min(grown, self.options.max_retry_backoff) * _JITTER.uniform(0.5, 1)
 
-    async def _follow(self, connection: Connection) -> Elsewhere:
-        """Fetch until another server is to be asked."""
+    async def _follow(self, connection: Connection) -> Redirect:
+        """Fetch until another server has to be asked."""
         again = 0
         while True:
             full = await self._wait_for_room()
+            # A full buffer stops the batches, not the fetches: the mark must keep moving, and Kafka sends at least
+            # one batch whatever the limit.
             max_bytes = 1 if full else self.options.fetch_bytes
-            position = self.following.position
-            answer = await fetch(connection, position, self.options, max_bytes=max_bytes, cluster_id=self.cluster_id)
-            match self.following.take(answer, keep=not full):
+            position = self.state.position
+            response = await fetch(connection, position, self.options, max_bytes=max_bytes, cluster_id=self.cluster_id)
+            match self.state.handle(response, keep=not full):
                 case Progress(committed=committed):
-                    self._followed(connection)
+                    self._succeeded(connection)
                     again = 0
-                    self.shared.add(committed, self.following.high_watermark)
+                    self.buffer.add(committed, self.state.high_watermark)
                 case SnapshotNeeded(snapshot=snapshot):
-                    self._followed(connection)
-                    self.following.loaded(snapshot)
-                    self.shared.begin_at(snapshot, self.following.high_watermark)
-                case Again():
+                    # The fetcher only skips ahead. Who needs the state downloads the snapshot (SnapshotDownload).
+                    self._succeeded(connection)
+                    self.state.loaded(snapshot)
+                    self.buffer.begin_at(snapshot, self.state.high_watermark)
+                case FetchAgain():
                     again += 1
-                    await asyncio.sleep(self._pause() if again > _QUICK_TURNS else 0)
-                case Elsewhere() as moved:
-                    return moved
+                    await asyncio.sleep(self._next_backoff() if again > _IMMEDIATE_RETRIES else 0)
+                case Redirect() as redirect:
+                    return redirect
 
-    def _followed(self, connection: Connection) -> None:
-        """There was a good answer."""
-        self.leader, self._turns, self._damaged = connection.address, 0, 0
+    def _succeeded(self, connection: Connection) -> None:
+        self.leader, self._retries, self._damaged = connection.address, 0, 0
         self.refusals.clear()
 
     async def _wait_for_room(self) -> bool:
-        """Whether there is none, after a while: the marks are to be asked for all the same, one batch at a time."""
-        if self.following.pending_bytes >= self.options.pending_bytes:
-            await asyncio.sleep(self.options.first_pause)
+        """Wait a moment for room in the buffer; return whether it is still full."""
+        if self.state.pending_bytes >= self.options.pending_bytes:
+            await asyncio.sleep(self.options.retry_backoff)
             return True
+        # Clear before looking: a reader that makes room in between sets the event again, and is not missed.
         self.room.clear()
-        if not self.shared.full:
+        if not self.buffer.full:
             return False
         try:
             async with asyncio.timeout(self.options.max_wait_ms / 1000):

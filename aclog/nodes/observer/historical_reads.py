@@ -1,68 +1,67 @@
-"""Committed batches that are no longer held, or not yet, fetched once more."""
+"""Reads of committed batches that the fetch buffer no longer holds, or skipped."""
 
 from aclog.metalog.batch_run import BatchRun
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.nodes.observer.side_connection import SideConnection
 
 
-async def read_past(side: SideConnection, offset: int, max_bytes: int) -> bytes:
-    """Committed batches from the one that holds `offset` on, at most `max_bytes`, but one at least.
+async def fetch_committed(side: SideConnection, offset: int, max_bytes: int) -> bytes:
+    """Return committed batches from the one that holds `offset`, at most `max_bytes` but at least one batch.
 
     Raises:
-        LogError: they are no longer there, or there is no leader for as long as a read may wait.
-        DecodeError: they are damaged.
+        LogError: the batches are no longer on the leader, or no leader is found within `read_seconds`.
+        DecodeError: the batches are damaged.
 
     """
-    shared, options = side.fetcher.shared, side.fetcher.options
-    async with side.turn:
+    shared, options = side.fetcher.buffer, side.fetcher.options
+    async with side.lock:
         deadline = side.deadline
         while True:
+            # Read before fetching. A mark learned while the fetch is under way may be the next leader's; the one
+            # that responds may have records below it that were never committed and have been replaced since.
             mark = shared.high_watermark
             try:
-                answer = await side.fetch(offset, min(max_bytes, options.fetch_bytes))
-                if answer.snapshot is None:
-                    return _committed(shared.name, answer.records, offset, mark, max_bytes)
+                response = await side.fetch(offset, min(max_bytes, options.fetch_bytes))
+                if response.snapshot is None:
+                    return _committed(shared.name, response.records, offset, mark).read(offset, max_bytes)[0]
             except MetadataError as error:
                 await side.retry(error, deadline)
             else:
-                shared.begin_at(answer.snapshot, answer.high_watermark)
+                shared.begin_at(response.snapshot, response.high_watermark)
                 shared.check_bounds(offset)
-                await side.retry(LogError(f"{shared.name}: offset {offset}: a snapshot is offered for it"), deadline)
+                await side.retry(
+                    LogError(f"{shared.name}: offset {offset}: the leader offers a snapshot instead"), deadline
+                )
 
 
-async def look_back(side: SideConnection, offset: int) -> bytes | None:
-    """The batch that holds an offset, as the leader has it; None where its log does not reach back to it.
+async def fetch_leader_batch(side: SideConnection, offset: int) -> bytes | None:
+    """Return the leader's batch that holds an offset; None if the leader's log begins above it or diverges.
 
     Raises:
-        LogError: there is no leader for as long as a read may wait.
-        DecodeError: it is damaged.
+        LogError: no leader is found within `read_seconds`.
+        DecodeError: the batch is damaged.
 
     """
-    async with side.turn:
+    async with side.lock:
         deadline = side.deadline
         while True:
             try:
-                answer = await side.fetch(offset, 1)
-                if answer.snapshot is not None or answer.diverging is not None:
+                response = await side.fetch(offset, 1)
+                if response.snapshot is not None or response.diverging is not None:
                     return None
-                run = BatchRun.of(answer.records)
+                run = BatchRun.of(response.records)
                 run.check_follows(offset, 0)
                 return run.read(offset, 1)[0]
             except MetadataError as error:
                 await side.retry(error, deadline)
 
 
-def _committed(name: str, records: bytes, offset: int, mark: int, max_bytes: int) -> bytes:
-    """What a leader gave, below a mark that was known before it was asked.
-
-    A mark that was learned meanwhile may be another leader's, who has other records where this one's were never
-    committed.
-    """
+def _committed(name: str, records: bytes, offset: int, mark: int) -> BatchRun:
     if not records:
-        raise LogError(f"{name}: offset {offset}: no batch was given")
+        raise LogError(f"{name}: offset {offset}: the leader returned no batch")
     run = BatchRun.of(records)
     run.check_follows(offset, 0)
     committed = run.slice(0, run.below(mark))
     if committed is None:
-        raise LogError(f"{name}: offset {offset}: no committed batch was given")
-    return committed.read(offset, max_bytes)[0]
+        raise LogError(f"{name}: offset {offset}: the leader returned no committed batch")
+    return committed

@@ -16,20 +16,20 @@ from aclog.metalog.filelog.file_names import CheckpointFile
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.observer.committed_log import SharedLog
+from aclog.nodes.observer.fetch_buffer import FetchBuffer
 from aclog.nodes.observer.fetch_messages import EpochEnd
 from aclog.nodes.observer.fetch_options import ObserverOptions
+from aclog.nodes.observer.fetch_response_handler import ObserverState
 from aclog.nodes.observer.fetcher import Fetcher
-from aclog.nodes.observer.historical_reads import look_back, read_past
-from aclog.nodes.observer.observer_state import QuorumFollowing
-from aclog.nodes.observer.server_rotation import Servers
+from aclog.nodes.observer.historical_reads import fetch_committed, fetch_leader_batch
+from aclog.nodes.observer.server_selection import ServerRotation
 from aclog.nodes.observer.side_connection import SideConnection
 from aclog.nodes.observer.snapshot_download import SnapshotDownload
 
 _T = TypeVar("_T")
 
 _CLOSE_SECONDS = 5.0
-_LOOK_AGAIN_SECONDS = 0.5
+_CHECK_SECONDS = 0.5
 """How often a waiting thread sees whether the event loop has ended."""
 
 
@@ -49,7 +49,7 @@ class QuorumLog:
     after: EpochEnd | None = None
     """The end of what is known of this log already: it begins there, and a leader must have what lies below it."""
     options: ObserverOptions = field(factory=ObserverOptions)
-    _shared: SharedLog = field(init=False)
+    _buffer: FetchBuffer = field(init=False)
     _fetcher: Fetcher = field(init=False)
     _side: SideConnection = field(init=False)
     _snapshots: SnapshotDownload = field(init=False)
@@ -58,20 +58,20 @@ class QuorumLog:
     _thread: threading.Thread = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._shared = SharedLog(
+        self._buffer = FetchBuffer(
             name=f"quorum {','.join(map(str, self.servers))}", options=self.options, made_room=self._made_room
         )
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), name="quorum-observer", daemon=True)
         self._thread.start()
         started.wait()
-        if self._shared.failure is not None:
-            raise self._shared.failure
+        if self._buffer.failure is not None:
+            raise self._buffer.failure
 
     @property
     def name(self) -> str:
         """The servers that were given."""
-        return self._shared.name
+        return self._buffer.name
 
     @property
     def leader(self) -> HostPort | None:
@@ -81,12 +81,12 @@ class QuorumLog:
     @property
     def leader_id(self) -> int:
         """The node id of the leader, -1 while it is not known."""
-        return self._fetcher.following.leader_id
+        return self._fetcher.state.leader_id
 
     @property
     def leader_epoch(self) -> int:
         """The newest epoch that is known; 0 while none is."""
-        return self._fetcher.following.leader_epoch
+        return self._fetcher.state.leader_epoch
 
     @property
     def known_cluster_id(self) -> str | None:
@@ -94,17 +94,17 @@ class QuorumLog:
         return self._fetcher.cluster_id
 
     @property
-    def trouble(self) -> MetadataError | None:
+    def error(self) -> MetadataError | None:
         """Why nothing comes, while nothing does."""
-        return self._shared.failure or self._shared.trouble
+        return self._buffer.failure or self._buffer.error
 
     def start_offset(self) -> int:
         """The first offset that can be read: 0, or `after`, or where the newest known snapshot ends."""
-        return self._shared.start_offset
+        return self._buffer.start_offset
 
     def high_watermark(self) -> int:
         """The newest mark that a leader has told; -1 before the first. It never goes back."""
-        return self._shared.high_watermark
+        return self._buffer.high_watermark
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
         """Whole committed batches from the one that holds `offset` (aclog.metalog.log.LogReader.read).
@@ -118,15 +118,15 @@ class QuorumLog:
             DecodeError: the leader gives damaged bytes, again and again.
 
         """
-        found = self._shared.read(offset, max_bytes)
-        return self._wait_for(read_past(self._side, offset, max_bytes)) if found is None else found
+        found = self._buffer.read(offset, max_bytes)
+        return self._wait_for(fetch_committed(self._side, offset, max_bytes)) if found is None else found
 
-    def look_back(self, offset: int) -> bytes | None:
+    def leader_batch(self, offset: int) -> bytes | None:
         """The batch that holds `offset`, below the mark, as the leader has it now; None where its log begins later.
 
         Raises as `read`.
         """
-        return self._wait_for(look_back(self._side, offset))
+        return self._wait_for(fetch_leader_batch(self._side, offset))
 
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset`; tell whether it is.
@@ -135,7 +135,7 @@ class QuorumLog:
             LogError, ConfigError: the log cannot be followed, and that will not pass by itself.
 
         """
-        return self._shared.wait(offset, timeout)
+        return self._buffer.wait(offset, timeout)
 
     def wait_known(self, timeout: float) -> None:
         """Wait until the high-water mark is known.
@@ -144,7 +144,7 @@ class QuorumLog:
             MetadataError: it is not within `timeout` seconds, or will not be; why.
 
         """
-        self._shared.wait_known(timeout)
+        self._buffer.wait_known(timeout)
 
     def latest_snapshot(self) -> CheckpointFile | None:
         """The snapshot that `start_offset` is the end of, downloaded; None where the log begins at 0.
@@ -165,7 +165,7 @@ class QuorumLog:
 
     def close(self) -> None:
         """Let go of the connections, the thread and the snapshots; a second close is nothing."""
-        if self._shared.close():
+        if self._buffer.close():
             self._loop.call_soon_threadsafe(self._task.cancel)
             self._thread.join(_CLOSE_SECONDS)
             if self._snapshots.directory is not None:
@@ -186,19 +186,19 @@ class QuorumLog:
                 runner.get_loop()
                 runner.run(self._follow(started))
         except OSError as error:
-            self._shared.fail(LogError(f"{self.name}: no event loop: {error.strerror or error}"))
+            self._buffer.fail(LogError(f"{self.name}: no event loop: {error.strerror or error}"))
         finally:
             started.set()
 
     async def _follow(self, started: threading.Event) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()  # type: ignore[assignment]
         self._fetcher = Fetcher(
-            servers=Servers(self.servers),
+            servers=ServerRotation(self.servers),
             connect=self._connect(),
-            shared=self._shared,
+            buffer=self._buffer,
             options=self.options,
             cluster_id=self.cluster_id,
-            following=self._begin(),
+            state=self._begin(),
         )
         self._side = SideConnection(self._fetcher)
         self._snapshots = SnapshotDownload(self._side)
@@ -209,18 +209,18 @@ class QuorumLog:
         except asyncio.CancelledError:
             pass
         except Exception as error:  # noqa: BLE001 - a mistake of ours must not leave readers waiting
-            self._shared.fail(LogError(f"{self.name}: following broke off: {type(error).__name__}: {error}"))
+            self._buffer.fail(LogError(f"{self.name}: following broke off: {type(error).__name__}: {error}"))
         finally:
             await self._side.close()
 
-    def _begin(self) -> QuorumFollowing:
+    def _begin(self) -> ObserverState:
         if self.after is None:
-            return QuorumFollowing()
-        self._shared.start_at(self.after.end_offset)
-        return QuorumFollowing(committed_end=self.after.end_offset, committed_epoch=self.after.epoch)
+            return ObserverState()
+        self._buffer.start_at(self.after.end_offset)
+        return ObserverState(committed_end=self.after.end_offset, committed_epoch=self.after.epoch)
 
     def _connect(self) -> "partial[Coroutine[Any, Any, Connection]]":
-        seconds = self.options.answer_seconds
+        seconds = self.options.response_seconds
         return partial(connect, security=self.security, client_id=self.client_id, timeout=seconds)
 
     def _made_room(self) -> None:
@@ -231,7 +231,7 @@ class QuorumLog:
         try:
             future = asyncio.run_coroutine_threadsafe(work, self._loop)
             while not future.done() and self._thread.is_alive():
-                wait((future,), _LOOK_AGAIN_SECONDS)
+                wait((future,), _CHECK_SECONDS)
             return future.result(0)
         except (CancelledError, TimeoutError, RuntimeError):
             work.close()

@@ -23,7 +23,7 @@ from aclog.nodes.observer.snapshot_messages import (
 
 
 class _RefusedSnapshotError(LogError):
-    """The leader does not give it: Kafka 4.3.1 answers -1 to whatever is wrong, an older epoch included."""
+    """The leader does not give it: Kafka 4.3.1 responses -1 to whatever is wrong, an older epoch included."""
 
 
 @define(eq=False)
@@ -34,7 +34,7 @@ class SnapshotDownload:
     directory: Path | None = field(default=None, init=False)
     """Where snapshots are put, once there is one: nobody else may read it, as there are credentials in it."""
     _file: SnapshotFile | None = field(default=None, init=False)
-    _given_by: tuple[HostPort, int] | None = field(default=None, init=False)
+    _file_source: tuple[HostPort, int] | None = field(default=None, init=False)
     """The leader, and its epoch: every node writes its own snapshot of an offset, with its records in its own order."""
     _newest: CheckpointFile | None = field(default=None, init=False)
 
@@ -49,9 +49,9 @@ class SnapshotDownload:
             CheckpointError, DecodeError: what the leader gives is no checkpoint.
 
         """
-        async with self.side.turn:
+        async with self.side.lock:
             deadline = self.side.deadline
-            while (wanted := self.side.fetcher.shared.snapshot) is not None:
+            while (wanted := self.side.fetcher.buffer.snapshot) is not None:
                 if self._has(wanted):
                     return self._newest
                 before = self._position
@@ -63,7 +63,7 @@ class SnapshotDownload:
                     deadline = self.side.deadline if self._position > before else deadline
                     await self.side.retry(error, deadline)
                     if isinstance(error, _RefusedSnapshotError):
-                        await self._ask_which(deadline)
+                        await self._refresh_snapshot_id(deadline)
             return None
 
     @property
@@ -75,9 +75,9 @@ class SnapshotDownload:
         return self._newest is not None and self._newest.end_offset == wanted.end_offset and self._newest.path.exists()
 
     async def _fetch(self, wanted: EpochEnd) -> None:
-        giver = self._giver(await self.side.connected())
-        if self._file is None or self._file.snapshot != wanted or self._given_by != giver:
-            self._file, self._given_by = SnapshotFile.begin(wanted, self._directory()), giver
+        source = self._source(await self.side.connected())
+        if self._file is None or self._file.snapshot != wanted or self._file_source != source:
+            self._file, self._file_source = SnapshotFile.begin(wanted, self._directory()), source
         while not self._file.whole:
             await self._fetch_chunk(self._file)
         finished, self._file = self._file, None
@@ -95,12 +95,12 @@ class SnapshotDownload:
 
     async def _fetch_chunk(self, file: SnapshotFile) -> None:
         connection, fetcher = await self.side.connected(), self.side.fetcher
-        if self._giver(connection) != self._given_by:
+        if self._source(connection) != self._file_source:
             raise LogError(f"{connection.address}: leads by now: its snapshot {file.path.name} is to be begun anew")
         request = snapshot_request(
             file.snapshot,
             file.position,
-            fetcher.following.leader_epoch,
+            fetcher.state.leader_epoch,
             connection.version(FETCH_SNAPSHOT, OLDEST_VERSION, NEWEST_VERSION),
             max_bytes=fetcher.options.fetch_bytes,
             cluster_id=fetcher.cluster_id,
@@ -108,18 +108,18 @@ class SnapshotDownload:
         chunk = parse_snapshot_response(await self.side.ask(request))
         if chunk.error:
             where = f"{connection.address}: snapshot {file.path.name}"
-            raise _RefusedSnapshotError(f"{where}: answered with error {chunk.error}")
+            raise _RefusedSnapshotError(f"{where}: responds with error {chunk.error}")
         file.append(chunk)
 
-    def _giver(self, connection: Connection) -> tuple[HostPort, int]:
-        return connection.address, self.side.fetcher.following.leader_epoch
+    def _source(self, connection: Connection) -> tuple[HostPort, int]:
+        return connection.address, self.side.fetcher.state.leader_epoch
 
-    async def _ask_which(self, deadline: float) -> None:
+    async def _refresh_snapshot_id(self, deadline: float) -> None:
         """Have the leader say which snapshot there is now."""
         try:
-            answer = await self.side.fetch(0, 1)
+            response = await self.side.fetch(0, 1)
         except MetadataError as error:
             await self.side.retry(error, deadline)
         else:
-            if answer.snapshot is not None:
-                self.side.fetcher.shared.begin_at(answer.snapshot, answer.high_watermark)
+            if response.snapshot is not None:
+                self.side.fetcher.buffer.begin_at(response.snapshot, response.high_watermark)

@@ -11,8 +11,8 @@ from aclog.credentials import scram_keys
 from aclog.credentials.scram import ScramMechanism
 from aclog.credentials.scram_control import credential_record
 from aclog.credentials.tokens import token_hmac
+from aclog.metalog.clock import current_time_ms
 from aclog.metalog.records import UserScramCredentialRecord
-from aclog.nodes.clock import now_ms
 from aclog.nodes.security.login_credentials import Credentials, TokenCredential
 from aclog.snapshots.publisher import Publisher
 
@@ -28,7 +28,7 @@ class PublishedCredentials(Credentials):
     token_secret: str | None = field(default=None, repr=False)
     """delegation.token.secret.key; without it nobody logs in by a token."""
     tokens_enabled: bool = field(init=False)
-    clock: Callable[[], int] = now_ms
+    clock: Callable[[], int] = current_time_ms
     """ms since 1970"""
     _token_credentials: OrderedDict[tuple[str, ScramMechanism], UserScramCredentialRecord] = field(
         factory=OrderedDict, init=False, repr=False

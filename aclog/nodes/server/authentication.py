@@ -9,8 +9,8 @@ from typing import Protocol
 from attrs import define, field, frozen
 
 from aclog.authorizer.api_keys import api_name
+from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import DecodeError
-from aclog.nodes.clock import now_ms
 from aclog.nodes.config.node_config import Listener
 from aclog.nodes.security.errors import AuthenticationError, AuthenticationNotReadyError
 from aclog.nodes.security.login_credentials import Credentials
@@ -65,7 +65,7 @@ class Authentication:
     listener: Listener
     credentials: Credentials
     versions: ApiVersionsAnswerer
-    clock: Callable[[], int] = now_ms
+    clock: Callable[[], int] = current_time_ms
     """ms since 1970"""
     mechanism: str = field(default="none", init=False)
     """The one in use, `none` before it is chosen; only ever one that the listener offers."""

@@ -4,12 +4,12 @@ Mirrors org.apache.kafka.metadata.storage.Formatter and kafka.tools.StorageTool.
 """
 
 import secrets
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from attrs import evolve, frozen
 
+from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import UserScramCredentialRecord
 from aclog.metalog.uuids import random_uuid, uuid_text
@@ -18,10 +18,15 @@ from aclog.nodes.config.java_properties import Properties
 from aclog.nodes.config.listener_plan import ADVERTISED, ANY_ADDRESS
 from aclog.nodes.config.node_config import HostPort, NodeConfig
 from aclog.nodes.config.quorum_config import BOOTSTRAP, VOTERS
-from aclog.nodes.config.voter_text import InitialVoter, parse_initial_voter
 from aclog.nodes.storage.feature_levels import SCRAM_SINCE, FeatureLevels, feature_levels
 from aclog.nodes.storage.format_files import FormatPlan, format_directory
-from aclog.nodes.storage.log_directories import check_meta_properties, foreign_file, log_directories, unformatted
+from aclog.nodes.storage.initial_voter import InitialVoter, parse_initial_voter
+from aclog.nodes.storage.log_directories import (
+    check_meta_properties,
+    directories_to_format,
+    foreign_file,
+    log_directories,
+)
 from aclog.nodes.storage.meta_properties import META_PROPERTIES, MetaProperties, read_meta_properties
 from aclog.nodes.storage.scram_arguments import parse_scram_argument
 
@@ -29,6 +34,33 @@ STANDALONE = "--standalone"
 INITIAL_CONTROLLERS = "--initial-controllers"
 NO_INITIAL_CONTROLLERS = "--no-initial-controllers"
 _LOCALHOST = "localhost"
+
+
+@frozen(kw_only=True)
+class FormatOptions:
+    """The flags of `kafka-storage format`, beside the configuration and the cluster id."""
+
+    standalone: bool = False
+    initial_controllers: str | None = None
+    no_initial_controllers: bool = False
+    add_scram: Sequence[str] = ()
+    features: Sequence[str] = ()
+    """`name=level` each."""
+    release_version: str | None = None
+    ignore_formatted: bool = False
+
+    @property
+    def quorum_flags(self) -> list[str]:
+        """The given ones of the flags that say where the voters are; Kafka takes at most one."""
+        flags = {
+            STANDALONE: self.standalone,
+            INITIAL_CONTROLLERS: self.initial_controllers is not None,
+            NO_INITIAL_CONTROLLERS: self.no_initial_controllers,
+        }
+        return [flag for flag, given in flags.items() if given]
+
+
+_DEFAULT_OPTIONS = FormatOptions()
 
 
 @frozen(kw_only=True)
@@ -43,14 +75,8 @@ class FormatResult:
 def format_storage(
     config: NodeConfig,
     cluster_id: str,
+    options: FormatOptions = _DEFAULT_OPTIONS,
     *,
-    standalone: bool = False,
-    initial_controllers: str | None = None,
-    no_initial_controllers: bool = False,
-    add_scram: Sequence[str] = (),
-    features: Sequence[str] = (),
-    release_version: str | None = None,
-    ignore_formatted: bool = False,
     now_ms: int | None = None,
     token_bytes: Callable[[int], bytes] = secrets.token_bytes,
 ) -> FormatResult:
@@ -66,23 +92,20 @@ def format_storage(
     """
     if not cluster_id.strip():
         raise ConfigError("--cluster-id: empty: expected an id")
-    flags = {
-        STANDALONE: standalone,
-        INITIAL_CONTROLLERS: initial_controllers is not None,
-        NO_INITIAL_CONTROLLERS: no_initial_controllers,
-    }
-    given = [flag for flag, is_given in flags.items() if is_given]
+    given = options.quorum_flags
     _check_flags(config, given)
-    levels = feature_levels(release_version, features, dynamic_quorum=bool(given) and not config.voter_ids)
+    levels = feature_levels(
+        options.release_version, options.features, dynamic_quorum=bool(given) and not config.voter_ids
+    )
     plan = FormatPlan(
         cluster_id=cluster_id,
         release=levels.release,
-        records=(*levels.records, *_credentials(levels, add_scram, token_bytes)),
-        voter=_voter(config, initial_controllers, token_bytes, standalone=standalone),
-        now_ms=time.time_ns() // 1_000_000 if now_ms is None else now_ms,
+        records=(*levels.records, *_credentials(levels, options.add_scram, token_bytes)),
+        voter=_voter(config, options, token_bytes),
+        now_ms=current_time_ms() if now_ms is None else now_ms,
         token_bytes=token_bytes,
     )
-    directories = unformatted(config, cluster_id, ignore_formatted=ignore_formatted)
+    directories = directories_to_format(config, cluster_id, ignore_formatted=options.ignore_formatted)
     lines = [format_directory(config, directory, plan) for directory in directories]
     meta = read_meta_properties(config.metadata_log_dir)
     if meta is None:
@@ -131,7 +154,8 @@ def ensure_formatted(
             "controllers: expected one, or `aclog format --standalone` if this controller is to be alone"
         )
     new_id = uuid_text(random_uuid(token_bytes)) if cluster_id is None else cluster_id
-    return format_storage(config, new_id, standalone=standalone, now_ms=now_ms, token_bytes=token_bytes).meta
+    options = FormatOptions(standalone=standalone)
+    return format_storage(config, new_id, options, now_ms=now_ms, token_bytes=token_bytes).meta
 
 
 def _check_flags(config: NodeConfig, given: list[str]) -> None:
@@ -159,15 +183,13 @@ def _credentials(
     return tuple(parse_scram_argument(argument, token_bytes) for argument in add_scram)
 
 
-def _voter(
-    config: NodeConfig, told: str | None, token_bytes: Callable[[int], bytes], *, standalone: bool
-) -> InitialVoter | None:
-    if standalone:
+def _voter(config: NodeConfig, options: FormatOptions, token_bytes: Callable[[int], bytes]) -> InitialVoter | None:
+    if options.standalone:
         directory_id = random_uuid(token_bytes)
         return InitialVoter(node_id=config.node_id, address=_controller_address(config), directory_id=directory_id)
-    if told is None:
+    if options.initial_controllers is None:
         return None
-    voter = parse_initial_voter(told)
+    voter = parse_initial_voter(options.initial_controllers)
     if config.is_controller and voter.node_id != config.node_id:
         raise ConfigError(f"{INITIAL_CONTROLLERS}: voter {voter.node_id}: expected this controller, {config.node_id}")
     return voter

@@ -23,7 +23,7 @@ from aclog.metalog.filelog.filesystem import DIRECTORY_MODE, fsync_directory, lo
 from aclog.metalog.records import FeatureLevelRecord, UserScramCredentialRecord
 from aclog.metalog.uuids import random_uuid
 from aclog.nodes.config.node_config import NodeConfig
-from aclog.nodes.config.voter_text import InitialVoter
+from aclog.nodes.storage.initial_voter import InitialVoter
 from aclog.nodes.storage.meta_properties import MetaProperties, write_meta_properties
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"

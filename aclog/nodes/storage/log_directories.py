@@ -19,7 +19,7 @@ def log_directories(config: NodeConfig) -> tuple[Path, ...]:
     return tuple(sorted({*config.log_dirs, config.metadata_log_dir}, key=str))
 
 
-def unformatted(config: NodeConfig, cluster_id: str, *, ignore_formatted: bool) -> tuple[Path, ...]:
+def directories_to_format(config: NodeConfig, cluster_id: str, *, ignore_formatted: bool) -> tuple[Path, ...]:
     """The directories that are to be formatted.
 
     Raises:

@@ -88,7 +88,7 @@ class KafkaTopic:
         partition.seek(position)
         deadline = time.monotonic() + _TIMEOUT
         while not partition.ended:
-            for message in partition.take(_PAUSE):
+            for message in partition.poll(_PAUSE):
                 deadline = time.monotonic() + _TIMEOUT
                 if message.position >= end:
                     return

@@ -109,7 +109,7 @@ def test_a_callback_that_fails_does_not_end_the_candidate(settings, caplog):
 def test_nobody_answers(capfd):
     settings = TopicSettings(topic="log", properties={"bootstrap.servers": f"localhost:{free_port()}"})
     with Candidate(settings) as candidate:
-        eventually(lambda: candidate.election.trouble is not None, "it is told that nobody answers")
-        assert isinstance(candidate.election.trouble, LogError)
+        eventually(lambda: candidate.election.error is not None, "it is told that nobody answers")
+        assert isinstance(candidate.election.error, LogError)
     assert candidate.told.empty()
     assert capfd.readouterr() == ("", "")

@@ -80,14 +80,14 @@ def test_it_reads_from_anywhere_what_the_writer_wrote(holed, window_bytes):
 
 def test_a_start_from_a_checkpoint_does_not_read_from_the_beginning(holed, monkeypatch):
     settings, data = holed
-    taken, take = [], Partition.take
+    taken, poll = [], Partition.poll
 
     def counted(partition, *arguments):
-        found = take(partition, *arguments)
+        found = poll(partition, *arguments)
         taken.extend(found)
         return found
 
-    monkeypatch.setattr(Partition, "take", counted)
+    monkeypatch.setattr(Partition, "poll", counted)
     with whole(settings) as reader:
         offset = reader.high_watermark() - 10
         assert reader.read(offset, 1) in data
@@ -137,7 +137,7 @@ def test_it_may_be_there_before_its_topic(topic_kafka):
         with open_topic_log(settings, node_id=1) as log:
             log.append([b"x"], timestamp=1).result(SECONDS)
             assert reader.wait(1, SECONDS)
-            assert reader.trouble is None
+            assert reader.error is None
 
 
 def test_a_topic_that_is_gone_is_no_log(settings):
@@ -149,8 +149,8 @@ def test_a_topic_that_is_gone_is_no_log(settings):
         reader.read(0)
         admin = AdminClient(dict(settings.properties))
         admin.delete_topics([settings.topic])[settings.topic].result(SECONDS)
-        eventually(lambda: reader.trouble is not None, "the reader hears of it")
-        assert isinstance(reader.trouble, LogError)
+        eventually(lambda: reader.error is not None, "the reader hears of it")
+        assert isinstance(reader.error, LogError)
 
 
 def test_nobody_answers(capfd):

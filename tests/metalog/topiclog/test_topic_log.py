@@ -198,7 +198,7 @@ def test_whoever_abandons_it_waits_for_nobody(settings, monkeypatch):
     def stuck(transactions, deadline):
         reached.set()
         while True:
-            transactions._check(deadline)
+            transactions._check_waiting(deadline)
 
     with open_topic_log(settings, node_id=1, on_failure=failures.append) as log:
         monkeypatch.setattr(Transactions, "_end", stuck)

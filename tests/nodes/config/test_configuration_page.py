@@ -9,7 +9,7 @@ from aclog.metalog.topiclog.settings import TopicSettings
 from aclog.nodes.config.key_check import OWN_KEYS, USED_KEYS
 from aclog.nodes.config.known_keys import KNOWN_KEYS
 from aclog.nodes.config.node_config import Limits
-from aclog.nodes.config.refused import CHECKED_KEYS
+from aclog.nodes.config.refused_keys import CHECKED_KEYS
 from aclog.nodes.config.server_properties import load_config
 from tests.support.kafka.jvm import ROOT
 

@@ -7,7 +7,7 @@ import pytest
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.node_config import HostPort, LogKind, NodeConfig
 from aclog.nodes.config.server_properties import parse_config
-from aclog.nodes.storage.format import ensure_formatted, format_storage
+from aclog.nodes.storage.format import FormatOptions, ensure_formatted, format_storage
 from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, MODULE, SCRAM_MODULE, changed
 
 TOPIC: dict[str, str | None] = {
@@ -172,12 +172,12 @@ def test_formatting_a_controller_of_several(tmp_path: Path) -> None:
     config = parsed(CONTROLLER, TOPIC | {"log.dirs": str(tmp_path)})
     with pytest.raises(ConfigError, match=r"names 3 controllers: expected `aclog format` with the same cluster id"):
         ensure_formatted(config)
-    done = format_storage(config, CLUSTER, add_scram=["SCRAM-SHA-256=[name=a,password=b]"])
+    done = format_storage(config, CLUSTER, FormatOptions(add_scram=["SCRAM-SHA-256=[name=a,password=b]"]))
     assert done.meta.cluster_id == CLUSTER
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bootstrap.checkpoint", "meta.properties"]
     assert ensure_formatted(config) == done.meta
     with pytest.raises(ConfigError, match=r"--standalone and controller\.quorum\.voters contradict"):
-        format_storage(config, CLUSTER, standalone=True)
+        format_storage(config, CLUSTER, FormatOptions(standalone=True))
 
 
 def test_a_controller_alone_on_a_topic_formats_itself(tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ from tests.support.builders.memory_log import MemoryLog
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum
 
-QUICK = ObserverOptions(first_pause=0.005, longest_pause=0.02, refused_pause=0.02, answer_seconds=0.5, max_wait_ms=100)
+QUICK = ObserverOptions(
+    retry_backoff=0.005, max_retry_backoff=0.02, refused_backoff=0.02, response_seconds=0.5, max_wait_ms=100
+)
 
 
 def acl(number):
@@ -166,13 +168,13 @@ def test_troubles_are_told_once_and_overcome(memory):
         memory.error = LogError("no way")
         memory.log.append([acl(2)], timestamp=6)
         following.until(lambda: following.said)
-        assert following.follower.trouble is memory.error
+        assert following.follower.error is memory.error
         time.sleep(0.15)
         memory.error = None
         following.until_offset(2)
         following.until(lambda: len(following.said) > 1)
-        assert following.said == ["no way; trying again", "troubled: followed again from offset 2"]
-        assert following.follower.trouble is None
+        assert following.said == ["no way; trying again", "troubled: following again from offset 2"]
+        assert following.follower.error is None
 
 
 @pytest.mark.parametrize("error", [DecodeError("damaged"), LogError("gone")])
@@ -274,7 +276,7 @@ def test_a_node_that_fell_behind_gets_a_snapshot_whole(quorum, leader, tmp_path)
         offsets = [image.end_offset for image in following.shown]
         assert offsets == sorted(offsets)
         assert not following.follower.failure
-        assert "a snapshot replaces what ends at 50" in " ".join(following.said)
+        assert "a snapshot replaces the image of 50" in " ".join(following.said)
 
 
 def test_a_snapshot_that_cannot_be_replayed_stops_it(quorum, leader):

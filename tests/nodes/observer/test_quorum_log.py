@@ -15,7 +15,7 @@ from aclog.metalog.filelog.file_names import checkpoint_name
 from aclog.nodes.client.errors import UnreachableError
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.observer.errors import CommittedRecordsLostError, QuorumRefusedError
-from aclog.nodes.observer.fetch_messages import EpochEnd, FetchAnswer
+from aclog.nodes.observer.fetch_messages import EpochEnd, FetchResponse
 from aclog.nodes.observer.fetch_options import ObserverOptions
 from aclog.nodes.observer.quorum_log import QuorumLog
 from aclog.nodes.wire.api_versions import ApiVersion
@@ -25,7 +25,9 @@ from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum
 from tests.support.kafka.server import free_port
 
-QUICK = ObserverOptions(first_pause=0.005, longest_pause=0.02, refused_pause=0.02, answer_seconds=0.5, max_wait_ms=100)
+QUICK = ObserverOptions(
+    retry_backoff=0.005, max_retry_backoff=0.02, refused_backoff=0.02, response_seconds=0.5, max_wait_ms=100
+)
 SMALL = Path(__file__).parents[2] / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"
 
 
@@ -91,25 +93,25 @@ def test_follows_what_is_committed_and_no_more(quorum, leader):
 def test_a_large_log_comes_through_a_small_buffer(quorum, leader):
     fill(quorum, 300, size=1000)
     with observer(leader, buffer_bytes=20_000, kept_bytes=5_000, fetch_bytes=7_000) as log:
-        until(lambda: log._shared.full)
+        until(lambda: log._buffer.full)
         time.sleep(0.1)
-        assert log._shared._window.size < 40_000
+        assert log._buffer._window.size < 40_000
         assert log.high_watermark() == quorum.high_watermark
         quorum.append([b"new"])
         assert log.wait(quorum.high_watermark - 1, 30)  # the mark is heard of all the same
         assert leader.fetches[-1][1] == 1  # at the price of a batch
         assert read_all(log) == quorum.committed
         assert read_all(log) == quorum.committed  # what is no longer held is fetched again
-        assert log._shared._window.size < 40_000
+        assert log._buffer._window.size < 40_000
 
 
 def test_what_is_not_committed_fills_no_memory(quorum, leader):
     for _ in range(200):
         quorum.append([b"x" * 1000], commit=False)
     with observer(leader, pending_bytes=10_000, fetch_bytes=5_000) as log:
-        until(lambda: log._fetcher.following.pending_bytes >= 10_000)
+        until(lambda: log._fetcher.state.pending_bytes >= 10_000)
         time.sleep(0.1)
-        assert log._fetcher.following.pending_bytes < 20_000
+        assert log._fetcher.state.pending_bytes < 20_000
         quorum.commit()
         assert log.wait(199, 30)
         assert read_all(log) == quorum.committed
@@ -133,7 +135,7 @@ def test_what_is_fetched_again_ends_at_the_mark_too(quorum, leader):
         quorum.append([b"never"], commit=False)
     with observer(leader, kept_bytes=0) as log:
         read_all(log)
-        assert log._shared._window.size == 0
+        assert log._buffer._window.size == 0
         data = log.read(0, 1 << 20)
         assert quorum.committed.startswith(data)
         assert log.read(log.high_watermark() - 1, 1 << 20) == quorum.batches[9]
@@ -209,7 +211,7 @@ def test_damage_that_stays_is_told_and_what_comes_before_it_can_be_read(quorum, 
         with pytest.raises(DecodeError, match=f"{leader.address}: offset {offset}, byte 0: CRC"):
             log.read(offset)
         quorum.batches[10] = bad
-        until(lambda: log.trouble is None)
+        until(lambda: log.error is None)
         assert read_all(log) == quorum.committed
 
 
@@ -230,11 +232,11 @@ def test_the_leader_moves_from_node_to_node(quorum, leader):
 
 
 def test_who_is_named_is_asked_at_once_after_a_long_search_too(quorum, leader):
-    with FakeLeader(quorum, node_id=2) as second, observer(leader, first_pause=600, longest_pause=600) as log:
+    with FakeLeader(quorum, node_id=2) as second, observer(leader, retry_backoff=600, max_retry_backoff=600) as log:
         leader.endpoints = {2: second.address}
         quorum.append([b"perhaps"], commit=False)
-        until(lambda: log._fetcher.following.pending_bytes)
-        log._fetcher._turns = 20
+        until(lambda: log._fetcher.state.pending_bytes)
+        log._fetcher._retries = 20
         quorum.elect(2, keep=0)
         assert log.wait(quorum.high_watermark - 1, 30)
         assert read_all(log) == quorum.committed
@@ -294,7 +296,7 @@ def test_a_leader_that_is_too_old(quorum):
 
 
 def test_a_refusal_is_told_at_once_and_overcome(quorum, leader):
-    leader.faults.tamper = lambda answer: FetchAnswer(error=31)
+    leader.faults.tamper = lambda answer: FetchResponse(error=31)
     with observer(leader, known=False) as log:
         with pytest.raises(QuorumRefusedError, match=f"{leader.address}: CLUSTER_AUTHORIZATION_FAILED"):
             log.wait_known(30)
@@ -312,7 +314,7 @@ def test_committed_records_that_are_lost_end_it(quorum, leader):
         before, mark = quorum.committed, log.high_watermark()
         read_all(log)
         quorum.lose(5)
-        with pytest.raises(CommittedRecordsLostError, match="expected nothing committed to be lost"):
+        with pytest.raises(CommittedRecordsLostError, match="expected every committed record to be there"):
             log.wait(mark + 100, 30)
         assert log.high_watermark() == mark
         assert read_all(log) == before  # what was seen stays as it was
@@ -456,7 +458,7 @@ def test_a_log_that_moves_past_an_observer_that_is_away(quorum, leader, tmp_path
         assert log.wait(snapshot.end_offset, 30)
         assert log.start_offset() == snapshot.end_offset
         assert log.latest_snapshot().path.read_bytes() == data
-        assert log._shared._window.start == snapshot.end_offset
+        assert log._buffer._window.start == snapshot.end_offset
         assert read_all(log) == quorum.committed
 
 

@@ -9,11 +9,11 @@ from aclog.metalog.errors import ConfigError, LogError
 from aclog.nodes.client.errors import LoginError, UnreachableError
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.observer.errors import FollowingEndedError, OtherClusterError, QuorumRefusedError
-from aclog.nodes.observer.fetch_messages import FetchAnswer, Position, fetch_request
+from aclog.nodes.observer.fetch_messages import FetchResponse, Position, fetch_request
 from aclog.nodes.observer.fetch_options import ObserverOptions
 from aclog.nodes.observer.follower import Follower
 from aclog.nodes.observer.quorum_log import QuorumLog
-from aclog.nodes.observer.refusals import Refusals
+from aclog.nodes.observer.server_selection import Refusals
 from aclog.nodes.observer.snapshot_messages import EpochEnd, snapshot_request
 from aclog.nodes.wire.api_keys import DESCRIBE_CLUSTER
 from aclog.nodes.wire.api_versions import CONTROLLER_APIS
@@ -23,7 +23,9 @@ from tests.support.fakes.quorum import FakeQuorum
 from tests.support.kafka.server import free_port
 
 ONE, TWO, THREE = (HostPort(host="h", port=port) for port in (1, 2, 3))
-QUICK = ObserverOptions(first_pause=0.005, longest_pause=0.02, refused_pause=0.02, answer_seconds=0.5, max_wait_ms=100)
+QUICK = ObserverOptions(
+    retry_backoff=0.005, max_retry_backoff=0.02, refused_backoff=0.02, response_seconds=0.5, max_wait_ms=100
+)
 
 
 @pytest.fixture
@@ -54,25 +56,25 @@ def observer(*leaders, cluster_id=None):
 def test_a_refusal_lasts_when_no_server_is_left(kind):
     refusals = Refusals((ONE, TWO))
     refusals.note(ONE, kind("no"))
-    assert refusals.lasting is None
+    assert refusals.permanent is None
     refusals.note(TWO, UnreachableError("nobody there"))
-    assert str(refusals.lasting) == "no"
+    assert str(refusals.permanent) == "no"
     refusals.clear()
-    assert refusals.lasting is None
+    assert refusals.permanent is None
 
 
 def test_servers_that_are_away_refuse_nothing():
     refusals = Refusals((ONE,))
     refusals.note(ONE, UnreachableError("nobody there"))
-    assert refusals.lasting is None
+    assert refusals.permanent is None
 
 
 def test_a_leader_that_others_name_counts_where_they_have_been_asked():
     refusals = Refusals((ONE,))
     refusals.note(TWO, QuorumRefusedError("not you"))
-    assert refusals.lasting is None
+    assert refusals.permanent is None
     refusals.note(ONE, LogError("not the leader"))
-    assert str(refusals.lasting) == "not you"
+    assert str(refusals.permanent) == "not you"
 
 
 def test_another_cluster_is_the_end_when_no_server_is_left():
@@ -82,7 +84,7 @@ def test_another_cluster_is_the_end_when_no_server_is_left():
     refusals.note(THREE, OtherClusterError("another"))
     refusals.note(TWO, UnreachableError("nobody there"))
     assert refusals.final is None
-    assert not isinstance(refusals.lasting, FollowingEndedError)
+    assert not isinstance(refusals.permanent, FollowingEndedError)
     refusals.note(TWO, OtherClusterError("another too"))
     assert str(refusals.final) == "another"
 
@@ -114,7 +116,7 @@ def test_one_server_of_another_cluster_is_passed_over(quorums, leaders):
     with observer(*leaders, cluster_id="fake-cluster") as log:
         log.wait_known(30)
         assert log.leader == leaders[1].address
-        assert log.trouble is None
+        assert log.error is None
 
 
 def test_the_cluster_that_was_met_first_is_the_one(quorums, leaders):
@@ -126,7 +128,7 @@ def test_the_cluster_that_was_met_first_is_the_one(quorums, leaders):
     with observer(*leaders) as log:
         log.wait_known(30)
         leaders[0].close()
-        until(lambda: isinstance(log.trouble, QuorumRefusedError))
+        until(lambda: isinstance(log.error, QuorumRefusedError))
         assert log.high_watermark() == 1
         assert log.read(0) == quorums[0].batches[0]
         with FakeLeader(quorums[0], port=leaders[0].port):
@@ -143,7 +145,7 @@ def test_a_controller_that_does_not_tell_its_cluster_is_followed_all_the_same(qu
 
 
 def test_a_refusal_of_one_of_several_servers_is_no_news_to_those_who_wait(quorums, leaders):
-    leaders[0].faults.tamper = lambda answer: FetchAnswer(error=31)
+    leaders[0].faults.tamper = lambda answer: FetchResponse(error=31)
     quorums[1].append([b"x"])
     with observer(*leaders) as log:
         assert log.wait(0, 30)
@@ -151,7 +153,7 @@ def test_a_refusal_of_one_of_several_servers_is_no_news_to_those_who_wait(quorum
 
 
 def test_a_refusal_is_what_is_told_while_others_are_away(leaders):
-    leaders[0].faults.tamper = lambda answer: FetchAnswer(error=31)
+    leaders[0].faults.tamper = lambda answer: FetchResponse(error=31)
     away = HostPort(host="127.0.0.1", port=free_port())
     with (
         observer(away, leaders[0]) as log,

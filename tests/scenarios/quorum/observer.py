@@ -124,7 +124,7 @@ def change_one(
     watched, troubled = observer.watch(change.last, present=change.creates), faults.at_work
     asked = make(admin, change)
     acknowledged = time.perf_counter()
-    assert watched.seen.wait(PATIENCE), f"acknowledged, and not seen: {change}; {observer.log.trouble}"
+    assert watched.seen.wait(PATIENCE), f"acknowledged, and not seen: {change}; {observer.log.error}"
     figures.requests += 1
     figures.asked_again += asked - 1
     if asked == 1:  # the acknowledgement of a second request says nothing about when the first one was committed

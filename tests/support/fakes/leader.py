@@ -12,7 +12,7 @@ from attrs import define, evolve, field
 from kio.schema.errors import ErrorCode
 
 from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.observer.fetch_messages import EpochEnd, FetchAnswer, Position
+from aclog.nodes.observer.fetch_messages import EpochEnd, FetchResponse, Position
 from aclog.nodes.observer.snapshot_messages import SnapshotChunk
 from aclog.nodes.security.errors import AuthenticationError
 from aclog.nodes.wire.api_versions import CONTROLLER_APIS, ApiVersion, Features, api_versions_response
@@ -37,7 +37,7 @@ class Faults:
     silent: int = 0
     delay: float = 0.0
     garbage: list[bytes] = field(factory=list)
-    tamper: Callable[[FetchAnswer], FetchAnswer] = field(default=lambda answer: answer)
+    tamper: Callable[[FetchResponse], FetchResponse] = field(default=lambda answer: answer)
     tamper_chunk: Callable[[SnapshotChunk], SnapshotChunk] = field(default=lambda chunk: chunk)
 
 
@@ -207,9 +207,9 @@ class FakeLeader:
         state["in"] = state["login"].complete
         return encode_response(response(error_code=ErrorCode.none, error_message=None, auth_bytes=answer, **lifetime))
 
-    async def _fetch(self, version, body) -> FetchAnswer:
+    async def _fetch(self, version, body) -> FetchResponse:
         if body.cluster_id not in (None, self.cluster_id):
-            return FetchAnswer(error=104)
+            return FetchResponse(error=104)
         wanted = body.topics[0].partitions[0]
         position = Position(
             offset=wanted.fetch_offset,
@@ -223,7 +223,7 @@ class FakeLeader:
             self._changed.clear()
             if self.quorum.leader_id != self.node_id:
                 answer = self.quorum.answer(position, body.max_bytes)
-                return FetchAnswer(
+                return FetchResponse(
                     error=answer.error or NOT_LEADER,
                     leader_id=self.quorum.leader_id,
                     leader_epoch=self.quorum.epoch,
@@ -242,7 +242,7 @@ class FakeLeader:
         return evolve(self.faults.tamper_chunk(chunk))
 
 
-def encode_fetch(version: int, answer: FetchAnswer) -> bytes:
+def encode_fetch(version: int, answer: FetchResponse) -> bytes:
     def nested(kind, /, **fields):
         return message_type(1, version, "response", kind)(**fields)
 

@@ -7,7 +7,7 @@ from attrs import evolve
 from aclog.metalog.batches import build_batch, read_header
 from aclog.metalog.control_records import LeaderChange, control_batch
 from aclog.metalog.log import Appended
-from aclog.nodes.observer.fetch_messages import EpochEnd, FetchAnswer, Position
+from aclog.nodes.observer.fetch_messages import EpochEnd, FetchResponse, Position
 from aclog.nodes.observer.snapshot_messages import SnapshotChunk
 
 FENCED, UNKNOWN_EPOCH, NOT_LEADER = 74, 75, 6
@@ -101,9 +101,9 @@ class FakeQuorum:
             quiet = not (answer.error or answer.records or answer.diverging or answer.snapshot)
             return quiet and position.high_watermark >= self.high_watermark
 
-    def answer(self, position: Position, max_bytes: int) -> FetchAnswer:
+    def answer(self, position: Position, max_bytes: int) -> FetchResponse:
         with self.lock:
-            known = FetchAnswer(leader_id=self.leader_id, leader_epoch=self.epoch, log_start_offset=self.log_start)
+            known = FetchResponse(leader_id=self.leader_id, leader_epoch=self.epoch, log_start_offset=self.log_start)
             if position.leader_epoch != self.epoch:
                 return evolve(known, error=FENCED if position.leader_epoch < self.epoch else UNKNOWN_EPOCH)
             known = evolve(known, high_watermark=self.high_watermark)

@@ -92,7 +92,7 @@ class QuorumObserver:
     @property
     def held(self) -> bytes:
         """What it was given, and must not show yet."""
-        return b"".join(run.data for run in list(self.log._fetcher.following._pending))
+        return b"".join(run.data for run in list(self.log._fetcher.state._pending))
 
     @property
     def held_batches(self) -> int:

@@ -12,7 +12,7 @@ from aclog.metalog.batches import decode_batch, end_offset, iter_batches
 from aclog.metalog.log import LogReader
 from aclog.metalog.topic_message import BatchMessage, encode_headers
 from aclog.metalog.topiclog import TopicReader, TopicSettings, ensure_topic
-from aclog.metalog.topiclog.historical_reads import PastReads
+from aclog.metalog.topiclog.historical_reads import HistoricalReads
 from tests.support.kafka.quorum import KafkaQuorum
 from tests.support.nodes.server_properties import password
 
@@ -76,8 +76,8 @@ def values(log: LogReader) -> list[bytes]:
 @contextmanager
 def whole(settings: TopicSettings) -> Iterator[TopicReader]:
     """A reader that knows the topic's end as it is now: a commit is acknowledged a little before readers see it."""
-    with closing(PastReads(settings, Event())) as reads:
-        end = reads.survey_decided(60).end_offset
+    with closing(HistoricalReads(settings, Event())) as reads:
+        end = reads.survey_stable(60).end_offset
     with TopicReader(settings) as reader:
         reader.wait_known(60)
         assert reader.high_watermark() >= end

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 from typing import Self
 
-from aclog.nodes.client.cluster_id import cluster_id_of
+from aclog.nodes.client.cluster_requests import cluster_id_of
 from aclog.nodes.config.server_properties import load_config
 from aclog.nodes.node import Node
 from aclog.nodes.storage.format import ensure_formatted

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from aclog.nodes.config.server_properties import load_config
-from aclog.nodes.storage.format import format_storage
+from aclog.nodes.storage.format import FormatOptions, format_storage
 from tests.support.nodes.cluster import BROKER_USER, HOST, ClusterNode, lasting_ports
 from tests.support.nodes.server_properties import (
     ADMIN_SCRAM,
@@ -87,7 +87,7 @@ class TopicCluster:
             "aclog.http.listener": f"{HOST}:{ports.http}",
         }
         node = ClusterNode(home, ports, with_properties("", **{**common, **about}), zygote)
-        format_storage(load_config(home / "server.properties"), CLUSTER_ID, add_scram=[ADMIN_SCRAM])
+        format_storage(load_config(home / "server.properties"), CLUSTER_ID, FormatOptions(add_scram=[ADMIN_SCRAM]))
         return node
 
     @property

@@ -23,7 +23,7 @@ from aclog.metalog.filelog.mirror_log import MirrorLog, open_mirror
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.observer.fetch_messages import EpochEnd
 from aclog.nodes.observer.fetch_options import ObserverOptions
-from aclog.nodes.observer.mirror import Mirroring
+from aclog.nodes.observer.mirror import QuorumMirror
 from aclog.nodes.observer.quorum_log import QuorumLog
 
 SEGMENT_BYTES = 1500
@@ -88,11 +88,11 @@ def follow(directory: Path, address: str, told: int) -> None:
     os.fsync = lambda fd: time.sleep(0.0003)
     with open_mirror(directory, segment_bytes=20 * SEGMENT_BYTES, fsync=os.fsync) as mirror:
         os.write(told, b"!")
-        options = ObserverOptions(first_pause=0.005, max_wait_ms=50, fetch_bytes=20_000)
+        options = ObserverOptions(retry_backoff=0.005, max_wait_ms=50, fetch_bytes=20_000)
         end = mirror.end
         after = None if end is None else EpochEnd(epoch=end.epoch, end_offset=end.end_offset)
         with QuorumLog(servers=servers, cluster_id=mirror.cluster_id, options=options, after=after) as quorum:
-            Mirroring(
+            QuorumMirror(
                 quorum=quorum, mirror=mirror, stop=threading.Event(), advance=lambda done, total: os.write(told, b"!")
             ).run(once=False)
 

@@ -7,11 +7,11 @@ from attrs import define
 
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.errors import AuthorizerNotReadyError
+from aclog.metalog.clock import current_time_ms
 from aclog.nodes.apis.acls import AclApis
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.describe_cluster import CONTROLLER_ENDPOINTS, describe_cluster
 from aclog.nodes.apis.request import Handler, Request
-from aclog.nodes.clock import now_ms
 from aclog.nodes.controller.apis.describe_quorum import QuorumDescription
 from aclog.nodes.controller.apis.envelope import Envelopes
 from aclog.nodes.controller.apis.scram import ScramApis
@@ -138,7 +138,7 @@ class ControllerApis:
 
 
 async def _describe_quorum(serving: ServingState, request: Request) -> bytes:
-    log, now = serving.log, now_ms()
+    log, now = serving.log, current_time_ms()
     mark = log.high_watermark()
     end = mark if serving.controller is None else serving.controller.log.end_offset()
     return QuorumDescription(quorum=serving.quorum, high_watermark=mark, end_offset=end, now=now).encoded(request)

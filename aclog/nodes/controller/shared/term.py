@@ -7,9 +7,9 @@ from collections.abc import Callable
 from attrs import define, field
 
 from aclog.authorizer.interface import Authorizer
+from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import FencedError, LogError, MetadataError, ReplayError
 from aclog.metalog.log import EpochStart
-from aclog.nodes.clock import now_ms
 from aclog.nodes.config.node_config import NodeConfig
 from aclog.nodes.controller.active_controller import ActiveController, activate
 from aclog.nodes.controller.apis.fetch import Fetching
@@ -98,7 +98,7 @@ class Term:
             what = f"{log.name} ends at {mark}: expected no less than what this node has replayed; it has lost its end"
             raise ReplayError(what, offset=replayed)
         catch_up(log, self.publisher)
-        complete_activation(log, self.publisher, self.config.metadata_log_dir / BOOTSTRAP_NAME, now_ms)
+        complete_activation(log, self.publisher, self.config.metadata_log_dir / BOOTSTRAP_NAME, current_time_ms)
         self.publisher.observe_high_watermark(log.high_watermark())
 
     def _serve(self, log: FencedLog, quorum: Quorum, files: OpenCheckpoints) -> None:

@@ -28,6 +28,7 @@ from aclog.authorizer.acl import AclBindingFilter, StandardAcl
 from aclog.authorizer.control import create_acls, delete_acls
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult, AclMutator, RequestContext
 from aclog.metalog.batches import build_batch
+from aclog.metalog.clock import current_time_ms
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.group_commit import MAX_BATCH_BYTES
@@ -35,7 +36,6 @@ from aclog.metalog.log import Appended, Log
 from aclog.metalog.records import MetadataRecord, NoOpRecord
 from aclog.metalog.uuids import random_uuid
 from aclog.nodes.apis.request import OutcomeUnknownError, RequestError
-from aclog.nodes.clock import now_ms
 from aclog.nodes.offload import MANY, committed
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.nodes.wire.error_codes import NOT_CONTROLLER, RECORD_LIST_TOO_LARGE
@@ -126,7 +126,7 @@ class QuorumController(AclMutator):
     """Whether another node may take the log over, so that this one is no longer active and does not know it."""
     cidr: bool = False
     """Whether a rule's host may be a CIDR range (KIP-1276)."""
-    clock: Callable[[], int] = now_ms
+    clock: Callable[[], int] = current_time_ms
     new_id: Callable[[], UUID] = field(factory=RandomIds)
     metrics: Metrics | None = None
     failure: MetadataError | None = field(default=None, init=False)

@@ -9,9 +9,8 @@ from aclog.metalog.batches import build_batch, iter_batches, read_header
 from aclog.metalog.errors import DecodeError, ReplayError
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.observer.errors import CommittedRecordsLostError, QuorumRefusedError
-from aclog.nodes.observer.fetch_messages import EpochEnd, FetchAnswer, Position
-from aclog.nodes.observer.fetch_steps import Again, Elsewhere, Progress, SnapshotNeeded
-from aclog.nodes.observer.observer_state import QuorumFollowing
+from aclog.nodes.observer.fetch_messages import EpochEnd, FetchResponse, Position
+from aclog.nodes.observer.fetch_response_handler import FetchAgain, ObserverState, Progress, Redirect, SnapshotNeeded
 from tests.support.fakes.quorum import FakeQuorum
 
 AT_1 = HostPort(host="one", port=1)
@@ -23,8 +22,8 @@ def batch(*values, base, epoch=1):
 
 def following(epoch=1):
     """One that has met the leader of this epoch."""
-    found = QuorumFollowing()
-    assert found.take(FetchAnswer(error=74, leader_id=1, leader_epoch=epoch)) == Again()
+    found = ObserverState()
+    assert found.handle(FetchResponse(error=74, leader_id=1, leader_epoch=epoch)) == FetchAgain()
     return found
 
 
@@ -34,39 +33,39 @@ def shown(step):
 
 
 def test_begins_at_the_start_knowing_nothing():
-    assert QuorumFollowing().position == Position(offset=0, last_fetched_epoch=0, leader_epoch=0, high_watermark=-1)
+    assert ObserverState().position == Position(offset=0, last_fetched_epoch=0, leader_epoch=0, high_watermark=-1)
 
 
 @pytest.mark.parametrize("error", [42, 74, 75])
 def test_an_error_teaches_the_epoch(error):
-    found = QuorumFollowing()
-    assert found.take(FetchAnswer(error=error, leader_id=3, leader_epoch=7)) == Again()
+    found = ObserverState()
+    assert found.handle(FetchResponse(error=error, leader_id=3, leader_epoch=7)) == FetchAgain()
     assert (found.leader_id, found.leader_epoch, found.position.leader_epoch) == (3, 7, 7)
 
 
 @pytest.mark.parametrize("error", [42, 74])
 def test_the_same_error_with_nothing_new_leads_elsewhere(error):
     found = following(epoch=7)
-    assert isinstance(found.take(FetchAnswer(error=error, leader_id=1, leader_epoch=7)), Elsewhere)
+    assert isinstance(found.handle(FetchResponse(error=error, leader_id=1, leader_epoch=7)), Redirect)
 
 
 def test_a_node_that_is_behind_is_left_and_not_believed():
     found = following(epoch=7)
-    step = found.take(FetchAnswer(error=75, leader_id=2, leader_epoch=5))
-    assert step == Elsewhere(why="knows no leader epoch 7, but 5")
+    step = found.handle(FetchResponse(error=75, leader_id=2, leader_epoch=5))
+    assert step == Redirect(why="does not know leader epoch 7, only 5")
     assert (found.leader_id, found.leader_epoch) == (1, 7)
 
 
 def test_who_does_not_lead_says_who_does():
     found = following()
-    answer = FetchAnswer(error=6, leader_id=1, leader_epoch=2, endpoints={1: AT_1})
-    assert found.take(answer) == Elsewhere(why="not the leader of epoch 2", leader=AT_1)
+    answer = FetchResponse(error=6, leader_id=1, leader_epoch=2, endpoints={1: AT_1})
+    assert found.handle(answer) == Redirect(why="not the leader of epoch 2", leader=AT_1)
     assert found.leader_epoch == 2
 
 
 def test_an_election_has_no_leader():
-    step = following().take(FetchAnswer(error=6, leader_id=-1, leader_epoch=2))
-    assert step == Elsewhere(why="not the leader of epoch 2", leader=None)
+    step = following().handle(FetchResponse(error=6, leader_id=-1, leader_epoch=2))
+    assert step == Redirect(why="not the leader of epoch 2", leader=None)
 
 
 @pytest.mark.parametrize(
@@ -75,42 +74,42 @@ def test_an_election_has_no_leader():
 )
 def test_refusals(error, said):
     with pytest.raises(QuorumRefusedError, match=said):
-        following().take(FetchAnswer(error=error))
+        following().handle(FetchResponse(error=error))
 
 
 def test_any_other_error_leads_elsewhere():
-    assert following().take(FetchAnswer(error=-1)) == Elsewhere(why="answers error -1")
+    assert following().handle(FetchResponse(error=-1)) == Redirect(why="responds with error -1")
 
 
 def test_what_is_committed_is_shown_at_once():
     found, records = following(), batch(base=0) + batch(b"a", b"b", base=1)
-    assert shown(found.take(FetchAnswer(high_watermark=3, records=records))) == records
+    assert shown(found.handle(FetchResponse(high_watermark=3, records=records))) == records
     assert found.position == Position(offset=3, last_fetched_epoch=1, leader_epoch=1, high_watermark=3)
 
 
 def test_what_lies_above_the_mark_waits_for_it():
     found = following()
     first, second, third = batch(base=0), batch(b"a", b"b", base=1), batch(base=3)
-    assert shown(found.take(FetchAnswer(high_watermark=1, records=first + second + third))) == first
+    assert shown(found.handle(FetchResponse(high_watermark=1, records=first + second + third))) == first
     assert found.position.offset == 4
     assert found.pending_bytes == len(second + third)
-    assert shown(found.take(FetchAnswer(high_watermark=2))) == b""  # half of a batch
-    assert shown(found.take(FetchAnswer(high_watermark=3))) == second
-    assert shown(found.take(FetchAnswer(high_watermark=4))) == third
+    assert shown(found.handle(FetchResponse(high_watermark=2))) == b""  # half of a batch
+    assert shown(found.handle(FetchResponse(high_watermark=3))) == second
+    assert shown(found.handle(FetchResponse(high_watermark=4))) == third
     assert found.pending_bytes == 0
 
 
 def test_the_mark_never_goes_back():
     found = following()
-    found.take(FetchAnswer(high_watermark=5, records=batch(base=0)))
-    found.take(FetchAnswer(high_watermark=-1))
+    found.handle(FetchResponse(high_watermark=5, records=batch(base=0)))
+    found.handle(FetchResponse(high_watermark=-1))
     assert found.high_watermark == 5
-    assert shown(found.take(FetchAnswer(high_watermark=1, records=batch(base=1)))) == batch(base=1)
+    assert shown(found.handle(FetchResponse(high_watermark=1, records=batch(base=1)))) == batch(base=1)
 
 
 def test_records_are_left_when_there_is_no_room_but_the_mark_is_learned():
     found = following()
-    assert shown(found.take(FetchAnswer(high_watermark=9, records=batch(base=0)), keep=False)) == b""
+    assert shown(found.handle(FetchResponse(high_watermark=9, records=batch(base=0)), keep=False)) == b""
     assert (found.position.offset, found.high_watermark) == (0, 9)
 
 
@@ -118,7 +117,7 @@ def test_a_batch_that_was_entered_in_its_middle_is_taken_whole():
     found = following()
     found.loaded(EpochEnd(epoch=1, end_offset=2))
     whole = batch(b"a", b"b", b"c", base=0)
-    assert shown(found.take(FetchAnswer(high_watermark=3, records=whole))) == whole
+    assert shown(found.handle(FetchResponse(high_watermark=3, records=whole))) == whole
     assert found.position.offset == 3
 
 
@@ -136,77 +135,77 @@ def test_a_batch_that_was_entered_in_its_middle_is_taken_whole():
 def test_batches_that_were_not_asked_for(records, error):
     found = following()
     with pytest.raises(ReplayError, match=error):
-        found.take(FetchAnswer(high_watermark=9, records=records))
+        found.handle(FetchResponse(high_watermark=9, records=records))
     assert found.position == Position(offset=0, last_fetched_epoch=0, leader_epoch=1, high_watermark=-1)
 
 
 def test_an_epoch_that_goes_back_from_one_answer_to_the_next():
     found = following(epoch=3)
-    found.take(FetchAnswer(high_watermark=1, records=batch(base=0, epoch=2)))
+    found.handle(FetchResponse(high_watermark=1, records=batch(base=0, epoch=2)))
     with pytest.raises(ReplayError, match="epoch 1 after epoch 2"):
-        found.take(FetchAnswer(high_watermark=2, records=batch(base=1, epoch=1)))
+        found.handle(FetchResponse(high_watermark=2, records=batch(base=1, epoch=1)))
 
 
 def test_what_comes_before_damage_is_taken():
     found, good = following(), batch(base=0)
     damaged = bytearray(batch(base=1))
     damaged[-3] ^= 1
-    assert shown(found.take(FetchAnswer(high_watermark=9, records=good + bytes(damaged)))) == good
+    assert shown(found.handle(FetchResponse(high_watermark=9, records=good + bytes(damaged)))) == good
     with pytest.raises(DecodeError, match="CRC"):
-        found.take(FetchAnswer(high_watermark=9, records=bytes(damaged)))
+        found.handle(FetchResponse(high_watermark=9, records=bytes(damaged)))
 
 
 def test_a_batch_that_is_cut_is_left_until_it_comes_whole():
     found, first, second = following(), batch(base=0), batch(base=1)
-    assert shown(found.take(FetchAnswer(high_watermark=9, records=first + second[:-1]))) == first
+    assert shown(found.handle(FetchResponse(high_watermark=9, records=first + second[:-1]))) == first
     for cut in (second[:-1], second[:30]):
         with pytest.raises(DecodeError, match="cut"):
-            found.take(FetchAnswer(high_watermark=9, records=cut))
+            found.handle(FetchResponse(high_watermark=9, records=cut))
 
 
 def test_divergence_drops_what_the_leader_does_not_have():
     found = following(epoch=1)
     records = [batch(base=0), batch(base=1), batch(base=2)]
-    found.take(FetchAnswer(high_watermark=1, records=b"".join(records)))
-    found.take(FetchAnswer(error=74, leader_id=2, leader_epoch=2))
-    assert found.take(FetchAnswer(high_watermark=1, diverging=EpochEnd(epoch=1, end_offset=2))) == Again()
+    found.handle(FetchResponse(high_watermark=1, records=b"".join(records)))
+    found.handle(FetchResponse(error=74, leader_id=2, leader_epoch=2))
+    assert found.handle(FetchResponse(high_watermark=1, diverging=EpochEnd(epoch=1, end_offset=2))) == FetchAgain()
     assert found.position == Position(offset=2, last_fetched_epoch=1, leader_epoch=2, high_watermark=1)
     new = batch(base=2, epoch=2)
-    assert shown(found.take(FetchAnswer(high_watermark=3, records=new))) == records[1] + new
+    assert shown(found.handle(FetchResponse(high_watermark=3, records=new))) == records[1] + new
 
 
 def test_a_divergence_that_says_nothing_new_drops_all_that_is_pending():
     found = following()
-    found.take(FetchAnswer(high_watermark=1, records=batch(base=0) + batch(base=1)))
-    assert found.take(FetchAnswer(diverging=EpochEnd(epoch=1, end_offset=2))) == Again()
+    found.handle(FetchResponse(high_watermark=1, records=batch(base=0) + batch(base=1)))
+    assert found.handle(FetchResponse(diverging=EpochEnd(epoch=1, end_offset=2))) == FetchAgain()
     assert found.position.offset == 1
 
 
 def test_divergence_drops_an_epoch_that_the_leader_never_had():
     found = following(epoch=3)
     records = [batch(base=0, epoch=1), batch(base=1, epoch=1), batch(base=2, epoch=3)]
-    found.take(FetchAnswer(high_watermark=1, records=b"".join(records)))
-    assert found.take(FetchAnswer(leader_epoch=4, diverging=EpochEnd(epoch=1, end_offset=9))) == Again()
+    found.handle(FetchResponse(high_watermark=1, records=b"".join(records)))
+    assert found.handle(FetchResponse(leader_epoch=4, diverging=EpochEnd(epoch=1, end_offset=9))) == FetchAgain()
     assert found.position == Position(offset=2, last_fetched_epoch=1, leader_epoch=4, high_watermark=1)
 
 
 def test_divergence_below_what_was_committed_is_the_end():
     found = following()
-    found.take(FetchAnswer(high_watermark=2, records=batch(base=0) + batch(base=1)))
+    found.handle(FetchResponse(high_watermark=2, records=batch(base=0) + batch(base=1)))
     with pytest.raises(CommittedRecordsLostError, match="up to offset 2, epoch 1: its log of epoch 1 ends at 1"):
-        found.take(FetchAnswer(diverging=EpochEnd(epoch=1, end_offset=1)))
+        found.handle(FetchResponse(diverging=EpochEnd(epoch=1, end_offset=1)))
 
 
 def test_a_snapshot_that_is_ahead_is_needed():
     found, snapshot = following(epoch=3), EpochEnd(epoch=2, end_offset=50)
-    assert found.take(FetchAnswer(high_watermark=60, snapshot=snapshot)) == SnapshotNeeded(snapshot=snapshot)
+    assert found.handle(FetchResponse(high_watermark=60, snapshot=snapshot)) == SnapshotNeeded(snapshot=snapshot)
     found.loaded(snapshot)
     assert found.position == Position(offset=50, last_fetched_epoch=2, leader_epoch=3, high_watermark=60)
 
 
 def test_a_snapshot_does_not_teach_a_mark():
     found = following()
-    found.take(FetchAnswer(snapshot=EpochEnd(epoch=1, end_offset=50)))
+    found.handle(FetchResponse(snapshot=EpochEnd(epoch=1, end_offset=50)))
     found.loaded(EpochEnd(epoch=1, end_offset=50))
     assert found.high_watermark == -1
 
@@ -214,18 +213,18 @@ def test_a_snapshot_does_not_teach_a_mark():
 @pytest.mark.parametrize("snapshot", [EpochEnd(epoch=1, end_offset=1), EpochEnd(epoch=1, end_offset=2)])
 def test_a_snapshot_of_what_is_known_drops_what_is_pending_and_then_is_the_end(snapshot):
     found = following()
-    found.take(FetchAnswer(high_watermark=2, records=batch(base=0) + batch(base=1) + batch(base=2)))
-    assert found.take(FetchAnswer(snapshot=snapshot)) == Again()
+    found.handle(FetchResponse(high_watermark=2, records=batch(base=0) + batch(base=1) + batch(base=2)))
+    assert found.handle(FetchResponse(snapshot=snapshot)) == FetchAgain()
     assert found.position.offset == 2
     with pytest.raises(CommittedRecordsLostError, match="offers a snapshot"):
-        found.take(FetchAnswer(snapshot=snapshot))
+        found.handle(FetchResponse(snapshot=snapshot))
 
 
 def test_a_snapshot_of_an_older_epoch_is_another_history():
     found = following(epoch=5)
-    found.take(FetchAnswer(high_watermark=1, records=batch(base=0, epoch=5)))
+    found.handle(FetchResponse(high_watermark=1, records=batch(base=0, epoch=5)))
     with pytest.raises(CommittedRecordsLostError):
-        found.take(FetchAnswer(snapshot=EpochEnd(epoch=4, end_offset=9)))
+        found.handle(FetchResponse(snapshot=EpochEnd(epoch=4, end_offset=9)))
 
 
 EVENTS = st.lists(
@@ -256,7 +255,7 @@ def end_of(batch_bytes):
 
 @given(EVENTS)
 def test_whatever_the_quorum_does_only_what_it_committed_is_shown(events):
-    quorum, found, seen, mark = FakeQuorum(epoch=1), QuorumFollowing(), {}, -1
+    quorum, found, seen, mark = FakeQuorum(epoch=1), ObserverState(), {}, -1
     committed = {}
     for event, number in [*events, ("commit", 4), *[("fetch", 1)] * 12]:
         happen(quorum, event, number)
@@ -266,7 +265,7 @@ def test_whatever_the_quorum_does_only_what_it_committed_is_shown(events):
             continue
         answer = quorum.answer(found.position, 1 if event == "small" else 1 << 20)
         assert answer.error in (0, 74)
-        step = found.take(answer, keep=number < 4)
+        step = found.handle(answer, keep=number < 4)
         if isinstance(step, SnapshotNeeded):
             found.loaded(step.snapshot)
         elif isinstance(step, Progress):
@@ -288,7 +287,7 @@ def test_the_epoch_that_was_fetched_last_is_told_as_it_is():
     quorum, found = FakeQuorum(epoch=4), following(epoch=4)
     quorum.append([b"a"], commit=False)
     quorum.elect(2, commit=False)
-    found.take(evolve(quorum.answer(found.position, 1 << 20)))
+    found.handle(evolve(quorum.answer(found.position, 1 << 20)))
     for _ in range(3):
-        found.take(quorum.answer(found.position, 1))
+        found.handle(quorum.answer(found.position, 1))
     assert (found.position.offset, found.position.last_fetched_epoch, found.position.leader_epoch) == (2, 5, 5)

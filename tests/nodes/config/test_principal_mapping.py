@@ -12,7 +12,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.java_regex import find_all, java_pattern, replace_all
 from aclog.nodes.config.principal_mapping import NoMatchingRuleError, SslPrincipalMapper
 
-JAVA = json.loads((Path(__file__).parent / "java_texts.json").read_text())
+JAVA = json.loads((Path(__file__).parents[1] / "security" / "java_texts.json").read_text())
 KEY = re.escape("ssl.principal.mapping.rules")
 JAVAS_ALONE = ("(?s", "&&", "\\p{")
 """What Java's expressions have and Python's do not: refused at the start, not mapped otherwise."""

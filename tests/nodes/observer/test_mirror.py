@@ -16,7 +16,7 @@ from aclog.metalog.filelog.mirror_log import MirrorLog, open_mirror
 from aclog.nodes.observer.errors import CommittedRecordsLostError, OtherClusterError, QuorumRefusedError
 from aclog.nodes.observer.fetch_messages import EpochEnd
 from aclog.nodes.observer.fetch_options import ObserverOptions
-from aclog.nodes.observer.mirror import Mirroring
+from aclog.nodes.observer.mirror import QuorumMirror
 from aclog.nodes.observer.quorum_log import QuorumLog
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoint_writer import write_checkpoint
@@ -29,10 +29,10 @@ from tests.support.fakes.quorum import FakeQuorum
 from tests.support.processes.mirror_zygote import MirrorZygote
 
 QUICK = ObserverOptions(
-    first_pause=0.005,
-    longest_pause=0.02,
-    refused_pause=0.02,
-    answer_seconds=5.0,
+    retry_backoff=0.005,
+    max_retry_backoff=0.02,
+    refused_backoff=0.02,
+    response_seconds=5.0,
     max_wait_ms=100,
     read_seconds=0.5,
     fetch_bytes=2000,
@@ -79,7 +79,7 @@ class Running:
     """A mirror that is being written in a thread."""
 
     mirror: MirrorLog
-    mirroring: Mirroring
+    mirroring: QuorumMirror
     told: Told
     failure: list[MetadataError] = field(factory=list)
     thread: threading.Thread = field(init=False)
@@ -124,7 +124,7 @@ def mirrored(directory, *servers, once=None, patience=None, fsync=lambda fd: Non
         )
         stack.enter_context(log)
         told = Told()
-        mirroring = Mirroring(quorum=log, mirror=mirror, stop=threading.Event(), notify=told, patience=patience)
+        mirroring = QuorumMirror(quorum=log, mirror=mirror, stop=threading.Event(), notify=told, patience=patience)
         running = Running(mirror, mirroring, told)
         try:
             if once is not None:
@@ -262,7 +262,7 @@ def test_a_cut_is_told_once_and_overcome(tmp_path, quorum, leader):
         fill(quorum, 5, start=5)
         running.told.wait("trying again")
         leader.faults.cut = 0
-        running.told.wait("followed again, from offset")
+        running.told.wait("following again from offset")
         running.wait_for(quorum.high_watermark)
         running.stop()
         assert running.failure == []
@@ -277,7 +277,7 @@ def test_two_that_are_gone_are_told_of_once_each(tmp_path, quorum):
         for node in (one, two):
             running.told.wait(str(node.port))
         with FakeLeader(quorum, port=one.port):
-            running.told.wait("followed again")
+            running.told.wait("following again")
     assert len(set(running.told.texts)) == len(running.told.texts)
 
 
@@ -300,7 +300,7 @@ def test_nobody_there_at_first(tmp_path, quorum):
         running.told.wait("trying again")
         with FakeLeader(quorum, port=port):
             fill(quorum, 5)
-            running.told.wait("followed again")
+            running.told.wait("following again")
             fill(quorum, 5, start=5)
             until(lambda: content(tmp_path / "log") == quorum.committed)
         assert running.failure == []
@@ -369,7 +369,7 @@ class TestSnapshots:
         assert source.image().acls.digest() == Applier().apply(quorum.whole).acls.digest()
         source.close()
         archive = tmp_path / "log" / f"archive-{end:020d}"
-        assert f"what was mirrored up to {end} is kept in {archive}" in told
+        assert f"the mirror up to {end} is kept in {archive}" in told
         assert (content(archive), content(tmp_path / "log")) == (old, quorum.committed)
         for directory in (archive, tmp_path / "log"):
             assert_whole(directory)
@@ -387,7 +387,7 @@ class TestSnapshots:
             forget(quorum, tmp_path / "given")
             fill(quorum, 5, start=40)
             leader.faults.cut = 0
-            running.told.wait("and the mirror goes on after the snapshot")
+            running.told.wait("and a new one begins after the snapshot")
             running.wait_for(quorum.high_watermark)
         assert running.failure == []
         assert content(tmp_path / "log") == quorum.committed
@@ -432,7 +432,7 @@ class TestAnotherHistory:
         before = content(tmp_path / "log")
         quorum.lose(10)
         fill(quorum, 20, start=100)
-        with pytest.raises(CommittedRecordsLostError, match="expected nothing committed to be lost"):
+        with pytest.raises(CommittedRecordsLostError, match="expected every committed record to be there"):
             mirror_once(tmp_path / "log", leader)
         assert content(tmp_path / "log") == before
         assert_whole(tmp_path / "log")
@@ -519,7 +519,7 @@ class TestRefusals:
         with (
             FakeLeader(quorum, handlers={60: refuse}) as node,
             mirrored(tmp_path / "log", node) as running,
-            pytest.raises(LogError, match="tells no cluster id: a new mirror needs ALTER on the cluster, once"),
+            pytest.raises(LogError, match="no cluster id: a new mirror needs ALTER on the cluster once"),
         ):
             running.mirroring.run(once=True)
 
@@ -587,5 +587,5 @@ def test_a_batch_as_large_as_can_be(tmp_path, quorum, leader):
     quorum.batches.append(batch)
     quorum.commit()
     fill(quorum, 3)
-    mirror_once(tmp_path / "log", leader, answer_seconds=20.0)
+    mirror_once(tmp_path / "log", leader, response_seconds=20.0)
     assert content(tmp_path / "log") == quorum.committed

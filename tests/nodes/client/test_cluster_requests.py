@@ -6,7 +6,7 @@ import pytest
 
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.nodes.apis.request import RequestError
-from aclog.nodes.client.cluster_id import broker_cluster_id
+from aclog.nodes.client.cluster_requests import broker_cluster_id
 from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import ClientSecurity
 from aclog.nodes.wire.api_keys import DESCRIBE_CLUSTER, METADATA

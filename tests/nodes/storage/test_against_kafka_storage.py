@@ -7,7 +7,7 @@ import pytest
 
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.server_properties import parse_config
-from aclog.nodes.storage.format import format_storage
+from aclog.nodes.storage.format import FormatOptions, format_storage
 from aclog.nodes.storage.meta_properties import read_meta_properties
 from tests.support.kafka.configs import ask
 from tests.support.kafka.format_bytes import without_ids, without_times
@@ -133,7 +133,7 @@ def test_the_same_flags_write_the_same_bytes(tmp_path: Path) -> None:
     for (base, changes, flags, name), answer in zip(cases, answers, strict=True):
         assert answer.get("ok", answer).get("exit") == 0, answer
         config = parse_config(properties_of(base, changes, ours / name), "it")
-        result = format_storage(config, CLUSTER, **flags)
+        result = format_storage(config, CLUSTER, FormatOptions(**flags))
         said = [line for line in answer["ok"]["out"].splitlines() if not line.startswith("Bootstrap metadata")]
         assert sorted(line.replace(str(ours), str(kafkas)) for line in result.lines) == sorted(said)
         assert tree(ours / name) == tree(kafkas / name), flags
@@ -151,7 +151,9 @@ def test_the_same_flags_are_refused(tmp_path: Path) -> None:
     for (base, changes, flags, name), answer in zip(cases, answers, strict=True):
         assert "error" in answer or answer["ok"]["exit"], flags
         with pytest.raises(ConfigError):
-            format_storage(parse_config(properties_of(base, changes, tmp_path / name), "it"), CLUSTER, **flags)
+            format_storage(
+                parse_config(properties_of(base, changes, tmp_path / name), "it"), CLUSTER, FormatOptions(**flags)
+            )
         assert not (tmp_path / name).exists()
 
 
@@ -170,7 +172,7 @@ def test_a_real_kafka_starts_on_what_we_formatted(tmp_path: Path) -> None:
         f"log.dirs={tmp_path}/data\noffsets.topic.replication.factor=1\n"
     )
     config = parse_config(dict(line.split("=", 1) for line in text.splitlines()), "it")
-    format_storage(config, CLUSTER, standalone=True, add_scram=SCRAM[:2])
+    format_storage(config, CLUSTER, FormatOptions(standalone=True, add_scram=SCRAM[:2]))
     with KafkaServer(tmp_path, text, port=port), AdminClient(port) as admin:
         users = [(user["user"], user["credentialInfos"]) for user in admin.scram()]
     assert [user for user, _ in users] == ["admin", "bob"]

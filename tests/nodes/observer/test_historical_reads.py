@@ -5,25 +5,25 @@ import time
 from types import SimpleNamespace
 
 from aclog.metalog.batches import build_batch, read_header
-from aclog.nodes.observer.committed_log import SharedLog
-from aclog.nodes.observer.fetch_messages import FetchAnswer
+from aclog.nodes.observer.fetch_buffer import FetchBuffer
+from aclog.nodes.observer.fetch_messages import FetchResponse
 from aclog.nodes.observer.fetch_options import ObserverOptions
-from aclog.nodes.observer.historical_reads import read_past
+from aclog.nodes.observer.historical_reads import fetch_committed
 
 BATCHES = [build_batch([b"x"], base_offset=offset, leader_epoch=1, timestamp=0) for offset in range(6)]
 
 
 def test_a_mark_that_is_learned_while_a_leader_answers_is_not_for_that_leaders_records():
     """A deposed leader may have given records that its successor replaced by others, which are committed by now."""
-    shared = SharedLog(name="quorum", options=ObserverOptions(), made_room=lambda: None)
+    shared = FetchBuffer(name="quorum", options=ObserverOptions(), made_room=lambda: None)
     shared.add([], 3)
 
-    async def fetch(offset: int, max_bytes: int) -> FetchAnswer:
+    async def fetch(offset: int, max_bytes: int) -> FetchResponse:
         shared.add([], 6)  # the next leader's mark
-        return FetchAnswer(high_watermark=3, leader_epoch=1, records=b"".join(BATCHES[offset:]))
+        return FetchResponse(high_watermark=3, leader_epoch=1, records=b"".join(BATCHES[offset:]))
 
-    fetcher = SimpleNamespace(shared=shared, options=shared.options)
-    side = SimpleNamespace(fetcher=fetcher, turn=asyncio.Lock(), deadline=time.monotonic() + 30, fetch=fetch)
-    data = asyncio.run(read_past(side, 1, 1 << 20))
+    fetcher = SimpleNamespace(buffer=shared, options=shared.options)
+    side = SimpleNamespace(fetcher=fetcher, lock=asyncio.Lock(), deadline=time.monotonic() + 30, fetch=fetch)
+    data = asyncio.run(fetch_committed(side, 1, 1 << 20))
     assert data == b"".join(BATCHES[1:3])
     assert read_header(data).base_offset == 1

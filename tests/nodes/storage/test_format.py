@@ -9,7 +9,7 @@ from aclog.metalog.uuids import parse_uuid, uuid_text
 from aclog.nodes.config.node_config import NodeConfig
 from aclog.nodes.config.server_properties import parse_config
 from aclog.nodes.storage import format_files
-from aclog.nodes.storage.format import ensure_formatted, format_storage
+from aclog.nodes.storage.format import FormatOptions, ensure_formatted, format_storage
 from aclog.nodes.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from tests.support.kafka.format_bytes import control_records, values_of
 from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, changed
@@ -29,7 +29,7 @@ def files(directory: Path) -> list[str]:
 
 def test_standalone(tmp_path: Path) -> None:
     config = config_of(COMBINED, tmp_path / "data")
-    result = format_storage(config, CLUSTER, standalone=True)
+    result = format_storage(config, CLUSTER, FormatOptions(standalone=True))
     assert result.lines == (
         f"Formatting dynamic metadata voter directory {tmp_path}/data with metadata.version 4.3-IV0.",
     )
@@ -58,7 +58,7 @@ def test_standalone(tmp_path: Path) -> None:
 )
 def test_where_the_voter_is(tmp_path: Path, listeners: str, advertised: str | None, host: str, port: int) -> None:
     config = config_of(CONTROLLER, tmp_path, {"listeners": listeners, "advertised.listeners": advertised})
-    format_storage(config, CLUSTER, standalone=True)
+    format_storage(config, CLUSTER, FormatOptions(standalone=True))
     voters = control_records((tmp_path / FIRST).read_bytes())[2]
     assert isinstance(voters, KRaftVoters)
     assert [(e.host, e.port) for e in voters.voters[0].endpoints] == [(host, port)]
@@ -66,13 +66,13 @@ def test_where_the_voter_is(tmp_path: Path, listeners: str, advertised: str | No
 
 def test_an_initial_controller(tmp_path: Path) -> None:
     text = "1@localhost:20093:JEXY6aqzQY-32P5TStzaFg"
-    result = format_storage(config_of(COMBINED, tmp_path), CLUSTER, initial_controllers=text)
+    result = format_storage(config_of(COMBINED, tmp_path), CLUSTER, FormatOptions(initial_controllers=text))
     assert result.meta.directory_id == parse_uuid("JEXY6aqzQY-32P5TStzaFg")
 
 
 @pytest.mark.parametrize("flags", [{}, {"no_initial_controllers": True}])
 def test_a_static_voter_is_not_in_the_log(tmp_path: Path, flags: dict) -> None:
-    result = format_storage(config_of(COMBINED, tmp_path, VOTERS), CLUSTER, **flags)
+    result = format_storage(config_of(COMBINED, tmp_path, VOTERS), CLUSTER, FormatOptions(**flags))
     assert result.lines == (f"Formatting metadata directory {tmp_path} with metadata.version 4.3-IV0.",)
     assert files(tmp_path) == ["bootstrap.checkpoint", "meta.properties"]
 
@@ -80,7 +80,7 @@ def test_a_static_voter_is_not_in_the_log(tmp_path: Path, flags: dict) -> None:
 def test_several_directories(tmp_path: Path) -> None:
     changes = {"log.dirs": f"{tmp_path}/b,{tmp_path}/a", "metadata.log.dir": f"{tmp_path}/m"}
     config = config_of(COMBINED, tmp_path, changes)
-    result = format_storage(config, CLUSTER, standalone=True, release_version="4.0")
+    result = format_storage(config, CLUSTER, FormatOptions(standalone=True, release_version="4.0"))
     assert [line.split(" /")[0] for line in result.lines] == [
         "Formatting data directory",
         "Formatting data directory",
@@ -94,18 +94,18 @@ def test_several_directories(tmp_path: Path) -> None:
 
 def test_what_is_formatted_is_left_alone(tmp_path: Path) -> None:
     config = config_of(COMBINED, tmp_path)
-    first = format_storage(config, CLUSTER, standalone=True)
+    first = format_storage(config, CLUSTER, FormatOptions(standalone=True))
     before = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
     with pytest.raises(ConfigError, match="is already formatted"):
-        format_storage(config, CLUSTER, standalone=True)
-    again = format_storage(config, CLUSTER, standalone=True, ignore_formatted=True)
+        format_storage(config, CLUSTER, FormatOptions(standalone=True))
+    again = format_storage(config, CLUSTER, FormatOptions(standalone=True, ignore_formatted=True))
     assert again.lines == ("All of the log directories are already formatted.",)
     assert (again.meta, again.formatted) == (first.meta, ())
     with pytest.raises(ConfigError, match=r"Invalid cluster\.id in: .*Expected other, but read"):
-        format_storage(config, "other", standalone=True, ignore_formatted=True)
+        format_storage(config, "other", FormatOptions(standalone=True, ignore_formatted=True))
     other = config_of(COMBINED, tmp_path, {"node.id": "5"})
     with pytest.raises(ConfigError, match=r"Invalid node\.id in: .*Expected 5, but read 1"):
-        format_storage(other, CLUSTER, standalone=True, ignore_formatted=True)
+        format_storage(other, CLUSTER, FormatOptions(standalone=True, ignore_formatted=True))
     assert before == {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
 
 
@@ -146,20 +146,20 @@ def test_nothing_is_written_unless_all_is_right(
     tmp_path: Path, base: dict[str, str], changes: dict[str, str | None], flags: dict, what: str
 ) -> None:
     with pytest.raises(ConfigError) as error:
-        format_storage(config_of(base, tmp_path / "data", changes), CLUSTER, **flags)
+        format_storage(config_of(base, tmp_path / "data", changes), CLUSTER, FormatOptions(**flags))
     assert what in str(error.value)
     assert not (tmp_path / "data").exists()
 
 
 def test_a_cluster_id_is_needed(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--cluster-id"):
-        format_storage(config_of(COMBINED, tmp_path), " ", standalone=True)
+        format_storage(config_of(COMBINED, tmp_path), " ", FormatOptions(standalone=True))
 
 
 def test_a_log_without_meta_properties_is_not_formatted_over(tmp_path: Path) -> None:
     open_log(tmp_path / "__cluster_metadata-0", create=True).close()
     with pytest.raises(ConfigError, match="but a log in __cluster_metadata-0"):
-        format_storage(config_of(COMBINED, tmp_path), CLUSTER, standalone=True)
+        format_storage(config_of(COMBINED, tmp_path), CLUSTER, FormatOptions(standalone=True))
     with pytest.raises(ConfigError, match="not formatted, but __cluster_metadata-0/0000"):
         ensure_formatted(config_of(COMBINED, tmp_path))
 
