@@ -8,7 +8,11 @@ from hypothesis import settings
 
 from tests.support.kafka.quorum import KafkaQuorum
 
-pytest_plugins = ["tests.support.kafka.quorum_reports"]
+pytest_plugins = [
+    "tests.support.runs.tiers",
+    "tests.support.runs.schedule",
+    "tests.support.kafka.quorum_reports",
+]
 
 settings.register_profile("aclog", deadline=None, print_blob=True)
 settings.load_profile("aclog")

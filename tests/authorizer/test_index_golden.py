@@ -54,6 +54,7 @@ def test_every_answer_is_kafkas(number):
         check(authorizer, request, expected)
 
 
+@pytest.mark.slow(1)
 @pytest.mark.parametrize("number", golden.NUMBERS)
 def test_whatever_way_the_image_came_to_be(number):
     estate, random = golden.load(number), Random(number)

@@ -21,6 +21,8 @@ from tests.support.kafka.server import free_port
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import CLUSTER_ID, Ports
 
+pytestmark = pytest.mark.server
+
 LOGIN = """\
 security.protocol=SASL_PLAINTEXT
 sasl.mechanism=PLAIN

@@ -11,6 +11,8 @@ from tests.support.cli.command import aclog
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import CLUSTER_ID, Ports
 
+pytestmark = pytest.mark.server
+
 LOGIN = """\
 security.protocol=SASL_PLAINTEXT
 sasl.mechanism=PLAIN

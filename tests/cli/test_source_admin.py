@@ -169,6 +169,7 @@ def hundred_thousand():
     return bytes(7) + b"\xa1\x8d\x06" + resources + b"\0"
 
 
+@pytest.mark.slow(3)
 def test_a_hundred_thousand_rules(broker):
     broker.tamper_body = lambda _: hundred_thousand()
     listed = names(asked(broker, "acls", "list", "--format", "jsonl"))

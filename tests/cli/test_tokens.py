@@ -12,6 +12,8 @@ from tests.support.nodes.server_properties import Ports
 from tests.support.tokens.script import Row, token_properties
 from tests.support.tokens.tools import ACLS, TOKENS, TokenTools, recorded
 
+pytestmark = pytest.mark.server
+
 FLAGS = ("--bootstrap-server", "localhost:1", "--command-config")
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from aclog.metalog.batches import HEADER_SIZE, decode_batch, iter_batches
 from aclog.metalog.errors import LogError
-from tests.support.builders.log_backends import READABLE
+from tests.support.builders.log_backends import READABLE, kinds
 
 
-@pytest.fixture(params=READABLE, ids=str)
+@pytest.fixture(params=kinds(READABLE), ids=str)
 def readable(request, place):
     with READABLE[request.param](place) as opened:
         yield opened

@@ -8,10 +8,10 @@ import pytest
 from aclog.metalog.batches import decode_batch, iter_batches
 from aclog.metalog.errors import LogError
 from aclog.metalog.log import Appended
-from tests.support.builders.log_backends import WRITABLE
+from tests.support.builders.log_backends import WRITABLE, kinds
 
 
-@pytest.fixture(params=WRITABLE, ids=str)
+@pytest.fixture(params=kinds(WRITABLE), ids=str)
 def log(request, place):
     with WRITABLE[request.param](place) as opened:
         yield opened

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.snapshots.checkpoint_reader import read_checkpoint
@@ -76,6 +78,7 @@ def change(directory: Path) -> list[dict[str, str]]:
     return after
 
 
+@pytest.mark.slow(17)
 def test_kafka_starts_on_what_aclog_appended_and_lists_the_same(stopped_kafka: KafkaServer) -> None:
     directory = stopped_kafka.log_directory
     wanted = change(directory)
@@ -94,6 +97,7 @@ def test_kafka_starts_on_what_aclog_appended_and_lists_the_same(stopped_kafka: K
     assert list(verify(directory)) == []
 
 
+@pytest.mark.slow(15)
 def test_kafka_starts_from_aclogs_checkpoint_alone(stopped_kafka: KafkaServer) -> None:
     directory = stopped_kafka.log_directory
     wanted = change(directory)

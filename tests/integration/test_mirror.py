@@ -123,6 +123,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaQuorum]:
         yield quorum
 
 
+@pytest.mark.slow(70)
 def test_what_kafka_lets_go_stays_in_the_mirror(kafka: KafkaQuorum, tmp_path: Path) -> None:
     directory, rested, theirs = tmp_path / "mirror", tmp_path / "rested", tmp_path / "theirs"
     node = kafka.leader()

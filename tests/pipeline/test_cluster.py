@@ -25,6 +25,7 @@ def rows(path):
     return sorted(table.to_pylist(), key=str), table.schema.names
 
 
+@pytest.mark.slow(60)
 def test_history_and_decisions_at_their_own_time(spark, cluster, tmp_path):
     rules = intervals(spark, LOG)
     asked = rules.selectExpr(

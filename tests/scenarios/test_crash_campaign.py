@@ -14,6 +14,8 @@ from aclog.metalog.filelog.mark import MarkFile
 from tests.support.builders.log_files import read_directory
 from tests.support.processes import crash_zygote
 
+pytestmark = pytest.mark.slow(5)
+
 KILLS_PER_LOG = 26
 LOGS = 8
 

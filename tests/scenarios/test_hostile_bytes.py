@@ -43,6 +43,8 @@ from tests.support.builders.records import mutations
 from tests.support.cli.command import aclog
 from tests.support.kafka.dump_log import METADATA_FILES
 
+pytestmark = pytest.mark.slow(2)
+
 COUNT = 10_000
 MOST_BYTES = 1 << 30
 """What a decoder may ask for beyond what the process has: far below the 2^31 that hostile lengths announce."""

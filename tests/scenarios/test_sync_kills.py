@@ -15,6 +15,8 @@ from tests.support.fakes.broker import FakeBroker
 from tests.support.nodes.acl_client import acl
 from tests.support.processes.sync_zygote import MOST_RECORDS
 
+pytestmark = pytest.mark.slow(8)
+
 ROUNDS, KILLS = 4, 12
 LASTING = [acl("lasting-1"), acl("lasting-2", "User:bob")]
 

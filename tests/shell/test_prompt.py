@@ -26,6 +26,7 @@ def spawn(tmp_path, *, term="xterm", arguments=()):
     )
 
 
+@pytest.mark.slow(3)
 def test_a_session_in_a_terminal(tmp_path):
     shell = spawn(tmp_path)
     shell.expect("Tab completes")

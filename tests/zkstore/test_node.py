@@ -67,6 +67,7 @@ def real_rule(**changes):
     return evolve(rule(0), operation=AclOperation.ALL, **changes)
 
 
+@pytest.mark.server
 def test_without_zookeeper_it_does_not_start(tmp_path):
     nobody = f"127.0.0.1:{free_port()}"
     node = node_on(tmp_path / "node", nobody, **{"zookeeper.connection.timeout.ms": "500"})

@@ -25,6 +25,7 @@ def test_a_difference_names_its_request() -> None:
     assert 'aclog: ["closed"]' in text
 
 
+@pytest.mark.slow(40)
 @pytest.mark.timeout(300)
 def test_both_answer_alike(tmp_path: Path) -> None:
     """Both live, one after the other; and the real Kafka answers what it did when the golden file was made."""

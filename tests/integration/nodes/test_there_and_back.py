@@ -110,6 +110,7 @@ def listed_offline(log: Path) -> list[str]:
     return sorted(json.loads(line)["resourceName"] for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow(18)
 @pytest.mark.timeout(300)
 def test_kafka_starts_where_aclog_stopped_and_aclog_where_kafka_did(tmp_path: Path) -> None:
     ports, dice = Ports.free(), random.Random(801)

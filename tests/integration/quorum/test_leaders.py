@@ -4,6 +4,8 @@ import threading
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from tests.support.kafka.quorum import KafkaQuorum
 from tests.support.kafka.quorum_changes import RuleChanges, make, rule
 from tests.support.kafka.quorum_observer import (
@@ -59,6 +61,7 @@ def write_what_is_never_committed(kafka: KafkaQuorum, observer: QuorumObserver) 
         follower.resume()
 
 
+@pytest.mark.slow(19)
 def test_what_a_leader_wrote_alone_is_never_seen_and_all_else_is(tmp_path: Path) -> None:
     changes, seen = RuleChanges(Random(11), steady=60), set()
     with (

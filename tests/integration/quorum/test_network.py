@@ -181,6 +181,7 @@ def status(kafka: KafkaQuorum) -> Status:
     return asyncio.run(ask())
 
 
+@pytest.mark.slow(30)
 def test_cuts_pauses_and_snapshots(tmp_path: Path) -> None:
     changes = RuleChanges(Random(12), steady=60)
     with (

@@ -17,6 +17,8 @@ from aclog.snapshots.recovery import recover
 from tests.support.builders.random_log import RandomLog
 from tests.support.processes.mirror_zygote import LOG, MirrorZygote, bring
 
+pytestmark = pytest.mark.slow(5)
+
 OLD, LOST, NEW = 14, 4, 10
 """Batches: those that the mirror has, those that nobody gives any more, those after the snapshot."""
 

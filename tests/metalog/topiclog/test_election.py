@@ -81,6 +81,7 @@ def candidate_process(settings):
         process.wait()
 
 
+@pytest.mark.slow(12)
 def test_one_that_is_paused_or_killed_is_replaced_and_hears_of_it_when_it_wakes(settings):
     with candidate_process(settings) as paused:
         assert paused.stdout.readline() == "elected\n"

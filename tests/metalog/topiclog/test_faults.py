@@ -129,6 +129,7 @@ def own_kafka(tmp_path):
         yield kafka
 
 
+@pytest.mark.slow(16)
 def test_a_broker_that_is_killed_and_comes_back_is_overcome(own_kafka):
     """Writer, reader and candidate go on by themselves; nothing acknowledged is lost, nothing stands there twice."""
     settings, broker = new_topic(own_kafka), own_kafka.nodes[0]

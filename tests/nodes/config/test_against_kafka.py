@@ -10,6 +10,8 @@ from aclog.nodes.config.server_properties import parse_config
 from tests.support.kafka.configs import ask
 from tests.support.nodes.node_properties import CASES, changed
 
+pytestmark = pytest.mark.server
+
 JAAS_LINES = (
     'a.b.Module required username="admin" password="admin-secret";',
     "a.b.Module REQUIRED;",

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from aclog.metalog.filelog import verify
 from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY
 from tests.support.nodes.controllers import formatted, running, with_policy
@@ -52,6 +54,7 @@ def killed_after(directory, turn, lines):
     return {line.strip() for line in acknowledged if line.endswith("\n")}
 
 
+@pytest.mark.slow(4)
 async def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(tmp_path):
     config = with_policy(
         formatted(tmp_path), bytes_between=6000, interval_ms=0, retention_bytes=20_000, segment_bytes=5000

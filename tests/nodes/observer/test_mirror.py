@@ -548,6 +548,7 @@ def test_a_disk_that_fails_ends_it_and_is_no_trouble_of_the_network(tmp_path, qu
 KILLS = 25
 
 
+@pytest.mark.slow(3)
 def test_killed_at_any_moment_it_loses_and_repeats_nothing(tmp_path, quorum, leader):
     """The quorum goes on all the while, and elects a leader now and then."""
     directory, stop = tmp_path / "log", threading.Event()

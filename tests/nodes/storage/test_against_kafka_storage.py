@@ -14,6 +14,8 @@ from tests.support.kafka.format_bytes import without_ids, without_times
 from tests.support.kafka.server import AdminClient, KafkaServer, free_port
 from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, changed
 
+pytestmark = pytest.mark.server
+
 CLUSTER = "ZDUkooY3wL1SfPIPJQqLYw"
 STATIC = {"controller.quorum.bootstrap.servers": None, "controller.quorum.voters": "1@localhost:9093"}
 SALT = "salt=MWluZmQ3cjVlb3BsMTFmc2NnN2k2bjRkYg=="

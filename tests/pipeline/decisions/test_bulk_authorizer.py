@@ -126,6 +126,7 @@ def answer(authorizer: StandardAuthorizer, request) -> tuple[str, str]:
     requests=st.lists(estates.requests(odd=True).filter(lambda r: r.resource_name is not None), max_size=40),
     documented=st.booleans(),
 )
+@pytest.mark.slow(4)
 def test_each_row_at_its_own_time(intervals, estate, requests, documented):
     asked_as = settings_of(estate, documented=documented)
     table = table_of(intervals)

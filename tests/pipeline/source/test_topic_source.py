@@ -22,6 +22,8 @@ from tests.support.nodes.secured_clients import eventually
 from tests.support.nodes.server_properties import Ports
 from tests.support.spark import source
 
+pytestmark = pytest.mark.server
+
 TIMEOUT = 60
 
 

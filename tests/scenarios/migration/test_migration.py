@@ -12,6 +12,8 @@ from tests.scenarios.migration.live import migrate_live
 from tests.scenarios.migration.running import Dying
 from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client
 
+pytestmark = pytest.mark.server
+
 SECONDS = 4
 """A little longer than a migration of this size takes."""
 

@@ -8,6 +8,8 @@ import pytest
 from tests.support.nodes.acl_client import EVERYTHING, AclClient, acl, by_principal, exactly
 from tests.support.nodes.cluster import Cluster
 
+pytestmark = pytest.mark.server
+
 RULES = [acl(f"orders-{number}", principal="User:batch") for number in range(1000)]
 OTHERS = [acl(f"others-{number}", principal="User:other") for number in range(50)]
 ROUNDS = 6

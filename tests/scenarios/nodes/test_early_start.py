@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import Counter
 
+import pytest
 from confluent_kafka.admin import (
     AclBindingFilter,
     AclPermissionType,
@@ -41,6 +42,8 @@ from tests.support.nodes.cluster import HOST, Cluster, lasting_ports
 from tests.support.nodes.node_requests import frame
 from tests.support.nodes.server_properties import PLAIN, SCRAM
 from tests.support.nodes.tcp_proxy import TcpProxy
+
+pytestmark = pytest.mark.server
 
 CLUSTER_AUTHORIZATION_FAILED = 31
 PAIRS = 100_000

@@ -5,6 +5,8 @@ import time
 from contextlib import ExitStack
 from random import Random
 
+import pytest
+
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
@@ -15,6 +17,8 @@ from tests.support.nodes.acl_client import AclClient, acl, by_principal, exactly
 from tests.support.nodes.cluster import SHORT_LOG, Cluster
 from tests.support.nodes.inner_node import InnerNode
 from tests.support.nodes.tcp_proxy import TcpProxy
+
+pytestmark = pytest.mark.server
 
 CHANGES = 100
 

@@ -4,6 +4,8 @@ import pytest
 
 from tests.scenarios.nodes import faults
 
+pytestmark = pytest.mark.server
+
 
 @pytest.mark.parametrize("short_log", [False, True])
 def test_what_was_acknowledged_survives_kills_and_bad_networks(tmp_path, zygote, short_log):

@@ -1,6 +1,10 @@
 """A short run of tests.scenarios.nodes.load."""
 
+import pytest
+
 from tests.scenarios.nodes.load import Load, run
+
+pytestmark = pytest.mark.server
 
 GROWTH_MB = 40
 """What a node may take beyond what it took before: buffers of so many connections, and what Python keeps."""

@@ -4,7 +4,10 @@ import pytest
 
 from tests.scenarios.pipeline import stream_kills
 
+pytestmark = pytest.mark.server
 
+
+@pytest.mark.slow(60)
 @pytest.mark.timeout(1200)
 def test_a_stream_that_is_killed_writes_each_record_once(tmp_path):
     outcome = stream_kills.run(tmp_path, kills=3, seed=3)

@@ -2,9 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.scenarios.quorum import observer
 
+pytestmark = pytest.mark.server
 
+
+@pytest.mark.slow(20)
 def test_an_observer_and_a_mirror_are_what_kafka_is_while_its_leaders_die(tmp_path: Path) -> None:
     plan = observer.Plan(changes=300, points=6, faults=1, kinds=("killed",))
     report = observer.run(tmp_path, plan)

@@ -3,10 +3,11 @@
 A backend that can only be read (a live quorum) joins `READABLE` alone; one that can be written joins both.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 
+import pytest
 from attrs import frozen
 
 from aclog.metalog.filelog import open_log, open_reader
@@ -134,3 +135,8 @@ READABLE: dict[str, Callable[[Place], AbstractContextManager[Readable]]] = {
     "topic": readable_topic,
     "topic elsewhere": readable_topic_elsewhere,
 }
+
+
+def kinds(backends: Mapping[str, object]) -> list[object]:
+    """The names of backends, as the parameters of a fixture; those that need a Kafka are marked `server`."""
+    return [pytest.param(name, marks=[pytest.mark.server] if name.startswith("topic") else []) for name in backends]

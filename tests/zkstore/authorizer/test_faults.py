@@ -147,6 +147,7 @@ def test_a_session_that_expires_is_no_gap(connect, real):
         assert rules_of(ours) == real.acls()
 
 
+@pytest.mark.slow(9)
 def test_a_server_that_restarts_in_the_middle_loses_nothing(own_zookeeper):
     """Ours and the real one write all the while; the server is stopped, killed, and paused."""
     connect = own_zookeeper.connect

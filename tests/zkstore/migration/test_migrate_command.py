@@ -319,6 +319,7 @@ def own(tmp_path, request):
         yield server, ("--zookeeper", server.connect, "--zk-tls-config-file", properties)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("own", [90_000], indirect=True)
 def test_a_zookeeper_that_comes_back_is_followed_on(own, tmp_path):
     log, (server, source) = tmp_path / "log", own
@@ -338,6 +339,7 @@ def test_a_zookeeper_that_comes_back_is_followed_on(own, tmp_path):
     assert held(log) == wanted
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("own", [2000], indirect=True)
 def test_a_zookeeper_that_stays_away_leaves_nothing_visible(own, tmp_path):
     log, (server, source) = tmp_path / "log", own

@@ -187,6 +187,7 @@ def test_what_we_write_a_kafka_reads_and_logs_in_by(old, client):
     assert client.get("/config/users/our%20own%25%2Fuser") is None
 
 
+@pytest.mark.slow(11)
 def test_a_new_kafka_starts_on_the_checkpoint_with_all_of_it(old, store, client, tmp_path):
     ports = Ports.free()
     properties = server_properties(ports, delegation_token_secret_key=SECRET)
