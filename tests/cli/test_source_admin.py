@@ -140,7 +140,7 @@ def test_a_server_too_old_is_an_error():
     for served in ((), (ApiVersion(DESCRIBE_ACLS, 0, 1),)):
         with FakeBroker(RULES, apis=(*apis, *served)) as old:
             said = asked(old, "acls", "list")
-        assert (said.code, "API 29 is served in versions" in said.complaint) == (2, True)
+        assert (said.code, "API 29 is supported in versions" in said.complaint) == (2, True)
 
 
 def test_an_answer_with_more_in_it_than_it_counts_is_none(broker):
@@ -177,7 +177,7 @@ def test_a_hundred_thousand_rules(broker):
 
 
 def test_an_answer_beyond_the_limit_is_told(broker, monkeypatch):
-    monkeypatch.setattr("aclog.nodes.client.connection.MAX_ANSWER_BYTES", 400)
+    monkeypatch.setattr("aclog.nodes.client.connection.MAX_RESPONSE_BYTES", 400)
     broker.rules = [acl("x" * 500)]
     said = asked(broker, "acls", "list")
     assert said.code == 2

@@ -1,1 +1,1 @@
-"""Connections to Kafka-speaking servers, ours or Kafka's."""
+"""Client connections to Kafka-speaking servers, ours or Kafka's, and the requests that commands send."""

@@ -1,4 +1,4 @@
-"""DescribeAcls, CreateAcls and DeleteAcls, as a client asks them of a server, ours or Kafka's."""
+"""DescribeAcls, CreateAcls and DeleteAcls requests to a server, ours or Kafka's."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,24 +11,24 @@ from aclog.nodes.wire.api_keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from aclog.nodes.wire.message_builder import build
 
 _OLDEST, _NEWEST = 2, 3
-"""Version 2 is the first that knows user resources."""
+"""Version 2 is the first with user resources."""
 
 
 async def describe_acls(
     connection: Connection, wanted: AclBindingFilter, timeout: float | None = None
 ) -> list[StandardAcl]:
-    """The rules that the filter takes; `timeout` in seconds, that of the connection unless said.
+    """Return the ACLs that match the filter; `timeout` in seconds overrides the connection's.
 
     Raises:
-        RequestError: the server refuses; its code and message.
-        UnreachableError, DecodeError: as Connection.ask; also an answer with more in it than it counts.
+        RequestError: the server refuses; has its code and message.
+        UnreachableError, DecodeError: as Connection.ask; also a response with bytes after its last ACL.
 
     """
     version = connection.version(DESCRIBE_ACLS, _OLDEST, _NEWEST)
     request = build(DESCRIBE_ACLS, version, "request", **_filter_fields(wanted))
-    answer = await connection.ask(request, timeout, whole=True)
-    if answer.error_code:
-        raise RequestError(int(answer.error_code), answer.error_message)
+    response = await connection.ask(request, timeout, whole=True)
+    if response.error_code:
+        raise RequestError(int(response.error_code), response.error_message)
     return [
         StandardAcl(
             resource_type=resource.resource_type,
@@ -39,13 +39,13 @@ async def describe_acls(
             operation=acl.operation,
             permission_type=acl.permission_type,
         )
-        for resource in answer.resources
+        for resource in response.resources
         for acl in resource.acls
     ]
 
 
 async def create_acls(connection: Connection, acls: Sequence[StandardAcl]) -> list[AclCreateResult]:
-    """Create rules: one result a rule, in order, when they are committed. Raises as `Connection.ask`."""
+    """Create ACLs; return one result for each, in order, once they are committed. Raises as `Connection.ask`."""
     version = connection.version(CREATE_ACLS, _OLDEST, _NEWEST)
     creations = tuple(
         build(
@@ -63,20 +63,20 @@ async def create_acls(connection: Connection, acls: Sequence[StandardAcl]) -> li
         )
         for acl in acls
     )
-    answer = await connection.ask(build(CREATE_ACLS, version, "request", creations=creations))
-    return [AclCreateResult(error=_error(each)) for each in answer.results]
+    response = await connection.ask(build(CREATE_ACLS, version, "request", creations=creations))
+    return [AclCreateResult(error=_error(each)) for each in response.results]
 
 
 async def delete_acls(connection: Connection, filters: Sequence[AclBindingFilter]) -> list[AclDeleteResult]:
-    """Delete what the filters take: one result a filter, in order, when that is committed. Raises as above."""
+    """Delete the ACLs that match the filters; return one result for each filter. Raises as `create_acls`."""
     version = connection.version(DELETE_ACLS, _OLDEST, _NEWEST)
     wanted = tuple(
         build(DELETE_ACLS, version, "request", "DeleteAclsFilter", **_filter_fields(each)) for each in filters
     )
-    answer = await connection.ask(build(DELETE_ACLS, version, "request", filters=wanted))
+    response = await connection.ask(build(DELETE_ACLS, version, "request", filters=wanted))
     return [
         AclDeleteResult(deleted=tuple(map(_deleted, each.matching_acls)), error=_error(each))
-        for each in answer.filter_results
+        for each in response.filter_results
     ]
 
 

@@ -1,4 +1,4 @@
-"""What commands ask about the cluster, the quorum and the features."""
+"""Requests about the cluster, the quorum and the features."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from aclog.nodes.wire.api_keys import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_Q
 from aclog.nodes.wire.message_builder import build
 
 BROKERS, CONTROLLERS = 1, 2
-"""What DescribeCluster describes (KIP-919): each kind of server answers for its own kind."""
+"""Endpoint types of DescribeCluster (KIP-919): brokers describe brokers only, controllers controllers only."""
 
 NO_TIMESTAMP = -1
 
@@ -34,7 +34,7 @@ class ClusterNode:
 
 @frozen(kw_only=True)
 class ClusterDescription:
-    """A cluster's id, its active controller (a broker's answer may name any broker), and its nodes of one kind."""
+    """A cluster's id, its active controller (a broker may name any broker), and its nodes of one endpoint type."""
 
     cluster_id: str
     controller_id: int
@@ -43,7 +43,7 @@ class ClusterDescription:
 
 @frozen(kw_only=True)
 class ReplicaDescription:
-    """A voter or an observer as the leader sees it; times in ms since 1970, -1 where they are not known."""
+    """A voter or an observer as the leader sees it; timestamps in ms since 1970, -1 if unknown."""
 
     replica_id: int
     directory_id: UUID | None
@@ -65,7 +65,7 @@ class QuorumDescription:
 
 @frozen(kw_only=True)
 class FeaturesDescription:
-    """The finalized feature levels, since which offset, and (least, most) of the supported ones."""
+    """The finalized feature levels and their epoch, and the supported ones as (min, max)."""
 
     finalized: dict[str, int]
     finalized_epoch: int
@@ -73,35 +73,35 @@ class FeaturesDescription:
 
 
 async def describe_cluster(connection: Connection, endpoint_type: int = BROKERS) -> ClusterDescription:
-    """The cluster, and its nodes of this kind.
+    """Return the cluster and its nodes of this endpoint type.
 
     Raises:
-        RequestError: the server refuses, or is of the other kind; its code and message.
+        RequestError: the server refuses, or is of the other type; has its code and message.
         UnreachableError, DecodeError: as Connection.ask; ConfigError: the server is too old.
 
     """
     version = connection.version(DESCRIBE_CLUSTER, 0 if endpoint_type == BROKERS else 1, 2)
     fenced = endpoint_type == BROKERS
-    answer = await connection.ask(
+    response = await connection.ask(
         build(DESCRIBE_CLUSTER, version, "request", endpoint_type=endpoint_type, include_fenced_brokers=fenced)
     )
-    _check(answer)
+    _check(response)
     nodes = tuple(
         ClusterNode(
             node_id=node.broker_id,
             address=HostPort(host=node.host, port=node.port),
             fenced=getattr(node, "is_fenced", False),
         )
-        for node in answer.brokers
+        for node in response.brokers
     )
-    return ClusterDescription(cluster_id=answer.cluster_id, controller_id=answer.controller_id, nodes=nodes)
+    return ClusterDescription(cluster_id=response.cluster_id, controller_id=response.controller_id, nodes=nodes)
 
 
 async def cluster_id_of(controllers: Sequence[HostPort], security: ClientSecurity) -> str:
-    """The id that the first controller tells who can be asked.
+    """Return the id of these controllers' cluster, from the first one that responds.
 
     Raises:
-        MetadataError: none can; what the last one said.
+        MetadataError: none responds; the last one's error.
 
     """
     last: MetadataError = UnreachableError("no controller is known")
@@ -114,12 +114,12 @@ async def cluster_id_of(controllers: Sequence[HostPort], security: ClientSecurit
 
 
 async def broker_cluster_id(connection: Connection) -> str:
-    """The id of the cluster of a broker (DescribeCluster; Metadata where the broker does not serve that).
+    """Return the id of a broker's cluster, by DescribeCluster, or by Metadata if the broker is too old for that.
 
     Raises:
-        RequestError: the broker refuses; its code and message.
-        UnreachableError, DecodeError: as Connection.ask; also where the broker's cluster has no id.
-        ConfigError: it serves neither.
+        RequestError: the broker refuses; has its code and message.
+        UnreachableError, DecodeError: as Connection.ask; also if the cluster has no id.
+        ConfigError: the broker supports neither request.
 
     """
     if DESCRIBE_CLUSTER in connection.apis:
@@ -138,10 +138,10 @@ async def _controller_cluster_id(address: HostPort, security: ClientSecurity) ->
 
 
 async def describe_quorum(connection: Connection) -> QuorumDescription:
-    """The quorum, as the leader sees it: ask the leader, or any broker.
+    """Return the quorum as its leader sees it; brokers forward the request to the leader.
 
     Raises:
-        RequestError: as describe_cluster; code 6 (NOT_LEADER_OR_FOLLOWER): ask the active controller.
+        RequestError: as describe_cluster; code 6 (NOT_LEADER_OR_FOLLOWER) from a controller that is not active.
         UnreachableError, DecodeError, ConfigError: as describe_cluster.
 
     """
@@ -150,11 +150,13 @@ async def describe_quorum(connection: Connection) -> QuorumDescription:
     topic = build(
         DESCRIBE_QUORUM, version, "request", "TopicData", topic_name="__cluster_metadata", partitions=(partition,)
     )
-    answer = await connection.ask(build(DESCRIBE_QUORUM, version, "request", topics=(topic,)))
-    _check(answer)
-    partitions = [partition for topic in answer.topics for partition in topic.partitions]
+    response = await connection.ask(build(DESCRIBE_QUORUM, version, "request", topics=(topic,)))
+    _check(response)
+    partitions = [partition for topic in response.topics for partition in topic.partitions]
     if len(partitions) != 1:
-        raise DecodeError(f"a quorum of {len(partitions)} partitions: expected 1", path=str(connection.address))
+        raise DecodeError(
+            f"a DescribeQuorum response of {len(partitions)} partitions: expected 1", path=str(connection.address)
+        )
     found = partitions[0]
     _check(found)
     return QuorumDescription(
@@ -177,19 +179,19 @@ def _replica(found: Any) -> ReplicaDescription:
 
 
 async def describe_features(connection: Connection) -> FeaturesDescription:
-    """The features of the cluster, and of the server. Raises as describe_cluster."""
+    """Return the cluster's finalized features and the server's supported ones. Raises as describe_cluster."""
     version = connection.version(API_VERSIONS, 3, 4)
-    answer = await connection.ask(
+    response = await connection.ask(
         build(API_VERSIONS, version, "request", client_software_name="aclog", client_software_version="0")
     )
-    _check(answer)
+    _check(response)
     return FeaturesDescription(
-        finalized={found.name: found.max_version_level for found in answer.finalized_features},
-        finalized_epoch=answer.finalized_features_epoch,
-        supported={found.name: (found.min_version, found.max_version) for found in answer.supported_features},
+        finalized={found.name: found.max_version_level for found in response.finalized_features},
+        finalized_epoch=response.finalized_features_epoch,
+        supported={found.name: (found.min_version, found.max_version) for found in response.supported_features},
     )
 
 
-def _check(answer: Any) -> None:
-    if answer.error_code:
-        raise RequestError(int(answer.error_code), getattr(answer, "error_message", None))
+def _check(response: Any) -> None:
+    if response.error_code:
+        raise RequestError(int(response.error_code), getattr(response, "error_message", None))

@@ -1,4 +1,4 @@
-"""How a cluster is: what `aclog status` tells."""
+"""The state of a cluster, as `aclog status` shows it."""
 
 from attrs import frozen
 
@@ -21,7 +21,7 @@ from aclog.nodes.wire.error_codes import NOT_LEADER_OR_FOLLOWER
 
 @frozen(kw_only=True)
 class Status:
-    """What one server says of its cluster; `cluster.nodes` are controllers if a controller was asked, else brokers."""
+    """One server's view of its cluster; `cluster.nodes` are controllers if a controller was asked, else brokers."""
 
     address: HostPort
     controller: bool
@@ -31,10 +31,10 @@ class Status:
 
 
 async def describe_status(connection: Connection, security: ClientSecurity, *, controller: bool) -> Status:
-    """Ask a server, a controller (--bootstrap-controller) or a broker; the leader is looked up where that is another.
+    """Query a controller (--bootstrap-controller) or a broker; the quorum is queried at its leader.
 
     Raises:
-        RequestError: a server refuses, without DESCRIBE on the cluster say; its code and message.
+        RequestError: a server refuses, for example without DESCRIBE on the cluster; has its code and message.
         UnreachableError, LoginError, ConfigError, DecodeError: as connect and Connection.ask.
 
     """

@@ -1,4 +1,4 @@
-"""A connection to a Kafka server, theirs or ours: many requests may be under way, answers come in their order."""
+"""A client connection to a Kafka server, theirs or ours: pipelined requests, responses in request order."""
 
 import asyncio
 import os
@@ -20,27 +20,27 @@ from aclog.nodes.wire.frames import FrameBuffer, frame
 from aclog.nodes.wire.headers import RequestHeader, decode_response_header, encode_header
 from aclog.nodes.wire.messages import decode_response, encode_request
 
-MAX_ANSWER_BYTES = 256 << 20
-"""An answer beyond this is refused: no server of Kafka's sends one."""
+MAX_RESPONSE_BYTES = 256 << 20
+"""A larger response is refused: no Kafka server sends one."""
 
 _READ_BYTES = 1 << 20
-_LEAST_ANSWER = 4
+_MIN_RESPONSE_BYTES = 4
 _ERRNO = re.compile(r"\[Errno (\d+)\]")
 
 
 @define(kw_only=True, eq=False)
-class _Asked:
-    """A request on its way: what its answer's header depends on, and who waits for it."""
+class _InFlightRequest:
+    """A request without a response yet: its header, on which the response's layout depends, and the waiting caller."""
 
     header: RequestHeader
-    answer: "Future[tuple[bytes, int]]"
+    response: "Future[tuple[bytes, int]]"
 
 
 @define(eq=False)
 class Connection:
-    """One connection, owned by one event loop; made and logged in by `aclog.nodes.client.login.connect`.
+    """One connection, owned by one event loop; opened and authenticated by `aclog.nodes.client.login.connect`.
 
-    After any failure it is of no more use: whoever waits, and whoever asks later, is told what happened.
+    After the first failure it is closed: all in-flight and later requests raise that failure.
     """
 
     address: HostPort
@@ -49,19 +49,19 @@ class Connection:
     _reader: StreamReader
     _writer: StreamWriter
     apis: Mapping[int, ApiVersion] = field(factory=dict)
-    """What the server serves; nothing before the login."""
+    """The server's API versions; empty before the login."""
     _next_id: int = field(default=0, init=False)
-    _asked: deque[_Asked] = field(factory=deque, init=False)
+    _in_flight: deque[_InFlightRequest] = field(factory=deque, init=False)
     _failure: UnreachableError | None = field(default=None, init=False)
     _receiver: "Task[None] | None" = field(default=None, init=False)
 
     @classmethod
     async def open(cls, address: HostPort, context: ssl.SSLContext | None, *, client_id: str, timeout: float) -> Self:
-        """A connection on which nothing has been said; `timeout`, in seconds, holds for this and for each answer.
+        """Open a connection and send nothing; `timeout`, in seconds, holds for this and for each response.
 
         Raises:
-            UnreachableError: nobody answers there.
-            LoginError: the server's certificate is not trusted, or it wants one of ours.
+            UnreachableError: nobody listens there.
+            LoginError: the server's certificate is not trusted, or the server wants a client certificate.
 
         """
         name = None if context is None else address.host
@@ -82,11 +82,11 @@ class Connection:
 
     @property
     def failure(self) -> UnreachableError | None:
-        """Why the connection is of no more use; None while it is."""
+        """Why the connection is closed; None while it is open."""
         return self._failure
 
     def version(self, api_key: int, oldest: int, newest: int) -> int:
-        """The newest version of an API, of those that we speak, that the server speaks too.
+        """Return the newest version of an API that both sides support; we support `oldest` to `newest`.
 
         Raises:
             ConfigError: there is none.
@@ -97,19 +97,20 @@ class Connection:
         if served is None or best < max(oldest, served.min_version):
             has = "none" if served is None else f"{served.min_version} to {served.max_version}"
             raise ConfigError(
-                f"{self.address}: API {api_key} is served in versions {has}: expected one of {oldest} to {newest}"
+                f"{self.address}: API {api_key} is supported in versions {has}: expected one of {oldest} to {newest}"
             )
         return best
 
     async def ask(self, message: Any, timeout: float | None = None, *, whole: bool = False) -> Any:
-        """The answer to a request, both as kio's messages; `timeout` in seconds, that of the connection unless said.
+        """Send a request and return its response, both as kio's messages.
 
-        With `whole`, an answer that is followed by more bytes is none: for those whose lists must not be cut short.
+        `timeout` in seconds overrides the connection's. With `whole`, bytes after the response are an error: for lists
+        that must not be cut short silently.
 
         Raises:
-            UnreachableError: the connection was cut, or no answer came in time.
-            DecodeError: the answer is none to this request. The connection is closed then.
-            EncodeError: a value that its field cannot hold.
+            UnreachableError: the connection was closed, or no response arrived in time.
+            DecodeError: the response is malformed. The connection is closed.
+            EncodeError: a value does not fit its field.
 
         """
         api_key, version = int(message.__api_key__), int(message.__version__)
@@ -117,75 +118,76 @@ class Connection:
         try:
             return decode_response(api_key, version, payload, position, whole=whole)
         except DecodeError as error:
-            self._fail(UnreachableError(f"{self.address}: closed after an answer that is none: {error}"))
+            self._fail(UnreachableError(f"{self.address}: closed after a malformed response: {error}"))
             raise error.at(path=str(self.address)) from None
 
     async def send(self, api_key: int, version: int, body: bytes, timeout: float | None = None) -> tuple[bytes, int]:
-        """The answer to a request whose body is given: the whole payload, and the position of its body.
+        """Send a request with an encoded body; return the response's payload, and the position of its body.
 
-        Raises as `ask`. If the caller is cancelled, the answer is dropped as it comes.
+        Raises as `ask`. If the caller is cancelled, the response is dropped on arrival.
         """
         if self._failure is not None:
             raise self._failure
         header = RequestHeader(
             api_key=api_key, api_version=version, correlation_id=self._next_id, client_id=self.client_id
         )
-        asked = _Asked(header=header, answer=asyncio.get_running_loop().create_future())
+        sent = _InFlightRequest(header=header, response=asyncio.get_running_loop().create_future())
         self._writer.write(frame(encode_header(header) + body))
         self._next_id = (self._next_id + 1) & 0x7FFFFFFF
-        self._asked.append(asked)
+        self._in_flight.append(sent)
         seconds = self.timeout if timeout is None else timeout
         try:
             async with asyncio.timeout(seconds):
                 await self._drain()
-                return await asked.answer
+                return await sent.response
         except TimeoutError:
-            raise self._fail(UnreachableError(f"{self.address}: no answer within {seconds:g} s")) from None
+            # Responses come in request order: once one is overdue, so are all behind it.
+            raise self._fail(UnreachableError(f"{self.address}: no response within {seconds:g} s")) from None
 
     async def _drain(self) -> None:
         try:
             await self._writer.drain()
         except OSError as error:
-            self._fail(UnreachableError(f"{self.address}: the connection was cut: {_what(error)}"))
+            self._fail(UnreachableError(f"{self.address}: the connection was lost: {_what(error)}"))
 
     async def _receive(self) -> None:
-        """Hand each answer to who asked, until the connection ends."""
-        frames = FrameBuffer(max_bytes=MAX_ANSWER_BYTES, min_bytes=_LEAST_ANSWER)
+        """Hand each response to its caller, until the connection ends."""
+        frames = FrameBuffer(max_bytes=MAX_RESPONSE_BYTES, min_bytes=_MIN_RESPONSE_BYTES)
         try:
             while data := await self._reader.read(_READ_BYTES):
                 frames.feed(data)
                 while (payload := frames.next()) is not None:
-                    self._answer(payload)
+                    self._handle_response(payload)
             self._fail(UnreachableError(f"{self.address}: the server closed the connection"))
         except OSError as error:
-            self._fail(UnreachableError(f"{self.address}: the connection was cut: {_what(error)}"))
+            self._fail(UnreachableError(f"{self.address}: the connection was lost: {_what(error)}"))
         except DecodeError as error:
-            self._fail(UnreachableError(f"{self.address}: not an answer of Kafka's: {error}"))
+            self._fail(UnreachableError(f"{self.address}: not a Kafka response: {error}"))
 
-    def _answer(self, payload: bytes) -> None:
-        if not self._asked:
-            raise DecodeError("an answer to nothing")
-        header, answer = self._asked[0].header, self._asked[0].answer
+    def _handle_response(self, payload: bytes) -> None:
+        if not self._in_flight:
+            raise DecodeError("a response without a request")
+        header, response = self._in_flight[0].header, self._in_flight[0].response
         found, position = decode_response_header(header.api_key, header.api_version, payload)
         if found != header.correlation_id:
-            raise DecodeError(f"an answer of correlation id {found}: expected {header.correlation_id}")
-        self._asked.popleft()
-        if not answer.done():
-            answer.set_result((payload, position))
+            raise DecodeError(f"a response with correlation id {found}: expected {header.correlation_id}")
+        self._in_flight.popleft()
+        if not response.done():
+            response.set_result((payload, position))
 
     def _fail(self, failure: UnreachableError) -> UnreachableError:
-        """Of no more use from here on; the first failure is the one that is told, and given back."""
+        """Close the connection; return its first failure, which all callers get."""
         self._failure = failure = self._failure or failure
         self._writer.close()
-        while self._asked:
-            asked = self._asked.popleft()
-            if not asked.answer.done():
-                asked.answer.set_exception(failure)
-                asked.answer.exception()  # whoever waited may have been cancelled: nobody needs to hear of it then
+        while self._in_flight:
+            sent = self._in_flight.popleft()
+            if not sent.response.done():
+                sent.response.set_exception(failure)
+                sent.response.exception()  # marks it as retrieved: a cancelled caller never looks at it
         return failure
 
     async def close(self) -> None:
-        """Close and wait for it, a second at most; a second close is nothing."""
+        """Close, and wait at most a second for it. May be called again."""
         self._fail(UnreachableError(f"{self.address}: closed"))
         if self._receiver is not None:
             self._receiver.cancel()
@@ -210,6 +212,6 @@ def _reason(error: ssl.SSLError) -> str:
 
 
 def _what(error: OSError | UnicodeError) -> str:
-    """The one reason in an operating system's words; asyncio puts those of several addresses together."""
+    """Return one reason in the operating system's words; asyncio joins those of several addresses into one text."""
     numbers = set(_ERRNO.findall(str(error)))
     return os.strerror(int(numbers.pop())) if len(numbers) == 1 else str(error) or type(error).__name__

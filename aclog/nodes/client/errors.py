@@ -1,11 +1,11 @@
-"""How a connection to a server fails."""
+"""Errors of client connections."""
 
 from aclog.metalog.errors import LogError
 
 
 class UnreachableError(LogError):
-    """No connection, or one that was cut or went silent. Trying again may help, here or at another server."""
+    """No connection, or one that was closed or timed out. A retry may help, here or at another server."""
 
 
 class LoginError(LogError):
-    """The server does not know this client, or is not who it should be. Trying again helps only after a change."""
+    """The server does not accept this client's login, or is not trusted. A retry helps only after a change."""

@@ -1,4 +1,4 @@
-"""How a connection begins: what the server serves, then who we are (KIP-35, KIP-43, KIP-152)."""
+"""Opening an authenticated connection: ApiVersions, then SASL (KIP-35, KIP-43, KIP-152)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,25 +15,25 @@ from aclog.nodes.wire.error_codes import SASL_AUTHENTICATION_FAILED, UNSUPPORTED
 from aclog.nodes.wire.messages import message_type
 
 DEFAULT_TIMEOUT_S = 10.0
-"""To connect, and for each answer."""
+"""For the connection, and for each response."""
 
 
 async def connect(
     address: HostPort, security: ClientSecurity, *, client_id: str = "aclog", timeout: float = DEFAULT_TIMEOUT_S
 ) -> Connection:
-    """A connection that is logged in, and knows what the server serves.
+    """Open an authenticated connection that knows the server's API versions.
 
     Raises:
-        UnreachableError: nobody answers there, or not in time, or cannot tell yet whether the login is good.
+        UnreachableError: nobody listens or responds in time, or the server cannot verify the login yet.
         LoginError: the login failed, or the server is not trusted.
-        ConfigError: the security settings cannot be used.
-        DecodeError: an answer is none of Kafka's.
+        ConfigError: the security settings are unusable.
+        DecodeError: a response is malformed.
 
     """
     context = client_context(security.tls or TlsSettings()) if security.security_protocol.tls else None
     connection = await Connection.open(address, context, client_id=client_id, timeout=timeout)
     try:
-        connection.apis = await _served(connection)
+        connection.apis = await _api_versions(connection)
         if security.security_protocol.sasl:
             await _log_in(connection, sasl_client(security))
     except BaseException:
@@ -42,19 +42,19 @@ async def connect(
     return connection
 
 
-async def _served(connection: Connection) -> dict[int, ApiVersion]:
-    """Asked in version 0, which every server has, and before the login, which every server allows."""
+async def _api_versions(connection: Connection) -> dict[int, ApiVersion]:
+    """Ask for the server's API versions, in version 0, which every server supports, also before the login."""
     try:
-        answer = await connection.ask(message_type(API_VERSIONS, 0, "request")())
+        response = await connection.ask(message_type(API_VERSIONS, 0, "request")())
     except UnreachableError as error:
-        raise UnreachableError(f"{error} as the first request was sent: is security.protocol right?") from None
-    if answer.error_code:
-        raise UnreachableError(f"{connection.address}: ApiVersions is answered with error {int(answer.error_code)}")
-    return {api.api_key: ApiVersion(api.api_key, api.min_version, api.max_version) for api in answer.api_keys}
+        raise UnreachableError(f"{error} on the first request: is security.protocol right?") from None
+    if response.error_code:
+        raise UnreachableError(f"{connection.address}: ApiVersions failed with error {int(response.error_code)}")
+    return {api.api_key: ApiVersion(api.api_key, api.min_version, api.max_version) for api in response.api_keys}
 
 
 async def _log_in(connection: Connection, client: SaslClient) -> None:
-    await _shake_hands(connection, client.mechanism)
+    await _handshake(connection, client.mechanism)
     version = connection.version(SASL_AUTHENTICATE, 0, 2)
     request = message_type(SASL_AUTHENTICATE, version, "request")
     try:
@@ -63,25 +63,31 @@ async def _log_in(connection: Connection, client: SaslClient) -> None:
             message = client.step(await _authenticate(connection, request, message))
     except AuthenticationError as error:
         raise LoginError(f"{connection.address}: {error}") from None
+    # SCRAM is mutual: a server that skips its last message has not proved that it knows the password.
     if not client.complete:
-        raise LoginError(f"{connection.address}: the server ended the {client.mechanism} login without its proof")
+        raise LoginError(
+            f"{connection.address}: the server ended the {client.mechanism} login without proving its identity"
+        )
 
 
-async def _shake_hands(connection: Connection, mechanism: str) -> None:
-    answer = await connection.ask(message_type(SASL_HANDSHAKE, 1, "request")(mechanism=mechanism))
-    if answer.error_code == UNSUPPORTED_SASL_MECHANISM:
-        offered = ", ".join(answer.mechanisms)
-        raise LoginError(f"{connection.address}: SASL mechanism {mechanism} is not enabled there, but {offered}")
-    if answer.error_code:
-        raise LoginError(f"{connection.address}: SaslHandshake is answered with error {int(answer.error_code)}")
+async def _handshake(connection: Connection, mechanism: str) -> None:
+    response = await connection.ask(message_type(SASL_HANDSHAKE, 1, "request")(mechanism=mechanism))
+    if response.error_code == UNSUPPORTED_SASL_MECHANISM:
+        offered = ", ".join(response.mechanisms)
+        raise LoginError(
+            f"{connection.address}: SASL mechanism {mechanism} is not enabled; the server offers {offered}"
+        )
+    if response.error_code:
+        raise LoginError(f"{connection.address}: SaslHandshake failed with error {int(response.error_code)}")
 
 
 async def _authenticate(connection: Connection, request: Callable[..., Any], message: bytes) -> bytes:
-    answer = await connection.ask(request(auth_bytes=message))
-    code = int(answer.error_code)
+    response = await connection.ask(request(auth_bytes=message))
+    code = int(response.error_code)
     if code == SASL_AUTHENTICATION_FAILED:
-        raise LoginError(f"{connection.address}: {answer.error_message or 'the login failed'}")
+        raise LoginError(f"{connection.address}: {response.error_message or 'the login failed'}")
     if code:
-        what = answer.error_message or f"error {code}"
-        raise UnreachableError(f"{connection.address}: the login cannot be judged yet: {what}")
-    return bytes(answer.auth_bytes)
+        # Such as from a node that has not replayed its credentials yet: it says nothing about the password.
+        what = response.error_message or f"error {code}"
+        raise UnreachableError(f"{connection.address}: the server cannot verify the login yet: {what}")
+    return bytes(response.auth_bytes)

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials, as a client asks it of a broker."""
+"""The DescribeUserScramCredentials request to a broker."""
 
 from aclog.credentials.scram import CredentialInfo, UserCredentials
 from aclog.nodes.apis.request import RequestError
@@ -8,17 +8,17 @@ from aclog.nodes.wire.message_builder import build
 
 
 async def describe_scram(connection: Connection) -> list[UserCredentials]:
-    """What may be told of every user's credentials.
+    """Return every user's mechanisms and iterations; Kafka discloses no more.
 
     Raises:
-        RequestError: the server refuses; its code and message.
-        UnreachableError, DecodeError: as Connection.ask; ConfigError: a controller, which does not serve it.
+        RequestError: the server refuses; has its code and message.
+        UnreachableError, DecodeError: as Connection.ask; ConfigError: a controller, which does not support it.
 
     """
     version = connection.version(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0)
-    answer = await connection.ask(build(DESCRIBE_USER_SCRAM_CREDENTIALS, version, "request", users=None))
-    if answer.error_code:
-        raise RequestError(int(answer.error_code), answer.error_message)
+    response = await connection.ask(build(DESCRIBE_USER_SCRAM_CREDENTIALS, version, "request", users=None))
+    if response.error_code:
+        raise RequestError(int(response.error_code), response.error_message)
     return [
         UserCredentials(
             user=found.user,
@@ -26,5 +26,5 @@ async def describe_scram(connection: Connection) -> list[UserCredentials]:
                 CredentialInfo(mechanism=info.mechanism, iterations=info.iterations) for info in found.credential_infos
             ),
         )
-        for found in answer.results
+        for found in response.results
     ]

@@ -1,1 +1,1 @@
-"""A follower of a KRaft quorum, ours or Kafka's."""
+"""Observers of a KRaft quorum, ours or Kafka's: fetching its log, replaying it, mirroring it."""

@@ -1,4 +1,4 @@
-"""What an observer asks a leader by Fetch, and the parts of the answer that concern it (KIP-595, KIP-853)."""
+"""Fetch requests and responses, reduced to the metadata partition (KIP-595, KIP-853)."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -15,21 +15,23 @@ FETCH = 1
 """The API key."""
 
 OLDEST_VERSION = 17
-"""The first whose answer says where the leader is."""
+"""The first version whose response carries the leader's endpoint."""
 
 NEWEST_VERSION = 18
-"""With the follower's high-water mark in the request (KIP-1166)."""
+"""Adds the follower's high-water mark to the request (KIP-1166)."""
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_TOPIC_ID = UUID(int=1)
 
+# Never send a voter's id: its fetch offsets advance the leader's high-water mark, so records could count as committed
+# that no majority has.
 NO_REPLICA = -1
-"""The replica id of who only looks on. That of a voter would count towards the majority: never make one up."""
+"""The replica id of an observer that the quorum does not track."""
 
 
 @frozen(kw_only=True)
 class EpochEnd:
-    """A leader epoch and an offset: a snapshot's id, or the end of an epoch in the leader's log."""
+    """A leader epoch and an offset: a snapshot's id, or where an epoch ends in the leader's log."""
 
     epoch: int
     end_offset: int
@@ -37,9 +39,10 @@ class EpochEnd:
 
 @frozen(kw_only=True)
 class Position:
-    """Where to fetch from: what FetchRequest says about the partition.
+    """Where to fetch from: FetchRequest's fields for the partition.
 
-    `last_fetched_epoch` is that of the batch before `offset`; `leader_epoch` that of the leader who is asked.
+    `last_fetched_epoch` is the epoch of the batch before `offset`, by which the leader detects divergence;
+    `leader_epoch` is the epoch of the leader that the request is sent to.
     """
 
     offset: int
@@ -50,9 +53,9 @@ class Position:
 
 @frozen(kw_only=True)
 class FetchResponse:
-    """A FetchResponse's one partition. `error` is that of the whole answer or else the partition's, 0 for none.
+    """The metadata partition of a FetchResponse. `error` is the response's, else the partition's; 0 for none.
 
-    `leader_id` and `leader_epoch` are -1 where they are not known to who answers.
+    `leader_id` and `leader_epoch` are -1 if the sender does not know them.
     """
 
     error: int = 0
@@ -69,10 +72,11 @@ class FetchResponse:
 def fetch_request(
     position: Position, version: int, *, max_bytes: int, max_wait_ms: int, cluster_id: str | None = None
 ) -> Any:
-    """The FetchRequest of an observer that no one sees."""
+    """Build the FetchRequest of an observer."""
     request = message_type(FETCH, version, "request")
     partition = message_type(FETCH, version, "request", "FetchPartition")
     topic = message_type(FETCH, version, "request", "FetchTopic")
+    # With its mark in the request, a leader that has a higher one responds at once instead of waiting for records.
     mark = {"high_watermark": position.high_watermark} if version >= NEWEST_VERSION else {}
     wanted = partition(
         partition=0,
@@ -93,10 +97,10 @@ def fetch_request(
 
 
 def parse_fetch_response(response: Any) -> FetchResponse:
-    """What a FetchResponse of version 17 or 18 says.
+    """Parse a FetchResponse of version 17 or 18.
 
     Raises:
-        DecodeError: it is not about the metadata partition alone, or names a port that is none.
+        DecodeError: it is not about the metadata partition alone, or has an invalid port.
 
     """
     endpoints = dict(map(_endpoint, response.node_endpoints))
@@ -105,7 +109,9 @@ def parse_fetch_response(response: Any) -> FetchResponse:
     partitions = [partition for topic in response.responses for partition in topic.partitions]
     topics = [topic.topic_id for topic in response.responses]
     if topics != [METADATA_TOPIC_ID] or len(partitions) != 1 or partitions[0].partition_index:
-        raise DecodeError(f"a Fetch answer of topics {topics}, {len(partitions)} partitions: expected partition 0 of 1")
+        raise DecodeError(
+            f"a Fetch response of topics {topics}, {len(partitions)} partitions: expected partition 0 of 1"
+        )
     found = partitions[0]
     return FetchResponse(
         error=int(found.error_code),
@@ -127,7 +133,7 @@ def _endpoint(node: Any) -> tuple[int, HostPort]:
 
 
 def _epoch_end(found: Any) -> EpochEnd | None:
-    """None for the default, which stands for absence."""
+    """Return None for the default (-1, -1), which stands for an absent tagged field."""
     if found.epoch < 0 or found.end_offset < 0:
         return None
     return EpochEnd(epoch=found.epoch, end_offset=found.end_offset)

@@ -30,24 +30,24 @@ _T = TypeVar("_T")
 
 _CLOSE_SECONDS = 5.0
 _CHECK_SECONDS = 0.5
-"""How often a waiting thread sees whether the event loop has ended."""
+"""How often a waiting thread checks that the event loop is still running."""
 
 
 @define(kw_only=True, eq=False)
 class QuorumLog:
-    """Follows the leader in a thread of its own, as an observer whom the quorum does not count. Safe for many threads.
+    """Follows the leader in a thread of its own, as an observer that does not vote. Thread-safe.
 
-    It holds what comes in until it is read, within bounds; what is no longer held is fetched anew. Cuts, changes of the
-    leader and silence are overcome; while they last, what is committed may lie beyond `high_watermark`.
+    Batches are buffered until they are read, within bounds; batches no longer buffered are fetched again. Lost
+    connections, leader changes and silent servers are retried; meanwhile `high_watermark` may be behind the quorum's.
     """
 
     servers: tuple[HostPort, ...]
     security: ClientSecurity = field(factory=ClientSecurity)
     client_id: str = "aclog-observer"
     cluster_id: str | None = None
-    """Where it is known, another cluster is refused."""
+    """If it is given, servers of another cluster are refused."""
     after: EpochEnd | None = None
-    """The end of what is known of this log already: it begins there, and a leader must have what lies below it."""
+    """The end of what the caller already has: the log starts there, and a leader that lacks it is refused."""
     options: ObserverOptions = field(factory=ObserverOptions)
     _buffer: FetchBuffer = field(init=False)
     _fetcher: Fetcher = field(init=False)
@@ -65,74 +65,75 @@ class QuorumLog:
         self._thread = threading.Thread(target=self._run, args=(started,), name="quorum-observer", daemon=True)
         self._thread.start()
         started.wait()
+        # Only an event loop that cannot be created fails this early; servers are first contacted in the background.
         if self._buffer.failure is not None:
             raise self._buffer.failure
 
     @property
     def name(self) -> str:
-        """The servers that were given."""
+        """The configured servers."""
         return self._buffer.name
 
     @property
     def leader(self) -> HostPort | None:
-        """Who is followed; None while nobody is."""
+        """The leader's address; None while no leader is followed."""
         return self._fetcher.leader
 
     @property
     def leader_id(self) -> int:
-        """The node id of the leader, -1 while it is not known."""
+        """The leader's node id; -1 while it is unknown."""
         return self._fetcher.state.leader_id
 
     @property
     def leader_epoch(self) -> int:
-        """The newest epoch that is known; 0 while none is."""
+        """The newest known leader epoch; 0 before the first."""
         return self._fetcher.state.leader_epoch
 
     @property
     def known_cluster_id(self) -> str | None:
-        """Of the cluster that is followed: as given, or as a controller has told; None where none has."""
+        """The cluster that is followed: as configured, or as a controller reported; None before that."""
         return self._fetcher.cluster_id
 
     @property
     def error(self) -> MetadataError | None:
-        """Why nothing comes, while nothing does."""
+        """Why no batches arrive at the moment; None while the log is followed."""
         return self._buffer.failure or self._buffer.error
 
     def start_offset(self) -> int:
-        """The first offset that can be read: 0, or `after`, or where the newest known snapshot ends."""
+        """The first readable offset: 0, the end of `after`, or the end of the newest known snapshot."""
         return self._buffer.start_offset
 
     def high_watermark(self) -> int:
-        """The newest mark that a leader has told; -1 before the first. It never goes back."""
+        """The newest high-water mark that a leader has sent; -1 before the first. It never decreases."""
         return self._buffer.high_watermark
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
-        """Whole committed batches from the one that holds `offset` (aclog.metalog.log.LogReader.read).
+        """Return whole committed batches from the one that holds `offset` (aclog.metalog.log.LogReader.read).
 
-        Waits for the network, but not for ever.
+        Waits for the network, at most `read_seconds`.
 
         Raises:
-            LogError: outside of the log, closed, or out of reach; CommittedRecordsLostError, QuorumRefusedError and
-                LoginError are for good, or until somebody does something.
-            ConfigError: the security settings cannot be used, or the server is too old.
-            DecodeError: the leader gives damaged bytes, again and again.
+            LogError: the offset is out of range, the log is closed, or no leader is reached in time.
+                CommittedRecordsLostError is final; QuorumRefusedError and LoginError take an operator.
+            ConfigError: the security settings are unusable, or the server is too old.
+            DecodeError: the leader repeatedly sends damaged bytes.
 
         """
         found = self._buffer.read(offset, max_bytes)
         return self._wait_for(fetch_committed(self._side, offset, max_bytes)) if found is None else found
 
     def leader_batch(self, offset: int) -> bytes | None:
-        """The batch that holds `offset`, below the mark, as the leader has it now; None where its log begins later.
+        """Return the current leader's batch that holds `offset`, below the mark; None if its log begins above it.
 
         Raises as `read`.
         """
         return self._wait_for(fetch_leader_batch(self._side, offset))
 
     def wait(self, offset: int, timeout: float) -> bool:
-        """Wait until the high-water mark is above `offset`; tell whether it is.
+        """Wait until the high-water mark is above `offset`; return whether it is.
 
         Raises:
-            LogError, ConfigError: the log cannot be followed, and that will not pass by itself.
+            LogError, ConfigError: the log cannot be followed, and a retry will not help.
 
         """
         return self._buffer.wait(offset, timeout)
@@ -141,30 +142,30 @@ class QuorumLog:
         """Wait until the high-water mark is known.
 
         Raises:
-            MetadataError: it is not within `timeout` seconds, or will not be; why.
+            MetadataError: it is not known within `timeout` seconds, or cannot become known; says why.
 
         """
         self._buffer.wait_known(timeout)
 
     def latest_snapshot(self) -> CheckpointFile | None:
-        """The snapshot that `start_offset` is the end of, downloaded; None where the log begins at 0.
+        """Return the snapshot that ends at `start_offset`, downloaded; None if the log begins at 0.
 
-        The file stays until a later one is asked for, or the log is closed.
+        The file stays until a newer one is requested or the log is closed.
 
         Raises:
-            LogError: it cannot be had, or not be written.
-            CheckpointError: what the leader gives is no checkpoint.
+            LogError: it cannot be downloaded or written.
+            CheckpointError: what the leader sends is not a checkpoint.
 
         """
         return self._wait_for(self._snapshots.newest())
 
     def checkpoints(self) -> Sequence[CheckpointFile]:
-        """The one that is needed, if one is, as snapshots.recovery.recover_log wants it. Raises as latest_snapshot."""
+        """Return the snapshot to recover from, if any (snapshots.recovery.recover_log). Raises as latest_snapshot."""
         found = self.latest_snapshot()
         return () if found is None else (found,)
 
     def close(self) -> None:
-        """Let go of the connections, the thread and the snapshots; a second close is nothing."""
+        """Close the connections, end the thread and delete the snapshots. May be called again."""
         if self._buffer.close():
             self._loop.call_soon_threadsafe(self._task.cancel)
             self._thread.join(_CLOSE_SECONDS)
@@ -180,7 +181,7 @@ class QuorumLog:
         self.close()
 
     def _run(self, started: threading.Event) -> None:
-        """The thread; an event loop needs files, of which there may be too many open."""
+        """Run the event loop; creating one fails if the process has too many open files."""
         try:
             with asyncio.Runner() as runner:
                 runner.get_loop()
@@ -205,11 +206,12 @@ class QuorumLog:
         started.set()
         try:
             await self._fetcher.run()
+            # The fetcher has failed for good; stay, since `leader_batch` and others still use this loop.
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             pass
         except Exception as error:  # noqa: BLE001 - a mistake of ours must not leave readers waiting
-            self._buffer.fail(LogError(f"{self.name}: following broke off: {type(error).__name__}: {error}"))
+            self._buffer.fail(LogError(f"{self.name}: the observer failed: {type(error).__name__}: {error}"))
         finally:
             await self._side.close()
 
@@ -227,9 +229,10 @@ class QuorumLog:
         self._loop.call_soon_threadsafe(self._fetcher.room.set)
 
     def _wait_for(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Have the event loop do something, and wait for it."""
+        """Run a coroutine on the event loop, and wait for its result."""
         try:
             future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            # A loop that ends drops coroutines it has not started: without this check, callers would wait forever.
             while not future.done() and self._thread.is_alive():
                 wait((future,), _CHECK_SECONDS)
             return future.result(0)

@@ -1,4 +1,4 @@
-"""The newest snapshot of a quorum, downloaded (KafkaRaftClient's FetchSnapshot, RaftClient.latestSnapshotId)."""
+"""Download of a quorum's newest snapshot (KafkaRaftClient's FetchSnapshot, RaftClient.latestSnapshotId)."""
 
 import asyncio
 import tempfile
@@ -23,30 +23,31 @@ from aclog.nodes.observer.snapshot_messages import (
 
 
 class _RefusedSnapshotError(LogError):
-    """The leader does not give it: Kafka 4.3.1 responses -1 to whatever is wrong, an older epoch included."""
+    """The leader does not serve the snapshot. Kafka 4.3.1 responds with error -1 in every such case."""
 
 
 @define(eq=False)
 class SnapshotDownload:
-    """Runs on the fetcher's event loop; the newest snapshot stays until a newer one is asked for."""
+    """Runs on the fetcher's event loop. The newest snapshot's file stays until a newer one is requested."""
 
     side: SideConnection
     directory: Path | None = field(default=None, init=False)
-    """Where snapshots are put, once there is one: nobody else may read it, as there are credentials in it."""
+    """The directory of the files, once there is one; private, since snapshots contain credentials."""
     _file: SnapshotFile | None = field(default=None, init=False)
     _file_source: tuple[HostPort, int] | None = field(default=None, init=False)
-    """The leader, and its epoch: every node writes its own snapshot of an offset, with its records in its own order."""
+    """The leader's address and epoch. A download cannot continue at another node: each node writes its own snapshot of
+    an offset, and the records' order differs.
+    """
     _newest: CheckpointFile | None = field(default=None, init=False)
 
     async def newest(self) -> CheckpointFile | None:
-        """The snapshot that the log begins after; None where it begins at 0.
+        """Return the snapshot that the log begins after; None if the log begins at 0.
 
-        A download that is cut goes on where it was; it is given up when nothing has come for as long as a read may
-        wait.
+        An interrupted download is continued, and is given up only after `read_seconds` without progress.
 
         Raises:
-            LogError: it cannot be had, or not be written here.
-            CheckpointError, DecodeError: what the leader gives is no checkpoint.
+            LogError: the snapshot cannot be downloaded, or not be written to disk.
+            CheckpointError, DecodeError: what the leader sends is not a checkpoint.
 
         """
         async with self.side.lock:
@@ -58,8 +59,10 @@ class SnapshotDownload:
                 try:
                     await self._fetch(wanted)
                 except MetadataError as error:
+                    # Damaged bytes: start over, instead of appending to them.
                     if isinstance(error, CheckpointError | DecodeError):
                         self._file = None
+                    # Progress extends the deadline, so a large snapshot over a slow link completes.
                     deadline = self.side.deadline if self._position > before else deadline
                     await self.side.retry(error, deadline)
                     if isinstance(error, _RefusedSnapshotError):
@@ -71,7 +74,7 @@ class SnapshotDownload:
         return 0 if self._file is None else self._file.position
 
     def _has(self, wanted: EpochEnd) -> bool:
-        """Whether it is here, and nobody has cleaned it away."""
+        """Whether the file is there; a cleaner of temporary directories may have removed it."""
         return self._newest is not None and self._newest.end_offset == wanted.end_offset and self._newest.path.exists()
 
     async def _fetch(self, wanted: EpochEnd) -> None:
@@ -90,13 +93,15 @@ class SnapshotDownload:
             try:
                 self.directory = Path(tempfile.mkdtemp(prefix="aclog-observer-"))
             except OSError as error:
-                raise LogError(f"no directory for a snapshot: {error.strerror or error}") from error
+                raise LogError(f"cannot create a directory for a snapshot: {error.strerror or error}") from error
         return self.directory
 
     async def _fetch_chunk(self, file: SnapshotFile) -> None:
         connection, fetcher = await self.side.connected(), self.side.fetcher
         if self._source(connection) != self._file_source:
-            raise LogError(f"{connection.address}: leads by now: its snapshot {file.path.name} is to be begun anew")
+            raise LogError(
+                f"{connection.address}: it leads now: snapshot {file.path.name} has to be downloaded from its start"
+            )
         request = snapshot_request(
             file.snapshot,
             file.position,
@@ -115,7 +120,7 @@ class SnapshotDownload:
         return connection.address, self.side.fetcher.state.leader_epoch
 
     async def _refresh_snapshot_id(self, deadline: float) -> None:
-        """Have the leader say which snapshot there is now."""
+        """Learn which snapshot the leader has now: the wanted one may have been deleted by retention."""
         try:
             response = await self.side.fetch(0, 1)
         except MetadataError as error:

@@ -1,4 +1,4 @@
-"""A snapshot as it is downloaded: a file that grows, and gets its name when it is whole."""
+"""A snapshot file while it is downloaded: it grows under a temporary name and is renamed when complete."""
 
 from pathlib import Path
 from typing import Self
@@ -15,7 +15,7 @@ from aclog.nodes.observer.snapshot_messages import SnapshotChunk
 
 @define(eq=False)
 class SnapshotFile:
-    """One download. `position` is how many bytes are here, `size` how many there will be, -1 while it is not known."""
+    """One download. `position` is the number of bytes written; `size` is that of the whole file, -1 while unknown."""
 
     snapshot: EpochEnd
     directory: Path
@@ -24,7 +24,7 @@ class SnapshotFile:
 
     @classmethod
     def begin(cls, snapshot: EpochEnd, directory: Path) -> Self:
-        """A download of nothing yet.
+        """Create an empty temporary file, in place of an earlier one.
 
         Raises:
             LogError: the file cannot be written.
@@ -39,7 +39,7 @@ class SnapshotFile:
 
     @property
     def path(self) -> Path:
-        """Where it is when it is whole."""
+        """The path of the complete file."""
         return self.directory / checkpoint_name(self.snapshot.end_offset, self.snapshot.epoch)
 
     @property
@@ -48,25 +48,26 @@ class SnapshotFile:
 
     @property
     def whole(self) -> bool:
-        """Whether every byte is here."""
+        """Whether the download is complete."""
         return self.position == self.size
 
     def append(self, chunk: SnapshotChunk) -> None:
-        """Add what comes next.
+        """Append the next chunk.
 
         Raises:
-            DecodeError: it is not what comes next.
+            DecodeError: the chunk does not continue the file, or changes its size.
             LogError: the file cannot be written.
 
         """
         if chunk.position != self.position or chunk.size <= 0 or self.size not in (-1, chunk.size):
             raise DecodeError(
-                f"bytes from {chunk.position} on of a snapshot of {chunk.size}: expected those from {self.position} on"
+                f"a snapshot chunk at byte {chunk.position} of {chunk.size}: expected byte {self.position}"
                 + (f" of {self.size}" if self.size >= 0 else "")
             )
         if not chunk.data or chunk.position + len(chunk.data) > chunk.size:
             raise DecodeError(
-                f"{len(chunk.data)} bytes of a snapshot of {chunk.size}: expected 1 to {chunk.size - chunk.position}"
+                f"a snapshot chunk of {len(chunk.data)} bytes at byte {chunk.position}: expected 1 to "
+                f"{chunk.size - chunk.position} bytes"
             )
         try:
             with self._partial.open("ab") as file:
@@ -76,10 +77,10 @@ class SnapshotFile:
         self.position, self.size = self.position + len(chunk.data), chunk.size
 
     def finish(self) -> CheckpointFile:
-        """Check the whole file, and give it its name.
+        """Check the complete file, and rename it to `path`.
 
         Raises:
-            CheckpointError: it is no checkpoint.
+            CheckpointError: it is not a checkpoint.
             LogError: it cannot be read or renamed.
 
         """
@@ -92,10 +93,10 @@ class SnapshotFile:
 
 
 def _check(data: bytes, path: Path) -> None:
-    """Look at what can be seen without decoding records: CRCs, lengths, and control batches at both ends."""
+    """Check what is visible without decoding records: CRCs, lengths, and the control batches at both ends."""
     found, damage = scan_batches(data)
     whole = int(found.end[-1]) if len(found) else 0
     if damage is not None or whole != len(data):
-        raise CheckpointError(f"{path}: byte {whole}: damaged or cut: expected whole batches to the end")
+        raise CheckpointError(f"{path}: byte {whole}: damaged or truncated: expected complete batches to the end")
     if len(found) < 2 or not (found.is_control[0] and found.is_control[-1]):
         raise CheckpointError(f"{path}: not a checkpoint: expected control records at both ends")

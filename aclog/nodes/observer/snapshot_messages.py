@@ -1,4 +1,4 @@
-"""What an observer asks a leader by FetchSnapshot (KIP-630), and the parts of the answer that concern it."""
+"""FetchSnapshot requests and responses, reduced to the metadata partition (KIP-630)."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ NEWEST_VERSION = 1
 
 @frozen(kw_only=True)
 class SnapshotChunk:
-    """Bytes of a snapshot file from `position` on, cut anywhere; `size` is that of the whole file.
+    """Bytes of a snapshot file from `position` on, not aligned to batches; `size` is that of the whole file.
 
-    `error` is that of the whole answer or else the partition's, 0 for none.
+    `error` is the response's, else the partition's; 0 for none.
     """
 
     error: int = 0
@@ -29,7 +29,7 @@ class SnapshotChunk:
 def snapshot_request(
     snapshot: EpochEnd, position: int, leader_epoch: int, version: int, *, max_bytes: int, cluster_id: str | None
 ) -> Any:
-    """The FetchSnapshotRequest for the bytes of a snapshot from `position` on."""
+    """Build the FetchSnapshotRequest for a snapshot's bytes from `position` on."""
     request = message_type(FETCH_SNAPSHOT, version, "request")
     topic = message_type(FETCH_SNAPSHOT, version, "request", "TopicSnapshot")
     partition = message_type(FETCH_SNAPSHOT, version, "request", "PartitionSnapshot")
@@ -45,7 +45,7 @@ def snapshot_request(
 
 
 def parse_snapshot_response(response: Any) -> SnapshotChunk:
-    """What a FetchSnapshotResponse says.
+    """Parse a FetchSnapshotResponse.
 
     Raises:
         DecodeError: it is not about the metadata partition alone.
@@ -56,7 +56,7 @@ def parse_snapshot_response(response: Any) -> SnapshotChunk:
     partitions = [partition for topic in response.topics for partition in topic.partitions]
     names = [topic.name for topic in response.topics]
     if names != [METADATA_TOPIC] or len(partitions) != 1 or partitions[0].index:
-        raise DecodeError(f"a snapshot of topics {names}: expected partition 0 of {METADATA_TOPIC}")
+        raise DecodeError(f"a FetchSnapshot response of topics {names}: expected partition 0 of {METADATA_TOPIC}")
     found = partitions[0]
     return SnapshotChunk(
         error=int(found.error_code), size=found.size, position=found.position, data=bytes(found.unaligned_records)
