@@ -94,10 +94,10 @@ def test_rows_that_cannot_be_decided_say_why(spark):
     judged = authorize(frame, Rules.of_image(AclsImage.empty()), Settings(allow_everyone=True)).collect()
     assert sorted((row.decision, row.rule) for row in judged) == [
         ("ALLOWED", "DefaultAllow"),
-        ("ERROR", "nobody can ask as User:*, which stands for everybody in rules"),
+        ("ERROR", "User:* is not a principal: in ACLs it matches all users"),
         ("ERROR", "principal, host, operation, resourceType or resourceName is missing"),
         ("ERROR", "the host is not an IPv4 or IPv6 address"),
-        ("ERROR", "the operation is none of Kafka's"),
+        ("ERROR", "not an operation of Kafka"),
     ]
 
 

@@ -48,13 +48,13 @@ def test_what_is_printed_and_written(spark, tmp_path, capfd):
     printed = capfd.readouterr()
     assert printed.out == "requests  decision\n1         ALLOWED\n1         DENIED\n2         ERROR\n"
     assert "aclog: warning: 1 requests: not a request\n" in printed.err
-    assert "aclog: warning: 1 requests: the operation is none of Kafka's\n" in printed.err
+    assert "aclog: warning: 1 requests: not an operation of Kafka\n" in printed.err
     torn, denied, allowed, wrong = written(spark, out)
     assert {key: denied[key] for key in BOB} == BOB
     assert (denied["note"], denied["decision"], denied["rule"]) == ("kept", "DENIED", RULE)
     assert len(denied["rule_id"]) == 22
     assert (allowed["decision"], allowed["rule"], allowed["rule_id"]) == ("ALLOWED", "SuperUser", None)
-    assert (wrong["decision"], wrong["rule"]) == ("ERROR", "the operation is none of Kafka's")
+    assert (wrong["decision"], wrong["rule"]) == ("ERROR", "not an operation of Kafka")
     assert (torn["decision"], torn["rule"], torn["principal"]) == ("ERROR", "not a request: no JSON", None)
 
 

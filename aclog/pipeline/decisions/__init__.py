@@ -1,1 +1,1 @@
-"""Deciding accesses in bulk: pure code over Arrow and numpy columns, which Spark's workers run."""
+"""Authorization in bulk, by all ACLs that were ever in force: pure, run by Spark's workers."""

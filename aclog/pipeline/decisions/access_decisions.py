@@ -1,6 +1,7 @@
-"""Decides accesses by all rules that ever were: one code where nothing ever changed, else one for each version."""
+"""Decisions on accesses by all ACLs that were ever in force: one for all versions, or one per version."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -13,7 +14,7 @@ from aclog.metalog.vectors import Bools, Int64s
 from aclog.pipeline.decisions.accesses import ParsedAccess
 from aclog.pipeline.decisions.decision_codes import UNRESOLVED, DecisionCode
 from aclog.pipeline.decisions.decision_steps import Steps
-from aclog.pipeline.decisions.interval_index import IntervalIndex, Parts
+from aclog.pipeline.decisions.interval_index import IntervalIndex, IntervalMatches
 from aclog.pipeline.decisions.timelines import MatchingInterval, is_order_ambiguous, timeline
 
 _LEVELS = (NAMED, STAR, EMPTY)
@@ -21,124 +22,131 @@ _LEVELS = (NAMED, STAR, EMPTY)
 
 @frozen(eq=False, kw_only=True)
 class AccessDecisions:
-    """Verdicts on some accesses, in their order; those that change over time have steps of their own in `moving`.
+    """Decision codes of some accesses, in their order; `changing` has the steps of those that change over time.
 
-    UNRESOLVED stands where a rule has to be looked for in the image of the version (AclsImage.rule).
+    For UNRESOLVED the image of the version has to be asked (AclsImage.rule).
     """
 
     codes: Int32s
-    moving: dict[int, Steps]
+    changing: dict[int, Steps]
 
 
-def decide_accesses(index: IntervalIndex, parsed: list[ParsedAccess], *, allow_everyone: bool) -> AccessDecisions:
-    """Decide these; no principal is a super user, `User:*` or without a colon."""
-    parts = index.parts(parsed)
-    below = _below_star(parsed)
-    still = (index.starts[parts.ordinal] == 0) & (index.ends[parts.ordinal] == index.end)
-    moves = np.zeros(len(parsed), np.bool_)
-    moves[parts.access[~still]] = True
-    codes = _lasting(index, parsed, parts, below)
-    if allow_everyone:
-        _without_rules(index, parts, codes, moves)
-    thrown = _throwing(index, parts, len(parsed))
-    codes[thrown] = UNRESOLVED
-    moving = dict(_moving(index, parsed, parts, np.flatnonzero(moves & ~thrown), below, allow_everyone=allow_everyone))
-    return AccessDecisions(codes=codes, moving=moving)
+def decide_accesses(index: IntervalIndex, accesses: list[ParsedAccess], *, allow_everyone: bool) -> AccessDecisions:
+    """Decide accesses, none of whose principals is a super user, `User:*` or without a colon."""
+    batch = _Batch(
+        index=index,
+        accesses=accesses,
+        matches=index.matches(accesses),
+        below_star=_below_star(accesses),
+        allow_everyone=allow_everyone,
+    )
+    return batch.decide()
 
 
-def _below_star(parsed: list[ParsedAccess]) -> Bools:
+def _below_star(accesses: list[ParsedAccess]) -> Bools:
     star = utf16(WILDCARD)
-    return np.fromiter((utf16(a.resource_name[:1]) < star for a in parsed), np.bool_, len(parsed))
+    return np.fromiter((utf16(a.resource_name[:1]) < star for a in accesses), np.bool_, len(accesses))
 
 
-def _lasting(index: IntervalIndex, parsed: list[ParsedAccess], parts: Parts, below: Bools) -> Int32s:
-    """The codes if all rules that match stood at all times."""
-    count, total = len(parsed), len(index.ranks)
-    ranks, denies = index.ranks[parts.row], index.denies(parts.row)
-    first_deny, last_allow = np.full(count, total, np.int32), np.full(count, -1, np.int32)
-    np.minimum.at(first_deny, parts.access[denies], ranks[denies])
-    np.maximum.at(last_allow, parts.access[~denies], ranks[~denies])
-    is_denied = first_deny < total
-    named = np.where(is_denied, first_deny, last_allow)
-    ordinals = np.full(total + 1, DecisionCode.DEFAULT_DENY, np.int32)  # and one for -1
-    ordinals[ranks] = parts.ordinal
-    codes = ordinals[named].astype(np.int32)
-    levels = np.zeros(count, np.uint8)
-    decides = denies == is_denied[parts.access]
-    np.bitwise_or.at(levels, parts.access[decides], np.left_shift(1, index.levels[parts.row[decides]]).astype(np.uint8))
-    several = (levels & (levels - 1)) != 0
-    for at in np.flatnonzero(several & ((levels >> STAR & 1) != 0)).tolist():
-        has = {level for level in _LEVELS if levels[at] >> level & 1}
-        is_star = parsed[at].resource_name == WILDCARD
-        if is_order_ambiguous(has, denies=bool(is_denied[at]), below_star=bool(below[at]), is_star=is_star):
-            codes[at] = UNRESOLVED
-    return codes
+@frozen(eq=False, kw_only=True)
+class _Batch:
+    """Accesses that are decided together, and what matches them."""
 
+    index: IntervalIndex
+    accesses: list[ParsedAccess]
+    matches: IntervalMatches
+    below_star: Bools
+    """By access: whether the resource's name sorts below `*`, as Kafka's scan compares names."""
+    allow_everyone: bool
 
-def _without_rules(index: IntervalIndex, parts: Parts, codes: Int32s, moves: Bools) -> None:
-    """DEFAULT_ALLOW where no rule is on the resource; what is on it may come and go."""
-    starts = parts.places.starts
-    for at in np.flatnonzero((codes == DecisionCode.DEFAULT_DENY) & ~moves).tolist():
-        place = parts.place_of[at]
-        on_it = parts.places.resources[starts[place] : starts[place + 1]].tolist()
-        if not on_it:
-            codes[at] = DecisionCode.DEFAULT_ALLOW
-        elif not any(_always(index, resource) for resource in on_it):
-            moves[at] = True
+    def decide(self) -> AccessDecisions:
+        """Decide all of them."""
+        permanent = self.index.versions.permanent[self.matches.ordinal]
+        changing = np.zeros(len(self.accesses), np.bool_)
+        changing[self.matches.access[~permanent]] = True
+        # decided for all as if every match were permanent: a few array operations, and right for nearly all
+        codes = self._decide_permanent()
+        if self.allow_everyone:
+            self._allow_without_acls(codes, changing)
+        throws = self._may_throw()
+        codes[throws] = UNRESOLVED
+        return AccessDecisions(codes=codes, changing=dict(self._timelines(np.flatnonzero(changing & ~throws))))
 
+    def _decide_permanent(self) -> Int32s:
+        """Return the codes if all ACLs that match are in force at all versions."""
+        index, matches = self.index, self.matches
+        count, total = len(self.accesses), len(index.ranks)
+        ranks, denies = index.ranks[matches.row], index.denies(matches.row)
+        first_deny, last_allow = np.full(count, total, np.int32), np.full(count, -1, np.int32)
+        np.minimum.at(first_deny, matches.access[denies], ranks[denies])
+        np.maximum.at(last_allow, matches.access[~denies], ranks[~denies])
+        is_denied = first_deny < total
+        determining = np.where(is_denied, first_deny, last_allow)
+        ordinals = np.full(total + 1, DecisionCode.DEFAULT_DENY, np.int32)  # the last entry is for rank -1: no match
+        ordinals[ranks] = matches.ordinal
+        codes = ordinals[determining].astype(np.int32)
+        levels = np.zeros(count, np.uint8)  # a bit for each level of the ACLs that could be named
+        decides = denies == is_denied[matches.access]
+        bits = np.left_shift(1, index.levels[matches.row[decides]]).astype(np.uint8)
+        np.bitwise_or.at(levels, matches.access[decides], bits)
+        several = (levels & (levels - 1)) != 0
+        for at in np.flatnonzero(several & ((levels >> STAR & 1) != 0)).tolist():
+            present = {level for level in _LEVELS if levels[at] >> level & 1}
+            is_star = self.accesses[at].resource_name == WILDCARD
+            below_star, is_deny = bool(self.below_star[at]), bool(is_denied[at])
+            if is_order_ambiguous(present, denies=is_deny, below_star=below_star, is_star=is_star):
+                codes[at] = UNRESOLVED
+        return codes
 
-def _always(index: IntervalIndex, resource: int) -> bool:
-    intervals = index.intervals_of_resource(resource)
-    return bool(((index.starts[intervals] == 0) & (index.ends[intervals] == index.end)).any())
+    def _allow_without_acls(self, codes: Int32s, changing: Bools) -> None:
+        """Set DEFAULT_ALLOW if the resource never has an ACL; mark as changing if it has one at some versions only."""
+        for at in np.flatnonzero((codes == DecisionCode.DEFAULT_DENY) & ~changing).tolist():
+            resources = self.matches.resources(at)
+            if not resources:
+                codes[at] = DecisionCode.DEFAULT_ALLOW
+            elif not any(self._is_permanent(resource) for resource in resources):
+                changing[at] = True
 
+    def _is_permanent(self, resource: int) -> bool:
+        return bool(self.index.versions.permanent[self.index.intervals_of_resource(resource)].any())
 
-def _throwing(index: IntervalIndex, parts: Parts, count: int) -> Bools:
-    """Where a rule on the resource has no colon in its principal: it depends on the order what comes of that."""
-    thrown = np.zeros(count, np.bool_)
-    throwing = index.image.state.base.throwing
-    if throwing:
-        access, resource = parts.places.of_requests(parts.place_of)
-        thrown[access[np.isin(resource, list(throwing))]] = True
-    return thrown
+    def _may_throw(self) -> Bools:
+        """Return where an ACL on the resource has a principal without a colon.
 
+        Kafka throws when its scan reaches that ACL, unless an ACL that denies comes first: the image has to be asked.
+        """
+        throws = np.zeros(len(self.accesses), np.bool_)
+        throwing = self.index.image.state.base.throwing
+        if throwing:
+            access, resource = self.matches.places.of_requests(self.matches.place_of)
+            throws[access[np.isin(resource, list(throwing))]] = True
+        return throws
 
-def _moving(
-    index: IntervalIndex,
-    parsed: list[ParsedAccess],
-    parts: Parts,
-    moving: Int64s,
-    below: Bools,
-    *,
-    allow_everyone: bool,
-) -> Iterator[tuple[int, Steps]]:
-    """The steps of each of these accesses."""
-    low = np.searchsorted(parts.access, moving, "left")
-    high = np.searchsorted(parts.access, moving, "right")
-    denies = index.denies(parts.row)
-    for at, first, last in zip(moving.tolist(), low.tolist(), high.tolist(), strict=True):
-        rows, ordinals = parts.row[first:last], parts.ordinal[first:last]
-        intervals = list(
-            map(
-                MatchingInterval,
-                index.starts[ordinals].tolist(),
-                index.ends[ordinals].tolist(),
-                index.ranks[rows].tolist(),
-                index.levels[rows].tolist(),
-                denies[first:last].tolist(),
-                ordinals.tolist(),
-            )
-        )
-        if allow_everyone:
-            intervals += _others(index, parts, at)
-        is_star = parsed[at].resource_name == WILDCARD
-        steps = timeline(intervals, below_star=bool(below[at]), is_star=is_star, allow_everyone=allow_everyone)
-        yield at, [step for step in steps if step[0] < index.end]
+    def _timelines(self, changing: Int64s) -> Iterator[tuple[int, Steps]]:
+        """Yield the steps of each of these accesses."""
+        matches, versions = self.matches, self.index.versions
+        low = np.searchsorted(matches.access, changing, "left")
+        high = np.searchsorted(matches.access, changing, "right")
+        denies = self.index.denies(matches.row)
+        for at, first, last in zip(changing.tolist(), low.tolist(), high.tolist(), strict=True):
+            rows, ordinals = matches.row[first:last], matches.ordinal[first:last]
+            # in the order of MatchingInterval's fields
+            columns: list[Any] = [versions.starts[ordinals], versions.ends[ordinals], self.index.ranks[rows]]
+            columns += [self.index.levels[rows], denies[first:last], ordinals]
+            intervals = list(map(MatchingInterval, *(column.tolist() for column in columns)))
+            if self.allow_everyone:
+                intervals += self._others(at)
+            is_star, below_star = self.accesses[at].resource_name == WILDCARD, bool(self.below_star[at])
+            steps = timeline(intervals, below_star=below_star, is_star=is_star, allow_everyone=self.allow_everyone)
+            yield at, [step for step in steps if step[0] < versions.end]
 
-
-def _others(index: IntervalIndex, parts: Parts, access: int) -> Iterator[MatchingInterval]:
-    """When anything at all stands on the resource, for whomever it is."""
-    starts, place = parts.places.starts, parts.place_of[access]
-    for resource in parts.places.resources[starts[place] : starts[place + 1]].tolist():
-        intervals = index.intervals_of_resource(resource)
-        for start, end in set(zip(index.starts[intervals].tolist(), index.ends[intervals].tolist(), strict=True)):
-            yield MatchingInterval(start, end, 0, NAMED, denies=False, ordinal=-1, matches=False)
+    def _others(self, access: int) -> Iterator[MatchingInterval]:
+        """Yield the intervals of all ACLs on an access's resource, whether or not they match."""
+        versions = self.index.versions
+        for resource in self.matches.resources(access):
+            ordinals = self.index.intervals_of_resource(resource)
+            # which ACL it is does not matter: equal intervals count once
+            for start, end in set(
+                zip(versions.starts[ordinals].tolist(), versions.ends[ordinals].tolist(), strict=True)
+            ):
+                yield MatchingInterval(start, end, 0, NAMED, denies=False, ordinal=-1, matches=False)

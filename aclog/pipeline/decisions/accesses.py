@@ -1,4 +1,4 @@
-"""Accesses: numbered as they come, and what each of them asks the rules."""
+"""Accesses as data: numbered in order of appearance, and parsed into what ACLs are matched against."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -17,7 +17,7 @@ from aclog.metalog.vectors import Int64s
 from aclog.pipeline.decisions.decision_codes import DecisionCode
 
 REQUEST_COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
-"""Who asks, from where, for what, on what; all of them text."""
+"""The columns of an authorization request, all of them text; the resource is LITERAL."""
 
 _HOSTS_REMEMBERED = 1 << 16
 _OPERATIONS = {name: int(code) for name, code in AclOperation.__members__.items()}
@@ -25,7 +25,7 @@ _RESOURCE_TYPES = {name: int(code) for name, code in ResourceType.__members__.it
 
 
 class Access(NamedTuple):
-    """One access as it was asked for; a part may be missing."""
+    """An access as it appears in a table; None for a missing value."""
 
     principal: str | None
     host: str | None
@@ -35,7 +35,7 @@ class Access(NamedTuple):
 
 
 class ParsedAccess(NamedTuple):
-    """An access that rules can decide: the host in the form that rules have, the rest as codes."""
+    """A well-formed access: the host in canonical form, operation and resource type as codes."""
 
     principal: str
     host: str
@@ -48,7 +48,10 @@ T = TypeVar("T")
 
 
 class _Numbers(dict[T, int]):
-    """Numbers whatever is asked about, 0, 1, ...; `known` is that in this order."""
+    """Numbers keys 0, 1, ... on first use; `known` has the keys in this order.
+
+    __missing__ rather than setdefault: a key seen before costs one dict look-up in C.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,15 +63,15 @@ class _Numbers(dict[T, int]):
         return number
 
     def of(self, keys: Sequence[T]) -> Int64s:
-        """The numbers of these."""
+        """Return the numbers of these keys."""
         return np.fromiter(map(self.__getitem__, keys), np.int64, len(keys))
 
 
 @define(eq=False)
 class AccessNumbers:
-    """Numbers distinct accesses 0, 1, ... as they come; about 500 bytes each are kept.
+    """Numbers distinct accesses 0, 1, ... in order of appearance, in about 500 bytes each.
 
-    Texts are numbered first, so that an access is five numbers: looking up these is what the time goes into.
+    Texts are numbered per column first, so that an access is five int32s: their look-up dominates the time.
     """
 
     _texts: tuple[_Numbers[str | None], ...] = field(
@@ -80,7 +83,7 @@ class AccessNumbers:
         return len(self._accesses)
 
     def number(self, columns: Sequence[Any]) -> tuple[Int64s, list[Access]]:
-        """The number of each row's access, and the accesses that are new.
+        """Return the number of each row's access, and the accesses seen for the first time.
 
         `columns` are the five columns of a batch (REQUEST_COLUMNS): Arrow arrays of text, plain or dictionary-encoded.
         """
@@ -89,6 +92,7 @@ class AccessNumbers:
         numbers = np.empty((len(once), len(columns)), np.int32)
         for at, ((values, codes), known) in enumerate(zip(encoded, self._texts, strict=True)):
             numbers[:, at] = known.of(values)[codes[once]]
+        # five int32s as one 20-byte value: hashed as bytes, much faster than as a tuple
         before = len(self)
         found = self._accesses.of(numbers.view(f"V{numbers.itemsize * len(columns)}")[:, 0].tolist())
         new = numbers[np.flatnonzero(found >= before)]
@@ -100,7 +104,7 @@ class AccessNumbers:
 
 
 def _encoded(column: Any) -> tuple[list[str | None], Int64s]:
-    """The distinct values, None the last of them, and the index of each row's."""
+    """Return the distinct values, with None appended as the last, and the index of each row's value."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
@@ -113,12 +117,16 @@ def _encoded(column: Any) -> tuple[list[str | None], Int64s]:
 
 
 def _distinct(columns: Iterable[tuple[int, Int64s]]) -> tuple[Int64s, Int32s]:
-    """Of columns of (how many values there are, the code of each row): a row for each distinct one, and which it is."""
+    """Return one row for each distinct combination of codes, and the combination of each row.
+
+    Columns are (number of values, code of each row).
+    """
     codes, size = np.zeros(0, np.int64), 0
     for count, column in columns:
         if not size:
             codes, size = column, count
             continue
+        # codes are mixed-radix numbers: renumber before they exceed int64
         if size * count >= 1 << 62:
             codes, size = distinct(codes, size)[1].astype(np.int64), len(codes)
         codes, size = codes * count + column, size * count
@@ -130,7 +138,7 @@ def _distinct(columns: Iterable[tuple[int, Int64s]]) -> tuple[Int64s, Int32s]:
 
 
 def parse_access(access: Access) -> ParsedAccess | DecisionCode:
-    """What the rules are asked, or why they cannot be; whoever is a super user is asked about before."""
+    """Return what ACLs are matched against, or the error; the principal is checked later (`principal_error`)."""
     principal, host, operation, resource_type, name = access
     if principal is None or host is None or operation is None or resource_type is None or name is None:
         return DecisionCode.MISSING
@@ -147,7 +155,7 @@ def parse_access(access: Access) -> ParsedAccess | DecisionCode:
 
 
 def principal_error(principal: str) -> DecisionCode | None:
-    """Why Kafka's authorizer throws on a principal that is no super user, if it does."""
+    """Return the error if Kafka's authorizer throws on a principal that is not a super user."""
     if principal == WILDCARD_PRINCIPAL:
         return DecisionCode.WILDCARD_PRINCIPAL
     return DecisionCode.NO_PRINCIPAL if ":" not in principal else None

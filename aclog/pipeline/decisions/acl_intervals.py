@@ -1,4 +1,4 @@
-"""Rules and the time for which each was in force, in the compact form that is sent to workers."""
+"""ACLs and the intervals in which they were in force, in the compact form that is broadcast to workers."""
 
 from collections.abc import Callable
 from enum import IntEnum
@@ -20,10 +20,10 @@ from aclog.pipeline.source.schema import ACL_FIELDS
 from aclog.pipeline.source.structs import acl_structs
 
 RULE_COLUMNS = (*ACL_FIELDS, "id")
-"""The columns of a list of rules, all of them text; `id` may be null."""
+"""The columns of a table of ACLs, all of them text; `id` may be null."""
 
 ALWAYS, FOREVER = -(1 << 62), 1 << 62
-"""Stand for null in `visible_from` and `visible_to`, in ms since 1970."""
+"""In place of null in `visible_from` and `visible_to`, in ms since 1970; times 1000 they would overflow int64."""
 
 _NUMBER_BYTES = 8
 _REST_OF_ID = bytes(16 - _NUMBER_BYTES)
@@ -33,30 +33,31 @@ _NO_TAGS = b"\0"
 
 @frozen(eq=False, kw_only=True)
 class AclIntervals:
-    """n intervals of rules; a interval's number is its ordinal, the row of the table that it was made from.
+    """n intervals, numbered by ordinal: the row of the table that they were made from.
 
-    What rules say is held once, however often it was added and removed, as the records that a log holds, with its
-    number in place of the id. Nothing but flat buffers: a million rules are about 100 MB.
+    A content (an ACL without its id) is held once, however often it was added and removed: as the record of a metadata
+    log, with the content's number in place of the id. All of it is flat buffers, quick to broadcast and to unpickle: a
+    million ACLs take about 100 MB.
     """
 
     records: bytes
     record_ends: Int64s
     content_of: Int32s
-    """By ordinal: the number of what the rule says."""
+    """By ordinal: the number of the ACL's content."""
     visible_from: Int64s
     visible_to: Int64s
-    """By ordinal, in ms since 1970: an access at T is judged by rules with from <= T < to."""
+    """By ordinal, in ms since 1970: an access at time T is decided by the ACLs with from <= T < to."""
     known_from: int = ALWAYS
-    """The time from which the rules are known, in ms since 1970."""
+    """The time since which the ACLs are known, in ms since 1970."""
 
     def __len__(self) -> int:
         return len(self.content_of)
 
     @classmethod
     def of_table(cls, table: pa.Table, *, known_from: int | None = None) -> Self:
-        """Of the eight text columns, and int64 `visible_from` and `visible_to` where the rules were not always there.
+        """Make intervals from the columns RULE_COLUMNS and, unless the ACLs are permanent, visible_from and visible_to.
 
-        Names of enums that are none stand for UNKNOWN, as Kafka reads such codes.
+        Unknown names of enum values become UNKNOWN, as unknown codes do in Kafka.
         """
         content_of, rows = _numbered(table)
         records = _records(table.select(ACL_FIELDS).take(rows))
@@ -71,32 +72,33 @@ class AclIntervals:
 
     @property
     def columns(self) -> AclColumns:
-        """What the rules say, by number, as columns over `records`; the number stands at the head of the id."""
+        """The contents, by number, as columns over `records`; the number is in the first bytes of the id."""
         starts = np.concatenate((np.zeros(min(len(self.record_ends), 1), np.int64), self.record_ends[:-1]))
         return read_acls(self.records, starts, self.record_ends)[0]
 
 
 def rule_table(image: AclsImage) -> pa.Table:
-    """All rules of an image in the eight text columns."""
+    """Return all ACLs of an image in the columns RULE_COLUMNS."""
     values = list(image.records())
     buffer, ends = b"".join(values), _ends(values)
     columns, odd = read_acls(buffer, ends - np.fromiter(map(len, values), np.int64, len(values)), ends)
-    if len(odd):  # unknown tagged fields: these are few, but they are read otherwise
+    if len(odd):  # records with unknown tagged fields, rare: take the slow path for all
         rows = [rule_row(rule) for rule in image]
         return pa.table({name: pa.array([row[name] for row in rows], pa.string()) for name in RULE_COLUMNS})
     table = pa.Table.from_struct_array(acl_structs(buffer, columns)).select(RULE_COLUMNS)
     if image.state.base.has_ids:
         return table
+    # ACLs read from JSON lines or the admin API have no ids, and made-up ones must not be shown
     return table.set_column(len(RULE_COLUMNS) - 1, "id", pa.nulls(len(table), pa.string()))
 
 
 def numbers_of_ids(ids: Any) -> Int32s:
-    """The numbers of contents from the (n, 16) bytes of their ids."""
+    """Return the numbers of contents from the (n, 16) bytes of their ids."""
     return np.ascontiguousarray(ids[:, :_NUMBER_BYTES]).view(">u8")[:, 0].astype(np.int32)
 
 
 def _records(contents: pa.Table) -> list[bytes]:
-    """The rules as records, put together from parts: encoding them object by object takes ten times as long."""
+    """Return the contents as records, assembled from encoded parts: ten times as fast as encoding object by object."""
     kinds, names, patterns, principals, hosts, operations, permissions = (
         [encoded[code] for code in codes]
         for encoded, codes in (
@@ -110,12 +112,13 @@ def _records(contents: pa.Table) -> list[bytes]:
         )
     )
     ids = (number.to_bytes(_NUMBER_BYTES) + _REST_OF_ID for number in range(len(contents)))
-    rows = zip(ids, kinds, names, patterns, principals, hosts, operations, permissions, strict=True)
+    parts = (ids, kinds, names, patterns, principals, hosts, operations, permissions)  # in the order of the schema
+    rows = zip(*parts, strict=True)
     return [b"".join((_HEAD, *row, _NO_TAGS)) for row in rows]
 
 
 def _parts(contents: pa.Table, name: str, encode: Callable[[str], bytes]) -> tuple[list[bytes], list[int]]:
-    """The distinct values of a column as they stand in a record, and for each row which it has."""
+    """Return the encoded distinct values of a column, and the index of each row's value."""
     column = contents.column(name).combine_chunks().dictionary_encode()
     texts: list[str] = column.dictionary.to_pylist()  # type: ignore[assignment]  # there are no nulls
     return [encode(text) for text in texts], np.asarray(column.indices).tolist()
@@ -126,7 +129,7 @@ def _code(kind: type[IntEnum], name: str) -> bytes:
 
 
 def _numbered(table: pa.Table) -> tuple[Int32s, Int64s]:
-    """The number of what each row says, and for each number a row that says it."""
+    """Return the number of each row's content, and a row for each content."""
     codes = np.zeros(len(table), np.int64)
     for name in ACL_FIELDS:
         column = table.column(name).combine_chunks().dictionary_encode()

@@ -1,4 +1,4 @@
-"""What becomes of an access, as one number: the rule that determined it, or why there is none."""
+"""Decisions as one number each: the ordinal of the determining ACL, or a negative code if there is none."""
 
 from enum import IntEnum
 
@@ -6,11 +6,12 @@ from aclog.authorizer.decision import Basis
 
 
 class DecisionCode(IntEnum):
-    """Verdicts without a rule; one that is not negative is the ordinal of the rule, which allows or denies."""
+    """Decisions without a determining ACL; a code >= 0 is the ordinal of the ACL, whose permission type decides."""
 
     DEFAULT_DENY = -1
     DEFAULT_ALLOW = -2
     SUPER_USER = -3
+    # everything below is an error: code that compares with DEFAULT_ALLOW or SUPER_USER relies on the order
     MISSING = -4
     NO_OPERATION = -5
     NO_RESOURCE_TYPE = -6
@@ -23,27 +24,27 @@ class DecisionCode(IntEnum):
 
 
 UNRESOLVED = -13
-"""Inside of the judge only: the order of visits does not tell which rule is named."""
+"""Never leaves this package: the scan rank alone does not tell which ACL Kafka names, or whether it throws."""
 
 ALLOWED = frozenset({DecisionCode.DEFAULT_ALLOW, DecisionCode.SUPER_USER})
-"""Those without a rule that are allowed."""
+"""The negative codes that allow."""
 
 BASES = {
     DecisionCode.DEFAULT_DENY: Basis.DEFAULT_DENY.value,
     DecisionCode.DEFAULT_ALLOW: Basis.DEFAULT_ALLOW.value,
     DecisionCode.SUPER_USER: Basis.SUPER_USER.value,
 }
-"""What the audit line says instead of a rule."""
+"""The text of the audit log in place of an ACL."""
 
 ERRORS = {
     DecisionCode.MISSING: "principal, host, operation, resourceType or resourceName is missing",
-    DecisionCode.NO_OPERATION: "the operation is none of Kafka's",
-    DecisionCode.NO_RESOURCE_TYPE: "the resource type is none of Kafka's",
+    DecisionCode.NO_OPERATION: "not an operation of Kafka",
+    DecisionCode.NO_RESOURCE_TYPE: "not a resource type of Kafka",
     DecisionCode.NO_HOST: "the host is not an IPv4 or IPv6 address",
     DecisionCode.NO_PRINCIPAL: "the principal has no colon: expected Type:name",
-    DecisionCode.WILDCARD_PRINCIPAL: "nobody can ask as User:*, which stands for everybody in rules",
-    DecisionCode.RULE_WITHOUT_COLON: "a rule on the resource has a principal without colon: Kafka's authorizer throws",
-    DecisionCode.NO_TIME: "the access has no timestamp to be judged at",
-    DecisionCode.BEFORE_THE_LOG: "the log does not reach back to the time of the access",
+    DecisionCode.WILDCARD_PRINCIPAL: "User:* is not a principal: in ACLs it matches all users",
+    DecisionCode.RULE_WITHOUT_COLON: "an ACL on the resource has a principal with no colon: Kafka's authorizer throws",
+    DecisionCode.NO_TIME: "the access has no timestamp, as of which to decide it",
+    DecisionCode.BEFORE_THE_LOG: "the access is older than the start of the metadata log",
 }
 """Why there is no decision."""

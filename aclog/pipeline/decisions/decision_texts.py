@@ -1,4 +1,4 @@
-"""What every code stands for, as columns of Arrow: the decision, the rule as the audit log names it, its id."""
+"""Decision codes as text, in Arrow columns: the decision, the ACL as in Kafka's audit log, and its id."""
 
 from typing import Any
 
@@ -13,28 +13,28 @@ TEXT_COLUMNS = ("decision", "rule", "rule_id")
 
 _FIRST = int(min(DecisionCode))
 _TEXT: Any = pa.large_string()
-"""The texts of ten million rules are more than 2 GiB."""
+"""64-bit offsets: the texts of ten million ACLs exceed the 2 GiB of a string column."""
 
 
 @frozen(eq=False)
 class DecisionTexts:
-    """The columns TEXT_COLUMNS; row v - min(DecisionCode) is about code v."""
+    """The columns TEXT_COLUMNS; the row of code c is c - min(DecisionCode)."""
 
     table: pa.Table
 
     @classmethod
     def of_rules(cls, rules: pa.Table) -> "DecisionTexts":
-        """Of the columns RULE_COLUMNS, in the order of the ordinals."""
+        """Make the texts from the columns RULE_COLUMNS, in the order of the ordinals."""
         named = pa.table([_decisions(rules), _texts(rules), rules.column("id").cast(_TEXT)], names=list(TEXT_COLUMNS))
         return cls(pa.concat_tables([_without_rule(), named.cast(_without_rule().schema)]).combine_chunks())
 
     def of_codes(self, codes: "pa.Array[Any]") -> list[Any]:
-        """A row for each of these codes, in text of at most 2 GiB a column: some ten thousand rows at a time."""
+        """Return the columns with one row per code, for batches whose texts stay below 2 GiB per column."""
         rows = pc.subtract(codes, pa.scalar(_FIRST, pa.int32()))
         return [column.chunk(0).take(rows).cast(pa.string()) for column in self.table.columns]
 
     def numbered(self) -> pa.Table:
-        """The table with the code of each row before the texts."""
+        """Return the table with each row's code as the first column, decision_code."""
         codes = pa.array(range(_FIRST, _FIRST + len(self.table)), pa.int32())
         return self.table.add_column(0, "decision_code", codes)
 
@@ -42,8 +42,8 @@ class DecisionTexts:
 def _without_rule() -> pa.Table:
     rows = []
     for code in map(DecisionCode, range(_FIRST, 0)):
-        decided = "ALLOWED" if code in ALLOWED else "DENIED"
-        rows.append((decided, BASES[code]) if code in BASES else ("ERROR", ERRORS[code]))
+        decision = "ALLOWED" if code in ALLOWED else "DENIED"
+        rows.append((decision, BASES[code]) if code in BASES else ("ERROR", ERRORS[code]))
     decisions, texts = zip(*rows, strict=True)
     columns: Any = [pa.array(decisions, _TEXT), pa.array(texts, _TEXT), pa.nulls(len(rows), _TEXT)]
     return pa.table(columns, names=list(TEXT_COLUMNS))
@@ -55,7 +55,7 @@ def _decisions(rules: pa.Table) -> Any:
 
 
 def _texts(rules: pa.Table) -> Any:
-    """As the audit log names a rule (StandardAcl.toString)."""
+    """The text of each ACL in the audit log (StandardAcl.toString)."""
     parts: list[Any] = []
     for name in ACL_FIELDS:
         head = f"{', ' if parts else 'MatchingAcl(acl=StandardAcl['}{name}="

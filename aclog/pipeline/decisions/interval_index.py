@@ -1,4 +1,4 @@
-"""All rules that ever were, indexed once: which of them match an access, and between which versions of the rules."""
+"""All ACLs that were ever in force, indexed once: which of them match an access, and between which versions."""
 
 from typing import NamedTuple, Self
 
@@ -15,16 +15,16 @@ from aclog.metalog.acl_columns import AclColumns
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.pipeline.decisions.accesses import ParsedAccess
 from aclog.pipeline.decisions.acl_intervals import AclIntervals, numbers_of_ids
-from aclog.pipeline.decisions.content_intervals import change_times, interval_versions
+from aclog.pipeline.decisions.versions import Versions
 
 _IMAGES = 4
-"""How many images of past versions are kept."""
+"""The number of images of past versions that are kept."""
 
 
-class Parts(NamedTuple):
-    """What takes part in deciding some accesses: (access, row of the base, ordinal of the interval), by access.
+class IntervalMatches(NamedTuple):
+    """The ACLs that match some accesses, at any version: (access, row of the base, ordinal), by access.
 
-    `places` has the resources on each name, and `place_of` the place of each access.
+    `places` has the resources that cover each name, and `place_of` the place of each access.
     """
 
     access: Int64s
@@ -33,41 +33,39 @@ class Parts(NamedTuple):
     places: Places
     place_of: Int32s
 
+    def resources(self, access: int) -> list[int]:
+        """Return the resources of the base that cover the name of an access."""
+        starts, place = self.places.starts, self.place_of[access]
+        resources: list[int] = self.places.resources[starts[place] : starts[place + 1]].tolist()
+        return resources
+
 
 @frozen(eq=False, kw_only=True)
 class IntervalIndex:
-    """Spans of rules by what they say.
-
-    Versions number the states that the rules went through: version v holds from the v-th time at which anything changed
-    on, version 0 before the first. They are what intervals begin and end at; `end` is beyond the last one.
-    """
+    """The intervals of ACLs, found by what their contents match."""
 
     image: AclsImage
-    """Whatever a rule ever said, as if all stood at once; a rule's number is at the head of its id."""
+    """All contents, as if all were in force at once; the number of a content is in the first bytes of its id."""
     matcher: Matcher
     columns: AclColumns
-    times: Int64s
-    """ms since 1970, ascending: when version 1 begins, version 2, ..."""
-    starts: Int64s
-    ends: Int64s
-    """By ordinal: the first version with the rule, and the first one without it."""
+    versions: Versions
     ranks: Int32s
     levels: NDArray[np.uint8]
-    """By row of the base."""
+    """By row of the base (authorizer.index.scan_rank)."""
     content_of_row: Int32s
     _interval_starts: Int64s
+    """By content: where its intervals begin in `_intervals`; one more entry than contents."""
     _intervals: Int64s
-    """By content: the ordinals of its intervals."""
-    _past: "_Past"
+    """Ordinals by content."""
+    _past: "_PastImages"
 
     @classmethod
     def of(cls, intervals: AclIntervals, *, documented: bool) -> Self:
-        """Index them; `documented` as AclsImage has it."""
+        """Index the intervals; `documented` as for AclsImage.with_options."""
         columns = intervals.columns
+        # CIDR hosts are off: Kafka's authorizer, whose decisions these are, compares hosts as text
         image = AclsImage.from_columns(columns).with_options(documented=documented, cidr=False)
         base = image.state.base
-        times = change_times(intervals)
-        starts, ends = interval_versions(intervals, times)
         contents = len(columns)
         interval_starts = np.zeros(contents + 1, np.int64)
         np.cumsum(np.bincount(intervals.content_of, minlength=contents), out=interval_starts[1:])
@@ -75,33 +73,32 @@ class IntervalIndex:
             image=image,
             matcher=Matcher.of(base, star_always=documented),
             columns=columns,
-            times=times,
-            starts=starts,
-            ends=ends,
+            versions=Versions.of(intervals),
             ranks=ranks_of(base),
             levels=levels_of(base),
             content_of_row=numbers_of_ids(np.frombuffer(base.ids.ids, np.uint8).reshape(-1, 16)),
             interval_starts=interval_starts,
             intervals=np.argsort(intervals.content_of, kind="stable"),
-            past=_Past(),
+            past=_PastImages(),
         )
 
-    @property
-    def end(self) -> int:
-        """The version after the last."""
-        return len(self.times) + 1
-
-    def parts(self, parsed: list[ParsedAccess]) -> Parts:
-        """What takes part in deciding these, at whatever version."""
-        asked, operations = _columns(parsed)
+    def matches(self, accesses: list[ParsedAccess]) -> IntervalMatches:
+        """Return what matches these accesses."""
+        asked, operations = _columns(accesses)
         places = self.matcher.places(asked)
         found = self.matcher.matches(asked, operations, places)
         content = self.content_of_row[found.row]
         at, interval = expanded(self._interval_starts[content], self._interval_starts[content + 1])
-        return Parts(found.request[at], found.row[at], self._intervals[interval], places, asked.place_of)
+        return IntervalMatches(
+            access=found.request[at],
+            row=found.row[at],
+            ordinal=self._intervals[interval],
+            places=places,
+            place_of=asked.place_of,
+        )
 
     def intervals_of_resource(self, resource: int) -> Int64s:
-        """The ordinals of all rules on a resource of the base, whomever they are for."""
+        """Return the ordinals of all ACLs on a resource of the base, for any principal, host and operation."""
         base = self.image.state.base
         rows = base.rows(*base.cells(resource))
         content = self.content_of_row[rows.start : rows.stop]
@@ -109,57 +106,56 @@ class IntervalIndex:
         return self._intervals[interval]
 
     def denies(self, rows: Int64s) -> Bools:
-        """Whether these rows of the base deny."""
+        """Return which of these rows of the base are DENY."""
+        # a mask has the allowed operations in its low 16 bits and the denied ones above
         denies: Bools = self.matcher.masks[rows] >> np.uint32(16) != 0
         return denies
 
-    def in_force(self, version: int) -> Bools:
-        """By ordinal: whether the rule stands at a version."""
-        there: Bools = (self.starts <= version) & (version < self.ends)
-        return there
-
-    def ordinal(self, number: int, version: int) -> int:
-        """The interval of what is said under this number that stands at a version."""
-        intervals = self._intervals[self._interval_starts[number] : self._interval_starts[number + 1]]
-        return int(intervals[(self.starts[intervals] <= version) & (version < self.ends[intervals])][0])
+    def ordinal(self, content: int, version: int) -> int:
+        """Return the interval of a content at a version at which it is in force."""
+        intervals = self._intervals[self._interval_starts[content] : self._interval_starts[content + 1]]
+        return int(intervals[self.versions.in_force(version)[intervals]][0])
 
     def image_at(self, version: int) -> AclsImage:
-        """The rules of one version alone."""
+        """Return the ACLs of one version."""
         return self._past.image(self, version)
+
+    def contents_at(self, version: int) -> Bools:
+        """Return by content whether it is in force at a version."""
+        contents = np.zeros(len(self.columns), np.bool_)
+        numbers = np.repeat(np.arange(len(self.columns)), np.diff(self._interval_starts))
+        contents[numbers[self.versions.in_force(version)[self._intervals]]] = True
+        return contents
 
 
 @define
-class _Past:
-    """Images of some versions, made when they are asked for; the oldest is let go of first."""
+class _PastImages:
+    """Images of past versions, built on demand; the one built first is dropped first."""
 
     _images: dict[int, AclsImage] = field(factory=dict, init=False)
 
     def image(self, index: IntervalIndex, version: int) -> AclsImage:
-        """The rules of one version, indexed."""
-        known = self._images.get(version)
-        if known is None:
-            alive = np.zeros(len(index.columns), np.bool_)
-            numbers = np.repeat(np.arange(len(index.columns)), np.diff(index._interval_starts))
-            alive[numbers[index.in_force(version)[index._intervals]]] = True
-            known = AclsImage.from_columns(index.columns.take(alive)).with_options(
-                documented=index.image.documented, cidr=False
-            )
+        """Return the ACLs of one version."""
+        image = self._images.get(version)
+        if image is None:
+            columns = index.columns.take(index.contents_at(version))
+            image = AclsImage.from_columns(columns).with_options(documented=index.image.documented, cidr=False)
             if len(self._images) >= _IMAGES:
                 del self._images[next(iter(self._images))]
-            self._images[version] = known
-        return known
+            self._images[version] = image
+        return image
 
 
-def _columns(parsed: list[ParsedAccess]) -> tuple[Askings, NDArray[np.uint8]]:
-    """Askings as numbers, and their operations."""
+def _columns(accesses: list[ParsedAccess]) -> tuple[Askings, NDArray[np.uint8]]:
+    """Return accesses in the form of the matcher, by number, and their operations."""
     principals: dict[str, int] = {}
     hosts: dict[str, int] = {}
     places: dict[tuple[int, str], int] = {}
-    count = len(parsed)
-    principal_of = np.fromiter((principals.setdefault(a.principal, len(principals)) for a in parsed), np.int32, count)
-    host_of = np.fromiter((hosts.setdefault(a.host, len(hosts)) for a in parsed), np.int32, count)
+    count = len(accesses)
+    principal_of = np.fromiter((principals.setdefault(a.principal, len(principals)) for a in accesses), np.int32, count)
+    host_of = np.fromiter((hosts.setdefault(a.host, len(hosts)) for a in accesses), np.int32, count)
     place_of = np.fromiter(
-        (places.setdefault((a.resource_type, a.resource_name), len(places)) for a in parsed), np.int32, count
+        (places.setdefault((a.resource_type, a.resource_name), len(places)) for a in accesses), np.int32, count
     )
     asked = Askings(
         principals=list(principals),
@@ -170,4 +166,4 @@ def _columns(parsed: list[ParsedAccess]) -> tuple[Askings, NDArray[np.uint8]]:
         names=[name for _, name in places],
         place_of=place_of,
     )
-    return asked, np.fromiter((a.operation for a in parsed), np.uint8, count)
+    return asked, np.fromiter((a.operation for a in accesses), np.uint8, count)

@@ -1,8 +1,9 @@
-"""What a decision hangs on: the rules that match an access, and those without which it would be decided otherwise.
+"""Which ACLs decisions depend on: those that match an access, and those whose removal would change its decision.
 
-A DENY is needed where nothing else denies and something allows; an ALLOW where nothing denies and nothing else allows.
-Where everybody is allowed what no rule is about (allow.everyone.if.no.acl.found), the last rule on a resource is needed
-for its being there: without an ALLOW the access would be allowed all the same, without any other rule it would be, too.
+A DENY is needed if no other ACL denies and some ACL allows; an ALLOW is needed if none denies and no other allows.
+With allow.everyone.if.no.acl.found, the mere presence of an ACL on the resource counts as well: if only the ALLOWs that
+match are on it, the access is allowed with or without them; if a single other ACL is on it, nothing but that ACL keeps
+the access from being allowed by default.
 """
 
 from collections.abc import Sequence
@@ -17,14 +18,14 @@ from aclog.pipeline.decisions.accesses import ParsedAccess
 from aclog.pipeline.decisions.acl_intervals import ALWAYS, FOREVER, AclIntervals
 from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.decisions.content_intervals import ContentIntervals
-from aclog.pipeline.decisions.interval_index import IntervalIndex, Parts
+from aclog.pipeline.decisions.interval_index import IntervalIndex, IntervalMatches
 
 MOST_IN_A_GROUP = 64
-"""Of more rules that cover for one another this many are told: one of these is kept, which is enough."""
+"""Larger groups are cut to this many ACLs: keeping any one of them is enough, so any subset will do."""
 
 
 class Pairs(NamedTuple):
-    """Pairs of an access (its place among those asked about) and a rule's ordinal, by access."""
+    """Pairs of an access (by index) and the ordinal of an ACL, by access."""
 
     access: Int64s
     ordinal: Int64s
@@ -32,40 +33,51 @@ class Pairs(NamedTuple):
 
 @frozen(eq=False, kw_only=True)
 class AclDependencies:
-    """What some accesses hang on, each at its version of the rules."""
+    """The ACLs that the decisions on some accesses depend on, each at its version."""
 
     matched: Pairs
     needed: Pairs
-    """With only one of these rules away the decision is another."""
+    """Removing this ACL alone changes the decision."""
     groups: Pairs
-    """As long as one of an access's rules here stays, its decision stays, whatever else goes; no rule, no such thing.
+    """As long as one ACL of an access's group remains, its decision remains, whatever else is removed.
 
-    A needed rule is alone in its group.
+    A needed ACL is alone in its group. An access without a group is decided the same without any ACLs.
     """
 
 
 @frozen(eq=False, kw_only=True)
+class _Matched:
+    """The ACLs that match some accesses at their versions, and how many of them deny and allow each access."""
+
+    matches: IntervalMatches
+    versions: Int64s
+    pairs: Pairs
+    denied: Int64s
+    allowed: Int64s
+
+
+@frozen(eq=False, kw_only=True)
 class NecessaryAcls:
-    """Finds them. What rules say is indexed once, however often it was added and removed."""
+    """Finds the ACLs that decisions depend on. Each content is indexed once, however often it was added and removed."""
 
     index: IntervalIndex
-    """What rules say, as if all stood at all times: its ordinals are the numbers of contents."""
+    """Contents as permanent ACLs: their ordinals are the numbers of contents."""
     allow_everyone: bool
     intervals: ContentIntervals
     _throwing: frozenset[int]
-    """Resources with a rule without colon."""
+    """The resources with an ACL whose principal has no colon."""
 
     @classmethod
     def of(cls, intervals: AclIntervals, settings: Settings) -> Self:
-        """Index the rules."""
+        """Index the ACLs."""
         contents = len(intervals.record_ends)
-        at_all_times = evolve(
+        permanent = evolve(
             intervals,
             content_of=np.arange(contents, dtype=np.int32),
             visible_from=np.full(contents, ALWAYS),
             visible_to=np.full(contents, FOREVER),
         )
-        index = IntervalIndex.of(at_all_times, documented=settings.documented)
+        index = IntervalIndex.of(permanent, documented=settings.documented)
         return cls(
             index=index,
             allow_everyone=settings.allow_everyone,
@@ -73,114 +85,100 @@ class NecessaryAcls:
             throwing=frozenset(index.image.state.base.throwing),
         )
 
-    def changes(self, parsed: Sequence[ParsedAccess]) -> dict[int, Int64s]:
-        """Ascending versions, the first 0, at which what takes part in deciding an access changes; only where it does.
+    def changes(self, accesses: Sequence[ParsedAccess]) -> dict[int, Int64s]:
+        """Return the versions at which the ACLs that a decision depends on change, for accesses with any such change.
 
-        What takes part is what matches, and whatever is on the resource where that counts.
+        Versions ascend, the first is 0. A decision depends on the ACLs that match, and on all ACLs on the resource if
+        their presence counts.
         """
-        parts = self.index.parts(list(parsed))
-        moves = ~self.intervals.still[parts.ordinal]
-        of_access: dict[int, list[Int64s]] = {}
-        for access, content in zip(parts.access[moves].tolist(), parts.ordinal[moves].tolist(), strict=True):
-            of_access.setdefault(access, []).append(np.array([content]))
+        matches = self.index.matches(list(accesses))
+        changing = ~self.intervals.permanent[matches.ordinal]
+        contents: dict[int, list[Int64s]] = {}
+        for access, content in zip(matches.access[changing].tolist(), matches.ordinal[changing].tolist(), strict=True):
+            contents.setdefault(access, []).append(np.array([content]))
         of_resource: dict[int, Int64s] = {}
-        for access in self._wide(parts):
-            for resource in _on_it(parts, access):
+        for access in self._presence_counts(matches):
+            for resource in matches.resources(access):
                 if resource not in of_resource:
-                    contents = self.index.intervals_of_resource(resource)
-                    of_resource[resource] = contents[~self.intervals.still[contents]]
+                    on_resource = self.index.intervals_of_resource(resource)
+                    of_resource[resource] = on_resource[~self.intervals.permanent[on_resource]]
                 if len(of_resource[resource]):
-                    of_access.setdefault(access, []).append(of_resource[resource])
-        return {access: self.intervals.changes(np.concatenate(contents)) for access, contents in of_access.items()}
+                    contents.setdefault(access, []).append(of_resource[resource])
+        return {access: self.intervals.changes(np.concatenate(each)) for access, each in contents.items()}
 
-    def find(self, parsed: Sequence[ParsedAccess], versions: Int64s, codes: Int32s) -> AclDependencies:
-        """What each access hangs on at its version; `codes` are the judge's, and no errors.
+    def find(self, accesses: Sequence[ParsedAccess], versions: Int64s, codes: Int32s) -> AclDependencies:
+        """Return what each access depends on at its version; `codes` are BulkAuthorizer's, without errors.
 
-        Where a rule on the resource makes Kafka throw (its principal has no colon), the rule that denied before it came
-        to that is taken as needed.
+        If an ACL on the resource makes Kafka throw (its principal has no colon), the ACL that denied before the scan
+        reached it counts as needed.
         """
-        parts = self.index.parts(list(parsed))
-        ordinal = self.intervals.standing(parts.ordinal, versions[parts.access])
-        there = ordinal >= 0
-        matched = Pairs(parts.access[there], ordinal[there])
-        denies = self.index.denies(parts.row[there])
-        denied = np.bincount(matched.access[denies], minlength=len(parsed))
-        allowed = np.bincount(matched.access[~denies], minlength=len(parsed))
-        # the rules that match and lead to the decision, where rules do
-        decide = denies & (allowed[matched.access] > 0) | ~denies & (denied[matched.access] == 0)
-        wide = np.zeros(len(parsed), np.bool_)
-        wide[self._wide(parts)] = True
-        plain = decide & ~wide[matched.access]
+        count, matches = len(accesses), self.index.matches(list(accesses))
+        ordinal = self.intervals.in_force(matches.ordinal, versions[matches.access])
+        in_force = ordinal >= 0
+        matched = Pairs(matches.access[in_force], ordinal[in_force])
+        denies = self.index.denies(matches.row[in_force])
+        denied = np.bincount(matched.access[denies], minlength=count)
+        allowed = np.bincount(matched.access[~denies], minlength=count)
+        # a DENY without an ALLOW changes nothing: the access is denied by default anyway
+        decides = denies & (allowed[matched.access] > 0) | ~denies & (denied[matched.access] == 0)
+        presence_counts = np.zeros(count, np.bool_)
+        presence_counts[self._presence_counts(matches)] = True
+        plain = decides & ~presence_counts[matched.access]
         groups = Pairs(matched.access[plain], matched.ordinal[plain])
-        if wide.any():
-            groups = _joined(groups, self._wide_groups(parts, versions, codes, matched, denied, allowed, wide))
-        sizes = np.bincount(groups.access, minlength=len(parsed))
+        if presence_counts.any():
+            found = _Matched(matches=matches, versions=versions, pairs=matched, denied=denied, allowed=allowed)
+            groups = _joined(groups, self._groups(found, np.flatnonzero(presence_counts), codes))
+        sizes = np.bincount(groups.access, minlength=count)
         alone = sizes[groups.access] == 1
-        return AclDependencies(
-            matched=matched, needed=Pairs(groups.access[alone], groups.ordinal[alone]), groups=groups
-        )
+        needed = Pairs(groups.access[alone], groups.ordinal[alone])
+        return AclDependencies(matched=matched, needed=needed, groups=groups)
 
-    def _wide(self, parts: Parts) -> list[int]:
-        """The accesses for which it counts what else is on the resource."""
+    def _presence_counts(self, matches: IntervalMatches) -> list[int]:
+        """Return the accesses whose decision depends on ACLs on the resource that do not match."""
         if self.allow_everyone:
-            return list(range(len(parts.place_of)))
+            return list(range(len(matches.place_of)))
         if not self._throwing:
             return []
-        access, resource = parts.places.of_requests(parts.place_of)
+        access, resource = matches.places.of_requests(matches.place_of)
         return sorted(set(access[np.isin(resource, list(self._throwing))].tolist()))
 
-    def _wide_groups(
-        self,
-        parts: Parts,
-        versions: Int64s,
-        codes: Int32s,
-        matched: Pairs,
-        denied: Int64s,
-        allowed: Int64s,
-        wide: Bools,
-    ) -> Pairs:
-        low, high = (np.searchsorted(matched.access, np.arange(len(wide)), side) for side in ("left", "right"))
+    def _groups(self, found: _Matched, accesses: Int64s, codes: Int32s) -> Pairs:
+        """Return the groups of accesses whose decision depends on ACLs that do not match."""
+        matched = found.pairs
+        low, high = (np.searchsorted(matched.access, accesses, side) for side in ("left", "right"))
         is_denying = self._denying()
-        on_place: dict[tuple[int, int], Int64s] = {}
-        accesses, ordinals = [], []
-        for access in np.flatnonzero(wide).tolist():
-            own = matched.ordinal[low[access] : high[access]]
-            resources = _on_it(parts, access)
+        on_place: dict[tuple[int, int], Int64s] = {}  # many accesses are on few names, and all ACLs may be on one
+        owners, ordinals = [], []
+        for access, first, last in zip(accesses.tolist(), low.tolist(), high.tolist(), strict=True):
+            own, resources = matched.ordinal[first:last], found.matches.resources(access)
             if not self._throwing.isdisjoint(resources):
                 group = np.array([codes[access]], np.int64) if codes[access] >= 0 else own[:0]
-            elif denied[access] and allowed[access]:
+            elif found.denied[access] and found.allowed[access]:
                 group = own[is_denying[own]]
             else:
-                key = int(parts.place_of[access]), int(versions[access])
-                if key not in on_place:
-                    on_place[key] = self._on(resources, key[1])
-                present = on_place[key]
-                # only rules that allow it, or none: without them it is allowed by default
-                free = not denied[access] and allowed[access] == len(present)
-                group = own[:0] if free else own if allowed[access] else present
-            accesses.append(np.full(len(group[:MOST_IN_A_GROUP]), access, np.int64))
+                place = int(found.matches.place_of[access]), int(found.versions[access])
+                if place not in on_place:
+                    on_place[place] = self._on(resources, place[1])
+                present = on_place[place]
+                # with nothing but matching ALLOWs on the resource, or nothing at all, it is allowed without them too
+                free = not found.denied[access] and found.allowed[access] == len(present)
+                group = own[:0] if free else own if found.allowed[access] else present
+            owners.append(np.full(len(group[:MOST_IN_A_GROUP]), access, np.int64))
             ordinals.append(group[:MOST_IN_A_GROUP])
-        return Pairs(np.concatenate(accesses), np.concatenate(ordinals))
+        return Pairs(np.concatenate(owners), np.concatenate(ordinals))
 
     def _on(self, resources: Sequence[int], version: int) -> Int64s:
-        """The ordinals of the rules on these resources at a version."""
+        """Return the ordinals of the ACLs on these resources at a version."""
         contents = np.concatenate([np.zeros(0, np.int64), *map(self.index.intervals_of_resource, resources)])
-        found = self.intervals.standing(contents, np.full(len(contents), version))
-        return found[found >= 0]
+        ordinals = self.intervals.in_force(contents, np.full(len(contents), version))
+        return ordinals[ordinals >= 0]
 
     def _denying(self) -> Bools:
-        """By ordinal: whether the rule denies."""
+        """Return by ordinal whether the ACL denies."""
         of_content = np.zeros(max(len(self.index.columns), 1), np.bool_)
         of_content[self.index.content_of_row] = self.index.denies(np.arange(len(self.index.content_of_row)))
         denying: Bools = of_content[self.intervals.content_of]
         return denying
-
-
-def _on_it(parts: Parts, access: int) -> list[int]:
-    """The resources on the name of an access."""
-    starts, place = parts.places.starts, parts.place_of[access]
-    resources: list[int] = parts.places.resources[starts[place] : starts[place + 1]].tolist()
-    return resources
 
 
 def _joined(one: Pairs, other: Pairs) -> Pairs:

@@ -1,4 +1,4 @@
-"""How the code on one access changes over time, as rules come and go."""
+"""How the decision on one access changes over time, as ACLs are added and removed."""
 
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
@@ -11,10 +11,10 @@ from aclog.pipeline.decisions.decision_codes import UNRESOLVED, DecisionCode
 
 
 class MatchingInterval(NamedTuple):
-    """A rule that matches an access, from one version of the rules to before another.
+    """An ACL that matches an access, from version `start` until before version `end`.
 
-    `rank` and `level` are its place in the order of visits (authorizer.index.scan_rank). `matches` is false for a rule
-    that is on the resource but for somebody else.
+    `rank` and `level` are its place in the order of Kafka's scan (authorizer.index.scan_rank). `matches` is false for
+    an ACL on the resource that is for another principal, host or operation.
     """
 
     start: int
@@ -29,40 +29,45 @@ class MatchingInterval(NamedTuple):
 def timeline(
     intervals: Iterable[MatchingInterval], *, below_star: bool, is_star: bool, allow_everyone: bool
 ) -> Iterator[tuple[int, int]]:
-    """(Version, code) wherever a rule comes or goes, the first at version 0.
+    """Yield (version, decision code) at every version at which an ACL is added or removed; the first is version 0.
 
-    `below_star`: the name sorts below `*`; `is_star`: it is `*`. `allow_everyone` needs all intervals on the resource,
-    including those that match nobody who asks.
+    `below_star`: the resource's name sorts below `*`; `is_star`: it is `*`. With `allow_everyone`, `intervals` must
+    include the ACLs on the resource that do not match.
     """
     starts = sorted(intervals)
-    times = sorted({0} | {interval.start for interval in starts} | {interval.end for interval in starts})
-    force = _InForce(below_star=below_star, is_star=is_star, allow_everyone=allow_everyone)
+    versions = sorted({0} | {interval.start for interval in starts} | {interval.end for interval in starts})
+    sweep = _Sweep(below_star=below_star, is_star=is_star, allow_everyone=allow_everyone)
     at = 0
-    for time in times:
-        while at < len(starts) and starts[at].start <= time:
-            force.add(starts[at])
+    for version in versions:
+        while at < len(starts) and starts[at].start <= version:
+            sweep.add(starts[at])
             at += 1
-        force.drop(time)
-        yield time, force.decision()
+        sweep.drop(version)
+        yield version, sweep.decision()
 
 
 @define(kw_only=True)
-class _InForce:
-    """The intervals in force at one version; owned by the one sweep that moves it on."""
+class _Sweep:
+    """The intervals in force at one version, which only moves forward.
+
+    Heaps keep an ACL that is added and removed n times at O(n log n): its timeline has 2n steps.
+    """
 
     below_star: bool
     is_star: bool
     allow_everyone: bool
     _denying: list[tuple[int, int, int, int]] = field(factory=list, init=False)
     _allowing: list[tuple[int, int, int, int]] = field(factory=list, init=False)
-    """(Rank, from the first to be named on; end; level; ordinal), the first to be named at the top."""
+    """Heaps of (rank, end, level, ordinal) with the determining ACL on top: Kafka names the first ACL that denies, or
+    else the last that allows, so the ranks of ALLOWs are negated."""
     _ends: list[tuple[int, bool, int, bool]] = field(factory=list, init=False)
     _counts: dict[tuple[bool, int], int] = field(factory=dict, init=False)
-    """How many match, by whether they deny, and level."""
+    """The number of matching ACLs by (denies, level)."""
     _present: int = field(default=0, init=False)
+    """The number of ACLs on the resource, matching or not."""
 
     def add(self, interval: MatchingInterval) -> None:
-        """A rule came."""
+        """Take in an ACL that was added."""
         if interval.end <= interval.start:
             return
         heappush(self._ends, (interval.end, interval.denies, interval.level, interval.matches))
@@ -73,19 +78,20 @@ class _InForce:
             key = interval.denies, interval.level
             self._counts[key] = self._counts.get(key, 0) + 1
 
-    def drop(self, time: int) -> None:
-        """Those that end by now went."""
-        while self._ends and self._ends[0][0] <= time:
+    def drop(self, version: int) -> None:
+        """Drop the ACLs that are removed at or before this version."""
+        while self._ends and self._ends[0][0] <= version:
             _, denies, level, matches = heappop(self._ends)
             self._present -= 1
             if matches:
                 self._counts[denies, level] -= 1
+        # an ended interval below the top stays in its heap: it is dropped when it surfaces
         for heap in (self._denying, self._allowing):
-            while heap and heap[0][1] <= time:
+            while heap and heap[0][1] <= version:
                 heappop(heap)
 
     def decision(self) -> int:
-        """What becomes of the access."""
+        """Return the decision code at this version."""
         if self._denying:
             return UNRESOLVED if self._is_order_ambiguous(denies=True) else self._denying[0][3]
         if self._allowing:
@@ -95,14 +101,14 @@ class _InForce:
         return DecisionCode.DEFAULT_DENY
 
     def _is_order_ambiguous(self, *, denies: bool) -> bool:
-        has = {level for level in (NAMED, STAR, EMPTY) if self._counts.get((denies, level))}
-        return is_order_ambiguous(has, denies=denies, below_star=self.below_star, is_star=self.is_star)
+        levels = {level for level in (NAMED, STAR, EMPTY) if self._counts.get((denies, level))}
+        return is_order_ambiguous(levels, denies=denies, below_star=self.below_star, is_star=self.is_star)
 
 
 def is_order_ambiguous(levels: set[int], *, denies: bool, below_star: bool, is_star: bool) -> bool:
-    """Whether the order of visits may not tell which rule is named, where rules on these levels match.
+    """Return whether the scan rank may not tell which ACL Kafka names, given the levels of those that could be named.
 
-    It does not where LITERAL `*` is one of them and may be visited earlier or later
+    That is so if LITERAL `*` is among them and Kafka may visit it earlier or later than the rank says
     (authorizer.index.kafka_scan_order).
     """
     if STAR not in levels or levels == {STAR}:

@@ -17,9 +17,9 @@ from aclog.pipeline.arrow_batches import regrouped
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS, Access, AccessNumbers, ParsedAccess, parse_access
 from aclog.pipeline.decisions.acl_intervals import AclIntervals
 from aclog.pipeline.decisions.bulk_authorizer import Settings
-from aclog.pipeline.decisions.content_intervals import change_times
 from aclog.pipeline.decisions.decision_steps import DecisionSteps
 from aclog.pipeline.decisions.necessary_acls import NecessaryAcls
+from aclog.pipeline.decisions.versions import change_times
 
 _ROWS = 1 << 18
 """Rows looked at together."""
@@ -110,7 +110,7 @@ class Known:
     def forget(self) -> None:
         """Begin anew."""
         self.numbers, self.accesses, self.size = AccessNumbers(), [], 0
-        self.steps = DecisionSteps(self.needs.intervals.end)
+        self.steps = DecisionSteps(self.needs.intervals.versions.end)
 
     def number(self, columns: list[Any]) -> Int64s:
         """The number of each row's access."""
@@ -142,7 +142,7 @@ class Counting:
     def add(self, columns: list[Any], times: Int64s) -> None:
         """Rows: the five columns, and when (us since 1970)."""
         access_of = self.known.number(columns)
-        steps = self.known.steps.steps(access_of, self.known.needs.intervals.versions(times))
+        steps = self.known.steps.steps(access_of, self.known.needs.intervals.versions.at(times))
         more = self.known.size - len(self._counts)
         self._access_of, self._counts = (_longer(column, more, 0) for column in (self._access_of, self._counts))
         self._first, self._last = _longer(self._first, more, _NEVER), _longer(self._last, more, -_NEVER)

@@ -19,8 +19,8 @@ from aclog.pipeline.authorize import DECISION_CODE, Rules, decision_code, with_d
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 from aclog.pipeline.decisions.acl_intervals import ALWAYS, FOREVER
 from aclog.pipeline.decisions.bulk_authorizer import Settings
-from aclog.pipeline.decisions.content_intervals import change_times
 from aclog.pipeline.decisions.decision_codes import ERRORS, DecisionCode
+from aclog.pipeline.decisions.versions import change_times
 from aclog.pipeline.usage.accesses import counted
 from aclog.pipeline.usage.rules import RuleUsage, WindowRules, tallied
 from aclog.pipeline.usage.window import Window, micros_of

@@ -15,7 +15,7 @@ from aclog.metalog.vectors import Bools, Int64s
 from aclog.pipeline.arrow_batches import regrouped
 from aclog.pipeline.decisions.acl_intervals import FOREVER, AclIntervals
 from aclog.pipeline.decisions.bulk_authorizer import Settings
-from aclog.pipeline.decisions.content_intervals import change_times
+from aclog.pipeline.decisions.versions import change_times
 from aclog.pipeline.usage.accesses import necessary_acls
 from aclog.pipeline.usage.tally import TALLY, Tally, rules_to_keep
 from aclog.pipeline.usage.window import Window, micros_of

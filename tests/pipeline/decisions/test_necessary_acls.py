@@ -97,7 +97,7 @@ def found(intervals, rows, asked_as):
     codes = BulkAuthorizer.of(spans, asked_as).decide(columns_of([request for request, _ in rows]), micros)
     good = np.flatnonzero(codes >= DecisionCode.DEFAULT_ALLOW)
     accesses = [parsed(rows[at][0]) for at in good]
-    told = acls.find(accesses, acls.intervals.versions(micros[good]), codes[good])
+    told = acls.find(accesses, acls.intervals.versions.at(micros[good]), codes[good])
     sets = [
         [set(pairs.ordinal[pairs.access == at].tolist()) for pairs in (told.matched, told.needed, told.groups)]
         for at in range(len(good))
@@ -152,7 +152,7 @@ def test_between_changes_nothing_changes(intervals, requests, asked_as):
     changes = acls.changes([parsed(request) for request in requests])
     seen = {}
     for request, time, *told in found(intervals, rows, asked_as):
-        (version,) = acls.intervals.versions(np.array([time * 1000])).tolist()
+        (version,) = acls.intervals.versions.at(np.array([time * 1000])).tolist()
         at = requests.index(request)
         step = int(np.searchsorted(changes.get(at, [0]), version, "right"))
         assert seen.setdefault((at, step), told) == told

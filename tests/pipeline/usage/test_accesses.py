@@ -98,11 +98,13 @@ def test_groups_are_handed_on_before_there_are_many(monkeypatch, most):
         intervals = [each for each in intervals if ":" in each.rule.acl.principal]
         spans = AclIntervals.of_table(table_of(intervals))
         acls = NecessaryAcls.of(spans, Settings())
-        standing = acls.intervals.in_force(acls.intervals.end - 1)
-        judged = WindowRules(stood=standing, stays=np.zeros(len(standing), np.bool_), version=acls.intervals.end - 1)
+        standing = acls.intervals.versions.in_force(acls.intervals.versions.end - 1)
+        judged = WindowRules(
+            stood=standing, stays=np.zeros(len(standing), np.bool_), version=acls.intervals.versions.end - 1
+        )
         columns = columns_of([request for request, _ in rows])
         codes = BulkAuthorizer.of(spans, Settings()).decide(columns)
-        numbers = [pa.array(np.full(len(rows), value)) for value in (acls.intervals.end - 1, 1, 7, 9)]
+        numbers = [pa.array(np.full(len(rows), value)) for value in (acls.intervals.versions.end - 1, 1, 7, 9)]
         names = [*REQUEST_COLUMNS, "version", "count", "first", "last", "decision_code", "decision_code_at_end"]
         batch = pa.record_batch([*columns, *numbers, pa.array(codes), pa.array(codes)], names)
         batches = [batch.slice(at, 3) for at in range(0, len(rows), 3)]

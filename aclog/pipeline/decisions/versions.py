@@ -1,0 +1,60 @@
+"""Versions of a set of ACLs: the states that it went through, numbered in order of time."""
+
+from typing import Self
+
+import numpy as np
+from attrs import frozen
+
+from aclog.metalog.vectors import Bools, Int64s
+from aclog.pipeline.decisions.acl_intervals import ALWAYS, FOREVER, AclIntervals
+
+
+def change_times(intervals: AclIntervals) -> Int64s:
+    """Return the times at which versions 1, 2, ... begin, ascending, in ms since 1970."""
+    times = np.unique(np.concatenate((intervals.visible_from, intervals.visible_to)))
+    return times[(times > ALWAYS) & (times < FOREVER)]
+
+
+@frozen(eq=False, kw_only=True)
+class Versions:
+    """The versions between which each ACL was in force.
+
+    Version v holds from the v-th time at which any ACL was added or removed; version 0 holds before the first of them.
+    """
+
+    times: Int64s
+    """When versions 1, 2, ... begin, ascending, in ms since 1970."""
+    starts: Int64s
+    ends: Int64s
+    """By ordinal: the first version with the ACL, and the first one without it."""
+
+    @classmethod
+    def of(cls, intervals: AclIntervals) -> Self:
+        """Number the versions of these intervals."""
+        times = change_times(intervals)
+        ends = np.searchsorted(times, intervals.visible_to, "right")
+        return cls(
+            times=times,
+            starts=np.searchsorted(times, intervals.visible_from, "right"),
+            ends=np.where(intervals.visible_to < FOREVER, ends, len(times) + 1),
+        )
+
+    @property
+    def end(self) -> int:
+        """The number after the last version."""
+        return len(self.times) + 1
+
+    @property
+    def permanent(self) -> Bools:
+        """By ordinal: whether the ACL is in force at all versions."""
+        permanent: Bools = (self.starts == 0) & (self.ends == self.end)
+        return permanent
+
+    def at(self, times: Int64s) -> Int64s:
+        """Return the version at each of these times, in us since 1970."""
+        return np.searchsorted(self.times * 1000, times, "right")
+
+    def in_force(self, version: int) -> Bools:
+        """Return by ordinal whether the ACL is in force at a version."""
+        in_force: Bools = (self.starts <= version) & (version < self.ends)
+        return in_force
