@@ -104,3 +104,9 @@ def open_writer(
             note(f"{directory}: a transaction that was left open is aborted")
             writer.append([encode_record(AbortTransactionRecord(reason="left open by its writer"))])
         yield writer
+
+
+def check_parent(path: Path) -> None:
+    """Check that the directory in which a file or directory is to be created exists. Raises LogError."""
+    if not path.absolute().parent.is_dir():
+        raise LogError(f"{path.parent}: no such directory: expected one to create {path.name} in")

@@ -1,1 +1,1 @@
-"""`aclog migrate`: move ACLs, SCRAM credentials and tokens out of ZooKeeper, and back."""
+"""`aclog migrate`: migration of ACLs, SCRAM credentials and delegation tokens from ZooKeeper, and back."""

@@ -1,4 +1,4 @@
-"""A bootstrap.checkpoint with what a ZooKeeper holds: a new Kafka's controller writes it into its log at once."""
+"""A bootstrap.checkpoint as the target of a migration: a new Kafka writes its records into its log when it starts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,15 +6,14 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from aclog.cli.log_writer import batched
-from aclog.cli.migrate.log_target import AclIds, Held, MigrationTarget, held_in
+from aclog.cli.log_writer import batched, check_parent
+from aclog.cli.migrate.target import AclIds, TargetContents, TargetWriter, contents_of, default_features
 from aclog.metalog.batches import build_batch
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import SnapshotFooter, SnapshotHeader, control_batch
-from aclog.metalog.errors import CheckpointError, ConfigError, DecodeError, LogError
+from aclog.metalog.errors import CheckpointError, ConfigError, DecodeError
 from aclog.metalog.filelog.filesystem import replace_durably
-from aclog.nodes.storage.feature_levels import feature_levels
 from aclog.snapshots.checkpoint_reader import decode_checkpoint
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
@@ -23,8 +22,8 @@ from aclog.zkstore.migration.access_state import AccessState, StateChange, diffe
 
 
 @frozen(kw_only=True)
-class CheckpointPlace:
-    """The file: new, or what `kafka-storage format` wrote, whose features and users are kept."""
+class CheckpointTarget:
+    """A checkpoint file, new or written by `kafka-storage format`, whose features and users are kept."""
 
     path: Path
 
@@ -34,18 +33,18 @@ class CheckpointPlace:
         return str(self.path)
 
     @property
-    def limit(self) -> str:
-        """It takes everything."""
+    def limitation(self) -> str:
+        """None."""
         return ""
 
-    def takes(self, state: AccessState) -> AccessState:
-        """All of it, beside the users that the file begins with."""
+    def supported(self, state: AccessState) -> AccessState:
+        """Return the state and the users of the file; a user in both has the credentials of the state."""
         own = {(record.name, record.mechanism): record for record in self._image().scram.records()}
         return AccessState(acls=state.acls, credentials={**own, **state.credentials}, tokens=state.tokens)
 
-    def held(self) -> Held:
-        """What the file holds."""
-        return held_in(self._image())
+    def contents(self) -> TargetContents:
+        """Read the file; a missing one is empty."""
+        return contents_of(self._image())
 
     def _image(self) -> Image:
         try:
@@ -60,48 +59,47 @@ class CheckpointPlace:
             raise CheckpointError(str(error.at(path=str(self.path)))) from error
 
     @contextmanager
-    def open(self) -> Iterator[MigrationTarget]:
-        """The file is written at the switch, and not before. Raises ConfigError: it is of another kind."""
+    def open(self) -> Iterator[TargetWriter]:
+        """Collect the new contents; the file is written by `commit`. Raises ConfigError, LogError."""
         image = self._image()
+        # Records of other types would be lost, since the file is written anew.
         if len(image.opaque):
-            raise ConfigError(f"{self.path}: holds records of other kinds: expected a bootstrap.checkpoint")
-        if not self.path.absolute().parent.is_dir():
-            raise LogError(f"{self.path.parent}: no such directory: expected one to write {self.path.name} in")
-        yield CheckpointTarget(path=self.path, standing=state_of_image(image), features=_features(image))
+            raise ConfigError(f"{self.path}: contains records of other types: expected a bootstrap.checkpoint")
+        check_parent(self.path)
+        yield CheckpointTargetWriter(path=self.path, state=state_of_image(image), features=_features(image))
 
 
 def _features(image: Image) -> list[bytes]:
-    """Those of the file; of a new one, those that `aclog format` begins a log with."""
-    levels = feature_levels(None, (), dynamic_quorum=False).records
-    records = list(image.features.records()) if image.features.level(METADATA_VERSION) else levels
-    return [encode_record(record) for record in records]
+    if image.features.level(METADATA_VERSION):
+        return [encode_record(record) for record in image.features.records()]
+    return default_features()
 
 
 @define(kw_only=True)
-class CheckpointTarget:
-    """What the file will hold, in memory until the switch."""
+class CheckpointTargetWriter:
+    """The future contents of the file, in memory until `commit`."""
 
-    standing: AccessState
+    state: AccessState
     _path: Path
     _features: list[bytes] = field(repr=False)
 
     def write(self, wanted: AccessState) -> StateChange:
-        """See MigrationTarget."""
-        change, self.standing = difference(self.standing, wanted), wanted
+        """See TargetWriter."""
+        change, self.state = difference(self.state, wanted), wanted
         return change
 
-    def switch(self) -> None:
-        """Write the file, whole or not at all. Raises LogError, EncodeError."""
-        whole = difference(AccessState(), self.standing)
-        values = [*self._features, *record_values(whole, AclIds({}).of(whole))]
+    def commit(self) -> None:
+        """Write the file atomically. Raises LogError, EncodeError."""
+        everything = difference(AccessState(), self.state)
+        values = [*self._features, *record_values(everything, AclIds({}).of(everything))]
         replace_durably(self._path, bootstrap_bytes(values, now_ms=current_time_ms()))
 
-    def give_up(self) -> None:
-        """Nothing has been written."""
+    def abort(self) -> None:
+        """Do nothing: nothing was written."""
 
 
 def bootstrap_bytes(values: list[bytes], *, now_ms: int) -> bytes:
-    """Record values as a bootstrap.checkpoint: as aclog.nodes.storage.format_files, in as many batches as they take."""
+    """Encode record values as a bootstrap.checkpoint in as many batches as needed (BootstrapDirectory)."""
     pieces = [
         control_batch(SnapshotHeader(last_contained_log_timestamp=0), base_offset=0, leader_epoch=0, timestamp=now_ms)
     ]

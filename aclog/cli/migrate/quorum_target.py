@@ -1,4 +1,4 @@
-"""The rules of a ZooKeeper into a quorum that runs, by CreateAcls: each batch is seen as soon as it is committed."""
+"""A running quorum as the target of a migration: ACLs only, by CreateAcls and DeleteAcls, visible batch by batch."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
-from aclog.cli.migrate.log_target import Held, MigrationTarget
+from aclog.cli.migrate.target import TargetContents, TargetWriter
 from aclog.nodes.client import acl_requests
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
@@ -18,14 +18,14 @@ from aclog.sources.bootstrap import connect_to_first
 from aclog.terminal.notices import warn
 from aclog.zkstore.migration.access_state import AccessState, StateChange, difference
 
-_CREATED_AT_ONCE = 1000
-_DELETED_AT_ONCE = 100
-"""Deleting costs a controller as many steps as there are rules, for each filter."""
+_CREATIONS_PER_REQUEST = 1000
+_DELETIONS_PER_REQUEST = 100
+"""Fewer, because a controller compares each filter with every ACL."""
 
 
 @frozen(kw_only=True)
-class QuorumPlace:
-    """The controllers of a running quorum, ours or Kafka's, and how to log in there."""
+class QuorumTarget:
+    """The controllers of a running quorum (aclog or Kafka), and the security settings of its clients."""
 
     controllers: tuple[HostPort, ...]
     security: ClientSecurity
@@ -36,19 +36,19 @@ class QuorumPlace:
         return f"the quorum at {','.join(map(str, self.controllers))}"
 
     @property
-    def limit(self) -> str:
-        """Why it takes rules only."""
+    def limitation(self) -> str:
+        """Why it can hold ACLs only."""
         return (
-            "a running quorum takes ACLs only, in batches that are seen one by one: no request carries the keys of a "
-            "SCRAM credential, or a token with its id"
+            "a running quorum takes ACLs only, in batches that become visible one by one: no request can carry the "
+            "keys of a SCRAM credential or the id of a token"
         )
 
-    def takes(self, state: AccessState) -> AccessState:
-        """Its rules."""
+    def supported(self, state: AccessState) -> AccessState:
+        """Return the ACLs."""
         return AccessState(acls=state.acls)
 
-    def held(self) -> Held:
-        """The rules that stand there."""
+    def contents(self) -> TargetContents:
+        """Read all ACLs by DescribeAcls."""
         with asyncio.Runner() as runner:
             connection = runner.run(connect_to_first(self.controllers, self.security))
             try:
@@ -56,46 +56,48 @@ class QuorumPlace:
             finally:
                 runner.run(connection.close())
         image = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in acls)
-        return Held(state=AccessState(acls=frozenset(acls)), acls=image)
+        return TargetContents(state=AccessState(acls=frozenset(acls)), acls=image)
 
     @contextmanager
-    def open(self) -> Iterator[MigrationTarget]:
-        """A connection for the time of a migration."""
-        standing = self.held().state
+    def open(self) -> Iterator[TargetWriter]:
+        """Connect for the duration of the migration."""
+        state = self.contents().state
         with asyncio.Runner() as runner:
             connection = runner.run(connect_to_first(self.controllers, self.security))
             try:
-                yield QuorumTarget(standing=standing, runner=runner, connection=connection)
+                yield QuorumTargetWriter(state=state, runner=runner, connection=connection)
             finally:
                 runner.run(connection.close())
 
 
 @define(kw_only=True)
-class QuorumTarget:
-    """A running quorum. Rules that deny are created first and deleted last, so that it never allows too much."""
+class QuorumTargetWriter:
+    """A connection to a running quorum. It never allows too much: DENY ACLs are created first and deleted last."""
 
-    standing: AccessState
+    state: AccessState
     _runner: asyncio.Runner
     _connection: Connection
     _refused: set[StandardAcl] = field(factory=set, init=False)
-    """Not asked for again; the comparison lists them as missing."""
+    """ACLs that the controller rejected; they are not sent again, and the comparison lists them as missing."""
 
     def write(self, wanted: AccessState) -> StateChange:
-        """Create and delete rules, seen at once; each one that the controller refuses is said, and the rest goes on.
+        """Create and delete ACLs, visible at once. One that the controller rejects is reported and skipped.
 
         Raises:
-            UnreachableError: the controller is out of reach.
+            UnreachableError: the controller is unreachable.
 
         """
-        change = difference(self.standing, AccessState(acls=wanted.acls - self._refused))
-        for acls in _pieces(change.added_acls, _CREATED_AT_ONCE):
+        change = difference(self.state, AccessState(acls=wanted.acls - self._refused))
+        # Creations before deletions, in the order of listing_key and in its reverse: DENY is created first, deleted
+        # last.
+        for acls in _pieces(change.added_acls, _CREATIONS_PER_REQUEST):
             created = self._runner.run(acl_requests.create_acls(self._connection, acls))
             self._note_refusals(acls, created, "not created")
-        for acls in _pieces(reversed(change.removed_acls), _DELETED_AT_ONCE):
+        for acls in _pieces(reversed(change.removed_acls), _DELETIONS_PER_REQUEST):
             filters = [_exactly(acl) for acl in acls]
             deleted = self._runner.run(acl_requests.delete_acls(self._connection, filters))
             self._note_refusals(acls, deleted, "not deleted")
-        self.standing = AccessState(acls=wanted.acls - self._refused)
+        self.state = AccessState(acls=wanted.acls - self._refused)
         return change
 
     def _note_refusals(
@@ -106,15 +108,15 @@ class QuorumTarget:
                 self._refused.add(acl)
                 warn(f"{what}: {acl}: {result.error}")
 
-    def switch(self) -> None:
-        """All has been seen already."""
+    def commit(self) -> None:
+        """Do nothing: everything is visible already."""
 
-    def give_up(self) -> None:
-        """What was created stays: it is what the ZooKeeper holds."""
+    def abort(self) -> None:
+        """Do nothing: what was created stays, as it is what ZooKeeper holds."""
 
 
 def _pieces(acls: Iterable[StandardAcl], size: int) -> Iterator[Sequence[StandardAcl]]:
-    """The rules, so many at a time."""
+    """Split ACLs into pieces of at most `size`."""
     left = iter(acls)
     while piece := tuple(islice(left, size)):
         yield piece

@@ -1,4 +1,4 @@
-"""A ZooKeeper that `aclog migrate` reads or writes: connected, and watched."""
+"""The ZooKeeper of a migration: its settings, a connected client, and a watched copy of its contents."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from aclog.zkstore.client.session import ZkClient
 
 _IN_FLIGHT = 256
-"""Requests on their way at a time, while a store is read whole."""
+"""Pipelined requests while everything is read; Kafka's default of 10 would take minutes for large stores."""
 
 
 def store_settings(connect: str, tls_config: Path | None, *, is_written: bool) -> ZkSettings:
-    """Where the store is; only one that is written may be made. Raises ConfigError."""
+    """Return the settings of the client; only a store that is written gets a missing chroot. Raises ConfigError."""
     properties = {} if tls_config is None else read_properties(tls_config)[0]
     settings = zk_settings({**properties, "zookeeper.connect": connect})
     return evolve(settings, in_flight=max(settings.in_flight, _IN_FLIGHT), make_chroot=is_written)
@@ -34,47 +34,49 @@ def store_settings(connect: str, tls_config: Path | None, *, is_written: bool) -
 
 @contextmanager
 def connected(settings: ZkSettings) -> Iterator["ZkClient"]:
-    """A client for the time of a migration. Raises ConfigError, StoreError."""
+    """Connect for the duration of a migration. Raises ConfigError, StoreError."""
     with closing(open_client(settings)) as client:
         yield client
 
 
 def patience(settings: ZkSettings) -> float:
-    """How long a lost connection is waited for, in seconds."""
+    """Return how many seconds to wait for a lost connection."""
     return settings.session_timeout + settings.connection_timeout
 
 
 def read_store(client: "ZkClient", *, may_be_new: bool = False) -> StoreWatch:
-    """Everything in a store, which is watched from then on.
+    """Read everything in a store, and watch it from then on.
 
     Raises:
-        ConfigError: nothing of Kafka's is there; `may_be_new`: then it is an empty one.
-        StoreError: it does not answer.
+        ConfigError: it has none of Kafka's directories, and is not allowed to be new.
+        StoreError: ZooKeeper is unavailable.
 
     """
     with progress("reading ZooKeeper") as advance:
         watch = StoreWatch(client, lambda count: advance(count, None))
         watch.catch_up(patience(client.settings))
     if not watch.has_directories() and not may_be_new:
-        raise ConfigError(f"{client.settings.where}: no /kafka-acl, /config/users or tokens: is the chroot correct?")
+        raise ConfigError(
+            f"{client.settings.where}: no /kafka-acl, /config/users or /delegation_token: is the chroot correct?"
+        )
     return watch
 
 
-def rules_decide(acls: AclsImage) -> Decide:
-    """The decisions of these rules, for who is no super user."""
+def decide_by(acls: AclsImage) -> Decide:
+    """Return the decisions of an image of ACLs, without super users."""
 
     def decide(request: Request) -> bool:
-        """Whether the image allows a request."""
-        asked = (request.principal, request.host, request.operation, request.resource_type, request.name)
+        """Decide one request."""
+        arguments = (request.principal, request.host, request.operation, request.resource_type, request.name)
         try:
-            return acls.verdict(*asked) is Verdict.ALLOW
-        except InvalidRequestError:  # a principal on which Kafka throws, and so denies
+            return acls.verdict(*arguments) is Verdict.ALLOW
+        except InvalidRequestError:  # Kafka throws for such a principal, and denies the request
             return False
 
     return decide
 
 
 def store_decides(watch: StoreWatch) -> Decide:
-    """The decisions of Kafka 3.9's AclAuthorizer on the rules of a store."""
-    rules = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in watch.state().state.acls)
-    return rules_decide(rules.with_options(documented=True, cidr=False))
+    """Return the decisions of Kafka 3.9's AclAuthorizer with the ACLs of a store."""
+    image = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in watch.state().state.acls)
+    return decide_by(image.with_options(documented=True, cidr=False))

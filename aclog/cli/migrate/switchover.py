@@ -1,4 +1,4 @@
-"""When to switch: the operator says so on stdin."""
+"""The operator's request to switch over, read from stdin."""
 
 import sys
 import threading
@@ -15,43 +15,45 @@ WORD = "switch"
 
 @define
 class SwitchRequest:
-    """Whether the word has been said; told by a thread that reads stdin, which ends with the process."""
+    """Whether the word has been typed. A daemon thread reads stdin, since a blocking read cannot be interrupted."""
 
-    _said: threading.Event = Factory(threading.Event)
+    _requested: threading.Event = Factory(threading.Event)
     _ended: bool = field(default=False, init=False)
 
     def wait(self, seconds: float) -> None:
-        """Wait so long, or until the word is said."""
-        self._said.wait(seconds)
+        """Wait for the word, at most this long."""
+        self._requested.wait(seconds)
 
     def is_set(self) -> bool:
-        """Whether it has been said.
+        """Return whether the word has been typed.
 
         Raises:
-            ConfigError: stdin ended without it, so that nobody could say it any more.
+            ConfigError: stdin ended without it.
 
         """
-        if self._ended and not self._said.is_set():
+        if self._ended and not self._requested.is_set():
             raise ConfigError(
-                f"stdin ended without the word {WORD!r}: nothing is switched; --until-quiet needs no word"
+                f"stdin ended without the word {WORD!r}: not switched over; use --until-quiet to switch over without it"
             )
-        return self._said.is_set()
+        return self._requested.is_set()
 
     def read(self) -> None:
-        """Read stdin until the word or its end."""
+        """Read stdin until the word, or its end."""
         for line in sys.stdin:
             if line.strip().lower() == WORD:
-                self._said.set()
+                self._requested.set()
                 return
-            note(f"{line.strip()!r}: not understood: expected {WORD!r}, or Ctrl-C to give up")
+            note(f"{line.strip()!r}: not understood: type {WORD!r} to switch over, or Ctrl-C to cancel")
         self._ended = True
 
 
 @contextmanager
-def switch_request(*, asked_for: bool) -> Iterator[SwitchRequest]:
-    """A request that stdin may make, where it is asked for."""
+def switch_request(*, from_stdin: bool) -> Iterator[SwitchRequest]:
+    """Return a request, which stdin can make if `from_stdin`."""
     request = SwitchRequest()
-    if asked_for:
-        note(f"changes are followed; type {WORD!r} when nobody changes the ZooKeeper any more, or Ctrl-C to give up")
+    if from_stdin:
+        note(
+            f"following changes; stop all writers to ZooKeeper, then type {WORD!r} to switch over, or Ctrl-C to cancel"
+        )
         threading.Thread(target=request.read, name="switch", daemon=True).start()
     yield request

@@ -1,14 +1,14 @@
-"""`aclog migrate`: what a ZooKeeper holds into the metadata log of a log, a new Kafka or a running quorum."""
+"""Migration from ZooKeeper to a log directory, a new Kafka or a running quorum: copy, follow changes, switch over."""
 
 import time
 from collections.abc import Iterator
 
 from attrs import define, field, frozen
 
-from aclog.cli.migrate.log_target import MigrationTarget, Place
-from aclog.cli.migrate.report import report_comparison, report_left_out, report_plan, say_limit
-from aclog.cli.migrate.store import connected, patience, read_store, rules_decide, store_decides
+from aclog.cli.migrate.report import report_comparison, report_left_out, report_plan, warn_of_limitation
+from aclog.cli.migrate.store import connected, decide_by, patience, read_store, store_decides
 from aclog.cli.migrate.switchover import SwitchRequest, switch_request
+from aclog.cli.migrate.target import Target, TargetWriter
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.notices import note, warn
 from aclog.zkstore.client.settings import ZkSettings
@@ -17,17 +17,18 @@ from aclog.zkstore.migration.comparison import compare
 from aclog.zkstore.migration.node_content import LeftOut, StoreState
 from aclog.zkstore.migration.store_watch import StoreWatch
 
-_LOOK_S = 0.2
-"""How often changes are looked for, and whether to switch."""
-_MOST_AFTER = 10
+_POLL_S = 0.2
+"""Interval of the checks for changes and for the switchover."""
+_MAX_LATE_CHANGES = 10
+"""Rounds of changes after the switchover before the command fails."""
 
 
 @frozen(kw_only=True)
 class MigrationOptions:
-    """From where, to where, and how; `until_quiet` in seconds."""
+    """Source, target and mode; `until_quiet` in seconds."""
 
     store: ZkSettings
-    place: Place
+    target: Target
     dry_run: bool
     compare_only: bool
     follow: bool
@@ -37,12 +38,12 @@ class MigrationOptions:
 
 
 def run_migration(options: MigrationOptions) -> int:
-    """Migrate, or show what that would do, or compare; the exit code: 1 where something differs or stands in the way.
+    """Migrate, show what that would do, or compare; return the exit code, 1 if sides differ or something blocks it.
 
     Raises:
-        ConfigError: flags that contradict each other, entries that cannot be read, or a target with more in it.
-        StoreError: the ZooKeeper does not answer.
-        MetadataError: the target cannot be written.
+        ConfigError: entries that cannot be read, or a target with entries of its own.
+        StoreError: ZooKeeper is unavailable.
+        MetadataError: the target cannot be read or written.
 
     """
     with connected(options.store) as client:
@@ -52,15 +53,16 @@ def run_migration(options: MigrationOptions) -> int:
         if options.dry_run:
             return _show(options, watch)
         _migrate(options, watch)
+        # Read again, so that the comparison does not depend on the copy that was migrated.
         return _compare(options, read_store(client))
 
 
 def _show(options: MigrationOptions, watch: StoreWatch) -> int:
-    found, standing = watch.state(), options.place.held().state
-    wanted = options.place.takes(found.state)
-    change = difference(standing, wanted)
-    report_plan(options.store.where, options.place, found, change)
-    obstacles = [*_unreadable(options, found), *_unasked_removals(options, standing, wanted)]
+    found, current = watch.state(), options.target.contents().state
+    wanted = options.target.supported(found.state)
+    change = difference(current, wanted)
+    report_plan(options.store.where, options.target, found, change)
+    obstacles = [*_unreadable(options, found), *_own_entries(options, current, wanted)]
     for obstacle in obstacles:
         warn(obstacle)
     return 1 if obstacles else 0
@@ -69,17 +71,17 @@ def _show(options: MigrationOptions, watch: StoreWatch) -> int:
 def _unreadable(options: MigrationOptions, found: StoreState) -> Iterator[str]:
     if found.unreadable and not options.skip_unreadable:
         yield (
-            f"{len(found.unreadable)} entries cannot be read, and what they say may be a DENY (the first: "
-            f"{found.unreadable[0]}): expected them repaired or removed, or --skip-unreadable"
+            f"{len(found.unreadable)} entries in ZooKeeper cannot be read, and may be DENY ACLs (the first: "
+            f"{found.unreadable[0]}): repair or delete them, or leave them out with --skip-unreadable"
         )
 
 
-def _unasked_removals(options: MigrationOptions, standing: AccessState, wanted: AccessState) -> Iterator[str]:
-    change = difference(standing, wanted)
+def _own_entries(options: MigrationOptions, current: AccessState, wanted: AccessState) -> Iterator[str]:
+    change = difference(current, wanted)
     if change.removals and not options.replace:
         yield (
-            f"{options.place.name}: holds {change.removals} entries that the ZooKeeper does not: expected none, or "
-            "--replace, which removes them"
+            f"{options.target.name}: {change.removals} entries are not in ZooKeeper: remove them first, or let "
+            "--replace remove them"
         )
 
 
@@ -87,12 +89,12 @@ def _migrate(options: MigrationOptions, watch: StoreWatch) -> None:
     found = watch.state()
     report_left_out(found.left_out)
     _refuse(_unreadable(options, found))
-    with options.place.open() as target:
-        wanted = options.place.takes(found.state)
-        _refuse(_unasked_removals(options, target.standing, wanted))
-        run = _Run(options, watch, target)
+    with options.target.open() as writer:
+        wanted = options.target.supported(found.state)
+        _refuse(_own_entries(options, writer.state, wanted))
+        run = _Run(options, watch, writer)
         run.follow()
-        run.switch()
+        run.switch_over()
 
 
 def _refuse(obstacles: Iterator[str]) -> None:
@@ -102,11 +104,11 @@ def _refuse(obstacles: Iterator[str]) -> None:
 
 @define
 class _Run:
-    """A migration under way; owned by the thread that runs it."""
+    """A running migration, owned by one thread."""
 
     _options: MigrationOptions
     _watch: StoreWatch
-    _target: MigrationTarget
+    _writer: TargetWriter
     _reported: frozenset[LeftOut] = field(init=False)
     _quiet_since: float = field(factory=time.monotonic, init=False)
 
@@ -114,13 +116,13 @@ class _Run:
         self._reported = frozenset(self._watch.state().left_out)
 
     def follow(self) -> None:
-        """Copy, and carry over what changes, until it is time to switch."""
+        """Copy everything, then follow changes until it is time to switch over."""
         options = self._options
-        copied = self._target.write(options.place.takes(self._watch.state().state))
-        note(f"copied into {options.place.name}, not switched yet: {copied.counts()}")
-        with switch_request(asked_for=options.follow) as request:
+        copied = self._writer.write(options.target.supported(self._watch.state().state))
+        note(f"copied into {options.target.name}, not switched over yet: {copied.counts()}")
+        with switch_request(from_stdin=options.follow) as request:
             while not self._is_time(request):
-                request.wait(_LOOK_S)
+                request.wait(_POLL_S)
                 self.catch_up()
 
     def _is_time(self, request: SwitchRequest) -> bool:
@@ -130,42 +132,44 @@ class _Run:
         return request.is_set() or (not follow and quiet is None)
 
     def catch_up(self) -> int:
-        """Carry over what has changed since the last time; how much that is. Raises StoreError."""
+        """Write what has changed since the last call; return the number of changes. Raises StoreError."""
         if not self._watch.catch_up(patience(self._options.store)):
             return 0
         found = self._watch.state()
         report_left_out(each for each in found.left_out if each not in self._reported)
         self._reported |= frozenset(found.left_out)
-        change = self._target.write(self._options.place.takes(found.state))
+        change = self._writer.write(self._options.target.supported(found.state))
         if len(change):
             self._quiet_since = time.monotonic()
             note(f"followed: {change.counts()}")
         return len(change)
 
-    def switch(self) -> None:
-        """Make it visible with the last changes; and what came while that was done, which nobody should have made."""
+    def switch_over(self) -> None:
+        """Make everything visible, with the last changes, and copy changes that are made during the switchover."""
         self.catch_up()
+        # Entries that have become unreadable since the copy.
         _refuse(_unreadable(self._options, self._watch.state()))
-        self._target.switch()
-        note(f"switched: {self._options.place.name} holds {self._target.standing.counts()}")
-        for _ in range(_MOST_AFTER):
+        self._writer.commit()
+        note(f"switched over: {self._options.target.name} holds {self._writer.state.counts()}")
+        # A writer that was not stopped may have changed ZooKeeper after the last catch-up and before the commit.
+        for _ in range(_MAX_LATE_CHANGES):
             count = self.catch_up()
             if not count:
                 return
-            self._target.switch()
-            warn(
-                f"{count} change(s) came after the switch, and are carried over too: nobody should change the store now"
-            )
-        raise ConfigError("the store goes on to change after the switch: stop who changes it, and compare (--compare)")
+            self._writer.commit()
+            warn(f"ZooKeeper was modified during the switchover: {count} change(s) were copied too; stop all writers")
+        raise ConfigError(
+            "ZooKeeper is still being modified after the switchover; stop all writers, then run the command again"
+        )
 
 
 def _compare(options: MigrationOptions, watch: StoreWatch) -> int:
-    held, found = options.place.held(), watch.state()
+    contents, found = options.target.contents(), watch.state()
     comparison = compare(
-        options.place.takes(found.state),
-        held.state,
+        options.target.supported(found.state),
+        contents.state,
         store_decides=store_decides(watch),
-        target_decides=rules_decide(held.acls),
+        target_decides=decide_by(contents.acls),
     )
-    say_limit(options.place, found)
+    warn_of_limitation(options.target, found)
     return report_comparison(comparison)

@@ -1,4 +1,4 @@
-"""`aclog migrate --to-zookeeper`: the way back, what a log holds into a ZooKeeper."""
+"""Migration back: the newest state of a log is written to ZooKeeper (`aclog migrate --to-zookeeper`)."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from aclog.authorizer.explanation_text import acl_text
-from aclog.cli.migrate.log_target import Held, LogPlace
+from aclog.cli.migrate.log_target import LogTarget
 from aclog.cli.migrate.report import report_comparison, report_left_out
-from aclog.cli.migrate.store import connected, read_store, rules_decide, store_decides
+from aclog.cli.migrate.store import connected, decide_by, read_store, store_decides
+from aclog.cli.migrate.target import TargetContents
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.notices import note, one_line, warn
 from aclog.zkstore.client.settings import ZkSettings
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 
 @frozen(kw_only=True)
-class WayBack:
-    """From which log, to which store, and how."""
+class ReverseOptions:
+    """Log, ZooKeeper and mode."""
 
     store: ZkSettings
     log: Path
@@ -35,30 +36,30 @@ class WayBack:
     skip_unreadable: bool
 
 
-def run_way_back(options: WayBack) -> int:
-    """Write a log's state into a store, or show what that would do, or compare; the exit code.
+def run_reverse_migration(options: ReverseOptions) -> int:
+    """Write a log's state to ZooKeeper, show what that would do, or compare; return the exit code.
 
     Raises:
-        ConfigError: entries that a ZooKeeper cannot hold, or that only the store has; flags say whether to go on.
-        StoreError: the ZooKeeper does not answer.
+        ConfigError: entries that ZooKeeper cannot hold, or that only ZooKeeper has, without the flags that allow them.
+        StoreError: ZooKeeper is unavailable.
         MetadataError: the log cannot be read.
 
     """
-    held = LogPlace(directory=options.log, force=False).existing()
-    wanted, left_out = storable(held.state)
+    contents = LogTarget(directory=options.log, force=False).existing()
+    wanted, left_out = storable(contents.state)
     with connected(options.store) as client:
         watch = read_store(client, may_be_new=True)
         if not options.compare_only:
-            go_on = _report(options, watch, wanted, left_out)
+            is_clear = _report(options, watch, wanted, left_out)
             if options.dry_run:
-                return 0 if go_on else 1
+                return 0 if is_clear else 1
             _write(client, watch, wanted)
             watch = read_store(client, may_be_new=True)
-        return _compare(watch, held, wanted)
+        return _compare(watch, contents, wanted)
 
 
-def _report(options: WayBack, watch: StoreWatch, wanted: AccessState, left_out: tuple[LeftOut, ...]) -> bool:
-    """Say what is to be done; whether nothing stands in the way. Raises ConfigError, unless it is a dry run."""
+def _report(options: ReverseOptions, watch: StoreWatch, wanted: AccessState, left_out: tuple[LeftOut, ...]) -> bool:
+    """Report the changes; return whether nothing blocks them. If something does, raise ConfigError unless a dry run."""
     found = watch.state()
     change = difference(found.state, wanted)
     report_left_out((*left_out, *found.left_out))
@@ -67,17 +68,17 @@ def _report(options: WayBack, watch: StoreWatch, wanted: AccessState, left_out: 
         print(f"{options.store.where}: {change.counts()}")
         for acl in change.removed_acls:
             print(one_line(f"would remove: {acl_text(acl)}"))
-        print("dry run: nothing is written")
+        print("dry run: nothing was written")
     obstacles = []
     if (left_out or found.unreadable) and not options.skip_unreadable:
         obstacles.append(
-            f"{len(left_out)} entries that a ZooKeeper cannot hold, {len(found.unreadable)} nodes in it that cannot be "
-            "read: expected none, or --skip-unreadable"
+            f"{len(left_out)} entries that ZooKeeper cannot hold, and {len(found.unreadable)} entries in it that "
+            "cannot be read: repair or remove them, or leave them out with --skip-unreadable"
         )
     if change.removals and not options.replace:
         obstacles.append(
-            f"{options.store.where}: holds {change.removals} entries that the log does not: expected none, or "
-            "--replace, which removes them"
+            f"{options.store.where}: {change.removals} entries are not in the log: remove them first, or let --replace "
+            "remove them"
         )
     for obstacle in obstacles:
         if not options.dry_run:
@@ -92,11 +93,11 @@ def _write(client: "ZkClient", watch: StoreWatch, wanted: AccessState) -> None:
     note(f"written into {client.settings.where}: {change.counts()}")
 
 
-def _compare(watch: StoreWatch, held: Held, wanted: AccessState) -> int:
+def _compare(watch: StoreWatch, contents: TargetContents, wanted: AccessState) -> int:
     comparison = compare(
         watch.state().state,
         wanted,
         store_decides=store_decides(watch),
-        target_decides=rules_decide(held.acls),
+        target_decides=decide_by(contents.acls),
     )
     return report_comparison(comparison)

@@ -14,13 +14,13 @@ from attrs import define, evolve, field
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acl_records import acl_of
-from aclog.cli.log_writer import LogWriter, open_writer
+from aclog.cli.log_writer import LogWriter, check_parent, open_writer
 from aclog.cli.transfer.avro.files import IMAGE, Row
 from aclog.cli.transfer.reader import open_export
 from aclog.cli.transfer.rows import NO_ID, record_of
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import ControlRecord, ControlType, KRaftVersion, decode_control
-from aclog.metalog.errors import ConfigError, LogError, MetadataError
+from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.records import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
@@ -72,8 +72,7 @@ def open_target(directory: Path, *, force: bool, timestamp: int | None = None) -
         with open_writer(directory, force=force) as writer:
             yield writer, False
         return
-    if not directory.absolute().parent.is_dir():
-        raise LogError(f"{directory.parent}: no such directory: expected one to make {directory.name} in")
+    check_parent(directory)
     partial = directory.with_name(f"{directory.name}.{secrets.token_hex(4)}.part")
     try:
         with open_writer(partial, create=True, force=force, timestamp=timestamp) as writer:

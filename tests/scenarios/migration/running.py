@@ -16,7 +16,7 @@ import kazoo.client  # imported once, for all that are forked
 import kazoo.handlers.threading  # noqa: F401
 
 import aclog.cli.log_writer
-import aclog.cli.migrate.flags
+import aclog.cli.migrate.dispatch
 import aclog.zkstore.client.session
 from aclog.__main__ import run
 from aclog.metalog.filelog.file_names import list_segments

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
-from aclog.cli.migrate.log_target import AclIds
+from aclog.cli.migrate.target import AclIds
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.batches import build_batch
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord

@@ -221,7 +221,7 @@ def follow_into_running_quorum(client: ZkClient, store: str, ports: Ports, home:
     with AdminClient(ports.broker) as admin:
         eventually(lambda: "later" in {row["resourceName"] for row in admin.acls()})
         rules.update(path, lambda _: frozenset())
-        assert "holds 1 entries that the ZooKeeper does not" in aclog(*command).complaint
+        assert "1 entries are not in ZooKeeper" in aclog(*command).complaint
         aclog(*command, "--replace").ok()
         eventually(lambda: "later" not in {row["resourceName"] for row in admin.acls()})
 
