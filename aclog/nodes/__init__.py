@@ -1,1 +1,1 @@
-"""The controller and the broker: Kafka's wire protocol, listeners, security, and the observer of a KRaft quorum."""
+"""Controller and broker: Kafka's wire protocol, listeners, security, and the observer of a KRaft quorum."""

@@ -38,16 +38,16 @@ from aclog.snapshots.merger import Merger
 from aclog.snapshots.publisher import Publisher
 
 GRACE_SECONDS = 5.0
-"""How long requests that are under way have when a node stops."""
+"""Time for in-flight requests to complete when a node stops."""
 
 _log = logging.getLogger(__name__)
 
 
 @define(eq=False, kw_only=True)
 class Node:
-    """Made and run on one event loop, once.
+    """A node. Created and run once, on one event loop.
 
-    `audit` is told of every decision. `serving` is set when all listeners are open.
+    `audit` receives every authorization decision. `serving` is set once all listeners are open.
     """
 
     config: NodeConfig
@@ -60,7 +60,7 @@ class Node:
     _authorizer: Authorizer | None = field(init=False)
     _controller: ControllerServer | TopicController | None = field(default=None, init=False)
     _topic_controller: TopicController | None = field(default=None, init=False)
-    """The same, where it shares its log with others: another one may be active."""
+    """The same object as `_controller` if the log is shared: another controller may be active."""
     _follower: MetadataFollower | None = field(default=None, init=False)
     _failure: "asyncio.Future[None]" = field(init=False)
 
@@ -71,10 +71,12 @@ class Node:
         """Serve until `stop` is set.
 
         Raises:
-            MetadataError: what keeps the node from starting, or from going on.
+            MetadataError: The node cannot start, or cannot continue.
 
         """
         self._failure = asyncio.get_running_loop().create_future()
+        # The stack unwinds in reverse: listeners close first, while the controller still commits what they wait for;
+        # the log closes after its last writer, and the authorizer last, since requests are authorized until then.
         async with AsyncExitStack() as stack:
             if self._authorizer is not None:
                 stack.push_async_callback(asyncio.to_thread, self._authorizer.close)
@@ -83,14 +85,14 @@ class Node:
                 http = self._http(self.config.http)
                 await http.start()
                 stack.push_async_callback(http.stop)
-            listening = self._put_together(stack)
-            stack.push_async_callback(listening.close, GRACE_SECONDS)
-            await self._serve(listening, stop)
+            listeners = self._build(stack)
+            stack.push_async_callback(listeners.close, GRACE_SECONDS)
+            await self._serve(listeners, stop)
             _log.info("stopping")
 
-    async def _serve(self, listening: NodeListeners, stop: asyncio.Event) -> None:
-        """Open everything, and go on until the node is told to stop, or fails."""
-        opening, stopping = asyncio.create_task(self._open(listening)), asyncio.create_task(stop.wait())
+    async def _serve(self, listeners: NodeListeners, stop: asyncio.Event) -> None:
+        """Open all listeners, then wait until the node is stopped or fails."""
+        opening, stopping = asyncio.create_task(self._open(listeners)), asyncio.create_task(stop.wait())
         try:
             waiting: set[asyncio.Future[Any]] = {opening, stopping, self._failure}
             while not stopping.done():
@@ -102,14 +104,16 @@ class Node:
             stopping.cancel()
             await asyncio.gather(opening, stopping, return_exceptions=True)
 
-    async def _open(self, listening: NodeListeners) -> None:
-        await listening.open(early=True)
+    async def _open(self, listeners: NodeListeners) -> None:
+        # Early-start listeners open before replay: observers and other controllers can fetch while this node is still
+        # loading; everybody but super users gets AUTHORIZER_NOT_READY until then (KIP-801).
+        await listeners.open(early=True)
         begun = time.monotonic()
         await self._replay()
         image = self.publisher.current
         took = time.monotonic() - begun
         _log.info("replayed to offset %d in %.1f s: %d ACLs", image.end_offset, took, len(image.acls))
-        await listening.open(early=False)
+        await listeners.open(early=False)
         self.serving.set()
         _log.info("serving")
 
@@ -126,14 +130,15 @@ class Node:
         if isinstance(self._authorizer, StandardAuthorizer):
             self._authorizer.complete_initial_load()
 
-    def _put_together(self, stack: AsyncExitStack) -> NodeListeners:
-        """The parts of this node's roles, none of them started."""
+    def _build(self, stack: AsyncExitStack) -> NodeListeners:
+        """Build the components of this node's roles without starting them."""
         counted = self._authorizer and CountingAuthorizer(authorizer=self._authorizer, decisions=self.metrics.decisions)
         auth, controller, forwarder = AuthHelper(counted), None, None
         if self.config.is_controller:
             handlers = self._make_controller(stack, auth)
             controller = self._dispatcher(handlers, CONTROLLER_APIS)
             if self._topic_controller is None:
+                # Same process, single controller: no Envelope. On a shared log the active controller may be elsewhere.
                 forwarder = LocalForwarder(handlers)
         broker = self._make_broker(stack, auth, forwarder) if self.config.is_broker else None
         return NodeListeners(
@@ -146,7 +151,7 @@ class Node:
         )
 
     def _make_controller(self, stack: AsyncExitStack, auth: AuthHelper) -> Mapping[int, Handler]:
-        about: dict[str, Any] = {
+        common: dict[str, Any] = {
             "config": self.config,
             "cluster_id": self.meta.cluster_id,
             "directory_id": self.meta.directory_id,
@@ -158,10 +163,10 @@ class Node:
         }
         topic, node_id = self.config.topic, self.config.node_id
         if topic is None:
-            server: ControllerServer | TopicController = ControllerServer(**about)
+            server: ControllerServer | TopicController = ControllerServer(**common)
         else:
             shared = KafkaTopic(settings=topic, node_id=node_id, voters=self.config.voter_ids)
-            server = self._topic_controller = TopicController(**about, shared=shared)
+            server = self._topic_controller = TopicController(**common, shared=shared)
         self._controller = server
         stack.push_async_callback(server.stop)
         return ControllerApis(auth=auth, serving=lambda: server.serving).handlers()
@@ -213,7 +218,7 @@ class Node:
         )
 
     def _watch(self) -> None:
-        """Have the metrics ask for what they show."""
+        """Register callbacks for the gauges; they are evaluated when /metrics is read."""
         metrics, publisher = self.metrics, self.publisher
         metrics.acls.set_function(lambda: len(publisher.current.acls))
         metrics.ready.set_function(self.serving.is_set)
@@ -236,12 +241,12 @@ class Node:
 
 
 def _authorizer(config: NodeConfig, audit: AuditHook | None) -> Authorizer | None:
-    """The authorizer that the configuration names, configured; None where it names none."""
+    """Return the configured authorizer; None if authorizer.class.name is not set."""
     if not config.authorizer_class_name:
         return None
     authorizer = load_authorizer_class(config.authorizer_class_name)()
     authorizer.configure(config.properties)
-    set_audit = getattr(authorizer, "set_audit", None)  # a plugin need not have it
+    set_audit = getattr(authorizer, "set_audit", None)  # optional for plugins
     if set_audit is not None and audit is not None:
         set_audit(audit)
     return authorizer

@@ -1,4 +1,4 @@
-"""A node's listeners, put together from what its configuration says of them."""
+"""The listeners of a node, built from its configuration."""
 
 import asyncio
 import logging
@@ -26,9 +26,9 @@ _log = logging.getLogger(__name__)
 
 @define(eq=False, kw_only=True)
 class NodeListeners:
-    """Opens listeners in two goes: those that start early, and the others once the node is ready (KIP-801).
+    """Opens listeners in two phases: early-start listeners first, the others once the node is ready (KIP-801).
 
-    `advertised` gets each listener's address for clients as it is opened: a port 0 becomes the one that was had.
+    `advertised` receives the advertised address of each listener as it opens; port 0 is replaced by the bound port.
     """
 
     config: NodeConfig
@@ -39,16 +39,17 @@ class NodeListeners:
     advertised: dict[str, HostPort]
     _open: list[ListenerServer] = field(factory=list, init=False)
     _contexts: dict[str, ServerContext] = field(factory=dict, init=False)
-    """Of all listeners with TLS, by name: a certificate that cannot be used is told of before anything is open."""
+    """TLS contexts by listener name."""
     _watchers: list["asyncio.Task[None]"] = field(factory=list, init=False)
 
     async def open(self, *, early: bool) -> None:
-        """Open the listeners of this node that start early, or those that do not.
+        """Open the early-start listeners of this node, or all others.
 
         Raises:
-            ConfigError: an address that cannot be had, a certificate that cannot be used.
+            ConfigError: An address cannot be bound, or a certificate is unusable.
 
         """
+        # All contexts are built before the first socket opens: a bad certificate must not leave a node half open.
         self._contexts = self._contexts or listener_contexts(self.config)
         for listener in self.config.listeners:
             dispatcher = self.controller if listener.controller else self.broker
@@ -83,7 +84,7 @@ class NodeListeners:
         return context, lambda connection: peer_principal(connection, rules)
 
     async def close(self, grace: float) -> None:
-        """Accept no more, let requests that are under way be answered for `grace` seconds, and close."""
+        """Stop accepting, give in-flight requests `grace` seconds to complete, then close."""
         for watcher in self._watchers:
             watcher.cancel()
         servers, self._open = self._open, []
@@ -91,15 +92,15 @@ class NodeListeners:
 
     @property
     def ports(self) -> Mapping[str, int]:
-        """The port of each open listener, by name."""
+        """The bound port of each open listener, by name."""
         return {server.listener.name: server.port for server in self._open}
 
 
 def listener_contexts(config: NodeConfig) -> dict[str, ServerContext]:
-    """The contexts of the listeners with TLS, by name; it reads their files.
+    """Read the key and trust stores of all TLS listeners; return their contexts by listener name.
 
     Raises:
-        ConfigError: a certificate or a key that cannot be used, with the listener's name.
+        ConfigError: A certificate or key is unusable; the text names the listener.
 
     """
     contexts = {}
@@ -113,10 +114,10 @@ def listener_contexts(config: NodeConfig) -> dict[str, ServerContext]:
 
 
 def check_certificates(config: NodeConfig) -> None:
-    """Read all certificates that a node uses, its own for the controllers too, to stop before it begins.
+    """Read every certificate that the node uses, including its client certificate, before it starts.
 
     Raises:
-        ConfigError: one that cannot be used.
+        ConfigError: A certificate or key is unusable.
 
     """
     listener_contexts(config)
@@ -125,11 +126,11 @@ def check_certificates(config: NodeConfig) -> None:
         try:
             client_context(client.tls)
         except ConfigError as error:
-            raise ConfigError(f"to connect to the controllers: {error}") from error
+            raise ConfigError(f"controller client: {error}") from error
 
 
 def _report(name: str, error: ConfigError | None) -> None:
     if error is None:
-        _log.info("listener %s: its certificates were read anew", name)
+        _log.info("listener %s: certificates reloaded", name)
     else:
-        _log.error("listener %s: goes on with the certificates that it had: %s", name, error)
+        _log.error("listener %s: cannot reload certificates, keeping the previous ones: %s", name, error)

@@ -1,4 +1,4 @@
-"""Work beside the event loop: what takes long is done in a thread, so that other clients are served meanwhile."""
+"""Bridges between the event loop and threads: offloading long work, awaiting commits."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,21 +9,22 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MANY = 256
-"""A request of more entries than this is worked on beside the loop: one entry takes some ten microseconds."""
+"""Requests with more entries than this are processed in an executor thread; one entry takes about 10 us."""
 
 
 async def offload_if(large: bool, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """What `work` gives; in a thread if it is much. Raises what it raises."""
+    """Call `work` and return its result, in a thread if it is `large`. Raises what `work` raises."""
+    # Small work stays on the loop: a thread hop costs more than the work itself.
     if large:
         return await asyncio.to_thread(work, *args, **kwargs)
     return work(*args, **kwargs)
 
 
 async def committed(future: "Future[T]") -> T:
-    """Wait, on an event loop, for what a controller or another AclMutator has promised.
+    """Await the future of a QuorumController or another AclMutator on the event loop.
 
-    Where the future is done by the loop's own thread, as QuorumController's are, nothing is sent between threads.
-    Raises what the future holds.
+    Unlike asyncio.wrap_future, a future completed on the loop's own thread (QuorumController's are) needs no
+    cross-thread wake-up. Raises the future's exception.
     """
     if not future.done():
         loop = asyncio.get_running_loop()

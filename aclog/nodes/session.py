@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection, and how it was made."""
+"""An authenticated connection: its principal, its address and its security protocol."""
 
 from enum import Enum
 
@@ -8,7 +8,7 @@ from aclog.authorizer.principals import KafkaPrincipal
 
 
 class SecurityProtocol(Enum):
-    """How a listener is secured (org.apache.kafka.common.security.auth.SecurityProtocol)."""
+    """The security protocol of a listener (org.apache.kafka.common.security.auth.SecurityProtocol)."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -17,7 +17,7 @@ class SecurityProtocol(Enum):
 
     @property
     def sasl(self) -> bool:
-        """Whether clients authenticate by SASL."""
+        """Whether clients authenticate with SASL."""
         return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 
     @property
@@ -27,14 +27,14 @@ class SecurityProtocol(Enum):
 
 
 ANONYMOUS = KafkaPrincipal(type="User", name="ANONYMOUS")
-"""Whoever did not have to say who they are (KafkaPrincipal.ANONYMOUS)."""
+"""The principal of unauthenticated clients (KafkaPrincipal.ANONYMOUS)."""
 
 
 @frozen(kw_only=True)
 class Session:
-    """An authenticated connection (RequestContext's connection part).
+    """An authenticated connection (the connection part of Kafka's RequestContext).
 
-    `host` is the client's address in Java's getHostAddress form, `address` the same as 4 or 16 bytes.
+    `host` is the client address in the form of Java's getHostAddress, `address` is the same address as 4 or 16 bytes.
     """
 
     listener_name: str

@@ -1,4 +1,4 @@
-"""DescribeAcls, CreateAcls and DeleteAcls, alike on brokers and controllers (kafka.server.AclApis)."""
+"""DescribeAcls, CreateAcls and DeleteAcls for brokers and controllers (kafka.server.AclApis)."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -21,37 +21,37 @@ from aclog.nodes.offload import MANY, committed, offload_if
 from aclog.nodes.wire.acl_responses import create_acls_body, delete_acls_chunks, describe_acls_chunks
 from aclog.nodes.wire.error_codes import SECURITY_DISABLED
 
-_MANY_RULES = 2_000
-"""Beyond so many, they are searched offload_if the event loop."""
+_MANY_ACLS = 2_000
+"""With more ACLs than this, DescribeAcls searches them in a thread."""
 
 _T = TypeVar("_T")
 
 
 @define
 class AclApis:
-    """Lists rules from the authorizer's image, and has its mutator change them."""
+    """Lists ACLs from the authorizer's image and changes them through its mutator."""
 
     auth: AuthHelper
 
     async def describe_acls(self, request: Request) -> bytes:
-        """The rules that the filter takes."""
+        """Return the ACLs that match the filter."""
         wanted = _filter(request.body)
         authorizer = self._authorized(request, AclOperation.DESCRIBE)
         pieces = describe_acls_chunks(request.header.api_version, authorizer.acls(wanted))
-        if authorizer.acl_count() > _MANY_RULES:
-            # A filter may look at all rules for none that it takes: there is no piece between which others have a turn.
+        if authorizer.acl_count() > _MANY_ACLS:
+            # A filter that matches nothing scans all ACLs without yielding a chunk, so the loop would get no turn.
             return await asyncio.to_thread(b"".join, pieces)
         return await _joined(pieces)
 
     async def create_acls(self, request: Request) -> bytes:
-        """Create rules; answered when they are committed."""
+        """Create ACLs; responds once they are committed."""
         acls = await creations_of(request)
         authorizer = self._authorized(request, AclOperation.ALTER)
         results = await committed(authorizer.create_acls(request.context, acls))
         return await offload_if(len(results) > MANY, create_acls_body, request.header.api_version, results)
 
     async def delete_acls(self, request: Request) -> bytes:
-        """Delete what the filters take; answered when that is committed."""
+        """Delete the ACLs that match the filters; responds once that is committed."""
         filters = await filters_of(request)
         authorizer = self._authorized(request, AclOperation.ALTER)
         results = await committed(authorizer.delete_acls(request.context, filters))
@@ -65,12 +65,22 @@ class AclApis:
 
 
 async def creations_of(request: Request) -> list[StandardAcl]:
-    """The rules that a CreateAcls request holds. Raises MalformedRequestError where Kafka takes it for none."""
+    """Return the ACLs of a CreateAcls request.
+
+    Raises:
+        MalformedRequestError: Kafka rejects the request while parsing it.
+
+    """
     return await _all(_creation, request.body.creations)
 
 
 async def filters_of(request: Request) -> list[AclBindingFilter]:
-    """The filters that a DeleteAcls request holds. Raises MalformedRequestError where Kafka takes it for none."""
+    """Return the filters of a DeleteAcls request.
+
+    Raises:
+        MalformedRequestError: Kafka rejects the request while parsing it.
+
+    """
     return await _all(_filter, request.body.filters)
 
 
@@ -79,7 +89,7 @@ async def _all(convert: Callable[[Any], _T], entries: Sequence[Any]) -> list[_T]
 
 
 async def _joined(pieces: Iterator[bytes]) -> bytes:
-    """The pieces of an answer, with a turn for others on the event loop between any two."""
+    """Join the chunks of a response, yielding to the event loop after each."""
     found = []
     for piece in pieces:
         found.append(piece)
@@ -116,11 +126,11 @@ def _filter(each: Any) -> AclBindingFilter:
 
 
 def _refuse_unknown(found: StandardAcl | AclBindingFilter) -> None:
-    """Kafka takes a request with the code 0 for none; other codes that it does not know go on."""
+    """Reject code 0 (UNKNOWN), on which Kafka's request classes throw; other unknown codes pass."""
     if (
         found.resource_type == ResourceType.UNKNOWN
         or found.pattern_type == PatternType.UNKNOWN
         or found.operation == AclOperation.UNKNOWN
         or found.permission_type == AclPermissionType.UNKNOWN
     ):
-        raise MalformedRequestError("an ACL or a filter with the code 0, UNKNOWN")
+        raise MalformedRequestError("ACL or filter with a field of code 0 (UNKNOWN)")

@@ -1,4 +1,4 @@
-"""What a node's own APIs may be used by whom (org.apache.kafka.server.authorizer's callers, AuthHelper)."""
+"""Authorization of requests by the APIs of a node (kafka.server.AuthHelper)."""
 
 from collections.abc import Iterable
 
@@ -16,16 +16,16 @@ _CLUSTER = ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME
 
 @define
 class AuthHelper:
-    """Asks the authorizer on behalf of a request; where a node has none, everything is allowed."""
+    """Authorizes requests; without an authorizer everything is allowed."""
 
     authorizer: Authorizer | None
 
     def authorize_cluster_operation(self, request: Request, operation: int) -> None:
-        """Return if the operation on the cluster is allowed.
+        """Require that the operation on the cluster is allowed.
 
         Raises:
-            AclRequestError: it is not (31, CLUSTER_AUTHORIZATION_FAILED).
-            AuthorizerNotReadyError, InvalidRequestError: as Authorizer.authorize.
+            AclRequestError: It is denied (31, CLUSTER_AUTHORIZATION_FAILED).
+            AuthorizerNotReadyError, InvalidRequestError: As Authorizer.authorize.
 
         """
         if self.authorizer is not None:
@@ -36,14 +36,14 @@ class AuthHelper:
         return self._allowed(request, _CLUSTER, operation, log=log)
 
     def cluster_operations(self, request: Request) -> int:
-        """The operations on the cluster that are allowed, a bit each; 0 for who may not describe it."""
+        """Return the allowed cluster operations as a bit set; 0 if DESCRIBE is denied."""
         if not self.on_cluster(request, AclOperation.DESCRIBE):
             return 0
         supported: Iterable[AclOperation] = SUPPORTED_OPERATIONS[ResourceType.CLUSTER]
         return sum(1 << each for each in supported if self.on_cluster(request, each, log=False))
 
     def topic_operations(self, request: Request, name: str) -> int:
-        """The operations on a topic that are allowed, a bit each; raises as Authorizer.authorize."""
+        """Return the allowed operations on a topic as a bit set; raises as Authorizer.authorize."""
         supported: Iterable[AclOperation] = SUPPORTED_OPERATIONS[ResourceType.TOPIC]
         return sum(1 << each for each in supported if self.on_topic(request, each, name, log=False))
 
@@ -53,7 +53,7 @@ class AuthHelper:
         return self._allowed(request, pattern, operation, log=log)
 
     def on_user(self, request: Request, operation: int, principal: str) -> bool:
-        """Whether the operation on a user is allowed, whose whole text is the resource's name; raises as above."""
+        """Whether the operation on a user (the full principal text) is allowed; raises as Authorizer.authorize."""
         return self._allowed(
             request, ResourcePattern(resource_type=ResourceType.USER, name=principal), operation, log=True
         )
@@ -71,7 +71,7 @@ class AuthHelper:
 
 
 def _text(request: Request) -> str:
-    """A request as an error names it (RequestChannel.Request.toString, without what only Java's has)."""
+    """Describe a request for an error message (RequestChannel.Request.toString without its JVM-specific fields)."""
     header = request.header
     return (
         f"Request(apiKey={api_name(header.api_key)}, apiVersion={header.api_version}, "

@@ -1,4 +1,4 @@
-"""DescribeCluster, of brokers and controllers alike (kafka.server.AuthHelper.computeDescribeClusterResponse)."""
+"""DescribeCluster for brokers and controllers (kafka.server.AuthHelper.computeDescribeClusterResponse)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ BROKER_ENDPOINTS, CONTROLLER_ENDPOINTS = 1, 2
 """The endpoint types of DescribeCluster (EndpointType, KIP-919)."""
 
 NOT_ASKED = -(2**31)
-"""A set of authorized operations that nobody asked for (the schemas' default, Integer.MIN_VALUE)."""
+"""Authorized operations that were not requested (the schema default, Integer.MIN_VALUE)."""
 
 
 def describe_cluster(
@@ -28,10 +28,10 @@ def describe_cluster(
     nodes: Mapping[int, HostPort],
     rack: str | None = None,
 ) -> bytes:
-    """A DescribeClusterResponse with these nodes, which serve endpoints of `endpoint_type`.
+    """Return the encoded DescribeClusterResponse for nodes of `endpoint_type`.
 
-    `nodes` are their addresses by id, `rack` is that of all of them; `controller_id` is -1 where it is not known. A
-    question for nodes of the other kind is refused.
+    `nodes` are addresses by node id, all in `rack`; `controller_id` is -1 if unknown. A request for the other
+    endpoint type gets MISMATCHED_ENDPOINT_TYPE.
     """
     body, version = request.body, request.header.api_version
     wanted = getattr(body, "endpoint_type", BROKER_ENDPOINTS)
@@ -56,7 +56,7 @@ def _node(version: int, **about: Any) -> Any:
 
 
 def _mismatched(version: int, wanted: int, served: int) -> bytes:
-    """The answer to what was sent to the wrong kind of node, in Kafka's words."""
+    """Return the error response for a request sent to the wrong kind of node (the texts are Kafka's)."""
     kinds = {BROKER_ENDPOINTS: "BROKER", CONTROLLER_ENDPOINTS: "CONTROLLER"}
     if wanted in kinds:
         error = ErrorCode.mismatched_endpoint_type if version else ErrorCode.invalid_request

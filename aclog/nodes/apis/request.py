@@ -1,4 +1,4 @@
-"""One request on its way through a node, and what handles it."""
+"""Requests, handlers, and the errors that handlers raise."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
@@ -13,10 +13,10 @@ from aclog.nodes.wire.headers import RequestHeader
 
 @frozen(kw_only=True)
 class Request:
-    """A decoded request: its header, its body as kio's message of that API and version, and who sent it.
+    """A decoded request: header, body (the kio message of that API and version) and session.
 
-    `frame` is the request as it came, header included, without the length before it: what an Envelope carries.
-    `body` is not shown in a repr: it may hold passwords.
+    `frame` holds the received bytes including the header, without the length prefix; an Envelope carries it verbatim.
+    `body` and `frame` are left out of the repr because they may contain passwords.
     """
 
     header: RequestHeader
@@ -26,7 +26,7 @@ class Request:
 
     @property
     def context(self) -> RequestContext:
-        """The request as the authorizer sees it."""
+        """The RequestContext passed to the authorizer."""
         return RequestContext(
             principal=str(self.session.principal),
             host=self.session.host,
@@ -38,34 +38,33 @@ class Request:
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[bytes]]
-"""Answers a request with the encoded body of its response, without a header (nodes.wire.messages.encode_response).
+"""Handles a request and returns the encoded response body, without a header.
 
-It may raise RequestError, AuthorizerNotReadyError and AclRequestError for the request as a whole: whoever called it
-answers with nodes.wire.error_responses. After a MalformedRequestError or an OutcomeUnknownError the connection is
-closed
-without an answer. Any other error is answered with UNKNOWN_SERVER_ERROR and logged.
+RequestError, AuthorizerNotReadyError and AclRequestError become an error response for the whole request
+(nodes.wire.error_responses). MalformedRequestError and OutcomeUnknownError close the connection without a response. Any
+other error is logged and becomes UNKNOWN_SERVER_ERROR.
 """
 
 
 class RequestError(MetadataError):
-    """A request that fails as a whole, with the error code that its answer carries (protocol.Errors)."""
+    """The request fails as a whole with an error code of org.apache.kafka.common.protocol.Errors."""
 
     def __init__(self, code: int, message: str | None = None) -> None:
-        """`message` is the text in the answer, where the answer has room for one."""
+        """`message` goes into the response if its schema has an error message."""
         self.code, self.message = code, message
         super().__init__(message or f"error {code}")
 
 
 class OutcomeUnknownError(MetadataError):
-    """A request that may have been carried out, or be carried out yet: nobody here knows, and no error code says so.
+    """The request may or may not have been applied, now or later; no Kafka error code expresses that.
 
-    The client's connection is closed without an answer, as if the node had died; it then does what it does whenever a
-    server dies, which is for it to decide (Kafka's Admin asks again, unless `retries` says otherwise).
+    The connection is closed without a response, as if the node had crashed, and the client decides whether to retry
+    (Kafka's Admin does, within `retries`). Any error code would assert an outcome.
     """
 
 
 class MalformedRequestError(MetadataError):
-    """A request that decodes, but that Kafka does not take for one, such as an ACL of resource type 0 (UNKNOWN).
+    """The request decodes but is invalid, such as an ACL of resource type 0 (UNKNOWN).
 
-    Kafka's classes throw on it while they parse, so that the connection is closed without an answer.
+    Kafka's request classes throw while parsing it, so the connection is closed without a response.
     """

@@ -1,4 +1,4 @@
-"""What brokers and controllers look at alike in requests about delegation tokens (KafkaApis, ControllerApis)."""
+"""Checks of delegation token requests that brokers and controllers share (KafkaApis, ControllerApis)."""
 
 from typing import Any
 
@@ -10,11 +10,14 @@ from aclog.nodes.wire.error_codes import UNKNOWN_SERVER_ERROR
 from aclog.nodes.wire.token_responses import token_refused_response
 
 NOT_ALLOWED_TIMESTAMP = -1
-"""What stands for a time where a request was refused for how its client is connected, or for whom it may act."""
+"""The timestamp in a response that refuses the client's connection type or its owner principal."""
 
 
 def may_use_tokens(request: Request) -> bool:
-    """Whether the client is known well enough: not by PLAINTEXT, not without a certificate, not by a token itself."""
+    """Whether the connection may manage tokens (KafkaApis.allowTokenRequests).
+
+    Denied on PLAINTEXT, on SSL without a client certificate, and to clients that logged in with a token themselves.
+    """
     session = request.session
     protocol = session.security_protocol
     nobody = protocol is SecurityProtocol.SSL and session.principal == ANONYMOUS
@@ -22,10 +25,10 @@ def may_use_tokens(request: Request) -> bool:
 
 
 def owner_of(request: Request) -> KafkaPrincipal:
-    """Whom a creation makes a token for: its client, unless it names another.
+    """Return the owner of the token to create: the requester unless the request names another principal.
 
     Raises:
-        RequestError: a name without a type (-1, as in Kafka).
+        RequestError: An owner name without an owner type (-1, as in Kafka).
 
     """
     body: Any = request.body
@@ -38,11 +41,11 @@ def owner_of(request: Request) -> KafkaPrincipal:
 
 
 def renewers_of(request: Request) -> tuple[Renewer, ...]:
-    """Who may renew the token that a creation makes."""
+    """Return the renewers of a CreateDelegationToken request."""
     return tuple(Renewer(type=each.principal_type, name=each.principal_name) for each in request.body.renewers)
 
 
 def not_created(request: Request, owner: KafkaPrincipal, error_code: int, timestamp: int) -> bytes:
-    """The answer to a creation that is refused."""
+    """Return the response that refuses a CreateDelegationToken request."""
     version, requester = request.header.api_version, str(request.session.principal)
     return token_refused_response(version, str(owner), requester, error_code, timestamp)

@@ -1,1 +1,1 @@
-"""The active controller of a one-voter quorum: the single writer of the log."""
+"""Controllers: the single writer of a metadata log, alone on files or one of several on a topic."""

@@ -1,4 +1,4 @@
-"""A controller while it is active: who decides on requests, and what it does of its own accord (QuorumController)."""
+"""An active controller: its QuorumController and its periodic work (expiring delegation tokens)."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,18 +20,18 @@ from aclog.snapshots.publisher import Publisher
 
 @define(eq=False)
 class ActiveController:
-    """Made by `activate`, on the event loop; ended by `stop` or by `depose`, once."""
+    """Created by `activate` on the event loop; ended once, by `stop` or `depose`."""
 
     controller: QuorumController
     _sweeping: "asyncio.Task[None]" = field(alias="sweeping")
 
     async def stop(self) -> None:
-        """Commit and answer what waits, and take no more."""
+        """Accept no more requests; commit and respond to the pending ones."""
         await self._stop_sweeping()
         await self.controller.close()
 
     async def depose(self, why: MetadataError) -> None:
-        """Answer nobody with success any more; returns when no thread works on the image."""
+        """Fail all pending requests; returns once no thread works on the image."""
         await asyncio.gather(self._stop_sweeping(), self.controller.depose(why))
 
     async def _stop_sweeping(self) -> None:
@@ -51,7 +51,10 @@ def activate(
     on_failure: Callable[[MetadataError], None],
     contested: bool = False,
 ) -> ActiveController:
-    """From here on requests are decided; the publisher has been brought to the log's end."""
+    """Start deciding on requests. The publisher must have replayed the log to its end.
+
+    `contested`: other nodes may take over the log (QuorumController).
+    """
     serving.controller = controller = QuorumController(
         log=log,
         publisher=publisher,

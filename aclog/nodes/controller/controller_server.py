@@ -1,4 +1,4 @@
-"""A controller alone, with its log in files: it opens and replays it, serves, stops (kafka.server.ControllerServer)."""
+"""The controller of a one-voter quorum, whose log is in local files (kafka.server.ControllerServer)."""
 
 import asyncio
 import logging
@@ -18,8 +18,7 @@ from aclog.metalog.filelog.epochs import read_epochs
 from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints
 from aclog.nodes.config.node_config import HostPort, NodeConfig
 from aclog.nodes.controller.active_controller import ActiveController, activate
-from aclog.nodes.controller.apis.fetch import Fetching
-from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints, SnapshotFetching
+from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints
 from aclog.nodes.controller.apis.quorum_state import LeaderAndEpoch, Quorum
 from aclog.nodes.controller.apis.serving_state import ServingState
 from aclog.nodes.controller.write_path.activation import complete_activation
@@ -35,11 +34,11 @@ _log = logging.getLogger(__name__)
 
 @define(eq=False, kw_only=True)
 class ControllerServer:
-    """Owned by a node; made, started and stopped on its event loop.
+    """Owned by a node; created, started and stopped on its event loop.
 
-    Handlers (ControllerApis) can be used at once: until `start` is done they admit super users only, and tell them too
-    that the controller is not ready where an answer needs the log or the image. `advertised` may be filled in later,
-    when the ports are known. Where the authorizer is a StandardAuthorizer, it is given every image and its mutator.
+    Handlers (ControllerApis) work at once: until `start` completes they admit super users only, and raise
+    AuthorizerNotReadyError for requests that need the log or the image. `advertised` may be filled in once the ports
+    are known. A StandardAuthorizer receives every image and its mutator.
     """
 
     config: NodeConfig
@@ -48,11 +47,11 @@ class ControllerServer:
     authorizer: Authorizer | None
     advertised: Mapping[str, HostPort]
     on_failure: Callable[[MetadataError], None] = lambda _: None
-    """Told once when the controller cannot go on: the node must stop."""
+    """Called once when the controller cannot continue: the node must stop."""
     metrics: Metrics | None = None
     publisher: Publisher = field(factory=Publisher)
     notes: tuple[str, ...] = field(default=(), init=False)
-    """What an operator should know of how the log was found."""
+    """Findings of recovery to be logged as warnings."""
     serving: ServingState | None = field(default=None, init=False)
     _log: FileLog | None = field(default=None, init=False)
     _files: OpenCheckpoints | None = field(default=None, init=False)
@@ -69,24 +68,25 @@ class ControllerServer:
 
     @property
     def ready(self) -> bool:
-        """Whether all of the log is replayed and changes are accepted."""
+        """Whether the log is replayed completely and writes are accepted."""
         return self._active is not None
 
     @property
     def active(self) -> bool:
-        """Whether this is the active controller: once it is ready."""
+        """Whether this is the active controller, which it is once ready."""
         return self.ready
 
     async def start(self) -> None:
-        """Open the log, serve it, replay it, and accept changes.
+        """Open the log, serve it, replay it, and accept writes.
 
         Raises:
-            LockedError: another process has the log.
-            LogError, DecodeError, CheckpointError: the log cannot be opened or replayed; nothing is left open then.
+            LockedError: Another process holds the log's lock.
+            LogError, DecodeError, CheckpointError: The log cannot be opened or replayed; nothing is left open.
 
         """
         self._log = log = await self._opened()
         try:
+            # Fetch is served before replay: committed bytes are valid whatever this node has made of them.
             self.serving = serving = self._serve(log)
             self.notes = await asyncio.to_thread(self._bring_up, log)
             self._activate(log, serving)
@@ -95,9 +95,10 @@ class ControllerServer:
             raise
 
     async def _opened(self) -> FileLog:
-        """The log; where the start is called off meanwhile, it is closed again as soon as it is open."""
+        """Open the log; if the start is cancelled meanwhile, close it as soon as it is open."""
         opening = asyncio.create_task(asyncio.to_thread(open_controller_log, self.config))
         try:
+            # The thread cannot be cancelled: without the shield the log's lock would leak with its result.
             return await asyncio.shield(opening)
         except asyncio.CancelledError:
             with suppress(MetadataError):
@@ -117,13 +118,7 @@ class ControllerServer:
             checkpoints=list_checkpoints(log.directory),
         )
         self._files = OpenCheckpoints(directory=log.directory)
-        return ServingState(
-            log=log,
-            replayed=lambda: self.ready,
-            quorum=quorum,
-            fetching=Fetching(log=log, quorum=quorum),
-            snapshots=SnapshotFetching(quorum=quorum, files=self._files),
-        )
+        return ServingState.of(log, quorum, self._files, replayed=lambda: self.ready)
 
     def _bring_up(self, log: FileLog) -> tuple[str, ...]:
         notes = replay(log, self.publisher)
@@ -161,7 +156,11 @@ class ControllerServer:
         return self._generator is not None and await self._generator.write()
 
     async def stop(self) -> None:
-        """Commit and answer what waits, then let go of the log; a second stop is nothing."""
+        """Commit and respond to pending requests, then close the log; idempotent.
+
+        The order matters: checkpoints first, as they trim the log; long polls next, or they would outlive the log; then
+        the writer, and the log only once nobody appends.
+        """
         if self._checkpointing is not None and self._generator is not None:
             task, self._checkpointing = self._checkpointing, None
             await self._generator.stop(task)

@@ -159,11 +159,11 @@ def test_certificates_are_replaced_while_the_node_runs(node: SecuredNode) -> Non
     with Wire(node, "CHANGED") as old:
         assert old.server == "first"
         path.write_bytes(path.read_bytes()[:200])
-        eventually(lambda: "goes on with the certificates that it had" in node.output, "a broken file is told of")
+        eventually(lambda: "cannot reload certificates, keeping the previous ones" in node.output, "a broken file is told of")
         with Wire(node, "CHANGED") as client:
             assert client.server == "first"
         node.estate.authority.issue("second").write_pkcs12(path, STORE)
-        eventually(lambda: "its certificates were read anew" in node.output, "new certificates are told of")
+        eventually(lambda: "certificates reloaded" in node.output, "new certificates are told of")
         with Wire(node, "CHANGED") as client:
             assert client.server == "second"
         assert old.described() == 31, "connections that stand are left alone"
@@ -236,4 +236,4 @@ def test_a_broker_that_cannot_know_its_controllers_does_not_start(tmp_path: Path
     path.write_text(path.read_text().replace("trusted.p12", "absent.p12"))
     with pytest.raises(NodeError, match="ended with 2"):
         broker.start()
-    assert "to connect to the controllers: ssl.truststore.location: " in broker.output
+    assert "controller client: ssl.truststore.location: " in broker.output

@@ -202,7 +202,7 @@ def test_a_new_controller_begins_with_the_checkpoint_of_the_active_one(
     told = len(new.output)
     new.spawn()
     new.wait_until_ready()
-    assert "begins with a checkpoint of another controller" in new.output[told:]
+    assert "starting from another controller's checkpoint" in new.output[told:]
     assert any(new.log_directory.glob("*.checkpoint"))
     names = {f"many-{part}-{number}" for part in range(3) for number in range(4000)}
     wait_until(lambda: names <= shown(new.ports.controller), 30, "all rules")

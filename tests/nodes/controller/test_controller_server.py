@@ -525,7 +525,7 @@ class TestCheckpoints:
             assert len(tries) == 1
             assert await server.checkpoint()
             assert len(server.publisher.current.acls) == 6
-        assert "no checkpoint: no space left" in caplog.text
+        assert "cannot write a checkpoint: no space left" in caplog.text
 
     async def test_the_next_try_comes_by_itself(self, tmp_path, monkeypatch):
         from aclog.nodes.controller.write_path import snapshot_generator as checkpointing

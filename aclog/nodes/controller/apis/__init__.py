@@ -1,1 +1,1 @@
-"""What a controller answers, API by API."""
+"""The APIs of a controller, one module each."""

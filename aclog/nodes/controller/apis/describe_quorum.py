@@ -1,4 +1,4 @@
-"""DescribeQuorum: who leads, who votes, who follows and how far (KIP-595, KIP-836, KIP-853)."""
+"""DescribeQuorum: leader, voters, observers and their log end offsets (KIP-595, KIP-836, KIP-853)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,10 +15,10 @@ from aclog.nodes.wire.message_builder import build, build_response
 
 @frozen(kw_only=True)
 class QuorumDescription:
-    """What a controller can tell of its quorum at `now`, in ms since 1970.
+    """The quorum as this controller sees it at `now`, in ms since 1970.
 
-    One that does not lead refuses, and says who does, as far as it knows. Where several controllers share a log in a
-    topic, all of them are voters, as any may lead; how far the others have replayed is not known, and told as -1.
+    A controller that is not the leader answers NOT_LEADER_OR_FOLLOWER with the leader it knows. Controllers that share
+    a log on a topic are all reported as voters, since any may lead; the offsets of the others are unknown (-1).
     """
 
     quorum: Quorum
@@ -27,9 +27,9 @@ class QuorumDescription:
     now: int
 
     def encoded(self, request: Request) -> bytes:
-        """The body of the answer to a DescribeQuorumRequest (versions 0 to 2).
+        """Return the encoded body of the DescribeQuorumResponse (versions 0 to 2).
 
-        Where anything but the metadata partition is asked for, every partition of the request is unknown.
+        If the request names anything but the metadata partition, every partition is reported as unknown, as in Kafka.
         """
         version = request.header.api_version
         asked = [(topic.topic_name, each.partition_index) for topic in request.body.topics for each in topic.partitions]
@@ -79,7 +79,7 @@ class QuorumDescription:
         )
 
     def _nodes(self, version: int) -> tuple[Any, ...]:
-        """This node, by its controller listeners, whichever listener the request came by; others as they are known."""
+        """Return the voters' endpoints: this node's controller listeners, and the others' configured addresses."""
         quorum = self.quorum
         if not quorum.leads:
             return ()

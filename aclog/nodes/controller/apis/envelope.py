@@ -1,6 +1,6 @@
-"""Envelope: requests that brokers pass on for their clients (KIP-590; kafka.server.EnvelopeUtils).
+"""Envelope: requests that brokers forward for their clients (KIP-590; kafka.server.EnvelopeUtils).
 
-Whoever may send one may act as anyone: the principal inside is taken as it is.
+The principal inside is trusted, so permission to send an Envelope (CLUSTER_ACTION) is permission to act as anyone.
 """
 
 import logging
@@ -36,28 +36,28 @@ from aclog.nodes.wire.headers import RequestHeader, decode_header, response_head
 from aclog.nodes.wire.messages import decode_request
 
 _MANY_BYTES = 16 << 10
-"""What is beyond this inside is decoded, or answered with an error for each entry, offload_if the event loop."""
+"""Larger embedded requests are decoded, and answered with per-entry errors, in a thread."""
 
 _log = logging.getLogger(__name__)
 
 
 @define(kw_only=True)
 class Envelopes:
-    """Opens envelopes and has what is inside handled as if its client had sent it here.
+    """Unwraps Envelopes and handles the embedded requests as if their clients had sent them here.
 
-    `handlers` are those of the APIs that may be forwarded, `apis` the versions that are served.
+    `handlers` are the forwardable APIs, `apis` their served versions.
     """
 
     handlers: Mapping[int, Handler]
     apis: Collection[ApiVersion]
 
     async def handle(self, request: Request) -> bytes:
-        """The body of the answer to an Envelope, version 0 or 1; who sends it has been authorized.
+        """Return the body of the Envelope response (versions 0 and 1); the sender is authorized already.
 
-        An error of the request inside stands inside the answer. The envelope itself fails (RequestError) with 42 for
-        an address or an API that cannot be, 97 for a principal that cannot be read, 35 for a request that cannot, and
-        with AUTHORIZER_NOT_READY, which is -1 in version 0. A request inside that finds no active controller here fails
-        as the envelope (41): its sender is to look for another (RequestChannel.Request.buildResponseSend).
+        Errors of the embedded request go into the embedded response. The envelope itself fails with 42 for an invalid
+        address or API, 97 for an unreadable principal, 35 for an unreadable request, and AUTHORIZER_NOT_READY (-1 in
+        version 0). NOT_CONTROLLER (41) of the embedded request fails the envelope instead, so that the broker rather
+        than the client looks for the active controller (RequestChannel.Request.buildResponseSend).
         """
         try:
             inner = await self._opened(request)
@@ -71,7 +71,7 @@ class Envelopes:
         return encode_envelope_response(request.header.api_version, response)
 
     async def _opened(self, request: Request) -> Request:
-        """The request inside."""
+        """Decode the embedded request."""
         envelope: EnvelopeRequest = request.body
         session = _session(request.session, envelope)
         frame = envelope.request_data
@@ -91,7 +91,7 @@ class Envelopes:
         return Request(header=header, body=body, session=session, frame=frame)
 
     async def _answered(self, inner: Request) -> bytes:
-        """The answer to the request inside, with its header."""
+        """Handle the embedded request; return its response with header."""
         header = inner.header
         try:
             body = await self.handlers[header.api_key](inner)
@@ -108,7 +108,7 @@ class Envelopes:
         except MetadataError as error:
             _log.error("%s in an Envelope failed: %s", api_name(header.api_key), error)
             body = await _error(inner, UNKNOWN_SERVER_ERROR, None)
-        except Exception:  # noqa: BLE001 - told as the answer to what is inside, and logged
+        except Exception:  # noqa: BLE001 - becomes the embedded response
             _log.exception("%s in an Envelope failed", api_name(header.api_key))
             body = await _error(inner, UNKNOWN_SERVER_ERROR, None)
         return _header(header) + body

@@ -1,7 +1,7 @@
-"""Fetch on the metadata partition: a leader's side of KIP-595, for observers (KafkaRaftClient.handleFetchRequest).
+"""Fetch on the metadata partition: the leader's side of KIP-595 for observers (KafkaRaftClient.handleFetchRequest).
 
-Only committed bytes are served. What cannot be served is told as Kafka tells it: a wrong epoch by its error with the
-right one, a log that went another way by the epoch where it did, a place before the log's start by a checkpoint's id.
+Only committed bytes are served. Otherwise the response says why, as Kafka's does: an epoch error with the current
+epoch, the diverging epoch of a follower's log, or a snapshot id for an offset before the log's start.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ from aclog.nodes.wire.error_codes import INCONSISTENT_CLUSTER_ID, INVALID_REQUES
 from aclog.nodes.wire.message_builder import build, build_response
 
 OLDEST_VERSION = 13
-"""The first that names topics by their ids; raft has no other."""
+"""The first version with topic ids, the only ones that raft uses."""
 
 MAX_BYTES = 8 << 20
-"""What one answer holds at most, but for a single batch (KafkaRaftClient.MAX_FETCH_SIZE_BYTES)."""
+"""The most record bytes in a response, unless a single batch is larger (KafkaRaftClient.MAX_FETCH_SIZE_BYTES)."""
 
 MAX_WAIT_SECONDS = 30.0
-"""A longer poll is answered empty, so that a connection is heard of now and then."""
+"""Longer polls get an empty response after this time, so that a dead connection is noticed."""
 
 _NEAR = 10_000
-"""Records from the end: what is nearer has just been written, and is read from memory without a wait."""
+"""Reads within this many records of the end stay on the event loop: recent segments are in the page cache."""
 
 
 @frozen(kw_only=True)
 class _Wanted:
-    """What a valid FetchRequest asks for."""
+    """The parameters of a valid FetchRequest."""
 
     partition: Any
     offset: int
@@ -49,7 +49,7 @@ class _Wanted:
 
 @frozen(kw_only=True)
 class PartitionResponse:
-    """The partition's part of an answer: an error, where to go first, or records."""
+    """The partition part of a FetchResponse: an error, a diverging epoch, a snapshot id, or records."""
 
     error_code: int = 0
     diverging: OffsetAndEpoch | None = None
@@ -58,13 +58,13 @@ class PartitionResponse:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to tell yet."""
+        """Whether there is nothing to report yet."""
         return not (self.error_code or self.diverging or self.snapshot or self.records)
 
 
 @define(eq=False, kw_only=True)
 class Fetching:
-    """Serves Fetch from a log; told of each commit by `wake`. Used on one event loop's thread."""
+    """Serves Fetch from a log; `wake` announces commits. Used on one event loop's thread."""
 
     log: LogReader
     quorum: Quorum
@@ -73,31 +73,32 @@ class Fetching:
     _closed: bool = field(default=False, init=False)
 
     async def fetch(self, request: Request) -> bytes:
-        """The body of the answer to a FetchRequest (versions 13 to 18); who asks has been authorized.
+        """Return the body of the FetchResponse (versions 13 to 18); the client is authorized already.
 
         Raises:
-            RequestError: 42 for anything but the metadata partition, 104 for another cluster.
+            RequestError: 42 for anything but the metadata partition, 104 for another cluster id.
 
         """
         if request.header.api_version < OLDEST_VERSION:
             return build_response(FETCH, request.header.api_version, error_code=INVALID_REQUEST)
         wanted = self._wanted(request)
-        answer = self._refusal(wanted) or await self._read(wanted)
-        if answer.is_empty and wanted.max_wait > 0 and not self._closed:
+        response = self._refusal(wanted) or await self._read(wanted)
+        if response.is_empty and wanted.max_wait > 0 and not self._closed:
             await self._wait_for_more(wanted)
-            answer = self._refusal(wanted) or await self._read(wanted)
+            # Validated again: the leader or the epoch may have changed during the wait.
+            response = self._refusal(wanted) or await self._read(wanted)
         self._observe(wanted)
-        return encode_response(request, answer, self.quorum, self.log)
+        return encode_response(request, response, self.quorum, self.log)
 
     def wake(self, _high_watermark: int = -1) -> None:
-        """Something was committed: answer those who wait."""
+        """Complete the waiting fetches after a commit."""
         waiting, self._waiting = self._waiting, set()
         for waiter in waiting:
             if not waiter.done():
                 waiter.set_result(None)
 
     def close(self) -> None:
-        """Answer those who wait, and let nobody wait any more."""
+        """Complete the waiting fetches; later ones do not wait."""
         self._closed = True
         self.wake()
 
@@ -121,7 +122,7 @@ class Fetching:
         )
 
     def _refusal(self, wanted: _Wanted) -> PartitionResponse | None:
-        """What is wrong with a request, whatever stands in the log."""
+        """Return the error of a request that is invalid whatever the log contains."""
         if wanted.offset < 0 or wanted.last_fetched_epoch < 0 or wanted.max_wait < 0:
             return PartitionResponse(error_code=INVALID_REQUEST)
         error = self.quorum.leader_error(wanted.partition.current_leader_epoch)
@@ -134,7 +135,7 @@ class Fetching:
         return None
 
     async def _read(self, wanted: _Wanted) -> PartitionResponse:
-        """What the log says to a request that is in order."""
+        """Read the log for a valid request."""
         mark = self.log.high_watermark()
         elsewhere = self._elsewhere(wanted.offset, wanted.last_fetched_epoch, mark)
         if elsewhere is not None or wanted.offset == mark:
@@ -145,6 +146,7 @@ class Fetching:
             else:
                 records = await asyncio.to_thread(self.log.read, wanted.offset, wanted.max_bytes)
         except LogError:
+            # Retention may have trimmed the segment since _elsewhere looked.
             snapshot = self.quorum.newest_checkpoint
             if snapshot is None or wanted.offset >= self.log.start_offset():
                 raise
@@ -152,10 +154,11 @@ class Fetching:
         return PartitionResponse(records=records)
 
     def _elsewhere(self, offset: int, epoch: int, mark: int) -> PartitionResponse | None:
-        """Where the follower must go first: to a checkpoint, or back to where its log left this one."""
+        """Return where the follower must go first, a snapshot or the point of divergence; None if it can read here."""
         start, snapshot = self.log.start_offset(), self.quorum.newest_checkpoint
         if snapshot is not None and (offset == 0 or offset < start):
             return PartitionResponse(snapshot=snapshot)
+        # A follower that has just loaded a checkpoint fetches from its id, whose epoch may precede the log's start.
         if self.quorum.is_checkpoint(offset, epoch) and offset <= mark:
             return None
         end = self.quorum.end_of_epoch(epoch, mark)
@@ -166,7 +169,7 @@ class Fetching:
         return PartitionResponse(diverging=end)
 
     async def _wait_for_more(self, wanted: _Wanted) -> None:
-        """Until the next commit, or until the client's time is up; what was committed meanwhile is not waited for."""
+        """Wait for the next commit, at most for the client's max_wait."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiting.add(waiter)
         try:
@@ -184,7 +187,7 @@ class Fetching:
 
 
 def encode_response(request: Request, found: PartitionResponse, quorum: Quorum, log: LogReader) -> bytes:
-    """The body of the answer; every one says who leads, and since version 17 where."""
+    """Encode the response body; it always names the leader, and since version 17 its endpoint."""
     version, leader = request.header.api_version, quorum.leader()
     partition = _part(
         version,
@@ -205,7 +208,7 @@ def encode_response(request: Request, found: PartitionResponse, quorum: Quorum, 
 
 
 def _elsewhere(version: int, found: PartitionResponse) -> dict[str, Any]:
-    """Where the follower must go first; what is left out has the default that stands for nothing."""
+    """Return the diverging epoch or snapshot id; the schema default of an omitted field means none."""
     parts = {}
     if (end := found.diverging) is not None:
         parts["diverging_epoch"] = _part(version, "EpochEndOffset", epoch=end.epoch, end_offset=end.offset)

@@ -1,6 +1,6 @@
-"""FetchSnapshot: a checkpoint's bytes in pieces (KIP-630; KafkaRaftClient.handleFetchSnapshotRequest).
+"""FetchSnapshot: a checkpoint's bytes in chunks (KIP-630; KafkaRaftClient.handleFetchSnapshotRequest).
 
-Unlike Kafka 4.3.1, whose errors of a partition all end up as UNKNOWN_SERVER_ERROR, they are told as they are.
+Kafka 4.3.1 turns every partition error into UNKNOWN_SERVER_ERROR; here the response carries the actual code.
 """
 
 import asyncio
@@ -33,29 +33,32 @@ _MOST_OPEN = 16
 _KEEP_SECONDS = 60.0
 
 MAX_BYTES = 8 << 20
-"""What one answer holds at most."""
+"""The most bytes in one response."""
 
 _INLINE_BYTES = 256 << 10
 
 
 @define(eq=False, kw_only=True)
 class OpenCheckpoints:
-    """The open files of a log directory; one stays for a minute after its last use. Used on one event loop's thread."""
+    """Open checkpoint files of a log directory. Used on one event loop's thread.
+
+    A file stays open for a minute after its last use, so that retention cannot remove a checkpoint under its reader.
+    """
 
     directory: Path
     monotonic: Callable[[], float] = time.monotonic
     _files: "OrderedDict[str, tuple[int, int, float]]" = field(factory=OrderedDict, init=False)
-    """By name: the descriptor, the size and the last use; the least recently used is the first."""
+    """Descriptor, size and time of last use by file name, least recently used first."""
 
     def find(self, end_offset: int, epoch: int) -> tuple[int, int] | None:
-        """The descriptor and size of a checkpoint; None if there is none of this id.
+        """Return the descriptor and size of a checkpoint; None if there is none with this id.
 
         Raises:
-            LogError: it cannot be opened.
+            LogError: The file cannot be opened.
 
         """
         now = self.monotonic()
-        self._let_go(now)
+        self._evict(now)
         name = checkpoint_name(end_offset, epoch)
         known = self._files.pop(name, None)
         if known is None:
@@ -76,7 +79,7 @@ class OpenCheckpoints:
             raise log_error(error, path, "cannot open") from error
         return fd, os.fstat(fd).st_size
 
-    def _let_go(self, now: float) -> None:
+    def _evict(self, now: float) -> None:
         while self._files:
             fd, _, used = next(iter(self._files.values()))
             if len(self._files) < _MOST_OPEN and now - used < _KEEP_SECONDS:
@@ -85,7 +88,7 @@ class OpenCheckpoints:
             os.close(fd)
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         while self._files:
             os.close(self._files.popitem(last=False)[1][0])
 
@@ -98,11 +101,11 @@ class SnapshotFetching:
     files: OpenCheckpoints
 
     async def fetch(self, request: Request) -> bytes:
-        """The body of the answer to a FetchSnapshotRequest (versions 0 and 1); who asks has been authorized.
+        """Return the body of the FetchSnapshotResponse (versions 0 and 1); the client is authorized already.
 
         Raises:
-            RequestError: 104 for another cluster, 42 for anything but one partition.
-            LogError: the checkpoint cannot be read.
+            RequestError: 104 for another cluster id, 42 unless there is exactly one partition.
+            LogError: The checkpoint cannot be read.
 
         """
         body = request.body
@@ -116,7 +119,7 @@ class SnapshotFetching:
         return self._encoded(request, topic, wanted, error, size, data)
 
     async def _read(self, topic: str, wanted: Any, max_bytes: int) -> tuple[int, int, bytes]:
-        """Error code, size of the whole, and the bytes from the position on."""
+        """Return error code, size of the checkpoint, and the bytes at the requested position."""
         if topic != METADATA_TOPIC or wanted.partition != 0:
             return UNKNOWN_TOPIC_OR_PARTITION, 0, b""
         error = self.quorum.leader_error(wanted.current_leader_epoch)
@@ -169,7 +172,7 @@ def _part(version: int, structure: str, /, **values: Any) -> Any:
 
 
 def _pread_and_close(fd: int, length: int, position: int) -> bytes:
-    """Read from a descriptor of this call's own: the other may be let go of meanwhile."""
+    """Read from a duplicated descriptor: OpenCheckpoints may close the original meanwhile."""
     try:
         return os.pread(fd, length, position)
     finally:

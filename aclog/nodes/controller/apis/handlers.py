@@ -1,4 +1,4 @@
-"""What a controller answers to each API, and who may ask (kafka.server.ControllerApis)."""
+"""The handler of each controller API and its authorization (kafka.server.ControllerApis)."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
@@ -29,24 +29,24 @@ FORWARDABLE = (
     api_keys.EXPIRE_DELEGATION_TOKEN,
     api_keys.DESCRIBE_QUORUM,
 )
-"""What may stand in an Envelope."""
+"""The APIs that an Envelope may carry."""
 
 _Serve: TypeAlias = Callable[[ServingState, Request], Awaitable[bytes]]
 
 
 @define(kw_only=True)
 class ControllerApis:
-    """Answers from what the controller has got ready by then; `serving` is None until its log is open.
+    """Handles requests with the controller's current serving state; `serving` returns None until the log is open.
 
-    Before the log is replayed, only what needs no image is answered, and only to super users: everybody else is told
-    so by the authorizer, which is not ready. That is what a listener is for that starts early (KIP-801).
+    Before the log is replayed, only requests that need no image are served, and only to super users: for everybody
+    else the authorizer raises AuthorizerNotReadyError. Early-start listeners exist for this (KIP-801).
     """
 
     auth: AuthHelper
     serving: Callable[[], ServingState | None]
 
     def handlers(self) -> dict[int, Handler]:
-        """A handler for every API of CONTROLLER_APIS but those that a connection answers itself."""
+        """Return a handler for every API of CONTROLLER_APIS except those that a connection handles itself."""
         acls = AclApis(self.auth)
         handlers: dict[int, Handler] = {
             api_keys.FETCH: self._for(
@@ -73,14 +73,14 @@ class ControllerApis:
 
     def _authorized(self, operation: int, handler: Handler) -> Handler:
         async def authorized(request: Request) -> bytes:
-            """The handler, for those who may."""
+            """Authorize, then handle."""
             self.auth.authorize_cluster_operation(request, operation)
             return await handler(request)
 
         return authorized
 
     def _for(self, operation: int, serve: _Serve) -> Handler:
-        """What is served as soon as the log is open."""
+        """Return a handler that is served as soon as the log is open."""
 
         async def handler(request: Request) -> bytes:
             return await serve(self._serving(), request)
@@ -88,20 +88,20 @@ class ControllerApis:
         return self._authorized(operation, handler)
 
     def _when_replayed(self, handler: Handler) -> Handler:
-        """What any controller answers from its image; the handler asks the authorizer itself."""
+        """Return a handler that needs a complete image; it authorizes the request itself."""
 
         async def gated(request: Request) -> bytes:
-            """The handler, once there is an image."""
+            """Require a complete image, then handle."""
             self._serving().check_replayed()
             return await handler(request)
 
         return gated
 
     def _when_active(self, handler: Handler) -> Handler:
-        """What is decided on the newest state; the handler asks the authorizer itself."""
+        """Return a handler that only the active controller serves; it authorizes the request itself."""
 
         async def gated(request: Request) -> bytes:
-            """The handler, at the active controller."""
+            """Require the active controller, then handle."""
             self._serving().active()
             return await handler(request)
 
@@ -122,9 +122,9 @@ class ControllerApis:
         return TokenApis(self.auth, writer)
 
     async def _describe_cluster(self, serving: ServingState, request: Request) -> bytes:
-        """Where nobody is known to lead, this node names itself, and refuses changes.
+        """Describe the controllers; with no known leader, this node names itself and rejects writes.
 
-        Kafka's Admin 4.3.1, told of no controller, never asks again; one that is refused by a controller does.
+        Kafka's Admin 4.3.1 never retries if the response names no controller, but does on NOT_CONTROLLER.
         """
         quorum, leader_id = serving.quorum, serving.quorum.leader().leader_id
         return describe_cluster(

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials: users' credentials become records (KIP-554)."""
+"""AlterUserScramCredentials (KIP-554)."""
 
 from datetime import timedelta
 from typing import Any, Protocol
@@ -17,26 +17,26 @@ from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 
 SCRAM_SINCE = 11
-"""The level of metadata.version 3.5-IV2, the first that has SCRAM credentials."""
+"""The feature level of metadata.version 3.5-IV2, the first with SCRAM credentials."""
 
 
 class Writer(Protocol):
-    """What decides and appends (QuorumController)."""
+    """The write path that ScramApis needs (QuorumController)."""
 
-    def write(self, operation: Operation[Any], *, many: bool = False) -> Any:
+    def write(self, operation: Operation[Any], *, offload: bool = False) -> Any:
         """See QuorumController.write."""
         ...
 
 
 @define
 class ScramApis:
-    """Changes credentials through the controller."""
+    """Changes SCRAM credentials through the controller."""
 
     auth: AuthHelper
     controller: Writer
 
     async def alter(self, request: Request) -> bytes:
-        """One result a user; answered when the records are committed."""
+        """Alter credentials, one result per user; responds once the records are committed."""
         self.auth.authorize_cluster_operation(request, AclOperation.ALTER)
         many = len(request.body.deletions) + len(request.body.upsertions) > MANY
         deletions, upsertions = await offload_if(many, _wanted, request.body)
@@ -48,7 +48,7 @@ class ScramApis:
             altered = alter_credentials(image.scram, deletions, upsertions, supported=supported)
             return ControllerResult(records=altered.records, response=altered.results)
 
-        results: tuple[ScramResult, ...] = await committed(self.controller.write(operation, many=many))
+        results: tuple[ScramResult, ...] = await committed(self.controller.write(operation, offload=many))
         return await offload_if(many, _encoded, request.header.api_version, results)
 
 

@@ -1,4 +1,4 @@
-"""What a controller serves from, once its log is open."""
+"""The state that a controller serves requests from once its log is open."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from aclog.authorizer.errors import AuthorizerNotReadyError
 from aclog.metalog.log import LogReader
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.controller.apis.fetch import Fetching
-from aclog.nodes.controller.apis.fetch_snapshot import SnapshotFetching
+from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints, SnapshotFetching
 from aclog.nodes.controller.apis.quorum_state import Quorum
 from aclog.nodes.controller.write_path.quorum_controller import QuorumController
 from aclog.nodes.controller.write_path.token_writer import TokenWriter
@@ -17,26 +17,40 @@ from aclog.nodes.wire.error_codes import NOT_CONTROLLER
 
 @define(eq=False, kw_only=True)
 class ServingState:
-    """An open log and those who serve it. `controller` and `tokens` are None until changes are accepted.
+    """An open log and the objects that serve it.
 
-    That is when all of the log is replayed, and, where several controllers share it, while this one is active.
+    `controller` and `tokens` are None unless writes are accepted: after the log is replayed completely and, if several
+    controllers share it, while this one is active.
     """
 
     log: LogReader
     replayed: Callable[[], bool]
-    """Whether the image holds all that was committed when this node started."""
+    """Whether the image covers everything that was committed when this node started."""
     quorum: Quorum
     fetching: Fetching
     snapshots: SnapshotFetching
     controller: QuorumController | None = None
     tokens: TokenWriter | None = None
 
+    @classmethod
+    def of(
+        cls, log: LogReader, quorum: Quorum, files: OpenCheckpoints, *, replayed: Callable[[], bool]
+    ) -> "ServingState":
+        """Return the state of an open log that does not accept writes yet."""
+        return cls(
+            log=log,
+            replayed=replayed,
+            quorum=quorum,
+            fetching=Fetching(log=log, quorum=quorum),
+            snapshots=SnapshotFetching(quorum=quorum, files=files),
+        )
+
     def active(self) -> QuorumController:
-        """Who decides on changes.
+        """Return the QuorumController of this node.
 
         Raises:
-            AuthorizerNotReadyError: the log is not replayed yet.
-            RequestError: NOT_CONTROLLER: another node may be active, this one is not.
+            AuthorizerNotReadyError: The log is not replayed yet.
+            RequestError: NOT_CONTROLLER: this node is not active; another one may be.
 
         """
         self.check_replayed()
@@ -45,10 +59,10 @@ class ServingState:
         return self.controller
 
     def check_replayed(self) -> None:
-        """Stop before there is an image to answer from.
+        """Require a complete image.
 
         Raises:
-            AuthorizerNotReadyError: the log is not replayed yet.
+            AuthorizerNotReadyError: The log is not replayed yet.
 
         """
         if not self.replayed():

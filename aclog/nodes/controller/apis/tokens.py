@@ -1,4 +1,4 @@
-"""Create, Renew and ExpireDelegationToken at a controller (ControllerApis; KIP-48, KIP-373)."""
+"""CreateDelegationToken, RenewDelegationToken and ExpireDelegationToken (ControllerApis; KIP-48, KIP-373)."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -20,21 +20,21 @@ from aclog.nodes.wire.error_codes import DELEGATION_TOKEN_AUTHORIZATION_FAILED, 
 from aclog.nodes.wire.token_responses import token_created_response, token_expiry_response
 
 _Change: TypeAlias = Callable[[bytes, str, int], "Future[TokenResult]"]
-"""Changes the token of an HMAC for a requester, for so many ms."""
+"""Changes the token with an HMAC on behalf of a requester, for a period in ms."""
 
 _ERROR_TIMESTAMP = 0
-"""What Kafka's controller leaves in an answer with an error."""
+"""The timestamp in error responses of Kafka's controller."""
 
 
 @define
 class TokenApis:
-    """Changes tokens through the controller; answered when the records are committed."""
+    """Changes tokens through the controller; responds once the records are committed."""
 
     auth: AuthHelper
     writer: TokenWriter
 
     async def create(self, request: Request) -> bytes:
-        """Make a token, for the client itself or for an owner whom it may CREATE_TOKENS for."""
+        """Create a token for the client itself, or for an owner on whom it has CREATE_TOKENS."""
         owner, requester = owner_of(request), request.session.principal
         if not may_use_tokens(request):
             return not_created(request, owner, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
@@ -55,11 +55,11 @@ class TokenApis:
         return not_created(request, owner, result.error_code, _ERROR_TIMESTAMP)
 
     async def renew(self, request: Request) -> bytes:
-        """Let a token hold for longer; for its owner and its renewers."""
+        """Extend a token's expiry; allowed to its owner and renewers."""
         return await self._change(request, self.writer.renew, request.body.renew_period)
 
     async def expire(self, request: Request) -> bytes:
-        """Let a token end sooner, or at once; for its owner and its renewers."""
+        """Bring forward a token's expiry or remove the token; allowed to its owner and renewers."""
         return await self._change(request, self.writer.expire, request.body.expiry_time_period)
 
     async def _change(self, request: Request, change: _Change, period: timedelta) -> bytes:

@@ -1,1 +1,1 @@
-"""Controllers that share one log on a topic: standby, election, term."""
+"""Controllers that share one log on a topic: election, standby, leadership terms, fencing."""

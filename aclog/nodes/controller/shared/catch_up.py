@@ -1,4 +1,4 @@
-"""How a controller comes to a log that it shares: a reader that knows where the log ends, and a checkpoint."""
+"""Catching up with a shared log at startup: a reader with a known high-water mark, and a checkpoint."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from aclog.nodes.controller.shared.followed_log import check_checkpoints, checkp
 from aclog.nodes.observer.quorum_log import QuorumLog
 
 WORTH_A_DOWNLOAD = 10_000
-"""Fewer records than this are read from the log itself in less time."""
+"""Below this many records, reading the log is faster than downloading a checkpoint."""
 
 _AGAIN_SECONDS = 1.0
 _DOWNLOAD_SECONDS = 5.0
@@ -24,11 +24,11 @@ _log = logging.getLogger(__name__)
 
 
 async def open_reader(shared: SharedLog) -> SharedReader:
-    """A reader of the log, once its mark is known: brokers that do not answer are waited for.
+    """Open a reader of the log and wait until its high-water mark is known, however long brokers are unavailable.
 
     Raises:
-        ConfigError: the log is not fit, or cannot be reached as it is configured.
-        DecodeError: what it holds is no log.
+        ConfigError: The topic or the client configuration is unusable.
+        DecodeError: The topic does not contain a metadata log.
 
     """
     reader, told = None, ""
@@ -42,7 +42,7 @@ async def open_reader(shared: SharedLog) -> SharedReader:
             except LogError as error:
                 if str(error) != told:
                     told = str(error)
-                    _log.warning("%s; trying again", told)
+                    _log.warning("%s; retrying", told)
                 await asyncio.sleep(_AGAIN_SECONDS)
             else:
                 return reader
@@ -53,10 +53,10 @@ async def open_reader(shared: SharedLog) -> SharedReader:
 
 
 async def have_checkpoint(config: NodeConfig, cluster_id: str, directory: Path, reader: SharedReader) -> None:
-    """See to it that there is a checkpoint to begin with, where the log is long; a node can do without.
+    """Download a checkpoint from another controller if reading the log would take long; failing that, continue.
 
     Raises:
-        LogError: there is one that knows of more than the log.
+        LogError: A local checkpoint is ahead of the log.
 
     """
     await asyncio.to_thread(check_checkpoints, directory, reader)
@@ -66,21 +66,21 @@ async def have_checkpoint(config: NodeConfig, cluster_id: str, directory: Path, 
     try:
         found = await asyncio.to_thread(download_checkpoint, config, cluster_id, directory, seconds=_DOWNLOAD_SECONDS)
     except MetadataError as error:
-        _log.warning("no checkpoint from another controller: %s; the log is read from offset %d", error, newest)
+        _log.warning("no checkpoint from another controller: %s; reading the log from offset %d", error, newest)
     else:
         if found is not None:
-            _log.info("begins with a checkpoint of another controller: %s", found.path.name)
+            _log.info("starting from another controller's checkpoint: %s", found.path.name)
 
 
 def download_checkpoint(
     config: NodeConfig, cluster_id: str, directory: Path, *, seconds: float
 ) -> CheckpointFile | None:
-    """Have the active controller's newest checkpoint beside this one's; None if it has none. Blocks.
+    """Download the active controller's newest checkpoint into `directory`; None if it has none. Blocks.
 
-    It is looked for at the other voters' addresses, for `seconds` at most.
+    The active controller is looked for at the other voters' addresses, for `seconds` at most.
 
     Raises:
-        MetadataError: no controller is active, none gives one, or it cannot be written.
+        MetadataError: No controller is active or serves a checkpoint, or the file cannot be written.
 
     """
     others = tuple(address for voter, address in config.voters.items() if voter != config.node_id)
@@ -96,6 +96,7 @@ def download_checkpoint(
 
 def _copied(found: CheckpointFile, directory: Path) -> CheckpointFile:
     path = directory / found.path.name
+    # Written under a partial name, fsynced, renamed: a crash never leaves a truncated checkpoint under its final name.
     partial = path.with_name(f"{path.stem}-0{path.suffix}{PARTIAL_SUFFIX}")
     try:
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE), "wb") as copy:

@@ -1,4 +1,8 @@
-"""What controllers need of a log that several of them share: a reader, a writer that can be fenced, an election."""
+"""Protocols of a log that several controllers share: a reader, a writer that can be fenced, an election.
+
+Fencing is the log's task: once another controller has opened it, no append of the previous leader can be committed,
+whatever that one believes (on a topic, by Kafka's transactional producer epochs). `Term` merely reacts to it.
+"""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -10,58 +14,58 @@ from aclog.nodes.controller.write_path.activation import LedLog
 
 
 class SharedReader(LogReader, Protocol):
-    """The log as it is followed (aclog.metalog.topiclog.TopicReader)."""
+    """The log as followers read it (aclog.metalog.topiclog.TopicReader)."""
 
     def leader(self) -> Leader | None:
-        """Who wrote the newest epoch that is committed; None in an empty log, or while the mark is not known."""
+        """The leader of the newest committed epoch; None in an empty log or while the high-water mark is unknown."""
         ...
 
     def wait_known(self, timeout: float) -> None:
         """Wait until the high-water mark is known.
 
         Raises:
-            MetadataError: it is not within `timeout` seconds; why.
+            MetadataError: It is still unknown after `timeout` seconds; the text says why.
 
         """
         ...
 
 
 class FencedLog(LedLog, Protocol):
-    """The log as its leader has it, until another takes it over (aclog.metalog.topiclog.TopicLog)."""
+    """The log as its leader writes it until another controller takes over (aclog.metalog.topiclog.TopicLog)."""
 
     def abandon(self, why: str) -> None:
-        """Give up at once: all who wait get a LogError that says why."""
+        """Stop writing at once; all pending appends fail with a LogError that contains `why`."""
         ...
 
 
 class Candidacy(Protocol):
-    """A candidate that stands (aclog.metalog.topiclog.Election)."""
+    """Membership in the election (aclog.metalog.topiclog.Election)."""
 
     def close(self) -> None:
-        """Stand no more, so that another takes over at once. Blocks."""
+        """Leave the election, so that another controller is elected at once. Blocks."""
         ...
 
 
 class SharedLog(Protocol):
-    """Where several controllers have their log. All but `open_reader` blocks, and is called in threads."""
+    """A log that several controllers share. All methods but `open_reader` block and are called in threads."""
 
     @property
     def name(self) -> str:
-        """Where it is, for messages."""
+        """The location, for messages."""
         ...
 
     def ensure(self) -> None:
-        """See to it that it is there, and fit. Raises as aclog.metalog.topiclog.ensure_topic."""
+        """Create the log or check its settings. Raises as aclog.metalog.topiclog.ensure_topic."""
         ...
 
     def open_reader(self) -> SharedReader:
-        """Begin to follow it, in a thread of the reader's own."""
+        """Start following the log in a thread of the reader."""
         ...
 
     def open(self, on_failure: Callable[[LogError], None]) -> FencedLog:
-        """Lead it, whoever did before. Raises as metalog.topiclog.open_topic_log, which tells of `on_failure` too."""
+        """Take over the log, fencing the previous leader. Raises as, and uses `on_failure` as, open_topic_log."""
         ...
 
     def stand(self, on_elected: Callable[[], None], on_deposed: Callable[[], None]) -> Candidacy:
-        """Stand for its leadership; the callbacks come from a thread."""
+        """Join the election; the callbacks are called from a thread."""
         ...

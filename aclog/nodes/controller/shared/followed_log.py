@@ -1,4 +1,4 @@
-"""A shared log as a standby replays it: from the checkpoints that lie beside the controller (MetadataLoader)."""
+"""The shared log as a standby replays it, starting from local checkpoints (MetadataLoader)."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,9 +14,9 @@ from aclog.nodes.observer.errors import FollowingEndedError
 
 @frozen(kw_only=True)
 class FollowedLog:
-    """Implements aclog.nodes.observer.follower.FollowedLog; `on_read` is told how many bytes were read, in that thread.
+    """Implements aclog.nodes.observer.follower.FollowedLog; `on_read` gets the number of bytes read, in that thread.
 
-    What cannot be decoded ends a follower: it is so in the log itself, and comes no better when it is read again.
+    A DecodeError ends the follower: the damage is in the log itself, so reading again does not help.
     """
 
     reader: SharedReader
@@ -38,26 +38,26 @@ class FollowedLog:
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
         """See LogReader."""
-        with _for_good():
+        with _decode_error_is_final():
             data = self.reader.read(offset, max_bytes)
         self.on_read(len(data))
         return data
 
     def wait(self, offset: int, timeout: float) -> bool:
         """See LogReader."""
-        with _for_good():
+        with _decode_error_is_final():
             return self.reader.wait(offset, timeout)
 
     def close(self) -> None:
-        """The reader belongs to whoever made it."""
+        """Do nothing: the reader belongs to its creator."""
 
     def checkpoints(self) -> tuple[CheckpointFile, ...]:
-        """Those beside the controller that hold anything."""
+        """The non-empty local checkpoints."""
         return checkpoints_in(self.directory)
 
 
 @contextmanager
-def _for_good() -> Iterator[None]:
+def _decode_error_is_final() -> Iterator[None]:
     try:
         yield
     except DecodeError as error:
@@ -65,21 +65,21 @@ def _for_good() -> Iterator[None]:
 
 
 def checkpoints_in(directory: Path) -> tuple[CheckpointFile, ...]:
-    """The checkpoints that hold more than `format` has put there, by offset."""
+    """Return the checkpoints by offset, without the empty one that `format` writes at offset 0."""
     return tuple(each for each in list_checkpoints(directory) if each.end_offset)
 
 
 def check_checkpoints(directory: Path, reader: SharedReader) -> None:
-    """Stop where a checkpoint knows of more than the log has: it is of another log, or the log has lost its end.
+    """Check that no checkpoint is ahead of the log.
 
     Raises:
-        LogError: so it is.
+        LogError: One is: it belongs to another log, or the log has lost its end.
 
     """
     mark = reader.high_watermark()
     for each in checkpoints_in(directory)[-1:]:
         if each.end_offset > mark:
             raise LogError(
-                f"{each.path}: of offset {each.end_offset}, but {reader.name} ends at {mark}: expected a checkpoint of "
-                "this log; where it is another's, move it away"
+                f"{each.path}: checkpoint of offset {each.end_offset}, but {reader.name} ends at {mark}: if the "
+                "checkpoint belongs to another log, move it away"
             )

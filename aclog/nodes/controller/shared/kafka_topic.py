@@ -1,4 +1,4 @@
-"""The log that controllers share in a topic of a real Kafka (aclog.metalog.topiclog)."""
+"""The shared log on a topic of a Kafka cluster (aclog.metalog.topiclog)."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,22 +11,22 @@ from aclog.nodes.controller.shared.fenced_log import Candidacy, FencedLog, Share
 
 _ENSURE_SECONDS = 5.0
 _OPEN_SECONDS = 20.0
-"""How long brokers may be silent; then whoever asked looks whether it is still wanted, and asks again."""
+"""Timeout of one attempt. Short, so that the caller can check between attempts whether it is still elected."""
 
 
 def check_installed() -> None:
-    """Stop before a node is started that could not reach its log.
+    """Check that confluent-kafka is installed before a node starts.
 
     Raises:
-        ConfigError: confluent-kafka is not installed; what to install.
+        ConfigError: It is not; the text says what to install.
 
     """
-    topiclog.ensure_topic  # noqa: B018 - importing it is what is tried
+    topiclog.ensure_topic  # noqa: B018 - the attribute is imported lazily; accessing it imports confluent-kafka
 
 
 @frozen(kw_only=True)
 class KafkaTopic:
-    """A SharedLog, for the controller `node_id`, one of `voters`. confluent-kafka is imported when it is used."""
+    """Implements SharedLog for controller `node_id`, one of `voters`. confluent-kafka is imported on first use."""
 
     settings: TopicSettings
     node_id: int
@@ -34,7 +34,7 @@ class KafkaTopic:
 
     @property
     def name(self) -> str:
-        """kafka://SERVERS/TOPIC."""
+        """The name in messages: kafka://SERVERS/TOPIC."""
         return self.settings.name
 
     def ensure(self) -> None:

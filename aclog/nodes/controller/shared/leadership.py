@@ -1,4 +1,4 @@
-"""Whether a controller is to lead, as far as the election and the node say."""
+"""Whether this controller should lead, according to the election and the node's lifecycle."""
 
 import asyncio
 from contextlib import suppress
@@ -9,7 +9,7 @@ from attrs import define, field
 
 @define(eq=False)
 class Leadership:
-    """Owned by an event loop: read and awaited there; `elect`, `depose` and `wake` may come from any thread."""
+    """Read and awaited on one event loop; `elect`, `depose` and `wake` may be called from any thread."""
 
     loop: asyncio.AbstractEventLoop
     elected: bool = field(default=False, init=False)
@@ -18,28 +18,28 @@ class Leadership:
 
     @property
     def should_lead(self) -> bool:
-        """Whether this node is to lead."""
+        """Whether this node is elected and not stopping."""
         return self.elected and not self.stopping
 
     def elect(self) -> None:
-        """The election says that this node is to lead."""
-        self.loop.call_soon_threadsafe(self._take, True)
+        """Record that this node is elected."""
+        self.loop.call_soon_threadsafe(self._set_elected, True)
 
     def depose(self) -> None:
-        """The election says that it is not."""
-        self.loop.call_soon_threadsafe(self._take, False)
+        """Record that this node is not, or no longer, elected."""
+        self.loop.call_soon_threadsafe(self._set_elected, False)
 
     def wake(self) -> None:
-        """Something else is to be looked at by whoever waits."""
+        """Wake the waiting task without a change of election."""
         self.loop.call_soon_threadsafe(self._changed.set)
 
     def stop(self) -> None:
-        """The node stops."""
+        """Record that the node is stopping."""
         self.stopping = True
         self._changed.set()
 
     async def wait(self, seconds: float, work: "asyncio.Future[None] | None" = None) -> None:
-        """Until something has changed or the work is done, at most so long."""
+        """Wait for a change or for `work` to complete, at most `seconds`."""
         changed = asyncio.ensure_future(self._changed.wait())
         waiting: set[asyncio.Future[Any]] = {changed} if work is None else {changed, work}
         try:
@@ -51,12 +51,12 @@ class Leadership:
         self._changed.clear()
 
     async def still_elected(self, seconds: float) -> bool:
-        """Whether the election says the same after so long, or until the node stops."""
+        """Wait up to `seconds`; return whether this node is still elected."""
         deadline = self.loop.time() + seconds
         while self.should_lead and (left := deadline - self.loop.time()) > 0:
             await self.wait(left)
         return self.elected
 
-    def _take(self, elected: bool) -> None:
+    def _set_elected(self, elected: bool) -> None:
         self.elected = elected
         self._changed.set()

@@ -1,4 +1,4 @@
-"""A controller that shares its log, while another one is active: it follows, and stands for election."""
+"""A standby controller: it follows the shared log and takes part in the election."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from aclog.nodes.observer.follower import Follower
 from aclog.snapshots.publisher import Publisher
 
 _LOOK_SECONDS = 0.05
-"""How often it is seen how far the follower has come."""
+"""Polling interval for the follower's progress."""
 _END_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
@@ -23,29 +23,32 @@ _log = logging.getLogger(__name__)
 
 @define(eq=False, kw_only=True)
 class Standby:
-    """Owned by the node's event loop; the work is done in threads. Made when the log's mark is known."""
+    """Owned by the node's event loop; the work is done in threads. Created once the high-water mark is known."""
 
     shared: SharedLog
     leadership: Leadership
     publisher: Publisher
     reader: SharedReader
     directory: Path
-    """Where the checkpoints are."""
+    """The checkpoint directory."""
     on_read: Callable[[int], None]
-    """Told, on the event loop, how many bytes were read."""
+    """Receives, on the event loop, the number of bytes read."""
     _first_mark: int = field(init=False)
-    """What was committed at the start: nobody stands for election who would keep the others waiting for its replay."""
+    """The high-water mark at startup. A controller joins the election only after replaying up to it; if elected
+    earlier, it would leave the cluster without an active controller during its replay."""
     _candidacy: Candidacy | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._first_mark = self.reader.high_watermark()
 
     async def run(self) -> None:
-        """Follow until this node is elected or stops; no thread touches the image afterwards.
+        """Follow until this node is elected or stops.
+
+        The follower has ended before this returns: the term that follows stages on the same image.
 
         Raises:
-            MetadataError: the log cannot be replayed.
-            ConfigError: the node cannot stand as it is configured.
+            MetadataError: The log cannot be replayed.
+            ConfigError: The node cannot join the election as configured.
 
         """
         follower: Follower | None = None
@@ -54,7 +57,7 @@ class Standby:
                 if follower is None and self._begun:
                     follower = self._follow()
                 if follower is not None and follower.wait_ended(0):
-                    raise follower.failure or LogError(f"{self.shared.name}: following has ended")
+                    raise follower.failure or LogError(f"{self.shared.name}: the follower has ended")
                 if self._candidacy is None and self._caught_up:
                     self._candidacy = await asyncio.to_thread(
                         self.shared.stand, self.leadership.elect, self.leadership.depose
@@ -65,14 +68,14 @@ class Standby:
                 await asyncio.to_thread(_end, follower)
 
     async def resign(self) -> None:
-        """Stand no more until the next `run`, so that another may be elected."""
+        """Leave the election until the next `run`, so that another controller can be elected."""
         if self._candidacy is not None:
             candidacy, self._candidacy = self._candidacy, None
             await asyncio.to_thread(candidacy.close)
 
     @property
     def _begun(self) -> bool:
-        """Whether there is more than an epoch's first record: the first leader's bootstrap, at least a part of it."""
+        """Whether a first leader has begun to write its bootstrap records after its epoch's first record."""
         return self.reader.high_watermark() > 1
 
     @property
@@ -94,4 +97,4 @@ class Standby:
 def _end(follower: Follower) -> None:
     follower.stop(0)
     while not follower.wait_ended(_END_SECONDS):
-        _log.warning("%s: waiting for a read to end", follower.log.name)
+        _log.warning("%s: waiting for a read to complete", follower.log.name)

@@ -1,4 +1,4 @@
-"""One term of a controller that shares its log: from its election until it is deposed, fenced, or stops."""
+"""One term of leadership over a shared log: from election until deposed, fenced, or stopped."""
 
 import asyncio
 import logging
@@ -12,8 +12,7 @@ from aclog.metalog.errors import FencedError, LogError, MetadataError, ReplayErr
 from aclog.metalog.log import EpochStart
 from aclog.nodes.config.node_config import NodeConfig
 from aclog.nodes.controller.active_controller import ActiveController, activate
-from aclog.nodes.controller.apis.fetch import Fetching
-from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints, SnapshotFetching
+from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints
 from aclog.nodes.controller.apis.quorum_state import Quorum
 from aclog.nodes.controller.apis.serving_state import ServingState
 from aclog.nodes.controller.shared.fenced_log import FencedLog, SharedLog, SharedReader
@@ -24,16 +23,16 @@ from aclog.snapshots.checkpoint_reader import BOOTSTRAP_NAME
 from aclog.snapshots.publisher import Publisher
 
 _LOOK_SECONDS = 0.5
-"""How often a leader sees whether the log has gone on without it."""
+"""How often a leader checks whether the log has a newer epoch."""
 _GRACE_SECONDS = 5.0
-"""How long those who wait have to be answered when a node stops."""
+"""Time to commit and respond to pending requests when a node stops."""
 
 _log = logging.getLogger(__name__)
 
 
 @define(eq=False, kw_only=True)
 class Term:
-    """Begun, lasting and ended once, in this order, on the node's event loop."""
+    """`begin`, `last` and `end` are called once, in this order, on the node's event loop."""
 
     shared: SharedLog
     leadership: Leadership
@@ -42,11 +41,11 @@ class Term:
     authorizer: Authorizer | None
     metrics: Metrics | None
     on_commit: Callable[[int], None]
-    """Told the high-water mark after each commit."""
+    """Called with the high-water mark after each commit."""
     serving: ServingState | None = field(default=None, init=False)
-    """What to serve from while this node is active."""
+    """The serving state while this node is active."""
     failure: MetadataError | None = field(default=None, init=False)
-    """Why it must end, whatever the election says: its log has failed, or another has it."""
+    """Why the term must end whatever the election says: the log failed, or another controller fenced this one."""
     _log: FencedLog | None = field(default=None, init=False)
     _active: ActiveController | None = field(default=None, init=False)
     _reader: SharedReader | None = field(default=None, init=False)
@@ -58,31 +57,33 @@ class Term:
 
     @property
     def committed_bytes(self) -> int:
-        """What this term has committed of requests."""
+        """The bytes committed for requests in this term."""
         return 0 if self._active is None else self._active.controller.committed_bytes
 
     @property
     def lasts(self) -> bool:
-        """Whether this node is to lead."""
+        """Whether this node should continue to lead."""
         return self.leadership.should_lead and self.failure is None
 
     async def begin(self, reader: SharedReader, quorum: Quorum, files: OpenCheckpoints) -> bool:
-        """Take the log over, replay it to its end, and serve; False where this node is not to lead any more.
+        """Take over the log, replay it to its end, and serve; return False if this node must no longer lead.
 
         Raises:
-            DecodeError, CheckpointError: the log cannot be replayed or has lost its end, or the bootstrap.checkpoint is
-                not whole.
-            ConfigError: the log cannot be opened as it is configured.
+            DecodeError, CheckpointError: The log cannot be replayed or has lost its end, or bootstrap.checkpoint is
+                incomplete.
+            ConfigError: The log cannot be opened as configured.
 
         """
         self._reader = reader
         try:
             self._log = log = await asyncio.to_thread(self.shared.open, self._fail)
+            # The epoch's LeaderChange is the last record so far, so the epoch starts right below the log's end.
             quorum.epochs = (EpochStart(epoch=log.leader_epoch, start_offset=log.end_offset() - 1),)
             bringing_up = asyncio.ensure_future(asyncio.to_thread(self._bring_up, log))
             while not bringing_up.done():
                 await self.leadership.wait(_LOOK_SECONDS, bringing_up)
                 if not self.lasts:
+                    # Unblocks the replaying thread; it must not keep a deposed controller busy.
                     log.abandon("deposed")
             bringing_up.result()
         except LogError as error:
@@ -92,23 +93,18 @@ class Term:
         return self.lasts
 
     def _bring_up(self, log: FencedLog) -> None:
-        """The image to the log's end, and what a new leader writes first."""
+        """Replay to the log's end, then write the activation records."""
         mark, replayed = log.high_watermark(), self.publisher.applier.next_offset
         if mark < replayed:
-            what = f"{log.name} ends at {mark}: expected no less than what this node has replayed; it has lost its end"
+            # Truncation after the fact, such as unclean leader election of the topic: leading now would fork the log.
+            what = f"{log.name} ends at {mark}, below what this node has replayed: the log has lost its end"
             raise ReplayError(what, offset=replayed)
         catch_up(log, self.publisher)
         complete_activation(log, self.publisher, self.config.metadata_log_dir / BOOTSTRAP_NAME, current_time_ms)
         self.publisher.observe_high_watermark(log.high_watermark())
 
     def _serve(self, log: FencedLog, quorum: Quorum, files: OpenCheckpoints) -> None:
-        serving = ServingState(
-            log=log,
-            replayed=lambda: True,
-            quorum=quorum,
-            fetching=Fetching(log=log, quorum=quorum),
-            snapshots=SnapshotFetching(quorum=quorum, files=files),
-        )
+        serving = ServingState.of(log, quorum, files, replayed=lambda: True)
         self._active = activate(
             serving,
             log,
@@ -123,17 +119,18 @@ class Term:
         self.serving = serving
 
     async def last(self) -> None:
-        """Until this node is not to lead any more: deposed, failed, stopping, or when another leads the log already."""
+        """Wait until the term is over: deposed, failed, stopping, or another controller has a newer epoch."""
         while self.lasts:
             await self.leadership.wait(_LOOK_SECONDS)
+            # The election may lag behind the log: an epoch above ours means that this controller is fenced already.
             leader = None if self._reader is None else self._reader.leader()
             if leader is not None and leader.epoch > self.epoch:
                 self._fail(FencedError(f"{self.shared.name}: node {leader.node_id} leads epoch {leader.epoch}"))
 
     async def end(self) -> None:
-        """Answer nobody with success any more, let go of the log, and go back to the image of what is committed.
+        """Fail pending requests, close the log, and go back to the committed image.
 
-        Where the node stops in good order, and still leads, what waits is committed and answered first.
+        On an orderly stop while still leading, pending requests are committed and answered first.
         """
         serving, self.serving = self.serving, None
         if self._active is not None:
@@ -145,10 +142,11 @@ class Term:
         if self._log is not None:
             self._log.abandon("deposed")
             await asyncio.to_thread(self._log.close)
+        # Drops the images staged ahead of the commit; `current` never showed them, so readers see no step back.
         self.publisher.replace(self.publisher.current)
 
     def _fail(self, why: MetadataError) -> None:
-        """From any thread."""
+        """Record why the term must end. Called from any thread."""
         self.failure = self.failure or why
         self.leadership.wake()
 
@@ -157,4 +155,4 @@ class Term:
             async with asyncio.timeout(_GRACE_SECONDS):
                 await active.stop()
         except TimeoutError:
-            _log.warning("%s: not all was committed within %g s", self.shared.name, _GRACE_SECONDS)
+            _log.warning("%s: requests were still uncommitted after %g s", self.shared.name, _GRACE_SECONDS)

@@ -1,6 +1,6 @@
-"""One of several controllers that share a log: it follows until it is elected, and leads until it is deposed.
+"""One of several controllers that share a log: standby until elected, active until deposed.
 
-Whoever leads is fenced by the log itself once another does, whatever either believes (docs/decisions/0010-failover.md).
+The log itself fences the previous leader once another controller leads (docs/decisions/0010-failover.md).
 """
 
 import asyncio
@@ -17,8 +17,7 @@ from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.filelog.file_names import CheckpointFile
 from aclog.metalog.filelog.locks import WriterLock
 from aclog.nodes.config.node_config import HostPort, NodeConfig
-from aclog.nodes.controller.apis.fetch import Fetching
-from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints, SnapshotFetching
+from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints
 from aclog.nodes.controller.apis.quorum_state import LeaderAndEpoch, Quorum
 from aclog.nodes.controller.apis.serving_state import ServingState
 from aclog.nodes.controller.shared.catch_up import have_checkpoint, open_reader
@@ -34,16 +33,16 @@ from aclog.snapshots.merger import Merger
 from aclog.snapshots.publisher import Publisher
 
 _LOOK_SECONDS = 0.05
-"""How often a start sees whether the node is ready."""
+"""How often `start` checks whether the node is ready."""
 _AGAIN_SECONDS = 1.0
-"""After that long, one whose term has failed and that is elected still lets another be elected."""
+"""If still elected this long after a failed term, the controller leaves the election in favour of another."""
 
 _log = logging.getLogger(__name__)
 
 
 @define(eq=False, kw_only=True)
 class TopicController:
-    """Owned by a node; made, started and stopped on its event loop. To the node it is what ControllerServer is."""
+    """Owned by a node; created, started and stopped on its event loop. Has the interface of ControllerServer."""
 
     config: NodeConfig
     cluster_id: str
@@ -52,7 +51,7 @@ class TopicController:
     advertised: Mapping[str, HostPort]
     shared: SharedLog
     on_failure: Callable[[MetadataError], None] = lambda _: None
-    """Told once when the controller cannot go on, neither as active nor as standby: the node must stop."""
+    """Called once when the controller can continue neither as active nor as standby: the node must stop."""
     metrics: Metrics | None = None
     publisher: Publisher = field(factory=Publisher)
     serving: ServingState | None = field(default=None, init=False)
@@ -67,7 +66,7 @@ class TopicController:
     _generator: SnapshotGenerator | None = field(default=None, init=False)
     _checkpointing: "asyncio.Task[None] | None" = field(default=None, init=False)
     _committed_bytes: int = field(default=0, init=False)
-    """What has been followed, and led in earlier terms."""
+    """Bytes read as standby plus bytes committed in earlier terms."""
 
     def __attrs_post_init__(self) -> None:
         authorizer = self.authorizer
@@ -87,7 +86,7 @@ class TopicController:
 
     @property
     def ready(self) -> bool:
-        """Whether all that was committed when this node started is replayed, and a leader has begun the log."""
+        """Whether everything committed when this node started is replayed, and a first leader has begun the log."""
         return self.publisher.ready and bool(
             len(self.publisher.current.features) or self.publisher.current.end_offset > 1
         )
@@ -99,7 +98,7 @@ class TopicController:
 
     @property
     def leader(self) -> HostPort | None:
-        """Where the active controller is, as far as is known."""
+        """The address of the active controller, if known."""
         return self._quorum.leader_address(self.config.controller_listener_names[0])
 
     @property
@@ -107,12 +106,12 @@ class TopicController:
         return self.config.metadata_log_dir / LOG_DIRECTORY
 
     async def start(self) -> None:
-        """Follow the log, and stand for election; returns when this node is ready, as standby or as active.
+        """Follow the log and join the election; return when this node is ready, as standby or active.
 
         Raises:
-            LockedError: another process has the directory.
-            ConfigError: the log is not fit, or the directory has a log of its own.
-            LogError, DecodeError, CheckpointError: the log cannot be replayed.
+            LockedError: Another process holds the directory's lock.
+            ConfigError: The topic is unusable, or the directory contains log segments.
+            LogError, DecodeError, CheckpointError: The log cannot be replayed.
 
         """
         try:
@@ -139,7 +138,11 @@ class TopicController:
         return self._generator is not None and await self._generator.write()
 
     async def stop(self) -> None:
-        """Commit and answer what waits, then let another lead; a second stop is nothing."""
+        """Commit and respond to pending requests, then let another controller lead; idempotent.
+
+        The term ends before the node leaves the election: resigning first would let a successor fence the pending
+        commits.
+        """
         if self._standby is not None:
             self._standby.leadership.stop()
         if self._checkpointing is not None and self._generator is not None:
@@ -188,7 +191,7 @@ class TopicController:
         )
 
     async def _live(self, reader: SharedReader, standby: Standby) -> None:
-        """Stand by and lead in turn, until the node stops, or until neither can be."""
+        """Alternate between standby and leading until the node stops or cannot continue."""
         try:
             while not standby.leadership.stopping:
                 await standby.run()
@@ -210,7 +213,7 @@ class TopicController:
         self._consider_checkpoint()
 
     async def _lead(self, reader: SharedReader, standby: Standby) -> None:
-        """One term, from its beginning to its end; the image is what is committed afterwards, and never goes back."""
+        """Lead for one term; afterwards the image is the committed one."""
         self._term = term = Term(
             shared=self.shared,
             leadership=standby.leadership,
@@ -226,26 +229,24 @@ class TopicController:
                 _log.info("active controller of epoch %d", self._quorum.leader().epoch)
                 await term.last()
         finally:
+            # Requests see NOT_CONTROLLER before the term's resources go away.
             self.serving = self._standing_by(reader)
             self._committed_bytes += term.committed_bytes
             self._term = None
             await term.end()
         if not standby.leadership.stopping:
-            _log.warning("not the active controller any more: %s", term.failure or "another is elected, or none")
+            _log.warning("no longer the active controller: %s", term.failure or "no longer elected")
         if term.failure is not None and await standby.leadership.still_elected(_AGAIN_SECONDS):
             await standby.resign()
 
     def _standing_by(self, reader: SharedReader) -> ServingState:
-        return ServingState(
-            log=reader,
-            replayed=lambda: self.ready,
-            quorum=self._quorum,
-            fetching=Fetching(log=reader, quorum=self._quorum),
-            snapshots=SnapshotFetching(quorum=self._quorum, files=self._files),
-        )
+        return ServingState.of(reader, self._quorum, self._files, replayed=lambda: self.ready)
 
     def _leader(self) -> LeaderAndEpoch:
-        """As this node knows it; what led in its name before is none: it was another term."""
+        """Return the leader this node knows.
+
+        An epoch in the log with this node's id but without a running term is an earlier term of its own: no leader.
+        """
         if self._term is not None and self._term.serving is not None:
             return LeaderAndEpoch(leader_id=self.config.node_id, epoch=self._term.epoch)
         found = None if self._reader is None else self._reader.leader()

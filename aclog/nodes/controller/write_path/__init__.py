@@ -1,1 +1,1 @@
-"""The active controller: from a request to committed records."""
+"""The write path of the active controller: from a request to committed records."""

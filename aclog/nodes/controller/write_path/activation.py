@@ -1,4 +1,4 @@
-"""What a new leader writes before its first request (org.apache.kafka.controller.ActivationRecordsGenerator)."""
+"""The records of a new leader before its first request (org.apache.kafka.controller.ActivationRecordsGenerator)."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -22,13 +22,13 @@ from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.publisher import Publisher
 
 TRANSACTION_NAME = "Bootstrap records"
-"""Kafka's name for the transaction in which a new log gets what `format` has put beside it."""
+"""Kafka's name for the transaction that copies bootstrap.checkpoint into a new log."""
 
 TRANSACTIONS_SINCE = 13
-"""The level of metadata.version 3.6-IV1, the first whose log may hold transactions."""
+"""The feature level of metadata.version 3.6-IV1, the first with transactions in the log."""
 
 _RECORDS_IN_BATCH = 10_000
-"""No batch of Kafka's controller holds more (QuorumController.DEFAULT_MAX_RECORDS_PER_BATCH)."""
+"""The limit of Kafka's controller (QuorumController.DEFAULT_MAX_RECORDS_PER_BATCH)."""
 
 
 class LedLog(Log, Protocol):
@@ -40,23 +40,24 @@ class LedLog(Log, Protocol):
 
 
 def catch_up(log: LogReader, publisher: Publisher) -> None:
-    """Show all that is committed. Raises as LogReader.read and Applier.apply."""
+    """Replay and publish everything committed. Raises as LogReader.read and Applier.apply."""
     while publisher.applier.next_offset < log.high_watermark():
         publisher.advance(log.read(publisher.applier.next_offset))
 
 
 def complete_activation(log: LedLog, publisher: Publisher, bootstrap: Path, now: Callable[[], int]) -> None:
-    """Write what stands before a new leader's first request (CompleteActivationEvent).
+    """Write the activation records of a new leader (QuorumController.CompleteActivationEvent).
 
-    A transaction that the last leader left open is aborted. An empty log gets the records of `bootstrap`, the file
-    that `format` wrote, in a transaction; and before them, where kraft.version is 1, the voters of the checkpoint that
-    `format` wrote, so that whoever follows the log from its start knows them too. `now` gives ms since 1970.
+    A transaction that the previous leader left open is aborted. An empty log gets the records of `bootstrap`, the file
+    written by `format`, in a transaction. With kraft.version 1 they are preceded by the voters of the checkpoint
+    written by `format`, for observers that read the log from its start. `now` returns ms since 1970.
 
     Raises:
-        CheckpointError: `bootstrap` is not whole.
-        LogError: the disk is full, or refuses.
+        CheckpointError: `bootstrap` is incomplete or corrupt.
+        LogError: The records cannot be written.
 
     """
+    # Must come first: records appended after an open BeginTransaction would become part of that transaction.
     if publisher.applier.in_transaction:
         _append(log, publisher, [AbortTransactionRecord(reason="failover")], now())
     image = publisher.latest
@@ -73,7 +74,7 @@ def complete_activation(log: LedLog, publisher: Publisher, bootstrap: Path, now:
 
 
 def _in_transaction(records: list[MetadataRecord]) -> list[MetadataRecord]:
-    """The records between a Begin and an End, unless their metadata.version is from before there were any."""
+    """Wrap the records in a transaction if their metadata.version supports transactions."""
     levels = [r.feature_level for r in records if isinstance(r, FeatureLevelRecord) and r.name == METADATA_VERSION]
     if not records or (levels and levels[-1] < TRANSACTIONS_SINCE):
         return records
@@ -86,10 +87,10 @@ def _append(log: LedLog, publisher: Publisher, records: Sequence[MetadataRecord]
 
 
 def _records_of(path: Path) -> list[MetadataRecord]:
-    """The records of bootstrap.checkpoint; none if there is no such file."""
+    """Return the records of bootstrap.checkpoint; none if there is no such file."""
     if not path.exists():
         return []
-    read_checkpoint(path)  # whole, or an error
+    read_checkpoint(path)  # for its checks: header, footer, CRCs
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -1,15 +1,16 @@
 """The active controller (org.apache.kafka.controller.QuorumController).
 
-Every request is decided on the newest state, appended or committed, becomes one atomic batch, and is answered when
-that batch and all before it are committed; one that changes nothing is answered when all before it is committed, so
-that nothing uncommitted is ever confirmed. Readers see an image only once the high-water mark has reached it.
+A request is decided on the newest state, including uncommitted records, and becomes one atomic batch. Its response is
+sent once that batch and all before it are committed. A request without records waits for everything before it, so no
+response ever confirms uncommitted state. An image becomes visible once the high-water mark has reached its end.
 
-A commit that fails ends it: whoever waits gets the error, later requests are refused, and what was not committed is
-never shown. What became of it is found out at the next start.
+A failed commit stops the controller: pending and later requests fail, and uncommitted images are never published. The
+next startup finds out which of their records are in the log.
 
-Where others may take the log over (`contested`), one that slept may decide on a state that is long past. What it
-appends then is never committed. An answer without a record waits for a commit that was begun after it was decided: a
-NoOpRecord's, where nothing else is appended (docs/decisions/0010-failover.md).
+If other nodes may take over the log (`contested`), a controller that was paused may decide on an outdated state. The
+log's fencing keeps its appends from being committed. A response without records must not slip through either: it waits
+for a commit that began after the decision, of a NoOpRecord if nothing else is appended
+(docs/decisions/0010-failover.md).
 """
 
 import asyncio
@@ -49,31 +50,31 @@ T = TypeVar("T")
 
 @frozen(kw_only=True)
 class ControllerResult(Generic[T]):
-    """Records that become one atomic batch, none if nothing changes, and the answer (ControllerResult)."""
+    """Records that become one atomic batch (none if nothing changes), and the response (ControllerResult)."""
 
     records: Sequence[MetadataRecord]
     response: T
 
 
 Operation: TypeAlias = Callable[[Image], ControllerResult[T]]
-"""Pure: decides on the newest image, committed or not, what a request changes (ControllerWriteOperation)."""
+"""A pure function from the newest image, committed or not, to what a request changes (ControllerWriteOperation)."""
 
 
 MAX_UNCOMMITTED_BYTES = 32 << 20
-"""How much may wait for its commit; further requests wait for their turn."""
+"""The limit of uncommitted batch bytes; requests beyond it are queued undecided."""
 
 _MANY_FILTERS = 16
-"""One filter may take half a millisecond, where a prefix is to be matched."""
+"""DeleteAcls with more filters than this is decided in a thread: a filter on prefixes may take 0.5 ms."""
 
 Watcher: TypeAlias = Callable[[int], None]
-"""Told the high-water mark after each commit, when its image is shown."""
+"""Called with the high-water mark after each commit, once its image is published."""
 
 
 @define
 class RandomIds:
-    """Random uuids from the operating system's randomness, which is asked for in larger pieces.
+    """Random UUIDs for ACL ids and token ids (Uuid.randomUuid), from os.urandom in blocks.
 
-    Each call for it lets go of the interpreter, and in a busy node it takes a hundred times as long to get it back.
+    os.urandom releases the GIL; in a busy process, getting it back takes a hundred times as long as the call itself.
     Used by one thread at a time.
     """
 
@@ -93,63 +94,63 @@ class RandomIds:
 
 @define
 class _Event:
-    """A request that is under way: what it asks for, and what has come of it so far."""
+    """A request in progress (QuorumController.ControllerWriteEvent)."""
 
     operation: Operation[Any]
     future: "Future[Any]"
-    many: bool
+    offload: bool
     batch: bytes = b""
-    """What to append, staged already; empty if nothing is."""
+    """The staged batch to append; empty if there are no records."""
     appended: bool = False
     confirmed: bool = False
-    """Nothing about it rests on this node's still being active."""
+    """Whether the response is valid even if this node is no longer active."""
     record_count: int = 0
     response: Any = None
     begun: float = 0.0
     end_offset: int = -1
-    """Answered when the high-water mark is here."""
+    """The response is sent once the high-water mark reaches this offset."""
 
 
 @define(eq=False, kw_only=True)
 class QuorumController(AclMutator):
-    """The one writer of a log. Made, called and answered on one event loop's thread.
+    """The only writer of a log. Created and called on one event loop's thread, which also completes its futures.
 
-    The publisher must have been brought to the log's end; nobody else may append to the log or stage images.
+    The publisher must have replayed the log to its end; nobody else may append to the log or stage images.
     """
 
     log: Log
     publisher: Publisher
     loop: asyncio.AbstractEventLoop
     on_failure: Callable[[MetadataError], None] = lambda _: None
-    """Told once, when a commit has failed, or an image could not be shown: nothing is written any more."""
+    """Called once when a commit failed or an image could not be published; nothing is written afterwards."""
     contested: bool = False
-    """Whether another node may take the log over, so that this one is no longer active and does not know it."""
+    """Whether another node may take over the log without this one noticing."""
     cidr: bool = False
-    """Whether a rule's host may be a CIDR range (KIP-1276)."""
+    """Whether an ACL's host may be a CIDR range (KIP-1276)."""
     clock: Callable[[], int] = current_time_ms
     new_id: Callable[[], UUID] = field(factory=RandomIds)
     metrics: Metrics | None = None
     failure: MetadataError | None = field(default=None, init=False)
-    """Why nothing is written any more."""
+    """Why the controller has stopped; None while it is running."""
     committed_bytes: int = field(default=0, init=False)
-    """The sizes of all batches that this has committed."""
+    """The total size of the batches committed by this controller."""
     _committed: int = field(init=False)
     _announced: int = field(init=False)
     _end: int = field(init=False)
     _uncommitted: deque[_Event] = field(factory=deque, init=False)
-    """Decided, not answered, in the order of the log."""
+    """Decided requests awaiting their commit, in log order."""
     _uncommitted_bytes: int = field(default=0, init=False)
     _undecided: deque[_Event] = field(factory=deque, init=False)
-    """Those behind one that is being decided in another thread, or behind too many uncommitted bytes."""
+    """Requests queued behind one that is being decided in a thread, or behind MAX_UNCOMMITTED_BYTES."""
     _unconfirmed: list[_Event] = field(factory=list, init=False)
-    """Decided without a record, until a batch is appended whose commit confirms that this node was still active."""
+    """Requests decided without records, until a later batch is appended whose commit proves this node active."""
     _confirming: bool = field(default=False, init=False)
-    """Whether a NoOpRecord is under way: one at a time, for all that wait by then."""
+    """Whether a NoOpRecord is in progress; there is one at a time, for all requests waiting by then."""
     _deciding: "asyncio.Future[Exception | None] | None" = field(default=None, init=False)
     _closed: bool = field(default=False, init=False)
     _staging: bool = field(default=False, init=False)
     _staging_seconds: float = field(default=0.0, init=False)
-    """Spent on images that are not shown yet."""
+    """Time spent on images that are not published yet."""
     _commit_is_due: bool = field(default=False, init=False)
     _watchers: list[Watcher] = field(factory=list, init=False)
 
@@ -157,26 +158,26 @@ class QuorumController(AclMutator):
         self._end = self._committed = self._announced = self.log.high_watermark()
         if not self._end == self.log.end_offset() == self.publisher.applier.next_offset:
             raise LogError(
-                f"{self.log.name}: the image stands at {self.publisher.applier.next_offset}, the log ends at "
-                f"{self.log.end_offset()}, its high-water mark is {self._end}: expected all three to be the same"
+                f"{self.log.name}: the image is at offset {self.publisher.applier.next_offset}, the log ends at "
+                f"{self.log.end_offset()}, its high-water mark is {self._end}: expected all three to be equal"
             )
 
     def create_acls(self, context: RequestContext, acls: Sequence[StandardAcl]) -> "Future[list[AclCreateResult]]":  # noqa: ARG002
-        """Create rules (aclog.authorizer.control.create_acls); see AclMutator."""
+        """Create ACLs (aclog.authorizer.control.create_acls); see AclMutator."""
 
         def operation(image: Image) -> ControllerResult[list[AclCreateResult]]:
             """See Operation."""
             creation = create_acls(image.acls, acls, self.new_id, cidr=self.cidr)
             return ControllerResult(records=creation.records, response=list(creation.results))
 
-        return self.write(operation, many=len(acls) > MANY)
+        return self.write(operation, offload=len(acls) > MANY)
 
     def delete_acls(
         self,
         context: RequestContext,  # noqa: ARG002
         filters: Sequence[AclBindingFilter],
     ) -> "Future[list[AclDeleteResult]]":
-        """Delete what the filters take (aclog.authorizer.control.delete_acls); see AclMutator."""
+        """Delete the ACLs that match (aclog.authorizer.control.delete_acls); see AclMutator."""
 
         def operation(image: Image) -> ControllerResult[list[AclDeleteResult]]:
             """See Operation."""
@@ -184,88 +185,92 @@ class QuorumController(AclMutator):
             return ControllerResult(records=deletion.records, response=list(deletion.results))
 
         wide = any(wanted.resource_name is None or wanted.principal is None for wanted in filters)
-        many = len(filters) > _MANY_FILTERS or (wide and len(self.publisher.latest.acls) > MANY)
-        return self.write(operation, many=many)
+        offload = len(filters) > _MANY_FILTERS or (wide and len(self.publisher.latest.acls) > MANY)
+        return self.write(operation, offload=offload)
 
-    def write(self, operation: Operation[T], *, many: bool = False) -> "Future[T]":
-        """Decide on the newest state, append, and answer when committed, in the order of the calls.
+    def write(self, operation: Operation[T], *, offload: bool = False) -> "Future[T]":
+        """Decide on the newest state, append, and respond when committed, in call order.
 
-        With `many` the operation runs in another thread, and later ones wait for it. The future holds what the
-        operation raised, RequestError where its records are more than a batch may hold, LogError after a failure.
+        With `offload` the operation runs in a thread, and later ones wait for it. The future raises what the operation
+        raised, RequestError if its records exceed the batch limit, or LogError after a failure.
         """
-        event = _Event(operation, Future(), many, begun=perf_counter())
-        event.future.set_running_or_notify_cancel()  # what is written cannot be called off
+        event = _Event(operation, Future(), offload, begun=perf_counter())
+        event.future.set_running_or_notify_cancel()  # not cancellable: an appended batch cannot be withdrawn
         if self.failure is not None or self._closed:
             stopped = LogError(f"{self.log.name}: the controller has stopped")
-            event.future.set_exception(self._told(event, self.failure or stopped))
+            event.future.set_exception(self._failure_for(event, self.failure or stopped))
         else:
             self._undecided.append(event)
-            self._go_on()
+            self._process_queue()
         return event.future
 
     def watch(self, watcher: Watcher) -> None:
-        """Tell `watcher` of every commit from now on."""
+        """Call `watcher` after every commit from now on."""
         self._watchers.append(watcher)
 
     async def close(self) -> None:
-        """Take no more requests, and wait until those that were taken are answered; a second close is nothing."""
-        last = _Event(lambda _: ControllerResult(records=(), response=None), Future(), many=False, confirmed=True)
+        """Accept no more requests and wait for the pending ones; idempotent."""
+        # An empty last event completes after everything queued before it.
+        last = _Event(lambda _: ControllerResult(records=(), response=None), Future(), offload=False, confirmed=True)
         if self.failure is None and not self._closed:
             self._closed = True
             self._undecided.append(last)
-            self._go_on()
+            self._process_queue()
             with suppress(MetadataError):
                 await committed(last.future)
 
     async def depose(self, why: MetadataError) -> None:
-        """Stop at once: nothing is answered with success any more. Returns when no thread decides any longer."""
+        """Stop at once because another node leads: all pending requests fail.
+
+        Returns once no thread decides any longer, after which the publisher may be reset to the committed image.
+        """
         self._end_with(why)
         while self._deciding is not None:
             await asyncio.wait((self._deciding,))
-            await asyncio.sleep(0)  # the callback that looks at what was decided comes in this turn or the next
+            await asyncio.sleep(0)  # let the done callback run, which may start the next decision
 
-    def _go_on(self) -> None:
-        """Decide what can be decided now."""
+    def _process_queue(self) -> None:
+        """Decide queued requests until one is offloaded or too many bytes are uncommitted."""
         while self._undecided and self._deciding is None and self._uncommitted_bytes < MAX_UNCOMMITTED_BYTES:
             event = self._undecided.popleft()
-            if event.many:
-                self._decide_elsewhere(event)
+            if event.offload:
+                self._decide_in_thread(event)
             else:
                 self._decided(event, self._decide(event))
 
-    def _decide_elsewhere(self, event: _Event) -> None:
-        """Decide in another thread; until it is done, nothing else is decided or staged."""
+    def _decide_in_thread(self, event: _Event) -> None:
+        """Decide in a thread; until it is done, nothing else is decided or staged."""
 
         def done(deciding: "asyncio.Future[Exception | None]") -> None:
-            """What was decided is here: go on with it."""
+            """Append the decision, and catch up with the commits deferred meanwhile."""
             self._deciding = None
             self._decided(event, LogError("the controller stops") if deciding.cancelled() else deciding.result())
             if self._commit_is_due:
                 self._commit()
             else:
-                self._go_on()
+                self._process_queue()
 
         self._deciding = self.loop.run_in_executor(None, self._decide, event)
         self._deciding.add_done_callback(done)
 
     def _decide(self, event: _Event) -> Exception | None:
-        """Decide, and stage what will be appended: what cannot be replayed must never get into the log."""
+        """Decide, and stage the batch before it is appended: a batch that cannot be replayed must not enter the log."""
         try:
             result = event.operation(self.publisher.latest)
             values = [encode_record(record) for record in result.records]
             if values:
                 event.batch, event.record_count = self._stage(values), len(values)
-        except Exception as e:  # noqa: BLE001 - whatever it is, it is this request's, and nothing is appended
+        except Exception as e:  # noqa: BLE001 - fails this request only, as nothing is appended
             return e
         event.response = result.response
         return None
 
     def _stage(self, values: list[bytes]) -> bytes:
-        """The batch of these values, replayed onto the newest image: the very bytes that will be appended."""
+        """Build the batch and replay it onto the newest image. Exactly these bytes are appended later."""
         epoch, timestamp = self.log.leader_epoch, self.clock()
         batch = build_batch(values, base_offset=self._end, leader_epoch=epoch, timestamp=timestamp)
         if len(batch) > MAX_BATCH_BYTES:
-            what = f"a batch of {len(batch)} bytes: at most {MAX_BATCH_BYTES} are expected"
+            what = f"batch of {len(batch)} bytes: expected at most {MAX_BATCH_BYTES}"
             raise RequestError(RECORD_LIST_TOO_LARGE, what)
         self._staging, begun = True, perf_counter()
         try:
@@ -276,16 +281,17 @@ class QuorumController(AclMutator):
         return batch
 
     def _decided(self, event: _Event, error: Exception | None) -> None:
-        """Append what was decided, and have it answered in its turn."""
+        """Append the decision, and schedule its response."""
+        # A failed applier is ahead of the log for good: nothing decided on its image may be appended.
         if self.publisher.applier.failed:
-            self._fail(error or LogError(f"{self.log.name}: what was decided on cannot be replayed"))
+            self._fail(error or LogError(f"{self.log.name}: the decided records cannot be replayed"))
         elif error is None and self.failure is None:
             try:
                 self._append(event)
-            except Exception as e:  # noqa: BLE001 - the image is ahead of the log now, whatever it was
+            except Exception as e:  # noqa: BLE001 - the image is ahead of the log now, so the controller must stop
                 self._fail(e)
         if self.failure is not None:
-            event.future.set_exception(self._told(event, self.failure))
+            event.future.set_exception(self._failure_for(event, self.failure))
         elif error is not None:
             event.future.set_exception(error)
         elif self.contested and not (event.appended or event.confirmed):
@@ -293,10 +299,10 @@ class QuorumController(AclMutator):
         elif self._end <= self._committed:
             event.future.set_result(event.response)
         else:
-            self._answer_later(event)
+            self._respond_when_committed(event)
 
-    def _answer_later(self, event: _Event) -> None:
-        """Have it answered when all that is appended by now is committed."""
+    def _respond_when_committed(self, event: _Event) -> None:
+        """Respond once everything appended so far is committed."""
         event.end_offset = self._end
         self._uncommitted.append(event)
         self._uncommitted_bytes += len(event.batch)
@@ -309,41 +315,43 @@ class QuorumController(AclMutator):
         event.appended = True
         self._end += event.record_count
         appending.add_done_callback(lambda appended: self._appended(appended, begun))
+        # This append began after those requests were decided, so its commit proves that this node was still active.
         unconfirmed, self._unconfirmed = self._unconfirmed, []
         for each in unconfirmed:
-            self._answer_later(each)
+            self._respond_when_committed(each)
 
     def _confirm(self, event: _Event) -> None:
-        """Have it answered when a batch is committed that is appended from now on; see to it that there is one."""
+        """Respond after the commit of a batch appended from now on, and make sure that there is one."""
         self._unconfirmed.append(event)
         if not self._confirming:
             self._confirming = True
-            self.loop.call_soon(self._append_nothing)
+            self.loop.call_soon(self._append_no_op)
 
-    def _append_nothing(self) -> None:
-        """Append a NoOpRecord, unless what was to be confirmed waits for another batch by now."""
+    def _append_no_op(self) -> None:
+        """Append a NoOpRecord unless another batch confirms the waiting requests by now."""
         if not self._unconfirmed or self.failure is not None:
             self._confirming = False
             return
-        event = _Event(lambda _: ControllerResult(records=(NoOpRecord(),), response=None), Future(), many=False)
-        event.future.add_done_callback(self._nothing_appended)
+        event = _Event(lambda _: ControllerResult(records=(NoOpRecord(),), response=None), Future(), offload=False)
+        event.future.add_done_callback(self._no_op_committed)
         self._undecided.append(event)
-        self._go_on()
+        self._process_queue()
 
-    def _nothing_appended(self, future: "Future[None]") -> None:
-        """It is committed: the next one, for who has come meanwhile."""
+    def _no_op_committed(self, future: "Future[None]") -> None:
+        """Continue with the requests that arrived while the NoOpRecord was being committed."""
         error = future.exception()
         if error is None:
-            self.loop.call_soon(self._append_nothing)
+            self.loop.call_soon(self._append_no_op)
         elif self.failure is None:
             self._fail(error)
 
     def _appended(self, future: "Future[Appended]", begun: float) -> None:
-        """In the log's own thread: pass on, once for each group, that the high-water mark has moved."""
+        """Notify the event loop that the high-water mark moved. Runs in the log's thread."""
         error = future.exception()
         if error is not None:
             self.loop.call_soon_threadsafe(self._fail, error)
             return
+        # A group commit completes many futures at once; only the first of them needs to wake the loop.
         mark = self.log.high_watermark()
         if mark > self._announced:
             self._announced = mark
@@ -352,21 +360,22 @@ class QuorumController(AclMutator):
             self.loop.call_soon_threadsafe(self._commit)
 
     def _commit(self) -> None:
-        """Show and answer all below the high-water mark."""
+        """Publish the image and complete the requests below the high-water mark."""
         if self.failure is not None:
             return
         if self._staging:
-            self._commit_is_due = True  # the publisher is busy in another thread: not to be waited for on the loop
+            self._commit_is_due = True  # a thread is staging: waiting for the publisher would block the loop
             return
         self._commit_is_due = False
         try:
-            self._show(self.log.high_watermark())
-        except Exception as e:  # noqa: BLE001 - an image that was not shown to everybody: the node must stop
+            self._publish(self.log.high_watermark())
+        except Exception as e:  # noqa: BLE001 - some subscribers may have missed the image: the node must stop
             self._fail(e)
-        self._go_on()
+        self._process_queue()
 
-    def _show(self, mark: int) -> None:
+    def _publish(self, mark: int) -> None:
         begun = perf_counter()
+        # Visible before acknowledged: a client must be able to read its own write as soon as it has the response.
         self.publisher.commit(mark)
         self._committed = mark
         now, waiting = perf_counter(), self._uncommitted
@@ -385,26 +394,27 @@ class QuorumController(AclMutator):
             watcher(mark)
 
     def _fail(self, error: BaseException) -> None:
-        """Stop: answer what is committed, and everybody else with the error; and tell whoever owns this."""
+        """Stop, fail all pending requests, and report the failure to the owner."""
         if self._end_with(error) and self.failure is not None:
             self.on_failure(self.failure)
 
     def _end_with(self, error: BaseException) -> bool:
-        """Answer everybody who waits with the error, and whoever comes later; tells whether it was the first one."""
+        """Fail all pending and later requests with the error; return whether this is the first failure."""
         if self.failure is not None:
             return False
         self.failure = error if isinstance(error, MetadataError) else LogError(f"{self.log.name}: {error!r}")
         for event in (*self._uncommitted, *self._unconfirmed, *self._undecided):
-            event.future.set_exception(self._told(event, self.failure))
+            event.future.set_exception(self._failure_for(event, self.failure))
         self._uncommitted.clear()
         self._unconfirmed.clear()
         self._undecided.clear()
         return True
 
-    def _told(self, event: _Event, failure: MetadataError) -> MetadataError:
-        """What whoever waits is told of a failure: where another node may be active, whether to ask that one."""
+    def _failure_for(self, event: _Event, failure: MetadataError) -> MetadataError:
+        """Return the error for a pending request: on a contested log it says whether to try another controller."""
         if not self.contested:
             return failure
         if event.appended:
-            return OutcomeUnknownError(f"appended, and not known to be committed: {failure}")
-        return RequestError(NOT_CONTROLLER, "This node is not the active controller any more.")
+            # The transaction may have been committed without this node learning of it: neither success nor failure.
+            return OutcomeUnknownError(f"appended, but the commit is unknown: {failure}")
+        return RequestError(NOT_CONTROLLER, "This node is no longer the active controller.")

@@ -1,6 +1,6 @@
-"""When a controller writes a checkpoint, and what it lets go of then (SnapshotGenerator, KafkaMetadataLog.maybeClean).
+"""Checkpoints by bytes and by time, and retention (SnapshotGenerator, KafkaMetadataLog.maybeClean).
 
-Both run in threads: images are immutable, and retention only takes what a newer checkpoint has made superfluous.
+Both run in threads without locking: images are immutable, and retention removes only what a newer checkpoint covers.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ from aclog.snapshots.image import Image
 _log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 60.0
-"""After a checkpoint that could not be written: a disk that is full now may have room later."""
+"""Delay after a failed checkpoint, such as on a full disk."""
 
 
 @define(eq=False, kw_only=True)
 class SnapshotGenerator:
     """Writes checkpoints by bytes and by time; `run` is its task. Used on one event loop's thread.
 
-    `committed_bytes` counts what has been committed since the start, as Kafka does; `image` is what readers see.
+    `committed_bytes` returns the bytes committed since startup, as Kafka counts; `image` returns the published image.
     """
 
     directory: Path
@@ -44,14 +44,14 @@ class SnapshotGenerator:
     image: Callable[[], Image]
     committed_bytes: Callable[[], int]
     changed: Callable[[tuple[CheckpointFile, ...]], None]
-    """Told what checkpoints there are, whenever that has changed."""
+    """Receives the list of checkpoints whenever it has changed."""
     trim: Callable[[int], object] = lambda _: None
-    """Lets go of the log below an offset, where that is this node's to do. Runs in a thread."""
+    """Trims the log below an offset, if this node may. Runs in a thread."""
     clock: Callable[[], float] = time.time
     _writing: asyncio.Lock = field(factory=asyncio.Lock, init=False)
     _due: asyncio.Event = field(factory=asyncio.Event, init=False)
     _failed: bool = field(default=False, init=False)
-    """The last one could not be written: the next is tried when it is time, not at the next commit."""
+    """Whether the last attempt failed: the next is made after the retry delay, not at the next commit."""
     _bytes_at_last: int = field(default=0, init=False)
     _offset_at_last: int = field(default=-1, init=False)
 
@@ -61,12 +61,12 @@ class SnapshotGenerator:
         self._offset_at_last = newest[0].end_offset if newest else 0
 
     def consider(self, _high_watermark: int = -1) -> None:
-        """Something was committed: see whether a checkpoint is due by bytes."""
+        """Check after a commit whether a checkpoint is due by bytes."""
         if not self._failed and self.committed_bytes() - self._bytes_at_last >= self.policy.bytes_between:
             self._due.set()
 
     async def run(self) -> None:
-        """Write checkpoints when they are due, for ever; one that fails is logged and tried again."""
+        """Write checkpoints when due, until cancelled; failures are logged and retried."""
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_RETRY_SECONDS if self._failed else self._interval):
@@ -78,9 +78,9 @@ class SnapshotGenerator:
         try:
             await self.write()
         except MetadataError as error:
-            _log.error("no checkpoint: %s", error)
-        except Exception:  # noqa: BLE001 - the log goes on without a checkpoint, and somebody must hear of it
-            _log.exception("no checkpoint")
+            _log.error("cannot write a checkpoint: %s", error)
+        except Exception:  # noqa: BLE001 - the log is intact without a new checkpoint
+            _log.exception("cannot write a checkpoint")
         else:
             return True
         return False
@@ -90,18 +90,22 @@ class SnapshotGenerator:
         return self.policy.interval_ms / 1000 if self.policy.interval_ms > 0 else None
 
     async def write(self) -> bool:
-        """Write a checkpoint of what readers see now, unless there is one, and clean up; tells whether it wrote one.
+        """Write a checkpoint of the published image unless one exists, and apply retention.
+
+        Returns:
+            Whether a checkpoint was written.
 
         Raises:
-            LogError: the disk is full, or refuses.
-            CheckpointError: the image cannot be written.
+            LogError: The disk is full, or an I/O error.
+            CheckpointError: The image cannot be encoded.
 
         """
         async with self._writing:
             return await self._write()
 
     async def stop(self, task: "asyncio.Task[None]") -> None:
-        """End the task of `run`; a checkpoint that is being written is waited for."""
+        """End the task of `run`, waiting for a checkpoint in progress."""
+        # Cancelling under the lock never interrupts a write half way: its thread would go on unseen.
         async with self._writing:
             task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -114,7 +118,7 @@ class SnapshotGenerator:
         await asyncio.to_thread(write_checkpoint, image, self.directory)
         self._offset_at_last = image.end_offset
         self.changed(list_checkpoints(self.directory))
-        _log.info("wrote the checkpoint of offset %d, epoch %d", image.end_offset, image.epoch)
+        _log.info("wrote checkpoint of offset %d, epoch %d", image.end_offset, image.epoch)
         try:
             await asyncio.to_thread(clean, self.directory, self.policy, self.trim, now=self.clock())
         finally:
@@ -123,12 +127,12 @@ class SnapshotGenerator:
 
 
 def clean(directory: Path, policy: CheckpointPolicy, trim: Callable[[int], object], *, now: float) -> None:
-    """Remove the oldest checkpoints while there is too much or they are too old, and `trim` the log below the rest.
+    """Remove the oldest checkpoints beyond the retention size or time, and `trim` the log below the remaining ones.
 
-    The newest always stays. `now` is in seconds since 1970.
+    The newest checkpoint is always kept. `now` is in seconds since 1970.
 
     Raises:
-        LogError: the disk refuses.
+        LogError: An I/O error.
 
     """
     checkpoints = list_checkpoints(directory)
@@ -142,6 +146,7 @@ def clean(directory: Path, policy: CheckpointPolicy, trim: Callable[[int], objec
             break
         gone += 1
         total -= sizes[oldest.path] + _segments_between(directory, sizes, oldest, after)
+    # Checkpoints go before the log below them: if the process dies in between, the log merely starts earlier.
     if gone:
         remove_old_checkpoints(directory, keep=len(checkpoints) - gone)
     kept = list_checkpoints(directory)
@@ -150,7 +155,7 @@ def clean(directory: Path, policy: CheckpointPolicy, trim: Callable[[int], objec
 
 
 def _segments_between(directory: Path, sizes: dict[Path, int], oldest: CheckpointFile, after: CheckpointFile) -> int:
-    """The bytes of segments that can go when the log is to begin at `after` rather than at `oldest`."""
+    """Return the bytes of segments that become removable when the log starts at `after` instead of `oldest`."""
     segments = list_segments(directory)
     ends = {file.path: following.base_offset for file, following in pairwise(segments)}
     low, high = oldest.end_offset, after.end_offset
@@ -172,9 +177,9 @@ def _written_at(path: Path) -> float:
 
 
 def remove_partial_checkpoints(directory: Path) -> tuple[Path, ...]:
-    """Remove checkpoints that a process was writing when it died; returns what was removed.
+    """Remove partially written checkpoints of a crashed process; return their paths.
 
-    Only the holder of the log's lock may: nobody else writes checkpoints there.
+    The caller must hold the directory's lock: nobody else may be writing a checkpoint.
     """
     found = [path for path in directory.glob(f"*{PARTIAL_SUFFIX}") if _is_partial_checkpoint(path)]
     for path in found:
@@ -183,7 +188,7 @@ def remove_partial_checkpoints(directory: Path) -> tuple[Path, ...]:
 
 
 def _is_partial_checkpoint(path: Path) -> bool:
-    """Whether the name is a checkpoint's with a random part: `<end offset>-<epoch>-<random>.checkpoint.part`."""
+    """Whether the name has the form `<end offset>-<epoch>-<random>.checkpoint.part`."""
     stem, dot, rest = path.name.partition(".")
     offset_and_epoch = "-".join(stem.split("-")[:2])
     return (

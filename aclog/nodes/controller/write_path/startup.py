@@ -1,4 +1,4 @@
-"""How a controller gets from a directory to a log that it leads and an image of all of it (SharedServer)."""
+"""Startup of a controller: open its log in a new epoch and replay it (kafka.server.SharedServer)."""
 
 from pathlib import Path
 
@@ -21,12 +21,12 @@ LOG_DIRECTORY = "__cluster_metadata-0"
 
 
 def open_controller_log(config: NodeConfig) -> FileLog:
-    """The metadata log of a formatted directory, in a new epoch that this node leads; created where there is none.
+    """Open the metadata log of a formatted directory in a new leader epoch, or create it.
 
     Raises:
-        LockedError: somebody else writes to it, or a Kafka runs on it.
-        ConfigError: it is the log of a quorum of several.
-        LogError, DecodeError, CheckpointError: as aclog.metalog.filelog.open_log and read_checkpoint.
+        LockedError: Another writer or a Kafka process uses the directory.
+        ConfigError: The log belongs to a quorum of several voters.
+        LogError, DecodeError, CheckpointError: As aclog.metalog.filelog.open_log and read_checkpoint.
 
     """
     directory = config.metadata_log_dir / LOG_DIRECTORY
@@ -34,7 +34,7 @@ def open_controller_log(config: NodeConfig) -> FileLog:
     if state is not None:
         _check_state(directory, state, config.node_id)
     elif directory.is_dir() and _formatted(directory).kraft_version:
-        # The voters are in the log: the file's version 1, without them.
+        # With kraft.version 1 the voters are in the log, so quorum-state is written in version 1, without voters.
         write_quorum_state(directory, QuorumState(leader_id=-1, leader_epoch=0, voters=None))
     log = open_log(
         directory,
@@ -49,17 +49,17 @@ def open_controller_log(config: NodeConfig) -> FileLog:
 
 
 def _check_state(directory: Path, state: QuorumState, node_id: int) -> None:
-    """Nobody else may have had a vote: the log's end might not be committed, and others go on with theirs."""
+    """Refuse a quorum with other voters: the end of this log may be uncommitted, and they may continue without it."""
     others = {state.leader_id, *(state.voters or ())} - {-1, node_id}
     if others:
         raise _several(str(directory / QUORUM_STATE_FILE), others, node_id)
 
 
 def check_only_voter(log: FileLog, image: Image, node_id: int) -> None:
-    """Check that this node is the only voter in the log, where the voters stand there (kraft.version 1).
+    """Check that this node is the only voter if the log contains the voters (kraft.version 1).
 
     Raises:
-        ConfigError: it is the log of a quorum of several.
+        ConfigError: The log belongs to a quorum of several voters.
 
     """
     voters = image.provenance.voters
@@ -70,13 +70,13 @@ def check_only_voter(log: FileLog, image: Image, node_id: int) -> None:
 
 def _several(where: str, others: set[int], node_id: int) -> ConfigError:
     return ConfigError(
-        f"{where}: of a quorum with {', '.join(map(str, sorted(others)))} in it: expected controller {node_id} alone, "
-        "a quorum of several is not supported"
+        f"{where}: the quorum includes {', '.join(map(str, sorted(others)))}: expected controller {node_id} alone; "
+        "a log in files has a single voter"
     )
 
 
 def _formatted(directory: Path) -> Provenance:
-    """What a checkpoint that `format` wrote says of the quorum."""
+    """Return the provenance in the checkpoint written by `format`."""
     found = list_checkpoints(directory)
     if not found or list_segments(directory):
         return Provenance()
@@ -84,12 +84,12 @@ def _formatted(directory: Path) -> Provenance:
 
 
 def replay(log: FileLog, publisher: Publisher) -> tuple[str, ...]:
-    """Bring the publisher to the log's end; returns what an operator should know. Takes as long as it takes.
+    """Replay the log to its end into the publisher; return findings for the operator. Blocks.
 
-    Its applier is inside a transaction afterwards where the last leader left one open.
+    If the previous leader left a transaction open, the applier is inside it afterwards.
 
     Raises:
-        LogError, DecodeError, CheckpointError: as aclog.snapshots.recovery.recover_log.
+        LogError, DecodeError, CheckpointError: As aclog.snapshots.recovery.recover_log.
 
     """
     found = recover_log(log, list_checkpoints(log.directory))
@@ -99,12 +99,12 @@ def replay(log: FileLog, publisher: Publisher) -> tuple[str, ...]:
 
 
 def lock_checkpoints(directory: Path) -> WriterLock:
-    """The directory of a controller whose log lives elsewhere, locked: its checkpoints are there, and no log.
+    """Lock the checkpoint directory of a controller whose log is on a topic.
 
     Raises:
-        LockedError: somebody else writes there, or a Kafka runs on it.
-        ConfigError: there is a log in it.
-        LogError: the disk refuses.
+        LockedError: Another writer or a Kafka process uses the directory.
+        ConfigError: The directory contains a log.
+        LogError: The directory cannot be created or locked.
 
     """
     try:
@@ -115,8 +115,8 @@ def lock_checkpoints(directory: Path) -> WriterLock:
     if list_segments(directory):
         lock.close()
         raise ConfigError(
-            f"{directory}: a log in files, but metadata.log.kind is topic: expected none; `aclog log copy` takes it to "
-            "the topic, then move it away"
+            f"{directory}: contains log segments, but metadata.log.kind is topic: copy them to the topic with "
+            "`aclog log copy`, then move them away"
         )
     remove_partial_checkpoints(directory)
     return lock

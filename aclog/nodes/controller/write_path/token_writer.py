@@ -1,4 +1,4 @@
-"""The delegation tokens of a controller: every change of one goes through here (DelegationTokenControlManager)."""
+"""Writes to delegation tokens (org.apache.kafka.controller.DelegationTokenControlManager)."""
 
 import asyncio
 import logging
@@ -28,14 +28,14 @@ from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 
 TOKENS_SINCE = 14
-"""The level of metadata.version 3.6-IV2, the first that has delegation tokens."""
+"""The feature level of metadata.version 3.6-IV2, the first with delegation tokens."""
 
 _log = logging.getLogger(__name__)
 
 
 @define(eq=False, kw_only=True)
 class TokenWriter:
-    """Made when the controller has become active, on its event loop; no other writer changes tokens."""
+    """The only writer of tokens; created on the event loop when the controller becomes active."""
 
     settings: TokenSettings
     controller: QuorumController
@@ -47,7 +47,7 @@ class TokenWriter:
             self._index.add(token.token_id for token in self.controller.publisher.latest.tokens.records())
 
     def create(self, creation: TokenCreation) -> "Future[TokenResult]":
-        """Make a token; see aclog.credentials.token_control, here and below."""
+        """Create a token (aclog.credentials.token_control)."""
 
         def operation(image: Image) -> ControllerResult[TokenResult]:
             """See Operation."""
@@ -59,10 +59,10 @@ class TokenWriter:
                 self._index.add([token_id])
             return ControllerResult(records=result.records, response=result)
 
-        return self.controller.write(operation, many=len(creation.renewers) > MANY)
+        return self.controller.write(operation, offload=len(creation.renewers) > MANY)
 
     def renew(self, token_hmac: bytes, requester: str, period: Lifetime) -> "Future[TokenResult]":
-        """Let a token hold for longer."""
+        """Extend a token's expiry by `period`."""
 
         def operation(image: Image) -> ControllerResult[TokenResult]:
             """See Operation."""
@@ -75,7 +75,7 @@ class TokenWriter:
         return self.controller.write(operation)
 
     def expire(self, token_hmac: bytes, requester: str, period: Lifetime) -> "Future[TokenResult]":
-        """Let a token hold until the end of the period, or remove it."""
+        """Set a token's expiry to the end of `period`; a negative period removes it at once."""
 
         def operation(image: Image) -> ControllerResult[TokenResult]:
             """See Operation."""
@@ -90,7 +90,7 @@ class TokenWriter:
         return self.controller.write(operation)
 
     def sweep(self) -> "Future[int]":
-        """Remove expired tokens, so many at once; tells how many."""
+        """Remove at most MAX_SWEPT expired tokens; the future holds how many."""
 
         def operation(image: Image) -> ControllerResult[int]:
             """See Operation."""
@@ -100,10 +100,10 @@ class TokenWriter:
             self._index.remove(record.token_id for record in records)
             return ControllerResult(records=records, response=len(records))
 
-        return self.controller.write(operation, many=len(self.controller.publisher.latest.tokens) > MANY)
+        return self.controller.write(operation, offload=len(self.controller.publisher.latest.tokens) > MANY)
 
     async def run(self) -> None:
-        """Sweep at each interval until cancelled, or until the controller fails; nothing where there are no tokens."""
+        """Remove expired tokens at each interval until cancelled or the controller fails; returns if tokens are off."""
         if not self.settings.secret:
             return
         while True:
@@ -111,7 +111,7 @@ class TokenWriter:
             try:
                 await self._sweep_all()
             except MetadataError as error:
-                _log.error("expired delegation tokens stay: %s", error)
+                _log.error("cannot remove expired delegation tokens: %s", error)
                 return
 
     async def _sweep_all(self) -> None:

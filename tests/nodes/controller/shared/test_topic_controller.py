@@ -327,7 +327,7 @@ class TestTakeover:
             before, topic.store = nodes[2].publisher.current, MemoryLog(leader_epoch=1)
             topic.elect(2)
             await until(lambda: failures)
-            assert "it has lost its end" in str(failures[0])
+            assert "the log has lost its end" in str(failures[0])
             assert nodes[2].publisher.current is before
 
 
@@ -390,7 +390,7 @@ class TestDeposed:
                 asyncio.run_coroutine_threadsafe(going_on.wait(), loop).result(30)
                 return ControllerResult(records=(acl(5, name="late"),), response=None)
 
-            waiting = nodes[1].serving.controller.write(operation, many=True)
+            waiting = nodes[1].serving.controller.write(operation, offload=True)
             await deciding.wait()
             topic.elect(2)
             await until(lambda: nodes[2].active)
@@ -555,7 +555,7 @@ class TestEnds:
     async def test_a_log_in_files_is_not_passed_over(self, tmp_path):
         node = candidate(SharedTopic(), tmp_path, 1)
         open_log(tmp_path / LOG_DIRECTORY, create=True).close()
-        with pytest.raises(ConfigError, match=r"a log in files, but metadata\.log\.kind is topic"):
+        with pytest.raises(ConfigError, match=r"contains log segments, but metadata\.log\.kind is topic"):
             await node.start()
 
     async def test_a_checkpoint_that_knows_of_more_than_the_log(self, tmp_path):
@@ -563,7 +563,7 @@ class TestEnds:
         async with three(tmp_path, topic) as nodes:
             await committed(create(nodes[1], "t"))
             assert await nodes[1].checkpoint()
-        with pytest.raises(LogError, match=r"\.checkpoint: of offset [0-9]+, but memory topic ends at 0"):
+        with pytest.raises(LogError, match=r"\.checkpoint: checkpoint of offset [0-9]+, but memory topic ends at 0"):
             await candidate(SharedTopic(), tmp_path / "c1", 1).start()
 
     async def test_a_start_that_is_called_off_leaves_nothing(self, tmp_path):

@@ -208,7 +208,7 @@ class TestManyAtOnce:
             assert go_on.wait(30)
             return ControllerResult(records=[NoOpRecord()], response="done")
 
-        large = quorum.write(operation, many=True)
+        large = quorum.write(operation, offload=True)
         await until(decided.is_set)
         log.release()
         await committed(before)
@@ -223,7 +223,7 @@ class TestManyAtOnce:
         before = quorum.create_acls(CONTEXT, [rule("t")])
         go_on = threading.Event()
         large = quorum.write(
-            lambda _: go_on.wait(30) and ControllerResult(records=[NoOpRecord()], response=1), many=True
+            lambda _: go_on.wait(30) and ControllerResult(records=[NoOpRecord()], response=1), offload=True
         )
         behind = quorum.create_acls(CONTEXT, [rule("u")])
         log.break_down()
@@ -309,7 +309,7 @@ class TestFailure:
             assert go_on.wait(30)
             return ControllerResult(records=[NoOpRecord()], response="done")
 
-        large = quorum.write(operation, many=True)
+        large = quorum.write(operation, offload=True)
         await until(decided.is_set)
         log.append([b"\x01\x14\x00\x00"], timestamp=1)
         go_on.set()
