@@ -1,4 +1,4 @@
-"""A ZooKeeper and a JVM with the real AclAuthorizer, for all tests of a process; each test has a chroot of its own."""
+"""A chroot of the shared ZooKeeper for each test, and one JVM a process with the real AclAuthorizer."""
 
 import uuid
 from collections.abc import Iterator
@@ -11,18 +11,11 @@ from aclog.zkstore.client.connect import open_client
 from aclog.zkstore.client.settings import zk_settings
 from tests.support.zookeeper.differential import our_authorizer
 from tests.support.zookeeper.real_acl_authorizer import RealAclAuthorizer
-from tests.support.zookeeper.server import ZooKeeperServer
-
-
-@pytest.fixture(scope="session")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
-    """Runs all the time: a test that stops or kills it has `own_zookeeper`."""
-    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as server:
-        yield server
+from tests.support.zookeeper.shared import SharedZooKeeper
 
 
 @pytest.fixture
-def connect(zookeeper: ZooKeeperServer) -> str:
+def connect(zookeeper: SharedZooKeeper) -> str:
     """A store that nobody has used, as zookeeper.connect."""
     return f"{zookeeper.connect}/{uuid.uuid4().hex}"
 

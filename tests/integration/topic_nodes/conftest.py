@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.kafka.acls_tool import AclsTool
-from tests.support.kafka.quorum import KafkaQuorum
+from tests.support.kafka.shared import SharedKafka
 from tests.support.kafka.tools import ToolPipe
 from tests.support.nodes.topic_cluster import CONTROLLERS, TopicCluster
 from tests.support.processes.node_zygote import NodeZygote
@@ -18,7 +18,7 @@ CHANGES = {
 
 
 @pytest.fixture(scope="module")
-def running_cluster(topic_kafka: KafkaQuorum, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TopicCluster]:
+def running_cluster(topic_kafka: SharedKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TopicCluster]:
     """Started; a test that needs all of its controllers asks for `cluster`."""
     servers = dict.fromkeys(CONTROLLERS, topic_kafka.bootstrap)
     with (

@@ -15,7 +15,7 @@ from aclog.metalog.records import AccessControlEntryRecord
 from aclog.metalog.topiclog import TopicReader, TopicSettings
 from aclog.nodes.client.errors import UnreachableError
 from tests.support.kafka.acls_tool import TO_BROKERS, TO_CONTROLLERS, AclsTool
-from tests.support.kafka.quorum import KafkaQuorum
+from tests.support.kafka.shared import SharedKafka
 from tests.support.nodes.acl_client import AclClient, acl, exactly
 from tests.support.nodes.cluster import HOST
 from tests.support.nodes.topic_cluster import COMBINED, CONTROLLERS, TopicCluster, wait_until
@@ -63,7 +63,7 @@ def wait_everywhere(cluster: TopicCluster, *names: str) -> None:
         wait_until(lambda port=port: set(names) <= shown(port), 30, f"{names} at {port}")
 
 
-def in_the_log(kafka: KafkaQuorum, cluster: TopicCluster) -> list[str]:
+def in_the_log(kafka: SharedKafka, cluster: TopicCluster) -> list[str]:
     """The name of every rule that was ever added, in order."""
     from aclog.nodes.config.server_properties import load_config
 
@@ -97,7 +97,7 @@ def others(node_id: int) -> list[int]:
 
 
 @pytest.mark.timeout(180)
-def test_killed(cluster: TopicCluster, topic_kafka: KafkaQuorum, acls_tool: AclsTool) -> None:
+def test_killed(cluster: TopicCluster, topic_kafka: SharedKafka, acls_tool: AclsTool) -> None:
     before, after = [fresh("before") for _ in range(2)], [fresh("after") for _ in range(4)]
     added(acls_tool, cluster, *before)
     active = cluster.wait_active()
@@ -115,7 +115,7 @@ def test_killed(cluster: TopicCluster, topic_kafka: KafkaQuorum, acls_tool: Acls
 
 
 @pytest.mark.timeout(180)
-def test_paused_and_woken(cluster: TopicCluster, topic_kafka: KafkaQuorum, acls_tool: AclsTool) -> None:
+def test_paused_and_woken(cluster: TopicCluster, topic_kafka: SharedKafka, acls_tool: AclsTool) -> None:
     before, ghost, later = fresh("before"), fresh("ghost"), fresh("later")
     added(acls_tool, cluster, before)
     active = cluster.wait_active()

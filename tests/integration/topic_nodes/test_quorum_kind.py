@@ -7,8 +7,8 @@ import pytest
 from aclog.nodes.config.server_properties import load_config
 from aclog.nodes.storage.format import format_storage
 from tests.support.kafka.acls_tool import TO_BROKERS, AclsTool
-from tests.support.kafka.quorum import KafkaQuorum
 from tests.support.kafka.server import AdminClient, with_properties
+from tests.support.kafka.shared import SharedKafka
 from tests.support.nodes.cluster import HOST, ClusterNode, lasting_ports
 from tests.support.nodes.server_properties import CLUSTER_ID, PLAIN, USERS, password
 from tests.support.nodes.topic_cluster import wait_until
@@ -16,7 +16,7 @@ from tests.support.nodes.topic_cluster import wait_until
 TOPIC = "of-a-real-quorum"
 
 
-def follower(home: Path, kafka: KafkaQuorum, user: str = "admin") -> ClusterNode:
+def follower(home: Path, kafka: SharedKafka, user: str = "admin") -> ClusterNode:
     """A broker of aclog, formatted for the Kafka's cluster, which logs in to its controllers as a user."""
     ports = lasting_ports()
     users = " ".join(f'user_{each}="{password(each)}"' for each in USERS)
@@ -47,7 +47,7 @@ def follower(home: Path, kafka: KafkaQuorum, user: str = "admin") -> ClusterNode
 
 @pytest.mark.timeout(180)
 def test_it_follows_kafkas_controllers_and_forwards_to_them(
-    topic_kafka: KafkaQuorum, acls_tool: AclsTool, tmp_path: Path
+    topic_kafka: SharedKafka, acls_tool: AclsTool, tmp_path: Path
 ) -> None:
     with (
         follower(tmp_path / "node", topic_kafka) as node,
@@ -63,7 +63,7 @@ def test_it_follows_kafkas_controllers_and_forwards_to_them(
 
 
 @pytest.mark.timeout(180)
-def test_without_cluster_action_it_never_gets_ready_and_says_why(topic_kafka: KafkaQuorum, tmp_path: Path) -> None:
+def test_without_cluster_action_it_never_gets_ready_and_says_why(topic_kafka: SharedKafka, tmp_path: Path) -> None:
     node = follower(tmp_path / "node", topic_kafka, user="alice")
     node.spawn()
     try:

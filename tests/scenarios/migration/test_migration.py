@@ -2,7 +2,6 @@
 
 import random
 import uuid
-from collections.abc import Iterator
 
 import pytest
 
@@ -10,26 +9,19 @@ from tests.scenarios.migration.estate import fill, in_store
 from tests.scenarios.migration.kills import kill_at_call, kill_at_random
 from tests.scenarios.migration.live import migrate_live
 from tests.scenarios.migration.running import Dying
-from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client
-
-pytestmark = pytest.mark.server
+from tests.support.zookeeper.server import zookeeper_client
+from tests.support.zookeeper.shared import SharedZooKeeper
 
 SECONDS = 4
 """A little longer than a migration of this size takes."""
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
-    with ZooKeeperServer(tmp_path_factory.mktemp("zookeeper")) as found:
-        yield found
-
-
 @pytest.fixture
-def connect(server) -> str:
+def connect(zookeeper: SharedZooKeeper) -> str:
     chroot = uuid.uuid4().hex
-    with zookeeper_client(server.connect) as client:
+    with zookeeper_client(zookeeper.connect) as client:
         client.ensure_path(chroot)
-    return f"{server.connect}/{chroot}"
+    return f"{zookeeper.connect}/{chroot}"
 
 
 def test_a_log_holds_what_the_store_held_at_the_switch(connect, tmp_path):

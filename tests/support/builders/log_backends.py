@@ -17,7 +17,7 @@ from aclog.nodes.observer.quorum_log import QuorumLog
 from tests.support.builders.memory_log import MemoryLog
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum
-from tests.support.kafka.quorum import KafkaQuorum
+from tests.support.kafka.shared import SharedKafka
 from tests.support.kafka.topics import new_topic
 
 SEGMENT_BYTES = 2048
@@ -28,7 +28,7 @@ class Place:
     """Where a test may have its log: an empty directory, and a Kafka, which is started when it is asked for."""
 
     directory: Path
-    kafka: Callable[[], KafkaQuorum]
+    kafka: Callable[[], SharedKafka]
 
 
 @frozen(kw_only=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.kafka.quorum import KafkaQuorum
+from tests.support.kafka.shared import SharedKafka
 
 
 @pytest.hookimpl(wrapper=True)
@@ -13,6 +14,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[pytest.TestReport]:
     report = yield
     if report.when == "call" and report.failed:
         for fixture in getattr(item, "funcargs", {}).values():
-            if isinstance(fixture, KafkaQuorum):
+            if isinstance(fixture, KafkaQuorum | SharedKafka):
                 report.sections.append(("Kafka's logs and data are kept in", str(fixture.keep_logs(item.name))))
     return report

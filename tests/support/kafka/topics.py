@@ -14,6 +14,7 @@ from aclog.metalog.topic_message import BatchMessage, encode_headers
 from aclog.metalog.topiclog import TopicReader, TopicSettings, ensure_topic
 from aclog.metalog.topiclog.historical_reads import HistoricalReads
 from tests.support.kafka.quorum import KafkaQuorum
+from tests.support.kafka.shared import SharedKafka
 from tests.support.nodes.server_properties import password
 
 
@@ -28,7 +29,7 @@ def client_properties(bootstrap: str, user: str = "admin") -> dict[str, str]:
     }
 
 
-def topic_settings(kafka: KafkaQuorum, topic: str | None = None, **changes: object) -> TopicSettings:
+def topic_settings(kafka: KafkaQuorum | SharedKafka, topic: str | None = None, **changes: object) -> TopicSettings:
     """Of a topic that nobody has used, unless it is named; with a replica on each node."""
     settings = TopicSettings(
         topic=topic or f"log-{uuid4().hex[:12]}",
@@ -38,7 +39,7 @@ def topic_settings(kafka: KafkaQuorum, topic: str | None = None, **changes: obje
     return evolve(settings, **changes)
 
 
-def new_topic(kafka: KafkaQuorum, **changes: object) -> TopicSettings:
+def new_topic(kafka: KafkaQuorum | SharedKafka, **changes: object) -> TopicSettings:
     """A fresh topic, which is there."""
     settings = topic_settings(kafka, **changes)
     assert ensure_topic(settings, timeout=60)

@@ -23,7 +23,7 @@ FIXTURES = {"spark", "topic_kafka", "own_kafka", "zookeeper", "own_zookeeper", "
 """All tests that have one of these are `server`."""
 
 _JAVA = {"java", "javac", "mvn", "spark-submit", "spark-class"}
-_NODES = "tests.support.processes.node_zygote"
+_OURS = {"tests.support.processes.node_zygote", "tests.support.runs.keeper"}
 
 
 class UnmarkedServerError(Exception):
@@ -70,7 +70,7 @@ class Guard:
 def starts_server(words: list[str]) -> bool:
     """Whether a command line starts a server or a JVM."""
     name = Path(words[0]).name
-    return name in _JAVA or _NODES in words or ("aclog" in words[1:3] and "serve" in words)
+    return name in _JAVA or not _OURS.isdisjoint(words) or ("aclog" in words[1:3] and "serve" in words)
 
 
 def pytest_configure(config: pytest.Config) -> None:
