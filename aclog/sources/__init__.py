@@ -1,1 +1,1 @@
-"""State sources: where the state that a command or the library reads comes from."""
+"""State sources: the places from which commands and the library read a state."""

@@ -1,4 +1,4 @@
-"""Rules as JSON lines, as `acls list --format jsonl` prints them and `--acls FILE` reads them."""
+"""ACLs as JSON lines: the output of `acls list --format jsonl`, the input of `--acls FILE`."""
 
 from collections.abc import Iterator
 from enum import IntEnum
@@ -19,12 +19,13 @@ from aclog.sources.text_lines import display_name, numbered
 
 
 def read_acls(path: str) -> Iterator[StandardAclWithId]:
-    """The rules of a file of JSON lines (`-` is stdin, gzip is read as it is); `id` may be missing or null.
+    """Yield the ACLs of a file of JSON lines (`-` is stdin, gzip is detected); `id` may be missing or null.
 
-    Rules that only a record can hold (an UNKNOWN permission, a principal without colon) are read as they are.
+    ACLs that Kafka would refuse to create (an UNKNOWN permission, a principal without a colon) are accepted: a log can
+    contain them.
 
     Raises:
-        ConfigError: a line that is not a rule, with its number; or a damaged file.
+        ConfigError: a line that is not an ACL, with its number; or a damaged file.
         OSError: the file cannot be read.
 
     """
@@ -36,17 +37,17 @@ def read_acls(path: str) -> Iterator[StandardAclWithId]:
 
 
 def parse_acl(line: bytes) -> StandardAclWithId:
-    """The rule in one line.
+    """Return the ACL in one line.
 
     Raises:
-        ConfigError: a key is missing, an enum name is not one, or the id is not a uuid's text.
+        ConfigError: a key is missing, an enum name is unknown, or the id is not a UUID in Kafka's base64 form.
 
     """
     return rule_of_object(parse_object(line))
 
 
 def rule_of_object(value: dict[str, object]) -> StandardAclWithId:
-    """The rule in a JSON object. Raises as parse_acl."""
+    """Return the ACL in a JSON object. Raises as parse_acl."""
     return StandardAclWithId(
         id=_id(value),
         acl=StandardAcl(
@@ -62,7 +63,7 @@ def rule_of_object(value: dict[str, object]) -> StandardAclWithId:
 
 
 def enum_field(value: dict[str, object], key: str, kind: type[IntEnum]) -> int:
-    """The code of a field that holds an upper-case enum name.
+    """Return the code of a field that holds an upper-case enum name.
 
     Raises:
         ConfigError: the key is missing, or its value is not one of the names.

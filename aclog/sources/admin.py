@@ -1,4 +1,4 @@
-"""The state of a running cluster as its admin API tells it (aclog.snapshots.state_source)."""
+"""The state source of a running cluster, read through its admin API (aclog.snapshots.state_source)."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -25,28 +25,28 @@ from aclog.sources.paths import Notify
 
 _T = TypeVar("_T")
 
-ANSWER_SECONDS = 120.0
-"""How long an answer with all rules may take: a hundred thousand take a broker a second or two."""
+_RESPONSE_SECONDS = 120.0
+"""How long a response with all ACLs may take: a broker needs a second or two for a hundred thousand."""
 
 _HINTS = {
-    CLUSTER_AUTHORIZATION_FAILED: "whoever --command-config logs in needs DESCRIBE on the cluster",
-    SECURITY_DISABLED: "without authorizer.class.name a cluster has no rules to tell",
+    CLUSTER_AUTHORIZATION_FAILED: "the user of --command-config needs DESCRIBE on the cluster",
+    SECURITY_DISABLED: "a cluster without authorizer.class.name has no ACLs",
 }
 
 
 @define(eq=False)
 class AdminSource:
-    """Rules without ids, and SCRAM users without keys, of any cluster that speaks Kafka's protocol; without a past."""
+    """ACLs without ids and SCRAM users without keys, of any cluster that speaks Kafka's protocol; no history."""
 
     servers: tuple[HostPort, ...]
     security: ClientSecurity
     notify: Notify
-    _told: set[str] = field(factory=set, init=False)
+    _notified: set[str] = field(factory=set, init=False)
 
     log: None = field(default=None, init=False)
-    """Nothing to follow."""
+    """None: there is no log to follow."""
     writable_log: None = field(default=None, init=False)
-    """Nothing that is changed as a directory."""
+    """None: there is no directory that `aclog acls` could change."""
 
     @property
     def name(self) -> str:
@@ -54,10 +54,10 @@ class AdminSource:
         return ",".join(map(str, self.servers))
 
     def image(self) -> Image:
-        """What the cluster answers now, to a question of its own each time.
+        """Return the present state, requested on each call.
 
         Raises:
-            MetadataError: no server answers, or one refuses; the text says what is missing.
+            MetadataError: no server responds, or one refuses; the text says what is missing.
 
         """
         rules, users = _run(self._ask())
@@ -65,14 +65,14 @@ class AdminSource:
         return Image(acls=acls, scram=ScramImage(keyless=users))
 
     def image_at(self, moment: Moment) -> Image:
-        """Raises ConfigError: an admin API knows no past."""
+        """Raise ConfigError: an admin API has no history."""
         raise ConfigError(
-            f"{self.name}: as of {moment_text(moment)}: an admin API tells the newest state only; "
-            "`aclog sync` records its changes from now on, `aclog mirror` keeps a quorum's log"
+            f"{self.name}: as of {moment_text(moment)}: an admin API has the newest state only; "
+            "`aclog sync` records its changes from now on, `aclog mirror` copies a quorum's log"
         )
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no connection is kept."""
 
     async def _ask(self) -> tuple[list[StandardAcl], tuple[UserCredentials, ...]]:
         async with await connect_to_first(self.servers, self.security) as connection:
@@ -82,17 +82,17 @@ class AdminSource:
         try:
             return await describe_users(connection)
         except (RequestError, ConfigError) as error:
-            self._tell(f"SCRAM users are not told: {error}")
+            self._notify_once(f"SCRAM users are left out: {error}")
             return ()
 
-    def _tell(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
+    def _notify_once(self, text: str) -> None:
+        if text not in self._notified:
+            self._notified.add(text)
             self.notify(text)
 
 
 def _run(work: Coroutine[Any, Any, _T]) -> _T:
-    """The outcome of the work; in a thread of its own where a loop runs in this one already, as in a notebook."""
+    """Run the coroutine; in another thread if this one already runs a loop, as a notebook does."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -102,7 +102,7 @@ def _run(work: Coroutine[Any, Any, _T]) -> _T:
 
 
 async def describe_cluster_id(connection: Connection) -> str:
-    """The id of the broker's cluster. Raises as aclog.nodes.client.cluster_requests.broker_cluster_id."""
+    """Return the id of the broker's cluster. Raises as aclog.nodes.client.cluster_requests.broker_cluster_id."""
     try:
         return await broker_cluster_id(connection)
     except RequestError as error:
@@ -110,23 +110,23 @@ async def describe_cluster_id(connection: Connection) -> str:
 
 
 async def describe_rules(connection: Connection) -> list[StandardAcl]:
-    """All rules of the cluster (DescribeAcls), each once, in the order of the answer.
+    """Return all ACLs of the cluster (DescribeAcls), each once, in the order of the response.
 
     Raises:
-        RequestError: the broker refuses: it has no authorizer, or the caller may not; its code, and what is missing.
-        UnreachableError: no answer, or one of more than 256 MiB; DecodeError: an answer that is none.
-        ConfigError: a server that is too old.
+        RequestError: the broker has no authorizer or denies the request; with its code and what is missing.
+        UnreachableError: no response, or one of more than 256 MiB; DecodeError: a malformed response.
+        ConfigError: the server is too old.
 
     """
     try:
-        rules = await describe_acls(connection, AclBindingFilter(), ANSWER_SECONDS)
+        rules = await describe_acls(connection, AclBindingFilter(), _RESPONSE_SECONDS)
     except RequestError as error:
         raise _explained(connection, "DescribeAcls", error) from None
     return list(dict.fromkeys(rules))
 
 
 async def describe_users(connection: Connection) -> tuple[UserCredentials, ...]:
-    """Everybody's SCRAM credentials without their keys (DescribeUserScramCredentials), by user. Raises as above."""
+    """Return all SCRAM credentials, without keys, by user (DescribeUserScramCredentials). Raises as describe_rules."""
     try:
         users = await describe_scram(connection)
     except RequestError as error:

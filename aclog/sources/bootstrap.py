@@ -1,4 +1,4 @@
-"""The addresses of running servers on a command line, and how to log in there."""
+"""Bootstrap servers on a command line: their addresses, the login, and a connection to one of them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from aclog.nodes.config.node_config import ClientSecurity, HostPort
 
 
 def parse_servers(flag: str, text: str | None) -> tuple[HostPort, ...]:
-    """The addresses that a flag gives, none where it is not given. Raises ConfigError."""
+    """Return the addresses in the value of a flag; empty if it is not given. Raises ConfigError: an invalid address."""
     if text is None:
         return ()
     found = servers(Properties(values={flag: text}, where="command line"), flag)
@@ -24,12 +24,12 @@ def parse_servers(flag: str, text: str | None) -> tuple[HostPort, ...]:
 
 
 def client_security(command_config: Path | None) -> ClientSecurity:
-    """What the properties file says; plaintext and nobody where there is none. Raises ConfigError."""
+    """Return the security settings of a properties file; PLAINTEXT without one. Raises ConfigError: a bad file."""
     return ClientSecurity() if command_config is None else load_client_security(command_config)
 
 
 async def connect_to_first(servers: Sequence[HostPort], security: ClientSecurity) -> Connection:
-    """A connection to the first of the servers that answers. Raises as nodes.client.login.connect for the last one."""
+    """Connect to the first server that responds. Raises what nodes.client.login.connect raises for the last one."""
     for server in servers[:-1]:
         try:
             return await connect(server, security)

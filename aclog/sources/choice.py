@@ -1,4 +1,4 @@
-"""The state source that the flags of a command choose."""
+"""The choice of a state source by the flags of a command."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,21 +17,21 @@ from aclog.terminal.progress import progress
 
 @define
 class ChosenSource:
-    """A source, and the moment that is asked for."""
+    """A source, and the moment to read it at."""
 
     source: StateSource
     as_of: str | None
 
     @property
     def moment(self) -> Moment | None:
-        """The moment; None for the newest. Raises ConfigError: it is none."""
+        """The moment; None for the newest state. Raises ConfigError: neither an offset nor a time."""
         return None if self.as_of is None else parse_moment(self.as_of)
 
     def image(self) -> Image:
-        """The state, with a progress bar while it is replayed.
+        """Return the state, with a progress bar during the replay.
 
         Raises:
-            MetadataError, OSError: the source is damaged or does not reach to the moment.
+            MetadataError, OSError: the source is damaged, or does not cover the moment.
 
         """
         moment = self.moment
@@ -44,7 +44,7 @@ class ChosenSource:
         """Refuse to read two things from stdin.
 
         Raises:
-            ConfigError: both the rules and `path` are `-`.
+            ConfigError: both the ACLs and `path` are `-`.
 
         """
         if isinstance(self.source, AclsSource) and self.source.path == path == STDIN:
@@ -53,7 +53,7 @@ class ChosenSource:
 
 @frozen(kw_only=True)
 class SourceSelection:
-    """What names a state source, as typed: exactly one of the fields before `command_config`, or the last."""
+    """The values of the flags that name a state source; exactly one source must be given."""
 
     log: Path | None = None
     snapshot: Path | None = None

@@ -1,4 +1,4 @@
-"""One JSON object with text fields, as in the lines that the commands read."""
+"""JSON objects with text fields: one line of a file that a command reads."""
 
 import json
 
@@ -8,7 +8,7 @@ _DECODER = json.JSONDecoder()
 
 
 def parse_object(line: bytes) -> dict[str, object]:
-    """The object in this line.
+    """Return the object in this line.
 
     Raises:
         ConfigError: not UTF-8, not JSON, or not an object.
@@ -20,7 +20,7 @@ def parse_object(line: bytes) -> dict[str, object]:
         raise ConfigError(f"byte {error.start} is not UTF-8") from error
     except RecursionError as error:
         raise ConfigError("not a JSON object: nested too deeply") from error
-    except json.JSONDecodeError as error:  # its own text has a line number, which is always 1 here
+    except json.JSONDecodeError as error:  # its own message has a line number, which is always 1 here
         raise ConfigError(f"not JSON: {error.msg} at character {error.pos + 1}") from error
     except ValueError as error:
         raise ConfigError(f"not JSON: {error}") from error
@@ -30,10 +30,10 @@ def parse_object(line: bytes) -> dict[str, object]:
 
 
 def text_field(value: dict[str, object], key: str) -> str:
-    """A field that must be there and be text.
+    """Return a required text field.
 
     Raises:
-        ConfigError: the key is missing, its value is not a string, or is not valid Unicode.
+        ConfigError: the key is missing, or its value is not a string of valid Unicode.
 
     """
     try:
@@ -48,13 +48,13 @@ def text_field(value: dict[str, object], key: str) -> str:
 
 
 def check_unicode(key: str, text: str) -> None:
-    """Refuse half a surrogate pair, which no log can hold.
+    """Refuse a lone surrogate: records hold UTF-8, which cannot encode it.
 
     Raises:
-        ConfigError: there is one.
+        ConfigError: the text has one.
 
     """
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ConfigError(f"{key} holds half a surrogate pair at character {error.start}") from error
+        raise ConfigError(f"{key} has a lone surrogate at character {error.start}") from error

@@ -1,4 +1,4 @@
-"""Where a state comes from: a log directory, a checkpoint file, or a file of rules."""
+"""State sources at a path: a log directory, a checkpoint file, or a file of ACLs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +25,7 @@ from aclog.sources.sync_properties import read_sync_properties, refuse_before_fi
 from aclog.sources.text_lines import STDIN, display_name
 
 Notify: TypeAlias = Callable[[str], None]
-"""Told each note of a recovery once: a torn tail, a lowered offset, a checkpoint that was passed over."""
+"""Called once with each note of a recovery: a torn tail, a lowered offset, a skipped checkpoint."""
 
 METADATA_PARTITION = "__cluster_metadata-0"
 _READ_BYTES = 16 << 20
@@ -33,14 +33,14 @@ _READ_BYTES = 16 << 20
 
 @define(eq=False)
 class LogSource:
-    """A directory of segments and checkpoints; its newest image follows the log from one question to the next."""
+    """A directory of segments and checkpoints; each `image` continues from the one before."""
 
     directory: Path
     notify: Notify
     progress: Progress | None = None
     _reader: FileLogReader | None = field(default=None, init=False)
     _newest: Recovered | None = field(default=None, init=False)
-    _told: set[str] = field(factory=set, init=False)
+    _notified: set[str] = field(factory=set, init=False)
 
     @property
     def name(self) -> str:
@@ -49,10 +49,10 @@ class LogSource:
 
     @property
     def log(self) -> FileLogReader | None:
-        """The log, which is followed live; None for a directory that holds nothing but checkpoints.
+        """The log; None for a directory of checkpoints only.
 
         Raises:
-            LogError: it is no log.
+            LogError: the directory is not a log.
 
         """
         if self._reader is None and list_segments(self.directory):
@@ -61,7 +61,7 @@ class LogSource:
 
     @property
     def writable_log(self) -> str | None:
-        """The directory, unless it is of a Kafka, or tells of one, which its own tools change; or has no segments."""
+        """The directory if `aclog acls` may change it: it has segments, and neither Kafka nor `aclog sync` owns it."""
         ours = (
             list_segments(self.directory)
             and kafka_log_dir(self.directory) is None
@@ -70,7 +70,7 @@ class LogSource:
         return self.name if ours else None
 
     def image(self) -> Image:
-        """The newest committed state. Raises as aclog.snapshots.recovery.recover."""
+        """Return the newest committed state. Raises as aclog.snapshots.recovery.recover."""
         log = self.log
         if self._newest is None or log is None:
             self._newest = self._recover(None)
@@ -79,22 +79,22 @@ class LogSource:
         try:
             while applier.next_offset < log.high_watermark():
                 applier.apply(log.read(applier.next_offset, _READ_BYTES))
-        except LogError:  # retention took away what comes next, and left a checkpoint instead
+        except LogError:  # retention deleted the next offset: a checkpoint covers it
             self._newest = self._recover(None)
         return self._newest.applier.image
 
     def image_at(self, moment: Moment) -> Image:
-        """The state at a moment.
+        """Return the state at a moment.
 
         Raises:
-            MetadataError: as snapshots.recovery.recover; or a time before `aclog sync` knew anything of its cluster.
+            MetadataError: as snapshots.recovery.recover; or a time before the first poll of `aclog sync`.
 
         """
         refuse_before_first_poll(self.directory, moment)
         return self._recover(moment).image
 
     def close(self) -> None:
-        """Let go of open files; a second close is nothing."""
+        """Close open files; idempotent."""
         if self._reader is not None:
             self._reader.close()
 
@@ -106,19 +106,19 @@ class LogSource:
             self._check_is_empty()
         newer = NewerKafka(strict=False)
         found = recover_log(self.log, checkpoints, moment, newer=newer, progress=self.progress)
-        self._tell(found.notes if self.log is None else (*_notes_of(self.log, found.image), *found.notes))
+        self._notify(found.notes if self.log is None else (*_notes_of(self.log, found.image), *found.notes))
         return found
 
     def _check_is_empty(self) -> None:
-        """Refuse bytes of which not one batch is whole: they are no log that was cut, but something else."""
+        """Refuse segments without a single whole batch: that is some other file, not a truncated log."""
         for segment in list_segments(self.directory):
             if segment.path.stat().st_size:
                 raise LogError(f"{segment.path}: not a metadata log: it does not begin with a whole batch")
 
-    def _tell(self, notes: tuple[str, ...]) -> None:
+    def _notify(self, notes: tuple[str, ...]) -> None:
         for note in notes:
-            if note not in self._told:
-                self._told.add(note)
+            if note not in self._notified:
+                self._notified.add(note)
                 self.notify(note)
 
 
@@ -128,15 +128,17 @@ def _what_is_there(directory: Path) -> str:
     if not directory.is_dir():
         return "not a directory"
     if (directory / METADATA_PARTITION).is_dir():
-        return f"it holds no segments; {METADATA_PARTITION} in it may be meant"
-    return "it holds no segments (*.log) and no checkpoints"
+        return f"it has no segments: did you mean its {METADATA_PARTITION}?"
+    return "it has no segments (*.log) and no checkpoints"
 
 
 def _notes_of(log: FileLogReader, image: Image) -> tuple[str, ...]:
-    """What is to be said of a log, whose newest state is `image`, without what a sole voter makes void.
+    """Return the notes of a log, without that of an uncommitted tail if its quorum has a single voter.
+
+    With a single voter, whatever the log holds is committed. `image` is the newest state of the log.
 
     Raises:
-        LogError, DecodeError: the log cannot be read where its last epoch begins.
+        LogError, DecodeError: the log cannot be read at the start of its last epoch.
 
     """
     if not any(note.endswith(UNCOMMITTED_TAIL) for note in log.notes) or not _has_one_voter(log, image):
@@ -145,9 +147,9 @@ def _notes_of(log: FileLogReader, image: Image) -> tuple[str, ...]:
 
 
 def _has_one_voter(log: FileLogReader, image: Image) -> bool:
-    """Whether the newest voters that the log tells of are one; False where it tells of none.
+    """Return whether the newest voter set in the log has one member; False if the log has none.
 
-    A KRaftVoters record says who they are (KIP-853), in a static quorum the LeaderChange that began the last epoch.
+    In a dynamic quorum it is in a KRaftVoters record (KIP-853), in a static one in the LeaderChange of the last epoch.
     """
     voters = image.provenance.voters
     if voters is not None:
@@ -176,10 +178,10 @@ class CheckpointSource:
     _image: Image | None = field(default=None, init=False)
 
     log: None = field(default=None, init=False)
-    """Nothing to follow."""
+    """None: there is no log to follow."""
 
     writable_log: None = field(default=None, init=False)
-    """Nothing to change."""
+    """None: `aclog acls` cannot change it."""
 
     @property
     def name(self) -> str:
@@ -187,16 +189,16 @@ class CheckpointSource:
         return str(self.path)
 
     def image(self) -> Image:
-        """The checkpoint's state. Raises CheckpointError."""
+        """Return the state in the checkpoint. Raises CheckpointError."""
         if self._image is None:
             self._image = self._recover(None)
         return self._image
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no file is kept open."""
 
     def image_at(self, moment: Moment) -> Image:
-        """The checkpoint's state, if it is that of the moment. Raises LogError otherwise."""
+        """Return the state in the checkpoint if it is that of the moment. Raises LogError otherwise."""
         return self._recover(moment)
 
     def _recover(self, moment: Moment | None) -> Image:
@@ -210,16 +212,16 @@ class CheckpointSource:
 
 @define(eq=False)
 class AclsSource:
-    """A file of rules as JSON lines, or stdin."""
+    """A file of ACLs as JSON lines, or stdin."""
 
     path: str
     _image: Image | None = field(default=None, init=False)
 
     log: None = field(default=None, init=False)
-    """Nothing to follow."""
+    """None: there is no log to follow."""
 
     writable_log: None = field(default=None, init=False)
-    """Nothing to change."""
+    """None: `aclog acls` cannot change it."""
 
     @property
     def name(self) -> str:
@@ -227,10 +229,10 @@ class AclsSource:
         return display_name(self.path)
 
     def image(self) -> Image:
-        """A state of nothing but these rules.
+        """Return a state with these ACLs and nothing else.
 
         Raises:
-            ConfigError: a line that is no rule, or two rules that cannot stand beside one another.
+            ConfigError: a line that is not an ACL, or a duplicate ACL or id.
             OSError: the file cannot be read.
 
         """
@@ -243,18 +245,18 @@ class AclsSource:
         return self._image
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no file is kept open."""
 
     def image_at(self, moment: Moment) -> Image:
-        """Raises ConfigError: a file of rules holds no past."""
-        raise ConfigError(f"{self.name}: as of {moment}: a file of rules holds one state only")
+        """Raise ConfigError: a file of ACLs has no history."""
+        raise ConfigError(f"{self.name}: as of {moment}: a file of ACLs has one state only")
 
 
 def open_path(path: str, notify: Notify, progress: Progress | None = None) -> StateSource:
-    """The source at a path: a directory is a log, `*.checkpoint` a checkpoint, anything else a file of rules.
+    """Return the source at a path: a directory is a log, `*.checkpoint` a checkpoint, anything else a file of ACLs.
 
     Raises:
-        LogError: there is nothing.
+        LogError: there is no such file.
 
     """
     if path == STDIN:

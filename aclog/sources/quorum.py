@@ -1,4 +1,4 @@
-"""States of running quorums, by following their logs (aclog.snapshots.state_source)."""
+"""The state source of a running quorum, whose log is followed by Fetch (aclog.snapshots.state_source)."""
 
 import atexit
 
@@ -13,13 +13,13 @@ from aclog.snapshots.recovery import Progress, Recovered, recover_log
 from aclog.sources.paths import Notify
 
 _KNOWN_SECONDS = 30.0
-"""How long to look for a leader who tells the high-water mark."""
+"""How long to wait for a leader that knows the high-water mark."""
 _READ_BYTES = 16 << 20
 
 
 @define(eq=False)
 class QuorumSource:
-    """The log of a running quorum; its newest image follows it from one question to the next."""
+    """The log of a running quorum; each `image` continues from the one before."""
 
     controllers: tuple[HostPort, ...]
     security: ClientSecurity
@@ -29,7 +29,7 @@ class QuorumSource:
     _newest: Recovered | None = field(default=None, init=False)
 
     writable_log: None = field(default=None, init=False)
-    """Nothing that is changed as a directory."""
+    """None: there is no directory that `aclog acls` could change."""
 
     @property
     def name(self) -> str:
@@ -38,10 +38,10 @@ class QuorumSource:
 
     @property
     def log(self) -> QuorumLog:
-        """The log, which is followed live.
+        """The log, connected to on first use.
 
         Raises:
-            MetadataError: nobody can be followed there.
+            MetadataError: no controller can be followed.
 
         """
         if self._log is None:
@@ -52,19 +52,21 @@ class QuorumSource:
                 log.close()
                 raise
             self._log = log
-            atexit.register(log.close)  # a command does not close what it ends with
+            # Commands do not close their source: the fetcher thread must end before the interpreter is torn down.
+            atexit.register(log.close)
         return self._log
 
     def image(self) -> Image:
-        """The newest committed state.
+        """Return the newest committed state.
 
         Raises:
-            MetadataError: it cannot be followed, or not be replayed.
+            MetadataError: the log cannot be followed or replayed.
 
         """
         log = self.log
         newest = self._newest
         while newest is None or newest.applier.next_offset < log.high_watermark():
+            # The leader may have deleted the next offset by retention: start again from its newest snapshot.
             if newest is None or newest.applier.next_offset < log.start_offset():
                 self._newest = newest = self._recover(None)
             else:
@@ -72,11 +74,11 @@ class QuorumSource:
         return newest.applier.image
 
     def image_at(self, moment: Moment) -> Image:
-        """The state at a moment, as far back as the quorum's log reaches. Raises as `image`."""
+        """Return the state at a moment, as far back as the quorum's log reaches. Raises as `image`."""
         return self._recover(moment).image
 
     def close(self) -> None:
-        """Let go of the connection; a second close is nothing."""
+        """Close the connection; idempotent."""
         if self._log is not None:
             self._log.close()
 

@@ -1,4 +1,4 @@
-"""The file `sync.properties`: that a log directory is the record of a cluster by `aclog sync`, and since when."""
+"""The file `sync.properties`, which marks a log directory that `aclog sync` writes, and since when it does."""
 
 from datetime import datetime
 from io import BytesIO
@@ -19,17 +19,17 @@ _VERSION = "1"
 
 @frozen(kw_only=True)
 class SyncProperties:
-    """Which cluster is recorded, and when its first answer had come (ms since 1970)."""
+    """The recorded cluster, and when its first response arrived (ms since 1970)."""
 
     cluster_id: str
     first_poll: int
 
 
 def read_sync_properties(directory: Path) -> SyncProperties | None:
-    """What a directory's file says; None if it has none, and so is no record of `aclog sync`.
+    """Return the properties of a directory; None if it has no such file, so is not written by `aclog sync`.
 
     Raises:
-        DecodeError: the file is not what `write_sync_properties` writes.
+        DecodeError: the file is malformed or of an unknown version.
         LogError: it cannot be read.
 
     """
@@ -42,15 +42,15 @@ def read_sync_properties(directory: Path) -> SyncProperties | None:
     except ValueError:
         raise DecodeError("not a properties file", path=str(path)) from None
     if values.get("version") != _VERSION:
-        raise DecodeError(f"version {values.get('version')} is not known: expected {_VERSION}", path=str(path))
+        raise DecodeError(f"version {values.get('version')} is unknown: expected {_VERSION}", path=str(path))
     cluster_id, first_poll = values.get("cluster.id"), values.get("first.poll.ms", "")
     if not cluster_id or not (first_poll.isascii() and first_poll.isdecimal() and len(first_poll) < 19):
-        raise DecodeError("expected cluster.id, and a number as first.poll.ms", path=str(path))
+        raise DecodeError("expected cluster.id, and first.poll.ms as a number", path=str(path))
     return SyncProperties(cluster_id=cluster_id, first_poll=int(first_poll))
 
 
 def write_sync_properties(directory: Path, properties: SyncProperties) -> None:
-    """Put the file there durably. Raises LogError: the disk is full, or refuses."""
+    """Write the file durably. Raises LogError: it cannot be written."""
     values = {
         "version": _VERSION,
         "cluster.id": properties.cluster_id,
@@ -61,32 +61,32 @@ def write_sync_properties(directory: Path, properties: SyncProperties) -> None:
 
 
 def refuse_other_writers(directory: Path) -> None:
-    """Return if nobody records a cluster there.
+    """Refuse to write to a directory that `aclog sync` writes.
 
     Raises:
-        LogError: `aclog sync` does: another's change would stand there as one of the cluster.
-        DecodeError: its file is damaged.
+        LogError: `aclog sync` writes it: any other record would look like a change of the cluster.
+        DecodeError: its sync.properties is damaged.
 
     """
     found = read_sync_properties(directory)
     if found is not None:
         raise LogError(
-            f"{directory}: what cluster {found.cluster_id} told: only `aclog sync` appends to it; "
-            f"a copy of it without {SYNC_FILE} is a log of its own"
+            f"{directory}: the record of cluster {found.cluster_id}: only `aclog sync` appends to it; "
+            f"to change it, make a copy without {SYNC_FILE}"
         )
 
 
 def refuse_before_first_poll(directory: Path, moment: Moment) -> None:
-    """Return if what stood at the moment can be known: an empty log before the first poll is not an empty cluster.
+    """Refuse a moment before the first poll: the log was empty then, but the cluster may not have been.
 
     Raises:
-        LogError: it is a time before the first poll.
-        DecodeError: the directory's file is damaged.
+        LogError: the moment is before the first poll.
+        DecodeError: the directory's sync.properties is damaged.
 
     """
     found = read_sync_properties(directory) if isinstance(moment, datetime) else None
     if found is not None and isinstance(moment, datetime) and milliseconds(moment) < found.first_poll:
         raise LogError(
-            f"{directory}: as of {moment_text(moment)}: not known what stood then: `aclog sync` asked for the first "
-            f"time at {utc_text(found.first_poll)}"
+            f"{directory}: as of {moment_text(moment)}: the state is unknown: the first poll of `aclog sync` was at "
+            f"{utc_text(found.first_poll)}"
         )

@@ -1,4 +1,4 @@
-"""Lines of a file, of stdin (`-`), or of either one gzipped."""
+"""Lines of a file or of stdin (`-`), gzipped or not."""
 
 import gzip
 import sys
@@ -16,19 +16,19 @@ _Reader: TypeAlias = BufferedReader | gzip.GzipFile
 STDIN = "-"
 _BLOCK = 1 << 20
 _LONGEST = 1 << 22
-"""A line of JSON with the longest names Kafka takes (32,767 bytes each, escaped) is far below this."""
+"""A line of JSON with the longest names Kafka accepts (32,767 bytes each, escaped) is far shorter."""
 
 
 def display_name(path: str) -> str:
-    """How messages name the file."""
+    """Return the name of the file for messages."""
     return "stdin" if path == STDIN else path
 
 
 def blocks(path: str) -> Iterator[list[bytes]]:
-    """Whole lines, without their line ends, in blocks as they arrive; a gzip file is recognised by its first bytes.
+    """Yield whole lines without line ends, in blocks as they arrive; gzip is detected by its first bytes.
 
     Raises:
-        ConfigError: a line longer than 4 MiB, or a damaged or cut gzip file.
+        ConfigError: a line longer than 4 MiB, or a damaged or truncated gzip file.
         OSError: the file cannot be read.
 
     """
@@ -46,7 +46,7 @@ def blocks(path: str) -> Iterator[list[bytes]]:
 
 
 def numbered(path: str) -> Iterator[tuple[int, bytes]]:
-    """Each line that is not blank, with its number from 1. Raises as `blocks`."""
+    """Yield each line that is not blank with its number, from 1. Raises as `blocks`."""
     number = 0
     for lines in blocks(path):
         for line in lines:
@@ -57,7 +57,7 @@ def numbered(path: str) -> Iterator[tuple[int, bytes]]:
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Errors of reading, which do not say so themselves, tell of what was read."""
+    """Add the file name to errors of read(), which do not have one."""
     try:
         yield
     except OSError as error:
@@ -79,6 +79,6 @@ def _unzipped(file: BufferedReader) -> _Reader:
 
 def _read(file: _Reader, name: str) -> bytes:
     try:
-        return file.read1(_BLOCK)  # what is there: a line that is piped in is answered at once
+        return file.read1(_BLOCK)  # read1: return what is available, so that a line piped in is processed at once
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ConfigError(f"{name}: damaged or cut gzip file: {error}") from error
+        raise ConfigError(f"{name}: damaged or truncated gzip file: {error}") from error

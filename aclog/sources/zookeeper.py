@@ -1,4 +1,4 @@
-"""The rules of a Kafka up to 3.9, in its ZooKeeper: read as a state, and changed as kafka-acls.sh did."""
+"""The state source of AclAuthorizer (Kafka up to 3.9): the ACLs in ZooKeeper."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,23 +18,25 @@ from aclog.zkstore.client.settings import zk_settings
 
 
 def store_properties(texts: Sequence[str]) -> dict[str, str]:
-    """The properties that --authorizer-properties flags give. Raises ConfigError for one that is not KEY=VALUE."""
+    """Return the properties of --authorizer-properties flags. Raises ConfigError: one is not KEY=VALUE."""
     found = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise ConfigError(f"--authorizer-properties {text!r}: expected KEY=VALUE, as zookeeper.connect=HOST:PORT")
+            raise ConfigError(
+                f"--authorizer-properties {text!r}: expected KEY=VALUE, such as zookeeper.connect=HOST:PORT"
+            )
         found[key.strip()] = value.strip()
     return found
 
 
 @contextmanager
 def open_store(properties: Mapping[str, str]) -> Iterator[AclStore]:
-    """The store that the properties of its authorizer name.
+    """Open the ZooKeeper that the properties of its authorizer name.
 
     Raises:
-        ConfigError: properties that cannot be honoured; kazoo is not installed.
-        StoreError: no server answers.
+        ConfigError: an unsupported property; kazoo is not installed.
+        StoreError: no server responds.
 
     """
     client = open_client(zk_settings(properties, prefix=PREFIX))
@@ -45,7 +47,7 @@ def open_store(properties: Mapping[str, str]) -> Iterator[AclStore]:
 
 
 def read_everything(store: AclStore) -> StoreContents:
-    """All rules. Raises DecodeError: a node that says nothing clear."""
+    """Return all ACLs. Raises DecodeError: a node that cannot be read without doubt."""
     contents = store.load()
     contents.check_readable()
     return contents
@@ -53,15 +55,15 @@ def read_everything(store: AclStore) -> StoreContents:
 
 @define(eq=False)
 class ZooKeeperSource:
-    """Rules without ids, and nothing else; without a past."""
+    """ACLs without ids; no credentials, no tokens and no history."""
 
     properties: Mapping[str, str]
     notify: Notify
 
     log: None = field(default=None, init=False)
-    """Nothing to follow."""
+    """None: there is no log to follow."""
     writable_log: None = field(default=None, init=False)
-    """Nothing that is changed as a directory."""
+    """None: there is no directory that `aclog acls` could change."""
 
     @property
     def name(self) -> str:
@@ -69,10 +71,10 @@ class ZooKeeperSource:
         return zk_settings(self.properties, prefix=PREFIX).where
 
     def image(self) -> Image:
-        """What the store holds now, read anew each time.
+        """Return the present state, read on each call.
 
         Raises:
-            MetadataError: ZooKeeper does not answer, or a node says nothing clear.
+            MetadataError: ZooKeeper does not respond, or a node cannot be read without doubt.
 
         """
         with open_store(self.properties) as store:
@@ -83,8 +85,8 @@ class ZooKeeperSource:
         return Image(acls=AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in rules))
 
     def image_at(self, moment: Moment) -> Image:
-        """Raises ConfigError: ZooKeeper keeps no past."""
-        raise ConfigError(f"{self.name}: as of {moment_text(moment)}: ZooKeeper tells the newest state only")
+        """Raise ConfigError: ZooKeeper keeps no history."""
+        raise ConfigError(f"{self.name}: as of {moment_text(moment)}: ZooKeeper has the newest state only")
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no connection is kept."""

@@ -1,1 +1,1 @@
-"""Output for people: notices, progress bars, tables, timestamps, escaping."""
+"""Output for people: notices, progress bars, tables, timestamps."""

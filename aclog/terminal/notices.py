@@ -1,4 +1,4 @@
-"""What is said on stderr: errors, warnings and notes, each in one line."""
+"""Errors, warnings and notes on stderr, each on one line."""
 
 import sys
 
@@ -10,25 +10,25 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), 127)} | {
 
 
 def one_line(text: str) -> str:
-    """The text with control characters and line ends spelled out, so that a name cannot forge a line."""
+    """Return the text with control characters and line ends escaped, so that a name cannot forge a line."""
     return text.translate(_CONTROLS)
 
 
 def complain(text: str) -> None:
-    """Say what went wrong."""
-    _say(text)
+    """Print an error."""
+    _print(text)
 
 
 def warn(text: str) -> None:
-    """Say what the user should look at, while the work goes on."""
-    _say(f"warning: {text}")
+    """Print a warning: the command continues."""
+    _print(f"warning: {text}")
 
 
 def note(text: str) -> None:
-    """Say what was done that the user may not expect: a torn tail, an offset that was lowered."""
-    _say(f"note: {text}")
+    """Print a note on something the user may not expect: a torn tail, a lowered offset."""
+    _print(f"note: {text}")
 
 
-def _say(text: str) -> None:
-    sys.stdout.flush()
+def _print(text: str) -> None:
+    sys.stdout.flush()  # so that a notice appears after the output that precedes it
     print(f"aclog: {one_line(text)}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""How far long work is: a bar on a terminal's stderr, nothing where stderr is piped."""
+"""Progress bars on stderr; none if it is not a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 Advance: TypeAlias = Callable[[int, int | None], None]
-"""Called with what is done and, where it is known, the total."""
+"""Called with the amount done and the total, if it is known."""
 
 
 @contextmanager
 def progress(what: str) -> Iterator[Advance]:
-    """A bar for the work inside the `with`; it vanishes when the work is done."""
+    """Show a bar during the `with`; it is removed at the end."""
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return

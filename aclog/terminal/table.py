@@ -1,4 +1,4 @@
-"""Rows in aligned columns, streamed: widths are those of the rows seen so far, so a million rows need no memory."""
+"""Aligned columns, streamed: widths are those of the rows seen so far, so a million rows need no memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -11,7 +11,7 @@ _LOOKAHEAD = 1000
 
 
 def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Lines without line ends: the header, then the rows. Control characters in a cell are spelled out."""
+    """Yield lines without line ends: the header, then the rows. Control characters in cells are escaped."""
     rows = iter(rows)
     widths = [cell_len(title) for title in header]
     heading: Sequence[str] | None = header

@@ -132,7 +132,7 @@ class TestMany:
             ({"resourceType": 2}, "resourceType must be a string, not 2"),
             ({"principal": "bob"}, "bob"),
             ({"principal": "User:*"}, "User:*"),
-            ({"resourceName": "\ud800"}, "half a surrogate pair"),
+            ({"resourceName": "\ud800"}, "a lone surrogate"),
             ({"resourceName": ...}, "key resourceName is missing"),
             ({"kind": "what"}, "kind must be byResourceType or absent"),
             ({"kind": "byResourceType", "operation": "ANY"}, "ANY"),

@@ -49,7 +49,7 @@ class TestSources:
 
     def test_an_empty_directory(self, read, tmp_path):
         assert read("--log", tmp_path) == (
-            f"{tmp_path}: not a metadata log: it holds no segments (*.log) and no checkpoints"
+            f"{tmp_path}: not a metadata log: it has no segments (*.log) and no checkpoints"
         )
         assert read("--snapshot", tmp_path) == f"{tmp_path}: not a file: expected a checkpoint"
         assert read("--acls", tmp_path) == f"{tmp_path}: Is a directory"
@@ -57,7 +57,7 @@ class TestSources:
     def test_a_directory_that_is_not_a_log(self, read, tmp_path):
         (tmp_path / "README").write_text("hello")
         assert "not a metadata log" in read("--log", tmp_path)
-        assert "__cluster_metadata-0 in it may be meant" in read("--log", LOG.parent)
+        assert "did you mean its __cluster_metadata-0?" in read("--log", LOG.parent)
         assert str(CHECKPOINT) in read("--log", CHECKPOINT)
 
     def test_a_segment_that_holds_no_batch(self, read, tmp_path):
@@ -97,7 +97,7 @@ class TestSources:
 
     def test_a_moment_in_a_source_without_past(self, read):
         rules = LOG.parent / "expected/acls.jsonl"
-        assert "a file of rules holds one state only" in read("--acls", rules, "--as-of", 5)
+        assert "a file of ACLs has one state only" in read("--acls", rules, "--as-of", 5)
         assert "expected 211, the end offset of this checkpoint" in read("--snapshot", CHECKPOINT, "--as-of", 5)
 
     def test_a_line_with_a_missing_key(self, read):

@@ -86,7 +86,7 @@ def test_stdin_is_read_gzipped_or_not(monkeypatch):
     [
         ({"host": ...}, "key host is missing"),
         ({"host": 7}, "host must be a string, not 7"),
-        ({"host": "\ud800"}, "host holds half a surrogate pair at character 0"),
+        ({"host": "\ud800"}, "host has a lone surrogate at character 0"),
         ({"operation": "FLY"}, "operation 'FLY' is not one of UNKNOWN, ANY, ALL, READ"),
         ({"resourceType": "topic"}, "resourceType 'topic' is not one of"),
         ({"id": "x"}, "'x' is not a Kafka uuid"),
@@ -127,7 +127,7 @@ def test_bytes_raise_nothing_but_our_error(line):
 def test_a_cut_gzip_file_is_an_error(tmp_path):
     path = tmp_path / "acls.jsonl.gz"
     path.write_bytes(CHURN.read_bytes()[:5000])
-    with pytest.raises(ConfigError, match=r"acls\.jsonl\.gz: damaged or cut gzip file"):
+    with pytest.raises(ConfigError, match=r"acls\.jsonl\.gz: damaged or truncated gzip file"):
         list(read_acls(str(path)))
 
 

@@ -88,7 +88,7 @@ def test_a_checkpoint_leaves_credentials_out_and_says_so(broker, tmp_path):
 def test_there_is_no_past(broker, words, moment):
     said = asked(broker, *words, "--as-of", moment)
     assert said.code == 2
-    assert f"as of {moment}: an admin API tells the newest state only" in said.complaint
+    assert f"as of {moment}: an admin API has the newest state only" in said.complaint
     assert "`aclog sync`" in said.complaint
     assert "`aclog mirror`" in said.complaint
 
@@ -104,7 +104,7 @@ def test_users_that_are_refused_are_a_note(broker, code, message):
     listed = asked(broker, "acls", "list", "--format", "jsonl")
     assert names(listed) == ["orders", "orders", "pay"]
     assert listed.err.count("\n") == 1
-    assert "note: SCRAM users are not told" in listed.err
+    assert "note: SCRAM users are left out" in listed.err
     assert str(broker.address) in listed.err
     assert (message or f"error {code}") in listed.err
     assert ("needs DESCRIBE on the cluster" in listed.err) is (code == 31)
@@ -115,14 +115,14 @@ def test_users_that_the_server_knows_nothing_of_are_a_note():
     with FakeBroker(RULES, apis=apis) as old:
         listed = asked(old, "acls", "list", "--format", "jsonl")
     assert names(listed) == ["orders", "orders", "pay"]
-    assert "note: SCRAM users are not told" in listed.err
+    assert "note: SCRAM users are left out" in listed.err
 
 
 @pytest.mark.parametrize(
     ("code", "message", "hint"),
     [
         (31, "Request Request(...) needs DESCRIBE permission.", "needs DESCRIBE on the cluster"),
-        (54, "No Authorizer is configured.", "without authorizer.class.name a cluster has no rules"),
+        (54, "No Authorizer is configured.", "a cluster without authorizer.class.name has no ACLs"),
         (-1, "AUTHORIZER_NOT_READY: not replayed", "AUTHORIZER_NOT_READY"),
         (54, None, "error 54"),
     ],
@@ -223,7 +223,7 @@ class TestLibrary:
         log = library.open_log(bootstrap_server=str(broker.address))
         log.image()
         log.image()
-        assert [note.startswith("SCRAM users are not told") for note in log.notes] == [True]
+        assert [note.startswith("SCRAM users are left out") for note in log.notes] == [True]
 
     def test_in_a_notebook(self, broker):
         """Where a loop runs already, as in Jupyter."""

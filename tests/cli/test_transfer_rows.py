@@ -160,7 +160,7 @@ FEATURE = '{"feature":{"name":"metadata.version","level":30}}'
         ('{"feature":{"name":"x","level":true}}', "row.feature.level must be an integer of 32 bits"),
         ('{"feature":{"name":"x","level":2147483648}}', "row.feature.level must be an integer of 32 bits"),
         ('{"feature":{"name":1,"level":1}}', "row.feature.name must be a string"),
-        ('{"feature":{"name":"\\ud800","level":1}}', "half a surrogate pair"),
+        ('{"feature":{"name":"\\ud800","level":1}}', "a lone surrogate"),
         ('{"feature":[]}', "row.feature must be an object"),
         ('{"feature":{"name":"x","level":1,"taggedFields":{}}}', "row.feature.taggedFields must be a list"),
         ('{"opaque":{"type":"x","value":"?"}}', "row.opaque.value is not base64"),

@@ -120,7 +120,7 @@ def test_bad_input_is_one_line(ours_acls, connect):
     assert "zookeeper.connect is missing" in complaint(aclog("acls", "list", "--authorizer-properties", "a=b"))
     assert "exactly one" in complaint(ours_acls("list", "--log", "x"))
     assert "exactly one" in complaint(ours_acls("add", "--log", "x", "--allow-principal", "User:a", *ORDERS))
-    assert "ZooKeeper tells the newest state only" in complaint(ours_acls("list", "--as-of", "5"))
+    assert "ZooKeeper has the newest state only" in complaint(ours_acls("list", "--as-of", "5"))
     with zookeeper_client(connect.partition("/")[0]) as client:
         client.create(f"/{connect.partition('/')[2]}/kafka-acl/Topic/broken", b"{", makepath=True)
     assert complaint(ours_acls("list")).startswith("/kafka-acl/Topic/broken: byte 1: expected JSON")

@@ -73,7 +73,7 @@ def _files(path: Path) -> list[Path]:
         return [path]
     found = sorted([each.path for each in list_checkpoints(path)] + [each.path for each in list_segments(path)])
     if not found:
-        raise LogError(f"{path}: not a metadata log: it holds no segments (*.log) and no checkpoints")
+        raise LogError(f"{path}: not a metadata log: it has no segments (*.log) and no checkpoints")
     return found
 
 
