@@ -1,4 +1,4 @@
-"""The `aclog` command, put together from its sub-commands."""
+"""The `aclog` command, assembled from its sub-commands."""
 
 from importlib.metadata import version
 from typing import Annotated
@@ -22,11 +22,11 @@ from aclog.cli.tokens import command as tokens
 
 _HELP = """Apache Kafka's access control, read from its metadata log: who may do what, since when, and why.
 
-aclog replays a [bold]__cluster_metadata[/] log (or a checkpoint, or rules as JSON
-lines) and answers as Kafka 4.3.1's StandardAuthorizer does. Commands that
+aclog replays a [bold]__cluster_metadata[/] log (or a checkpoint, or ACLs as JSON
+lines) and decides as Kafka 4.3.1's StandardAuthorizer does. Commands that
 read never change what they read.
 
-[bold]Examples[/] (DIR: a copy of __cluster_metadata-0, or a log of aclog's own)
+[bold]Examples[/] (DIR: a copy of __cluster_metadata-0, or a log of aclog's)
 
   aclog log dump DIR
   aclog acls list --log DIR --topic orders --resource-pattern-type match
@@ -37,7 +37,7 @@ read never change what they read.
 """
 
 _EPILOG = (
-    "Exit codes: 0 done or ALLOWED, 1 DENIED or damage found, 2 bad input (one line on stderr says what and where)."
+    "Exit codes: 0 success or ALLOWED, 1 DENIED or damage found, 2 bad input (one line on stderr says what and where)."
 )
 
 
@@ -63,11 +63,11 @@ def _root(
     _version: Annotated[
         bool,
         typer.Option(
-            "--version", metavar="", callback=_print_version, is_eager=True, help="Print the version and leave."
+            "--version", metavar="", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
-    """The options before a sub-command."""
+    """Take the options before a sub-command."""
 
 
 _MODULES = (

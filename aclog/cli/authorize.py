@@ -1,4 +1,4 @@
-"""`aclog authorize`: decide one request, or many."""
+"""`aclog authorize`: decide one request, or a file of them."""
 
 from typing import Annotated
 
@@ -29,16 +29,16 @@ def authorize(
         ),
     ] = None,
 ) -> None:
-    """Say ALLOWED or DENIED, and the rule that decided, as Kafka's authorizer names it.
+    """Print ALLOWED or DENIED, and the determining rule as Kafka's audit log names it.
 
     Exit code 0 if allowed, 1 if denied, 2 for bad input.
 
     With --requests each line has the keys principal, host, operation,
     resourceType and resourceName, or "kind":"byResourceType" and no
-    resourceName, which asks for any resource of the type. One line a request
-    comes out, in order: {"decision":"ALLOWED","rule":"..."}; a malformed
-    request gives {"decision":"ERROR","error":"..."}, and exit code 2 at the
-    end; denied requests count for nothing then.
+    resourceName to ask for any resource of the type. Each request gets one
+    line, in order: {"decision":"ALLOWED","rule":"..."}; a malformed one gets
+    {"decision":"ERROR","error":"..."}, and the exit code is then 2. Denied
+    requests do not affect the exit code.
 
     [bold]Examples[/]
 

@@ -1,4 +1,4 @@
-"""`authorize` and `explain`: one request, or a file of them."""
+"""Decisions for `authorize` and `explain`: on one request, or on a file of them."""
 
 import json
 import sys
@@ -27,8 +27,8 @@ ALLOWED, DENIED, BAD_INPUT = 0, 1, 2
 """Exit codes."""
 
 _BY_RESOURCE_TYPE = "byResourceType"
-_MOST_REMEMBERED = 1 << 18
-"""Lines whose answers are remembered before all are forgotten: about 400 bytes each."""
+_CACHE_LIMIT = 1 << 18
+"""Cached lines, at about 400 bytes each; the cache is cleared when it is full."""
 
 _canonical = lru_cache(1 << 16)(host_address)
 _quoted = json.encoder.encode_basestring
@@ -46,11 +46,11 @@ def authorizer_of(image: Image, flags: AuthorizerFlags) -> StandardAuthorizer:
 
 
 def decide_one(image: Image, flags: AuthorizerFlags, request: Request) -> int:
-    """Print the decision and its rule; returns the exit code.
+    """Print the decision and its rule; return the exit code.
 
     Raises:
-        ConfigError: the host is no address, or a super user has no colon.
-        InvalidRequestError: a request on which Kafka's authorizer throws.
+        ConfigError: the host is not an IP address, or a super user has no colon.
+        InvalidRequestError: a request for which Kafka's authorizer throws.
 
     """
     decision = decide(authorizer_of(image, flags), request)
@@ -59,52 +59,52 @@ def decide_one(image: Image, flags: AuthorizerFlags, request: Request) -> int:
 
 
 def decide(authorizer: StandardAuthorizer, request: Request) -> Decision:
-    """The decision on a request for a named resource. Raises as decide_one."""
+    """Return the decision on a request for a named resource. Raises as decide_one."""
     context = RequestContext(principal=request.principal, host=_canonical(request.host))
     pattern = ResourcePattern(resource_type=request.resource_type, name=request.name or "")
     return authorizer.decide(context, Action(operation=request.operation, resource_pattern=pattern))
 
 
 def decide_requests(image: Image, flags: AuthorizerFlags, path: str) -> int:
-    """Answer each line of a file with a line on stdout; returns the exit code.
+    """Print one line for each line of a file; return the exit code.
 
     Raises:
-        ConfigError: a super user without colon, a damaged gzip file, or an endless line.
+        ConfigError: a super user without a colon, a damaged gzip file, or a line of more than 4 MiB.
         OSError: the file cannot be read.
 
     """
-    answers = RequestAnswers(authorizer_of(image, flags))
+    decider = LineDecider(authorizer_of(image, flags))
     for lines in blocks(path):
         if lines:
-            sys.stdout.buffer.write(b"\n".join(answers.answer(lines)) + b"\n")
-            sys.stdout.buffer.flush()
-    return BAD_INPUT if answers.failed else ALLOWED
+            sys.stdout.buffer.write(b"\n".join(decider.decide_lines(lines)) + b"\n")
+            sys.stdout.buffer.flush()  # a program at the other end of the pipe may wait for these
+    return BAD_INPUT if decider.failed else ALLOWED
 
 
-class RequestAnswers:
-    """Answers lines of JSON from one state; a line that was seen before costs a look into a dict.
+class LineDecider:
+    """Decides requests in lines of JSON on one state; a repeated line costs a dict lookup.
 
-    `failed` tells whether a line was malformed.
+    `failed` is set once a line was malformed.
     """
 
     def __init__(self, authorizer: StandardAuthorizer) -> None:
-        """`authorizer` must not change: its answers are remembered."""
+        """Take an authorizer that does not change: its decisions are cached."""
         self.failed = False
         self._authorizer = authorizer
-        self._known: dict[bytes, bytes] = {}
+        self._cache: dict[bytes, bytes] = {}
 
-    def answer(self, lines: Sequence[bytes]) -> list[bytes]:
-        """The answer to each line, without line ends."""
-        known = self._known
-        return [known.get(line) or self._learn(line) for line in lines]
+    def decide_lines(self, lines: Sequence[bytes]) -> list[bytes]:
+        """Return the output for each line, without line ends."""
+        cache = self._cache
+        return [cache.get(line) or self._add(line) for line in lines]
 
-    def _learn(self, line: bytes) -> bytes:
-        if len(self._known) >= _MOST_REMEMBERED:
-            self._known.clear()
-        answer = self._known[line] = self._answer(line).encode(errors="backslashreplace")
-        return answer
+    def _add(self, line: bytes) -> bytes:
+        if len(self._cache) >= _CACHE_LIMIT:
+            self._cache.clear()
+        output = self._cache[line] = self._output(line).encode(errors="backslashreplace")
+        return output
 
-    def _answer(self, line: bytes) -> str:
+    def _output(self, line: bytes) -> str:
         try:
             result, rule = self._decide(parse_request(line))
         except MetadataError as error:
@@ -119,16 +119,17 @@ class RequestAnswers:
             return decision.result, decision.text
         context = RequestContext(principal=request.principal, host=_canonical(request.host))
         result = self._authorizer.authorize_by_resource_type(context, request.operation, request.resource_type)
+        # authorizeByResourceType returns no rule. What is shown is the decision on the name that Kafka tries first.
         probe = ResourcePattern(resource_type=request.resource_type, name=PROBE)
         asked = Action(operation=request.operation, resource_pattern=probe)
         return result, f"{PROBE}:{self._authorizer.decide(context, asked).text}"
 
 
 def parse_request(line: bytes) -> Request:
-    """The request in one line of JSON.
+    """Return the request in one line of JSON.
 
     Raises:
-        ConfigError: it is not JSON, a key is missing, or an enum name is not one.
+        ConfigError: it is not JSON, a key is missing, or an enum name is unknown.
 
     """
     value = parse_object(line)
@@ -145,9 +146,9 @@ def parse_request(line: bytes) -> Request:
 
 
 def explain_one(image: Image, flags: AuthorizerFlags, request: Request, log: str | None = None) -> None:
-    """Print every rule that took part in a decision, which one decided, and what would have to change.
+    """Print every ACL that takes part in a decision, the determining one, and what would reverse the decision.
 
-    `log` is the directory of a log that `aclog acls` can change. Raises as decide_one.
+    `log` is the directory of the log, if `aclog acls` may change it. Raises as decide_one.
     """
     context = RequestContext(principal=request.principal, host=host_address(request.host))
     pattern = ResourcePattern(resource_type=request.resource_type, name=request.name or "")

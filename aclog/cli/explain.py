@@ -13,7 +13,7 @@ app = typer.Typer()
 @app.command()
 @with_flags
 def explain(source: SourceFlags, request: RequestFlags, authorizer: AuthorizerFlags) -> None:
-    """Show every rule that took part in a decision, which one decided, and what would have to change.
+    """Show every ACL that takes part in a decision, the determining one, and what would reverse the decision.
 
     [bold]Example[/]
 

@@ -1,4 +1,4 @@
-"""`aclog export`: a state, or the history of its rules, for other tools."""
+"""`aclog export`: a state, or the history of its ACLs, for other tools."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,22 +17,22 @@ app = typer.Typer()
 def export(
     format_: Annotated[
         ExportFormat,
-        typer.Option("--format", help="Avro (the schemas stand in docs), or JSON lines with the same fields."),
+        typer.Option("--format", help="Avro (the schemas are in the docs), or JSON lines with the same fields."),
     ],
     source: SourceFlags,
     history: Annotated[
-        bool, typer.Option("--history", metavar="", help="With --log: every change of a rule instead of the state.")
+        bool, typer.Option("--history", metavar="", help="With --log: every change of an ACL instead of the state.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Where to write.", show_default="standard output"),
+        typer.Option("--out", metavar="FILE", help="The output file.", show_default="standard output"),
     ] = None,
     show_secrets: ShowSecrets = False,
 ) -> None:
-    """Write a state (rules, credentials, tokens, features, and the rest as bytes), or the history of its rules.
+    """Write a state (ACLs, credentials, tokens, features, other records as bytes), or the history of its ACLs.
 
-    What is exported with --show-secrets can be imported without loss; without
-    it, SCRAM credentials have no keys.
+    An export with --show-secrets can be imported without loss; without it,
+    SCRAM credentials have no keys.
 
     [bold]Examples[/]
 

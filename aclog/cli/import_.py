@@ -1,4 +1,4 @@
-"""`aclog import`: what was exported, or rules as JSON lines, into a log."""
+"""`aclog import`: an export, or ACLs as JSON lines, into a log."""
 
 from typing import Annotated
 
@@ -15,21 +15,21 @@ def import_(
         str,
         typer.Argument(
             metavar="FILE",
-            help="An export (Avro or JSON lines), or rules as JSON lines; - is stdin, gzip is read as it is.",
+            help="An export (Avro or JSON lines), or ACLs as JSON lines; - is stdin, gzip is detected.",
             show_default=False,
         ),
     ],
     log: TargetLog,
     history: Annotated[
-        bool, typer.Option("--history", metavar="", help="FILE is a history: replay its changes, with their times.")
+        bool, typer.Option("--history", metavar="", help="FILE is a history: replay its changes with their timestamps.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", metavar="", help="Write, even though the log belongs to a Kafka.")
+        bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
     ] = False,
 ) -> None:
-    """Write rules, credentials, tokens and features into a log, all or nothing; a new directory becomes a new log.
+    """Write ACLs, credentials, tokens and features into a log, all or nothing; a new directory becomes a new log.
 
-    Ids are kept. Rules that the log holds already stay as they are; rules
+    Ids are kept. ACLs that the log already has are left unchanged; ACLs
     without an id get one.
 
     [bold]Examples[/]

@@ -1,4 +1,4 @@
-"""Writing to a log directory: its one writer, and the state that what is written must fit."""
+"""The writer of a log directory for commands that change one, with the state that new records must fit."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -22,10 +22,10 @@ from aclog.sources.sync_properties import refuse_other_writers
 from aclog.terminal.notices import note
 
 MOST_RECORDS = 10_000
-"""Of a batch (QuorumController.MAX_RECORDS_PER_USER_OP): what does not fit goes into a transaction (KIP-868)."""
+"""Per batch (QuorumController.MAX_RECORDS_PER_USER_OP); more go into a metadata transaction (KIP-868)."""
 
 MOST_BYTES = 4 << 20
-"""Of a batch, well below the 8 MiB that Kafka takes."""
+"""Per batch, well below the 8 MiB that Kafka accepts."""
 
 
 @define
@@ -36,7 +36,7 @@ class LogWriter:
     image: Image
 
     def append(self, values: Sequence[bytes], *, together: bool = True) -> None:
-        """Append record values and wait until they are committed; `together`: they become visible together.
+        """Append record values and wait until they are committed; with `together` they become visible atomically.
 
         Raises:
             LogError: the log cannot be written.
@@ -46,20 +46,21 @@ class LogWriter:
             done.result()
 
     def submit(self, values: Sequence[bytes], *, together: bool, timestamp: int) -> list[Future[Appended]]:
-        """As `append`, without waiting; `timestamp` is ms since 1970."""
+        """Append without waiting; `timestamp` is in ms since 1970."""
         batches = list(batched(values))
         if together and len(batches) > 1:
+            # A reader applies the batches of a transaction only once it has seen the end record.
             begin = encode_record(BeginTransactionRecord(name="aclog import"))
             batches = [[begin], *batches, [encode_record(EndTransactionRecord())]]
         return [self.log.append(batch, timestamp=timestamp) for batch in batches]
 
     def append_control(self, records: Sequence[ControlRecord]) -> None:
-        """Append control records as one batch, and wait until they are committed. Raises LogError."""
+        """Append control records in one batch and wait until they are committed. Raises LogError."""
         self.log.append_control(*records, timestamp=current_time_ms()).result()
 
 
 def batched(values: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """The values in batches that Kafka takes."""
+    """Yield the values in batches of a size that Kafka accepts."""
     batch: list[bytes] = []
     size = 0
     for value in values:
@@ -81,13 +82,13 @@ def open_writer(
     timestamp: int | None = None,
     for_sync: bool = False,
 ) -> Iterator[LogWriter]:
-    """Open a log for writing, with its newest state; a transaction that a writer left open is aborted.
+    """Open a log for writing, with its newest state; a transaction that an earlier writer left open is aborted.
 
-    A new log begins at `timestamp`, ms since 1970; now by default. `for_sync`: it may be a record of `aclog sync`.
+    A new log begins at `timestamp` (ms since 1970), by default now. `for_sync` permits a log that `aclog sync` writes.
 
     Raises:
-        LockedError: somebody else writes to it, or a Kafka runs on it.
-        LogError: it is no log, or belongs to a Kafka and `force` is not given, or to `aclog sync`.
+        LockedError: another process writes to it, or a Kafka node runs on it.
+        LogError: it is not a log, belongs to a Kafka node and `force` is not given, or belongs to `aclog sync`.
         DecodeError: it is damaged.
 
     """
@@ -101,7 +102,7 @@ def open_writer(
             note(text)
         writer = LogWriter(log, found.image)
         if found.applier.in_transaction:
-            note(f"{directory}: a transaction that was left open is aborted")
+            note(f"{directory}: aborted a transaction that its writer left open")
             writer.append([encode_record(AbortTransactionRecord(reason="left open by its writer"))])
         yield writer
 

@@ -1,4 +1,4 @@
-"""Work in an event loop that a signal ends in good order."""
+"""Orderly shutdown of an event loop on SIGTERM and SIGINT."""
 
 import asyncio
 import signal
@@ -10,11 +10,11 @@ _T = TypeVar("_T")
 
 
 def stop_on_signals() -> asyncio.Event:
-    """What SIGTERM or an interrupt sets; a second signal ends the process as if nobody handled it."""
+    """Return an event that SIGTERM or SIGINT sets; a second signal has its default action."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def stopped(number: signal.Signals) -> None:
-        """Told of the signal by the loop."""
+        """Request the stop, and leave the next signal to its default action."""
         stop.set()
         loop.remove_signal_handler(number)
 
@@ -24,7 +24,7 @@ def stop_on_signals() -> asyncio.Event:
 
 
 async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, _T]) -> _T | None:
-    """What the work gives; None if it was given up because `stop` was set first."""
+    """Return the result of the work; None if `stop` was set first and the work was cancelled."""
     working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -36,6 +36,6 @@ async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, _T]) -> _T | Non
 
 
 async def pause(stop: asyncio.Event, seconds: float) -> None:
-    """Wait for a time, or until `stop` is set."""
+    """Sleep, but not longer than until `stop` is set."""
     with suppress(TimeoutError):
         await asyncio.wait_for(stop.wait(), seconds)

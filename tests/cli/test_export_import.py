@@ -131,7 +131,7 @@ def test_a_transaction_that_a_writer_left_open_is_aborted(tmp_path):
     with open_log(log, create=True) as writer:
         writer.append([encode_record(BeginTransactionRecord(name="x"))], timestamp=5).result()
     done = aclog("acls", "add", "--log", log, "--topic", "t", "--allow-principal", "User:x").ok()
-    assert "a transaction that was left open is aborted" in done.err
+    assert "aborted a transaction that its writer left open" in done.err
     assert len(listing("--log", log).splitlines()) == 1
     assert '{"reason":"left open by its writer"}' in aclog("log", "dump", log).ok().out
     assert AbortTransactionRecord.api_key.name in aclog("log", "dump", log).ok().out

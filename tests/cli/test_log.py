@@ -79,7 +79,7 @@ def test_a_cut_segment_is_dumped_up_to_the_cut(tmp_path):
     dump = aclog("log", "dump", cut)
     assert dump.code == 2
     assert len(dump.lines) > 40
-    assert re.fullmatch(rf"{cut}: byte \d+: \d+ bytes that are not a whole batch: cut\?", dump.complaint)
+    assert re.fullmatch(rf"{cut}: byte \d+: \d+ bytes that are not a whole batch: truncated\?", dump.complaint)
 
 
 def test_a_flipped_bit_is_told_with_its_place(tmp_path):

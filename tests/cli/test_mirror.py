@@ -226,7 +226,7 @@ def test_another_cluster(node, tmp_path):
     found = aclog("mirror", *place(node), "--to", directory, "--once")
     assert found.code == 2
     assert "INCONSISTENT_CLUSTER_ID" in found.complaint
-    assert f"{directory} is a mirror of; mirror another cluster into another directory" in found.complaint
+    assert f"{directory} is a mirror of; use another directory for another cluster" in found.complaint
     assert content(directory) == before
 
 
@@ -244,5 +244,5 @@ def test_a_cluster_that_lost_what_it_had_committed(tmp_path):
         found = aclog(*command)
     assert found.code == 2
     assert "does not have the log that was committed up to offset 20" in found.complaint
-    assert f"{directory} is left as it is: find out what was lost, or mirror into another" in found.complaint
+    assert f"{directory} is left unchanged: find out what was lost, or mirror into another" in found.complaint
     assert content(directory) == before

@@ -429,7 +429,7 @@ class TestLarge:
             )  # fmt: skip
             log.append([encode_record(rule)], timestamp=1).result()
         said = polled(broker, directory).ok()
-        assert "a transaction that was left open is aborted" in said.err
+        assert "aborted a transaction that its writer left open" in said.err
         assert said.out == ""
         assert standing(directory).keys() == set(RULES)
 

@@ -80,7 +80,7 @@ def test_what_is_typed_wrong(tmp_path) -> None:
     assert "--renewer-principal: Could not parse" in complaint(*create, "1", "--renewer-principal", "bob")
     assert "--owner-principal: Could not parse" in complaint(*create, "1", "--owner-principal", "bob")
     assert "--max-life-time-period" in complaint("create", *FLAGS, config)
-    assert "64 bits" in complaint(*create, 1 << 64)
+    assert "expected ms as a 64-bit integer" in complaint(*create, 1 << 64)
     told = complaint("renew", *FLAGS, config, "--hmac", "hush!", "--renew-time-period", "-1")
     assert "--hmac: its value (not shown) is not base64" in told
     assert "hush" not in told

@@ -1,4 +1,4 @@
-"""`aclog log`: what stands in a log, whether it is sound, and a copy of it elsewhere."""
+"""The `aclog log` commands."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +7,7 @@ import typer
 
 from aclog.cli.flags.common import ShowSecrets
 
-app = typer.Typer(name="log", help="Print the records of a log, check all of it, or copy it.", no_args_is_help=True)
+app = typer.Typer(name="log", help="Print the records of a log, verify it, or copy it.", no_args_is_help=True)
 
 
 @app.command()
@@ -16,14 +16,14 @@ def dump(
         list[Path],
         typer.Argument(metavar="PATH", help="Segments, checkpoints, or directories of them.", show_default=False),
     ],
-    json: Annotated[bool, typer.Option("--json", metavar="", help="One JSON object a record.")] = False,
+    json: Annotated[bool, typer.Option("--json", metavar="", help="One JSON object per record.")] = False,
     show_secrets: ShowSecrets = False,
 ) -> None:
-    """Print every record, one a line, control records too.
+    """Print every record, control records included, one per line.
 
     With --json each line has the keys file, offset, leaderEpoch, timestamp (ms
-    since 1970), type, version and data; what aclog does not interpret has its
-    bytes in data.base64.
+    since 1970), type, version and data; a record that aclog does not interpret
+    has its bytes in data.base64.
 
     [bold]Examples[/]
 
@@ -42,7 +42,7 @@ def verify(
         Path, typer.Argument(metavar="DIR", help="A directory of segments and checkpoints.", show_default=False)
     ],
 ) -> None:
-    """Check every CRC, offset and leader epoch, and replay the whole; say what is wrong and where.
+    """Check every CRC, offset and leader epoch, replay the log, and print what is wrong and where.
 
     Exit code 1 if anything is wrong.
 
@@ -64,7 +64,7 @@ def copy(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="TO", help="Where to: DIR or kafka://HOST:PORT/TOPIC, empty or not there yet.", show_default=False
+            metavar="TO", help="The target: DIR or kafka://HOST:PORT/TOPIC, empty or missing.", show_default=False
         ),
     ],
     command_config: Annotated[
@@ -72,26 +72,28 @@ def copy(
         typer.Option(
             "--command-config",
             metavar="FILE",
-            help="Client properties, as Kafka's tools take them: security.protocol, sasl.*, ssl.*.",
+            help="Client properties, as for Kafka's tools: security.protocol, sasl.*, ssl.*.",
         ),
     ] = None,
     replication_factor: Annotated[
         int,
-        typer.Option("--replication-factor", metavar="N", min=1, help="Replicas of the topic; a new one gets so many."),
+        typer.Option("--replication-factor", metavar="N", min=1, help="Replicas of a topic that is created."),
     ] = 3,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            "--checkpoint", metavar="FILE", help="For a log that begins after offset 0: put into the directory TO."
+            "--checkpoint",
+            metavar="FILE",
+            help="For a log that begins after offset 0: the checkpoint to put into the directory TO.",
         ),
     ] = None,
 ) -> None:
-    """Copy a log from a directory to a topic of a Kafka, or back: the same records at the same offsets.
+    """Copy a log from a directory to a Kafka topic, or back: the same records at the same offsets.
 
-    All that is committed when it begins is copied, read again, and compared; a
-    TO that is not empty is refused. Nobody may write to FROM meanwhile who is
-    to go on with TO. A topic gets all of the log at once or nothing of it; a
-    directory appears when it is whole.
+    Everything committed at the start is copied, read back and compared; a TO
+    that is not empty is refused. Stop the writers of FROM first if they are to
+    continue on TO. The copy is atomic: a topic gets the whole log or nothing, a
+    directory appears when it is complete.
 
     [bold]Examples[/]
 

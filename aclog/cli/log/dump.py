@@ -1,4 +1,4 @@
-"""`log dump`: every record of a file, as text or JSON (what kafka-dump-log --cluster-metadata-decoder shows)."""
+"""Every record of a log as text or JSON (kafka-dump-log --cluster-metadata-decoder)."""
 
 import json
 import mmap
@@ -20,7 +20,7 @@ RecordJson: TypeAlias = dict[str, Json]
 
 @frozen(kw_only=True)
 class DumpedRecord:
-    """A record and where it stands; `timestamp` is its batch's, in ms since 1970; `content` type, version and data."""
+    """A record: the timestamp (ms since 1970) is that of its batch, `content` is type, version and data."""
 
     file: str
     offset: int
@@ -30,7 +30,7 @@ class DumpedRecord:
 
 
 def dump_json(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[str]:
-    """One JSON object a record. Raises as `dump`."""
+    """Yield one JSON object per record. Raises as `dump`."""
     for record in dump(paths, show_secrets=show_secrets):
         place: RecordJson = {
             "file": record.file,
@@ -42,7 +42,7 @@ def dump_json(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[str]:
 
 
 def dump_text(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[str]:
-    """A line for each file and for each of its records. Raises as `dump`."""
+    """Yield a line for each file and for each of its records. Raises as `dump`."""
     file = None
     for record in dump(paths, show_secrets=show_secrets):
         if record.file != file:
@@ -56,11 +56,11 @@ def dump_text(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[str]:
 
 
 def dump(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[DumpedRecord]:
-    """Every record of these segments and checkpoints, in the order of the paths, of the offsets in a directory.
+    """Yield every record of these segments and checkpoints, by path, in a directory by offset.
 
     Raises:
-        DecodeError: damage, or bytes after the last whole batch, once all before is out; with file, byte and offset.
-        LogError: a path is neither, or a directory holds neither.
+        DecodeError: damage, or bytes after the last whole batch, after the records before it; with its position.
+        LogError: a directory without segments and checkpoints.
         OSError: a file cannot be read.
 
     """
@@ -102,13 +102,13 @@ def _dump_buffer(name: str, data: mmap.mmap, *, show_secrets: bool) -> Iterator[
                 content=content,
             )
     if end < len(data):
-        raise DecodeError(f"{len(data) - end} bytes that are not a whole batch: cut?", position=end)
+        raise DecodeError(f"{len(data) - end} bytes that are not a whole batch: truncated?", position=end)
 
 
 def _contents(
     batch: bytes, position: int, header: BatchHeader, *, show_secrets: bool
 ) -> Iterator[tuple[int, RecordJson]]:
-    """Each record of a batch as (offset, JSON); `position` is the batch's in the file."""
+    """Yield each record of a batch as (offset, JSON); `position` is that of the batch in the file."""
     for record in read_records(batch, 0, header):
         offset = header.base_offset + record.offset_delta
         try:
@@ -117,7 +117,7 @@ def _contents(
             else:
                 yield offset, record_json(decode_record(record.value), show_secrets=show_secrets)
         except DecodeError as error:
-            # The position inside the value is of less use than the batch's place in the file.
+            # The position of the batch in the file is more useful than the position within the value.
             raise DecodeError(f"{error.what} (in the batch here)", position=position, offset=offset) from None
 
 

@@ -1,4 +1,4 @@
-"""`log verify`: a log directory, checked whole, and replayed."""
+"""Verification of a log directory: every batch is checked, then the log is replayed."""
 
 from pathlib import Path
 
@@ -13,10 +13,10 @@ from aclog.terminal.progress import progress
 
 
 def verify_log(directory: Path) -> bool:
-    """Print every finding and a line that says what was checked; tells whether nothing is wrong.
+    """Print every finding and a summary; return whether nothing is wrong.
 
     Raises:
-        LogError: there is no log, or it cannot be read.
+        LogError: the directory is not a log, or cannot be read.
 
     """
     sound = True
@@ -37,7 +37,7 @@ def verify_log(directory: Path) -> bool:
 
 
 def _replay(directory: Path) -> Image | None:
-    """The newest state; None, and the reason printed, where the log cannot be replayed."""
+    """Return the newest state; if the log cannot be replayed, print the reason and return None."""
     try:
         with progress(f"replaying {directory.name}") as advance:
             source = LogSource(directory, note, advance)

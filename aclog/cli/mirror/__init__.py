@@ -1,1 +1,1 @@
-"""`aclog mirror`: a quorum's log in a local directory."""
+"""`aclog mirror`: a local copy of a quorum's log."""

@@ -1,4 +1,4 @@
-"""`aclog mirror`: what a quorum commits, kept in a log of one's own."""
+"""The `aclog mirror` command."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +15,7 @@ def mirror(
         typer.Option(
             "--bootstrap-controller",
             metavar="HOST:PORT",
-            help="The controllers of a running quorum, ours or Kafka's, with commas between them.",
+            help="The controllers, comma-separated, of a running quorum (aclog or Kafka).",
             show_default=False,
         ),
     ],
@@ -24,7 +24,7 @@ def mirror(
         typer.Option(
             "--to",
             metavar="DIR",
-            help="The mirror: a directory that is empty or not there yet, or the mirror to go on with.",
+            help="The mirror: an empty or missing directory, or an existing mirror to continue.",
             show_default=False,
         ),
     ],
@@ -33,19 +33,19 @@ def mirror(
         typer.Option(
             "--command-config",
             metavar="FILE",
-            help="Client properties, as Kafka's tools take them: security.protocol, sasl.*, ssl.*.",
+            help="Client properties, as for Kafka's tools: security.protocol, sasl.*, ssl.*.",
         ),
     ] = None,
     once: Annotated[
         bool,
-        typer.Option("--once", metavar="", help="Up to the high-water mark that is met at the start, then out."),
+        typer.Option("--once", metavar="", help="Stop at the high-water mark seen at the start."),
     ] = False,
 ) -> None:
-    """Follow a quorum and keep all that it commits, byte for byte, in a directory of segments.
+    """Copy everything a quorum commits, byte for byte, into a directory of segments.
 
-    DIR is then a --log of every command that reads, with all of its past, also
-    of what the retention of the quorum has removed since. It runs until Ctrl-C
-    or SIGTERM, and goes on where it ended when it is started again.
+    Every reading command accepts DIR as its --log, with the full history, even
+    after the quorum's retention has deleted it there. The command runs until
+    Ctrl-C or SIGTERM and resumes from the end of the mirror when restarted.
 
     [bold]Examples[/]
 

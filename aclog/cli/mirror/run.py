@@ -1,4 +1,4 @@
-"""`aclog mirror`: a quorum's log, carried over into a directory until somebody says stop."""
+"""Mirroring of a quorum's log into a directory, until a signal."""
 
 import signal
 import threading
@@ -20,18 +20,18 @@ from aclog.terminal.notices import note
 from aclog.terminal.progress import progress
 
 _OPTIONS = ObserverOptions(read_seconds=5.0)
-"""A read is not waited for longer, so that a trouble is soon told."""
+"""A short read timeout, so that errors are reported soon."""
 _ONCE_PATIENCE_SECONDS = 30.0
 
 
 def mirror_quorum(controllers: tuple[HostPort, ...], security: ClientSecurity, directory: Path, *, once: bool) -> None:
-    """Mirror until SIGINT or SIGTERM; `once`: up to the high-water mark that is met first. Ends with a note.
+    """Mirror until SIGINT or SIGTERM, or with `once` up to the first high-water mark; print a note at the end.
 
     Raises:
         LockedError: another process mirrors into the directory.
-        CommittedRecordsLostError, OtherClusterError: the quorum has another history than the mirror, which stays as it
-            is.
-        LogError: the directory is no mirror, or cannot be written; or the quorum is out of reach, or refuses.
+        CommittedRecordsLostError, OtherClusterError: the history of the quorum differs from that of the mirror, which
+            is left unchanged.
+        LogError: the directory is not a mirror, or cannot be written; or the quorum is unreachable, or refuses.
         DecodeError: the mirror is damaged.
 
     """
@@ -56,30 +56,30 @@ def mirror_quorum(controllers: tuple[HostPort, ...], security: ClientSecurity, d
                 advance=advance,
                 patience=_ONCE_PATIENCE_SECONDS if once else None,
             )
-            with _telling_what_to_do(mirror):
+            with _advising(mirror):
                 mirroring.run(once=once)
         note(_summary(mirroring, began))
 
 
 @contextmanager
-def _telling_what_to_do(mirror: MirrorLog) -> Iterator[None]:
-    """Add to errors that no second try can overcome."""
+def _advising(mirror: MirrorLog) -> Iterator[None]:
+    """Add advice to errors that a retry cannot overcome."""
     try:
         yield
     except CommittedRecordsLostError as error:
         raise CommittedRecordsLostError(
-            f"{error}; {mirror.name} is left as it is: find out what was lost, or mirror into another directory"
+            f"{error}; {mirror.name} is left unchanged: find out what was lost, or mirror into another directory"
         ) from None
     except OtherClusterError as error:
         raise OtherClusterError(
-            f"{error}, which {mirror.name} is a mirror of; mirror another cluster into another directory"
+            f"{error}, which {mirror.name} is a mirror of; use another directory for another cluster"
         ) from None
 
 
 def _summary(mirroring: QuorumMirror, began: LogEnd | None) -> str:
     mirror = mirroring.mirror
     if mirror.end is None:
-        return f"{mirror.name}: nothing is mirrored yet"
+        return f"{mirror.name}: nothing mirrored yet"
     since = "" if began is None else f" since offset {began.end_offset}"
     what = f"{mirroring.batches} batches, {mirroring.size} bytes{since}"
     return f"{mirror.name}: {what}; ends at offset {mirror.end.end_offset}, epoch {mirror.end.epoch}"
@@ -87,22 +87,23 @@ def _summary(mirroring: QuorumMirror, began: LogEnd | None) -> str:
 
 @contextmanager
 def _stopped_by_signals(log: QuorumLog) -> Iterator[threading.Event]:
-    """Set by SIGINT or SIGTERM; a second signal ends the process as if nobody handled it.
+    """Yield an event that SIGINT or SIGTERM sets; a second signal has its previous action.
 
-    The log is closed then, whatever is waited for: the download of a snapshot may take long. A thread does both, and is
-    told by a queue, since a handler that set an event could meet its lock held by the very thread it interrupts.
+    A signal also closes the log, which ends any wait: downloading a snapshot may take long. Both are done by a thread
+    that reads a queue: a handler that set the event itself could deadlock on the event's lock, which the thread it
+    interrupts may hold.
     """
     stop, signals = threading.Event(), SimpleQueue[int]()
     before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def close() -> None:
-        """Wait for a signal, then end the mirror."""
+        """Wait for a signal, then stop the mirror."""
         signals.get()
         stop.set()
         log.close()
 
     def handle(number: int, _frame: FrameType | None) -> None:
-        """Tell of the first one; the next of its kind does what it did before."""
+        """Pass the signal on, and restore its previous action for the next one."""
         signals.put(number)
         signal.signal(number, before[number])
 

@@ -1,4 +1,4 @@
-"""Audit lines into Python's logging: the logger `kafka.authorizer.logger`, with Kafka's levels."""
+"""Audit lines in Python's logging: the logger `kafka.authorizer.logger`, with Kafka's levels."""
 
 import logging
 import time
@@ -13,9 +13,10 @@ from aclog.authorizer.interface import Action, RequestContext
 
 @frozen(kw_only=True)
 class AuditLog:
-    """An audit hook (StandardAuthorizer.set_audit): writes Kafka's line, and hands the event to structured handlers.
+    """An audit hook (StandardAuthorizer.set_audit) that logs Kafka's audit line.
 
-    The event is the log record's attribute `audit_event`. Nothing is made of a decision whose level is off.
+    Structured handlers find the event in the log record's attribute `audit_event`. A decision whose level is disabled
+    costs only the level check.
     """
 
     clock: Callable[[], float] = time.time
@@ -26,9 +27,9 @@ class AuditLog:
         logging.addLevelName(TRACE, "TRACE")
 
     def __call__(self, context: RequestContext, action: Action, decision: Decision) -> None:
-        """Log one decision. Raises InvalidRequestError for a request type that Kafka does not know."""
+        """Log one decision. Raises InvalidRequestError: a request type unknown to Kafka."""
         level = audit_level(action, decision.result)
         if self._logger.isEnabledFor(level):
             event = audit_event(context, action, decision, timestamp=int(self.clock() * 1000))
-            # As an argument: a % in a name must not be taken for a placeholder.
+            # The line is an argument: a % in a name must not be taken for a placeholder.
             self._logger.log(level, "%s", audit_line(context, action, decision), extra={"audit_event": event})

@@ -1,4 +1,4 @@
-"""`aclog serve`: run a node."""
+"""The `aclog serve` command."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,14 +10,14 @@ app = typer.Typer()
 
 
 class LogFormat(StrEnum):
-    """How a node logs."""
+    """Format of a node's log events."""
 
     CONSOLE = "console"
     JSON = "json"
 
 
 class LogLevel(StrEnum):
-    """How much is logged; TRACE is of use for audit lines only."""
+    """Lowest level that is logged; TRACE only occurs in audit lines."""
 
     TRACE = "trace"
     DEBUG = "debug"
@@ -29,29 +29,31 @@ class LogLevel(StrEnum):
 @app.command()
 def serve(
     config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="A server.properties, as a Kafka has it.", show_default=False)
+        Path, typer.Argument(metavar="CONFIG", help="A server.properties, as for Kafka.", show_default=False)
     ],
     strict: Annotated[
-        bool, typer.Option("--strict", metavar="", help="Refuse to start where a key of CONFIG is unknown.")
+        bool, typer.Option("--strict", metavar="", help="Refuse to start if CONFIG has an unknown key.")
     ] = False,
-    log_format: Annotated[LogFormat, typer.Option("--log-format", help="How events are logged, on stderr.")] = (
+    log_format: Annotated[LogFormat, typer.Option("--log-format", help="The format of log events, on stderr.")] = (
         LogFormat.CONSOLE
     ),
-    log_level: Annotated[LogLevel, typer.Option("--log-level", help="The least that is logged.")] = LogLevel.INFO,
+    log_level: Annotated[
+        LogLevel, typer.Option("--log-level", help="The lowest level that is logged.")
+    ] = LogLevel.INFO,
     audit_level: Annotated[
         LogLevel,
         typer.Option(
             "--audit-level",
-            help="Of the authorizer's decisions: info logs what was denied, debug what was allowed too.",
+            help="The lowest level of audit lines that is logged: info has denied requests, debug also allowed ones.",
         ),
     ] = LogLevel.INFO,
 ) -> None:
     """Run a node: a controller, a broker, or both, as process.roles in CONFIG says.
 
-    Kafka's own clients and tools manage it. An empty log.dirs is formatted first.
-    SIGTERM and Ctrl-C stop it, a second one at once.
+    Kafka's clients and tools work with it. An empty log.dirs is formatted first.
+    SIGTERM or Ctrl-C shuts it down, a second one immediately.
 
-    Metrics, /healthz and /readyz are served where CONFIG has
+    Metrics, /healthz and /readyz are served if CONFIG has
     aclog.http.listener=HOST:PORT.
 
     [bold]Example[/]

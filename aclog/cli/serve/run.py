@@ -1,4 +1,4 @@
-"""`aclog serve`: a node in this process, from its configuration to its end."""
+"""A node in this process, from its configuration to its shutdown."""
 
 import asyncio
 import gc
@@ -30,7 +30,7 @@ def run_node(path: Path, *, strict: bool, json: bool, level: str, audit_level: s
     """Run the node that the file describes until SIGTERM or an interrupt.
 
     Raises:
-        ConfigError: the file, a certificate that it names, or a package that it needs, before anything is started.
+        ConfigError: a bad file or certificate, or a missing package; nothing has been started.
         LogError: its directories cannot be formatted.
         typer.Exit: the node failed; the log says why.
 
@@ -43,7 +43,7 @@ def run_node(path: Path, *, strict: bool, json: bool, level: str, audit_level: s
     for note in config.notes:
         _log.warning("%s", note)
     gc.collect()
-    gc.freeze()  # what was imported stays: the collector need not look at it again
+    gc.freeze()  # imported modules stay for good: the collector need not scan them
     try:
         asyncio.run(_run(config))
     except MetadataError as error:
@@ -59,19 +59,19 @@ async def _run(config: NodeConfig) -> None:
 
 
 async def _formatted(config: NodeConfig, stop: asyncio.Event) -> MetaProperties | None:
-    """Format what is empty. A broker asks its controllers which cluster it belongs to; None if it is to stop first."""
+    """Format empty directories; None if `stop` is set first. A broker asks its controllers for the cluster id."""
     if config.is_controller or read_meta_properties(config.metadata_log_dir) is not None:
         return ensure_formatted(config)
-    told = ""
+    last_warning = ""
     while not stop.is_set():
         try:
             cluster_id = await unless(stop, cluster_id_of(config.controller_quorum, config.controller_client))
         except ConfigError:
             raise
         except MetadataError as error:
-            if told != str(error):
-                _log.warning("no controller tells the cluster's id: %s; trying again", error)
-            told = str(error)
+            if last_warning != str(error):
+                _log.warning("no controller returned the cluster id: %s; retrying", error)
+            last_warning = str(error)
             await pause(stop, _PAUSE_S)
         else:
             return None if cluster_id is None else ensure_formatted(config, cluster_id=cluster_id)

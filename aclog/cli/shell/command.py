@@ -25,16 +25,16 @@ def shell(
         list[str] | None,
         typer.Argument(
             metavar="[COMMAND...]",
-            help="One command of the shell; without it, a prompt.",
+            help="One shell command; without it, a prompt is started.",
             autocompletion=_complete,
         ),
     ] = None,
     show_secrets: ShowSecrets = False,
 ) -> None:
-    """Walk the state as a tree: /acl/id/<uuid>, /acl/resource, /acl/principal, /image, /scram, /delegationToken, ...
+    """Browse the state as a tree: /acl/id/<uuid>, /acl/resource, /acl/principal, /image, /scram, /delegationToken, ...
 
     The commands are those of kafka-metadata-shell (ls, cat, cd, find, tree,
-    man, ...), and at, why, diff and watch.
+    man, ...), plus at, why, diff and watch.
 
     [bold]Examples[/]
 

@@ -1,4 +1,4 @@
-"""Completion, in the user's own shell, of what follows `aclog shell`: commands, and what they take."""
+"""Completion of `aclog shell` command lines in the user's shell: commands and their arguments."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,11 +17,11 @@ from aclog.shell.words import quoted, split_line
 from aclog.sources.text_lines import STDIN
 
 _SPECIAL = re.compile(r"""[\s*?{}\\'"$`!&;|<>()#~\[\]]""")
-"""What some shell, or a glob of ours, would take for more than itself; percent-encoded it is safe in all of them."""
+"""Characters that some shell, or our globs, treat specially; percent-encoded they are safe everywhere."""
 
 
 def complete_words(context: typer.Context, incomplete: str) -> list[str]:
-    """What the last word on the command line could be; nothing where the source cannot be read."""
+    """Return the completions of the last word on the command line; none if the source cannot be read."""
     before = context.params.get("command") or []
     if not before:
         return [name for name in ONE_SHOT_COMMANDS if name.startswith(incomplete)]
@@ -34,9 +34,9 @@ def complete_words(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def _state(given: Mapping[str, Any]) -> ShellState:
-    """The state that the options before the words name. Raises as choose_source and ShellState.go_to."""
+    """Return the state that the options before the command name. Raises as choose_source and ShellState.go_to."""
     flags = group_from(SourceFlags, given)
-    if flags.acls == STDIN:  # completion must not consume what the command is to read
+    if flags.acls == STDIN:  # completion must not consume the input of the command
         flags = evolve(flags, acls=None)
     chosen = flags.choose(notify=lambda _: None)
     state = ShellState(source=chosen.source)
@@ -52,7 +52,7 @@ def _words(before: list[str], incomplete: str, state: ShellState) -> Iterator[st
 
 
 def _path(text: str) -> str:
-    """The path with its last name, which is new, safe in any shell; what was typed before it stays."""
+    """Return the path with its last name, which completion adds, encoded; the part that was typed is unchanged."""
     parent, slash, name = text.removesuffix("/").rpartition("/")
     return parent + slash + _SPECIAL.sub(_encoded, name) + text[len(parent + slash + name) :]
 

@@ -1,4 +1,4 @@
-"""`snapshot create`, `snapshot verify` and `snapshot list`."""
+"""Checkpoint files: create, verify and list them."""
 
 import secrets
 from collections.abc import Iterator, Sequence
@@ -23,26 +23,26 @@ from aclog.terminal.notices import note, one_line
 from aclog.terminal.timestamps import utc_text
 
 _LEAST_METADATA_VERSION = 7
-"""3.3-IV3, the oldest metadata.version that Kafka 4 still takes; its tools read no state without one."""
+"""3.3-IV3, the oldest metadata.version that Kafka 4 accepts; its tools read no state without one."""
 
 
 def create_checkpoint(image: Image, directory: Path) -> Path:
-    """Write the state as a checkpoint into a directory, which is made if need be; rules without an id get one.
+    """Write the state as a checkpoint into a directory, which is created if missing; ACLs without an id get one.
 
     Raises:
-        CheckpointError, LogError: no checkpoint can be made of this state, or the disk refuses.
-        OSError: the directory cannot be made.
+        CheckpointError, LogError: the state cannot be a checkpoint, or the file cannot be written.
+        OSError: the directory cannot be created.
 
     """
     directory.mkdir(parents=True, exist_ok=True)
     if image.scram.keyless:
-        note(f"{len(image.scram)} SCRAM credentials are left out: their source does not tell their keys")
+        note(f"{len(image.scram)} SCRAM credentials are left out: their source has no keys")
     from_a_file = len(image.acls) and not image.end_offset
     return write_checkpoint(_as_if_logged(image) if from_a_file else image, directory)
 
 
 def _as_if_logged(image: Image) -> Image:
-    """Rules that come from no log, as they would stand in one; before them a metadata.version, which Kafka needs."""
+    """Return the ACLs of a file as the state of a log: a metadata.version, which Kafka requires, then the ACLs."""
     features = image.features.apply([FeatureLevelRecord(name=METADATA_VERSION, feature_level=_LEAST_METADATA_VERSION)])
     acls = _with_ids(image.acls)
     now = current_time_ms()
@@ -60,10 +60,10 @@ def _with_ids(acls: AclsImage) -> AclsImage:
 
 
 def verify_checkpoints(paths: Sequence[Path]) -> bool:
-    """Print a line for each file; tells whether all are whole.
+    """Print a line for each file; return whether all are intact.
 
     Raises:
-        LogError: a path is not there.
+        LogError: a path is not a file.
 
     """
     sound, watch = True, CidrWatch()
@@ -83,15 +83,15 @@ def verify_checkpoints(paths: Sequence[Path]) -> bool:
 
 
 def describe_checkpoints(directory: Path) -> Iterator[str]:
-    """A line for each checkpoint of a directory, oldest first.
+    """Yield a line for each checkpoint of a directory, oldest first.
 
     Raises:
-        LogError: it holds none, or is none.
+        LogError: the directory has no checkpoints, or does not exist.
 
     """
     found = list_checkpoints(directory)
     if not found:
-        raise LogError(f"{directory}: no checkpoints (*.checkpoint) in it")
+        raise LogError(f"{directory}: it has no checkpoints (*.checkpoint)")
     for checkpoint in found:
         try:
             image = _read(checkpoint.path)

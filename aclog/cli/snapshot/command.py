@@ -1,4 +1,4 @@
-"""`aclog snapshot`: checkpoint files."""
+"""The `aclog snapshot` commands."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,11 +16,13 @@ app = typer.Typer(name="snapshot", help="Write, check and list checkpoint files.
 def create(
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="DIR", help="Where the checkpoint goes; made if missing.", show_default=False),
+        typer.Option(
+            "--out", metavar="DIR", help="The directory of the checkpoint; created if missing.", show_default=False
+        ),
     ],
     source: SourceFlags,
 ) -> None:
-    """Write the state as a checkpoint, DIR/<end offset>-<epoch>.checkpoint, that Kafka's tools read too.
+    """Write the state as a checkpoint, DIR/<end offset>-<epoch>.checkpoint, which Kafka's tools can read.
 
     [bold]Examples[/]
 
@@ -50,9 +52,9 @@ def verify(
 
 @app.command(name="list")
 def list_(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory with checkpoints.", show_default=False)],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A directory of checkpoints.", show_default=False)],
 ) -> None:
-    """List the checkpoints of a directory, oldest first: end offset, epoch, time, and what each holds.
+    """List the checkpoints of a directory, oldest first: end offset, epoch, time and contents.
 
     [bold]Example[/]
 

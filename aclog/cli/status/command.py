@@ -1,4 +1,4 @@
-"""`aclog status`: a running cluster at a glance."""
+"""The `aclog status` command."""
 
 from typing import Annotated
 
@@ -16,9 +16,9 @@ def status(
     command_config: TargetConfig = None,
     json: Annotated[bool, typer.Option("--json", metavar="", help="One JSON object.")] = False,
 ) -> None:
-    """Tell who leads a running cluster, how far its log is, and who follows.
+    """Show the leader of a running cluster, its high-water mark, and its replicas.
 
-    Needs DESCRIBE on the cluster, and ALTER to ask a controller.
+    Needs DESCRIBE on the cluster, and ALTER if a controller is asked.
 
     [bold]Example[/]
 

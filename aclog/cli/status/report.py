@@ -1,4 +1,4 @@
-"""`aclog status`: a running cluster at a glance."""
+"""The report of `aclog status`: a table or one JSON object."""
 
 import asyncio
 import json
@@ -14,10 +14,10 @@ from aclog.terminal.table import aligned
 
 
 def print_status(servers: Sequence[HostPort], security: ClientSecurity, *, controller: bool, as_json: bool) -> None:
-    """Ask the first server that answers, and print what it says.
+    """Print the status that the first responding server returns.
 
     Raises:
-        MetadataError: none answers, or one refuses.
+        MetadataError: no server responds, or one refuses.
 
     """
     status = asyncio.run(_ask(servers, security, controller=controller))

@@ -1,4 +1,4 @@
-"""`aclog tokens`: kafka-delegation-tokens.sh."""
+"""The `aclog tokens` commands: kafka-delegation-tokens.sh."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="tokens",
-    help="Make, renew, expire and describe delegation tokens, with the flags of kafka-delegation-tokens.sh.",
+    help="Create, renew, expire and describe delegation tokens, with the flags of kafka-delegation-tokens.sh.",
     no_args_is_help=True,
 )
 
 
 @frozen(kw_only=True)
 class BrokerFlags:
-    """The broker to ask, and the login."""
+    """The brokers, and the login."""
 
     bootstrap_server: Annotated[
         str,
@@ -64,14 +64,16 @@ def create(
         typer.Option(
             "--max-life-time-period",
             metavar="MS",
-            help="How long the token can be renewed for; -1: as long as the server allows.",
+            help="The maximum lifetime, renewals included; -1: the server's maximum.",
             show_default=False,
         ),
     ],
     renewer_principal: Annotated[
         list[str] | None,
         typer.Option(
-            "--renewer-principal", metavar="TYPE:NAME", help="Who may renew and expire it, besides its owner."
+            "--renewer-principal",
+            metavar="TYPE:NAME",
+            help="A principal that may renew and expire the token, besides its owner.",
         ),
     ] = None,
     owner_principal: Annotated[
@@ -79,12 +81,12 @@ def create(
         typer.Option(
             "--owner-principal",
             metavar="TYPE:NAME",
-            help="Whose token it is; needs CREATE_TOKENS on that user.",
-            show_default="whoever is logged in",
+            help="The owner of the token; needs CREATE_TOKENS on that user.",
+            show_default="the authenticated user",
         ),
     ] = None,
 ) -> None:
-    """Make a token, and print its id and its HMAC: with them its bearer logs in as its owner.
+    """Create a token, and print its id and HMAC: with both, its bearer can log in as its owner.
 
     [bold]Example[/]
 
@@ -105,12 +107,12 @@ def renew(
         typer.Option(
             "--renew-time-period",
             metavar="MS",
-            help="How long it is to hold from now; -1: as long as the server allows.",
+            help="How long the token is valid from now; -1: the server's default.",
             show_default=False,
         ),
     ],
 ) -> None:
-    """Let a token hold for longer: for its owner and its renewers, and never beyond its maximum.
+    """Extend the validity of a token, up to its maximum lifetime; for its owner and its renewers.
 
     [bold]Example[/]
 
@@ -129,11 +131,14 @@ def expire(
     expiry_time_period: Annotated[
         int,
         typer.Option(
-            "--expiry-time-period", metavar="MS", help="When it ends, from now; -1: at once.", show_default=False
+            "--expiry-time-period",
+            metavar="MS",
+            help="When the token expires, from now; -1: immediately.",
+            show_default=False,
         ),
     ],
 ) -> None:
-    """Let a token end sooner, or at once: for its owner and its renewers.
+    """Expire a token earlier, or immediately; for its owner and its renewers.
 
     [bold]Example[/]
 
@@ -153,12 +158,12 @@ def describe(
         typer.Option(
             "--owner-principal",
             metavar="TYPE:NAME",
-            help="Only the tokens that this principal owns, asked for, or may renew.",
-            show_default="all that you may see",
+            help="Only the tokens that this principal owns, requested or may renew.",
+            show_default="all visible tokens",
         ),
     ] = None,
 ) -> None:
-    """Print tokens with their HMACs: one's own, and those that one may describe.
+    """Print your tokens, and those you may describe, with their HMACs.
 
     [bold]Example[/]
 

@@ -1,4 +1,4 @@
-"""`aclog tokens`: what kafka-delegation-tokens.sh does, and what it prints."""
+"""The requests and the output of kafka-delegation-tokens.sh (DelegationTokenCommand)."""
 
 import asyncio
 import binascii
@@ -28,70 +28,68 @@ from aclog.sources.bootstrap import connect_to_first
 _T = TypeVar("_T")
 _MAX_LONG = (1 << 63) - 1
 _LONGEST_MS = 1000 * 365 * 24 * 3_600_000
-"""No server lets a token live longer, and Python counts no further in this."""
+"""1,000 years: no server allows more, and a timedelta of 2^63 ms would overflow."""
 _ROW = "\n{:<15} {:<30} {:<15} {:<15} {:<25} {:<15} {:<15} {:<15}"
 """The columns of DelegationTokenCommand.printToken."""
 
 
 @frozen(kw_only=True)
 class Broker:
-    """Where to ask, and as whom."""
+    """The servers to ask, and the login."""
 
     servers: tuple[HostPort, ...]
     security: ClientSecurity
 
-    def ask(self, work: Callable[[Connection], Awaitable[_T]]) -> _T:
-        """What a broker answers.
+    def request(self, work: Callable[[Connection], Awaitable[_T]]) -> _T:
+        """Return the result of a request to the first responding broker.
 
         Raises:
-            MetadataError: none answers, or it refuses.
+            MetadataError: no broker responds, or it refuses.
 
         """
 
-        async def asked() -> _T:
+        async def requested() -> _T:
             async with await connect_to_first(self.servers, self.security) as connection:
                 return await work(connection)
 
-        return asyncio.run(asked())
+        return asyncio.run(requested())
 
 
 def print_created(broker: Broker, renewers: Sequence[str], max_lifetime_ms: int, owner: str | None) -> None:
-    """Make a token and print it. Raises as Broker.ask; ConfigError for what is no principal or no number."""
-    named, whom = (
-        _principals("--renewer-principal", renewers),
-        _principals("--owner-principal", [owner] if owner else []),
-    )
+    """Create a token and print it. Raises as Broker.request; ConfigError: a bad principal or duration."""
+    named = _principals("--renewer-principal", renewers)
+    owners = _principals("--owner-principal", [owner] if owner else [])
     lifetime = _duration("--max-life-time-period", max_lifetime_ms)
     print(f"Calling create token operation with renewers :{_listed(named)} , max-life-time-period :{max_lifetime_ms}")
-    made = broker.ask(lambda connection: create_token(connection, named, lifetime, whom[0] if whom else None))
+    made = broker.request(lambda connection: create_token(connection, named, lifetime, owners[0] if owners else None))
     print(f"Created delegation token with tokenId : {made.token_id}")
     _print_tokens([made])
 
 
 def print_renewed(broker: Broker, hmac: str, period_ms: int) -> None:
-    """Renew a token and print until when it holds. Raises as print_created."""
+    """Renew a token and print its new expiry. Raises as print_created."""
     secret, period = _hmac(hmac), _duration("--renew-time-period", period_ms)
     print(f"Calling renew token operation with hmac :{hmac} , renew-time-period :{period_ms}")
-    expires = broker.ask(lambda connection: renew_token(connection, secret, period))
+    expires = broker.request(lambda connection: renew_token(connection, secret, period))
     print(f"Completed renew operation. New expiry date : {_date(expires)}")
 
 
 def print_expired(broker: Broker, hmac: str, period_ms: int) -> None:
-    """Let a token end and print when it does. Raises as print_created."""
+    """Expire a token and print its new expiry. Raises as print_created."""
     secret, period = _hmac(hmac), _duration("--expiry-time-period", period_ms)
     print(f"Calling expire token operation with hmac :{hmac} , expire-time-period :{period_ms}")
-    expires = broker.ask(lambda connection: expire_token(connection, secret, period))
+    expires = broker.request(lambda connection: expire_token(connection, secret, period))
     print(f"Completed expire operation. New expiry date : {_date(expires)}")
 
 
 def print_described(broker: Broker, owners: Sequence[str]) -> None:
-    """Print the tokens of these owners, or all that may be seen. Raises as print_created."""
+    """Print the tokens of these owners, or all visible ones. Raises as print_created."""
     named = _principals("--owner-principal", owners)
     if named:
         print(f"Calling describe token operation for owners: {_listed(named)}")
     else:
         print("Calling describe token operation for current user.")
-    tokens = broker.ask(lambda connection: describe_tokens(connection, named or None))
+    tokens = broker.request(lambda connection: describe_tokens(connection, named or None))
     print(f"Total number of tokens : {len(tokens)}", end="")
     _print_tokens(tokens)
 
@@ -110,8 +108,8 @@ def _listed(principals: Iterable[KafkaPrincipal]) -> str:
 
 
 def _date(moment: datetime) -> str:
-    """To the minute, where we are."""
-    with suppress(OverflowError):  # the end of the year 9999 is told as it is
+    """Return the local time to the minute, as Kafka's tool prints it."""
+    with suppress(OverflowError):  # local time may fall after the year 9999
         moment = moment.astimezone()
     return moment.strftime("%Y-%m-%dT%H:%M")
 
@@ -134,5 +132,5 @@ def _hmac(text: str) -> bytes:
 
 def _duration(flag: str, millis: int) -> timedelta:
     if not -_MAX_LONG - 1 <= millis <= _MAX_LONG:
-        raise ConfigError(f"{flag}: {millis}: expected a number of ms that has 64 bits")
+        raise ConfigError(f"{flag}: {millis}: expected ms as a 64-bit integer")
     return timedelta(milliseconds=max(-1, min(millis, _LONGEST_MS)))
