@@ -78,7 +78,7 @@ class TestPolls:
         assert standing(directory).keys() == set(RULES)
         assert read_sync_properties(directory).cluster_id == "the-cluster"
         assert said.err == (
-            f"aclog: note: 1 poll(s), 0 failed; 3 rule(s) added, 0 removed; {directory}: ends at offset 4\n"
+            f"aclog: note: 1 poll(s), 0 failed; 3 ACL(s) added, 0 removed; {directory}: ends at offset 4\n"
         )
 
     def test_what_has_not_changed_writes_nothing(self, broker, directory):
@@ -242,9 +242,9 @@ class TestFailures:
         said = running(broker, directory, 5, each=each).ok()
         warnings = [line for line in said.err.splitlines() if "warning" in line]
         assert len(warnings) == 2
-        assert all("nothing is recorded of this poll: 127.0.0.1:" in line for line in warnings)
-        assert warnings[0].endswith("the next is in 0.01 s")
-        assert warnings[1].endswith("the next is in 0.02 s")
+        assert all("poll failed, nothing recorded: 127.0.0.1:" in line for line in warnings)
+        assert warnings[0].endswith("retrying in 0.01 s")
+        assert warnings[1].endswith("retrying in 0.02 s")
         kinds = [(change.kind.name, change.rule.acl.resource_name) for change in history(directory)]
         assert kinds[:3] == [("ADDED", "poll-1"), ("REMOVED", "poll-1"), ("ADDED", "poll-4")]
         assert ", 2 failed;" in said.err
@@ -295,7 +295,7 @@ class TestCluster:
         broker.cluster_id, broker.rules = "another", []
         said = polled(broker, directory)
         assert said.code == 2
-        assert said.complaint.endswith("belongs to cluster another: expected the-cluster, which is recorded")
+        assert said.complaint.endswith("belongs to cluster another: expected the-cluster, the recorded one")
         assert standing(directory).keys() == set(RULES)
 
     def test_another_is_refused_later(self, broker, directory):
@@ -475,7 +475,7 @@ class TestEnds:
     def test_an_interrupt_before_anything_is_recorded(self, broker, directory):
         broker.more = b"\0"
         said = running(broker, directory, 2).ok()
-        assert f"{directory}: nothing is recorded" in said.err
+        assert f"{directory}: nothing recorded" in said.err
         assert list(directory.parent.iterdir()) == []
 
     def test_an_interrupt_ends_a_poll_that_is_not_answered(self, broker, directory):
@@ -483,7 +483,7 @@ class TestEnds:
             broker.faults.silent = 1_000
 
         said = running(broker, directory, 1, each=each).ok()
-        assert "nothing is recorded" in said.err or "ends at offset 4" in said.err
+        assert "nothing recorded" in said.err or "ends at offset 4" in said.err
 
     def test_sigterm(self, broker, directory):
         flags = ["--bootstrap-server", str(broker.address), "--to", str(directory), "--interval", "3600"]
@@ -499,7 +499,7 @@ class TestEnds:
             process.terminate()
             out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (0, "")
-        assert err.startswith("aclog: note: 1 poll(s), 0 failed; 3 rule(s) added")
+        assert err.startswith("aclog: note: 1 poll(s), 0 failed; 3 ACL(s) added")
 
     @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "86401", "1e400"])
     def test_an_interval_that_is_none(self, broker, directory, seconds):

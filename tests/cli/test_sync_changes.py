@@ -8,7 +8,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.cli.sync.changes import RuleChanges, check_rules, rule_changes
+from aclog.cli.sync.changes import AclChanges, acl_changes, check_acls
 from aclog.metalog.batches import build_batch
 from aclog.metalog.errors import DecodeError
 from aclog.snapshots.applier import Applier
@@ -19,11 +19,11 @@ RULES = st.lists(estates.rules(), max_size=12)
 
 
 def replayed(told_by_poll):
-    """The standing rules after each poll, by replaying the batches that `rule_changes` makes; and the changes."""
+    """The standing rules after each poll, by replaying the batches that `acl_changes` makes; and the changes."""
     applier, numbers = Applier(), count(2)
     for told in told_by_poll:
         standing = {rule.acl: rule.id for rule in applier.image.acls}
-        changes = rule_changes(standing, told, lambda: UUID(int=next(numbers)))
+        changes = acl_changes(standing, told, lambda: UUID(int=next(numbers)))
         if changes:
             batch = build_batch(
                 changes.values(), base_offset=applier.next_offset, leader_epoch=1, timestamp=applier.next_offset
@@ -62,20 +62,20 @@ def test_nothing_is_written_that_does_not_change(first, second):
 def test_the_order_of_an_answer_means_nothing(told, random):
     shuffled = random.sample(told * 2, len(told) * 2)
     numbers, others = count(2), count(2)
-    assert rule_changes({}, told, lambda: UUID(int=next(numbers))) == rule_changes(
+    assert acl_changes({}, told, lambda: UUID(int=next(numbers))) == acl_changes(
         {}, shuffled, lambda: UUID(int=next(others))
     )
 
 
 def test_no_change_is_nothing():
     rule = acl("orders")
-    assert not rule_changes({rule: UUID(int=2)}, [rule, rule], UUID)
-    assert RuleChanges().values() == []
+    assert not acl_changes({rule: UUID(int=2)}, [rule, rule], UUID)
+    assert AclChanges().values() == []
 
 
 @given(RULES)
 def test_what_a_rule_can_be(told):
-    check_rules(told)
+    check_acls(told)
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_what_a_rule_can_be(told):
 )  # fmt: skip
 def test_what_no_rule_can_be(change):
     with pytest.raises(DecodeError, match="expected"):
-        check_rules([acl("orders"), evolve(acl("orders"), **change)])
+        check_acls([acl("orders"), evolve(acl("orders"), **change)])
 
 
 def test_codes_of_a_newer_kafka_and_the_longest_names_can_be():
     newer = [evolve(acl("orders"), **change) for change in ({"resource_type": 8}, {"operation": 99})]
     longest = [evolve(acl("orders"), **change) for change in ({"resource_name": "x" * 32_767}, {"host": "€" * 10_922})]
-    check_rules([*newer, *longest])
+    check_acls([*newer, *longest])
     for rule in (*newer, *longest):
         assert next(after for *_, after in replayed([[rule]])).keys() == {rule}

@@ -1,4 +1,4 @@
-"""What became of a cluster's rules between two polls: pure, from what stands in the log and what is told now."""
+"""Changes between the recorded ACLs of a cluster and those of a poll, as records."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from uuid import UUID
@@ -20,13 +20,13 @@ from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.nodes.wire.messages import MAX_STRING
 from aclog.shell.rule_text import rule_fields
 
-_LONG = MAX_STRING // 4
-"""Characters of which a string may have more bytes than a record holds."""
+_SAFE_CHARACTERS = MAX_STRING // 4
+"""Strings up to this length fit into a record in any case: UTF-8 takes at most 4 bytes a character."""
 
 
 @frozen(kw_only=True)
-class RuleChanges:
-    """Rules that are gone, with the ids that they had, and rules that are new, with ids of their own."""
+class AclChanges:
+    """Removed ACLs with their recorded ids, and added ACLs with new ids."""
 
     removed: tuple[StandardAclWithId, ...] = ()
     added: tuple[StandardAclWithId, ...] = ()
@@ -35,51 +35,51 @@ class RuleChanges:
         return len(self.removed) + len(self.added)
 
     def values(self) -> list[bytes]:
-        """The records that make these changes, as the values that go into a log; removals first.
+        """Encode the changes as record values, removals first.
 
         Raises:
-            EncodeError: a rule with a string that no record holds.
+            EncodeError: a string that is too long for a record.
 
         """
         return list(self._values())
 
     def _values(self) -> Iterator[bytes]:
-        for rule in self.removed:
-            if rule.id is not None:
-                yield encode_record(RemoveAccessControlEntryRecord(id=rule.id))
-        for rule in self.added:
-            if rule.id is not None:
-                yield encode_record(record_of(rule.acl, rule.id))
+        for each in self.removed:
+            if each.id is not None:
+                yield encode_record(RemoveAccessControlEntryRecord(id=each.id))
+        for each in self.added:
+            if each.id is not None:
+                yield encode_record(record_of(each.acl, each.id))
 
 
-def rule_changes(
-    standing: Mapping[StandardAcl, UUID], told: Iterable[StandardAcl], new_id: Callable[[], UUID]
-) -> RuleChanges:
-    """What makes the rules that are told out of those that stand; a rule that stays keeps its id.
+def acl_changes(
+    recorded: Mapping[StandardAcl, UUID], polled: Iterable[StandardAcl], new_id: Callable[[], UUID]
+) -> AclChanges:
+    """Return the changes from the recorded to the polled ACLs; an unchanged ACL keeps its id.
 
-    Changes are in the order in which rules are listed (aclog.shell.rule_text.rule_fields), whatever that of the answer.
+    Changes are in listing order (aclog.shell.rule_text.rule_fields), whatever the order of the poll.
     """
-    now = dict.fromkeys(told)
-    gone = (StandardAclWithId(id=id_, acl=acl) for acl, id_ in standing.items() if acl not in now)
-    new = sorted((StandardAclWithId(id=None, acl=acl) for acl in now if acl not in standing), key=rule_fields)
-    return RuleChanges(
-        removed=tuple(sorted(gone, key=rule_fields)),
-        added=tuple(StandardAclWithId(id=new_id(), acl=rule.acl) for rule in new),
+    now = dict.fromkeys(polled)
+    removed = (StandardAclWithId(id=id_, acl=acl) for acl, id_ in recorded.items() if acl not in now)
+    added = sorted((StandardAclWithId(id=None, acl=acl) for acl in now if acl not in recorded), key=rule_fields)
+    return AclChanges(
+        removed=tuple(sorted(removed, key=rule_fields)),
+        added=tuple(StandardAclWithId(id=new_id(), acl=each.acl) for each in added),
     )
 
 
-def check_rules(told: Iterable[StandardAcl]) -> None:
-    """Return if each is what a rule can be; an operation or a type that only a newer Kafka knows is.
+def check_acls(acls: Iterable[StandardAcl]) -> None:
+    """Check that polled ACLs can be recorded. Operations and resource types of a newer Kafka are accepted.
 
     Raises:
-        DecodeError: UNKNOWN, ANY or MATCH, which stand in filters only (Kafka's own DescribeAclsResponse throws, too);
-            or a string that no record holds.
+        DecodeError: UNKNOWN, ANY or MATCH, which are for filters only (Kafka's DescribeAclsResponse throws too), or a
+            string that is too long for a record.
 
     """
-    for acl in told:
+    for acl in acls:
         for text in (acl.resource_name, acl.principal, acl.host):
-            if len(text) > _LONG and len(text.encode()) > MAX_STRING:
-                raise DecodeError(f"a string of {len(text)} characters: expected {MAX_STRING} bytes at most")
+            if len(text) > _SAFE_CHARACTERS and len(text.encode()) > MAX_STRING:
+                raise DecodeError(f"a string of {len(text)} characters: expected at most {MAX_STRING} bytes")
         if (
             acl.resource_type <= ResourceType.ANY
             or acl.pattern_type <= PatternType.MATCH
@@ -87,6 +87,6 @@ def check_rules(told: Iterable[StandardAcl]) -> None:
             or acl.permission_type <= AclPermissionType.ANY
         ):
             raise DecodeError(
-                f"a rule of resource type {acl.resource_type}, pattern type {acl.pattern_type}, operation "
-                f"{acl.operation} and permission type {acl.permission_type}: expected what a rule can have"
+                f"an ACL of resource type {acl.resource_type}, pattern type {acl.pattern_type}, operation "
+                f"{acl.operation} and permission type {acl.permission_type}: expected none of UNKNOWN, ANY and MATCH"
             )

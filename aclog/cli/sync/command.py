@@ -1,4 +1,4 @@
-"""`aclog sync`: the history of a cluster whose log is out of reach."""
+"""`aclog sync`: ACL history of a cluster whose metadata log is not accessible."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,14 +17,17 @@ def sync(
         typer.Option(
             "--bootstrap-server",
             metavar="HOST:PORT",
-            help="A running broker, ours or Kafka's; several with commas between them.",
+            help="The brokers, comma-separated, of a running cluster (aclog or Kafka).",
             show_default=False,
         ),
     ],
     to: Annotated[
         Path,
         typer.Option(
-            "--to", metavar="DIR", help="The log to record in; made by the first poll if missing.", show_default=False
+            "--to",
+            metavar="DIR",
+            help="The log to record in; created by the first poll if missing.",
+            show_default=False,
         ),
     ],
     command_config: Annotated[
@@ -32,25 +35,23 @@ def sync(
         typer.Option(
             "--command-config",
             metavar="FILE",
-            help="Client properties, as Kafka's tools take them: security.protocol, sasl.*, ssl.*.",
-            show_default="nobody logs in",
+            help="Client properties, as for Kafka's tools: security.protocol, sasl.*, ssl.*.",
+            show_default="no authentication",
         ),
     ] = None,
-    interval: Annotated[
-        float, typer.Option("--interval", metavar="SECONDS", help="How long to wait between two polls.")
-    ] = 30.0,
-    once: Annotated[bool, typer.Option("--once", metavar="", help="Poll once, and leave.")] = False,
+    interval: Annotated[float, typer.Option("--interval", metavar="SECONDS", help="Time between two polls.")] = 30.0,
+    once: Annotated[bool, typer.Option("--once", metavar="", help="Poll once, then exit.")] = False,
     format_: Annotated[
         SyncFormat,
         typer.Option(
-            "--format", help="A line for people, or the JSON object of [cyan]export --history[/], for each change."
+            "--format", help="A readable line for each change, or the JSON object of [cyan]export --history[/]."
         ),
     ] = SyncFormat.TABLE,
 ) -> None:
-    """Ask a cluster for its rules again and again, and record what changed in a log, each poll in one piece.
+    """Poll the ACLs of a cluster, and record changes in a log, those of each poll atomically.
 
-    DIR is then a --log like any other: time travel, shell and history work on it.
-    A poll that fails records nothing and is tried again. Ends at SIGTERM or Ctrl-C.
+    DIR can be used like any other --log, with --as-of, shell and history.
+    A failed poll records nothing and is retried. SIGTERM or Ctrl-C stops it.
     Needs DESCRIBE on the cluster.
 
     [bold]Examples[/]

@@ -1,4 +1,4 @@
-"""The log of `aclog sync`: what a cluster told, one atomic batch or transaction for each poll that found a change."""
+"""The log of `aclog sync`: one atomic batch or transaction for each poll that found changes."""
 
 import secrets
 from contextlib import ExitStack
@@ -11,7 +11,7 @@ from attrs import define, field
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.cli.log_writer import LogWriter, batched, open_writer
-from aclog.cli.sync.changes import RuleChanges, rule_changes
+from aclog.cli.sync.changes import AclChanges, acl_changes
 from aclog.cli.sync.poller import Poll
 from aclog.cli.transfer.importer import open_target
 from aclog.metalog.codec import encode_record
@@ -28,87 +28,90 @@ _TRANSACTION = "aclog sync"
 
 @define(eq=False)
 class SyncLog:
-    """An open record of a cluster and its one writer; `standing` are the rules that its newest state holds."""
+    """The open log of a cluster; `recorded` are the ACLs of its newest state, with their ids."""
 
     directory: Path
     cluster_id: str
-    standing: dict[StandardAcl, UUID]
+    recorded: dict[StandardAcl, UUID]
     _writer: LogWriter
     _stack: ExitStack = field(factory=ExitStack)
 
     @classmethod
     def open(cls, directory: Path) -> Self:
-        """Open a record to go on with it; what an interrupted writer left is recovered, and said.
+        """Open an existing log; it is recovered if its last writer was interrupted.
 
         Raises:
-            ConfigError: the directory holds something else.
+            ConfigError: the directory is not a log of `aclog sync`.
             LockedError, LogError, DecodeError: as aclog.cli.log_writer.open_writer.
 
         """
         properties = read_sync_properties(directory)
         if properties is None:
-            raise ConfigError(f"{directory}: no {SYNC_FILE} in it: expected a record of `aclog sync`, or nothing yet")
+            raise ConfigError(
+                f"{directory}: no {SYNC_FILE} in it: expected a log of `aclog sync`, or an empty or missing directory"
+            )
         with ExitStack() as stack:
             writer = stack.enter_context(open_writer(directory, for_sync=True))
-            standing = {rule.acl: rule.id for rule in writer.image.acls if rule.id is not None}
-            writer.image = Image.EMPTY  # nobody keeps it up from here on, and of many rules it is large
-            return cls(directory, properties.cluster_id, standing, writer, stack.pop_all())
+            recorded = {each.acl: each.id for each in writer.image.acls if each.id is not None}
+            writer.image = Image.EMPTY  # it is not updated from here on: free the memory
+            return cls(directory, properties.cluster_id, recorded, writer, stack.pop_all())
 
     def end_offset(self) -> int:
-        """The offset that the next record gets."""
+        """Return the offset of the next record."""
         return self._writer.log.end_offset()
 
-    def changes(self, poll: Poll) -> RuleChanges:
-        """What has changed since the newest state, with new ids for what is new."""
-        return _changes(self.standing, poll)
+    def changes(self, poll: Poll) -> AclChanges:
+        """Return the changes from the newest state to a poll, with new ids for added ACLs."""
+        return _changes(self.recorded, poll)
 
-    def append(self, changes: RuleChanges, timestamp: int) -> list[Change]:
-        """Record changes at a time (ms since 1970), visible all at once; on the disk when it returns.
+    def append(self, changes: AclChanges, timestamp: int) -> list[Change]:
+        """Append changes atomically and durably, with a timestamp in ms since 1970.
 
         Raises:
-            EncodeError: a rule that no record holds; nothing is written.
-            LogError: the log cannot be written; it takes no more then.
+            EncodeError: an ACL that is too long for a record; nothing was written.
+            LogError: the log cannot be written; it accepts no further appends.
 
         """
         done = append_changes(self._writer, changes, timestamp)
-        for rule in changes.removed:
-            del self.standing[rule.acl]
-        self.standing |= {rule.acl: rule.id for rule in changes.added if rule.id is not None}
+        for each in changes.removed:
+            del self.recorded[each.acl]
+        self.recorded |= {each.acl: each.id for each in changes.added if each.id is not None}
         return done
 
     def close(self) -> None:
-        """Close the log; a second close is nothing."""
+        """Close the log. Idempotent."""
         self._stack.close()
 
 
 def create_sync_log(directory: Path, poll: Poll) -> list[Change]:
-    """Make the record of a cluster with its first poll, all or nothing: the directory is there when all is in it.
+    """Create the log of a cluster with its first poll, atomically: the directory appears when it is complete.
 
     Raises:
-        ConfigError: the directory holds something.
+        ConfigError: the directory is not empty.
         LogError: it cannot be written.
-        EncodeError: a rule that no record holds.
+        EncodeError: an ACL that is too long for a record.
 
     """
     try:
         with open_target(directory, force=False, timestamp=poll.timestamp) as (writer, is_new):
             if not is_new:
-                raise ConfigError(f"{directory}: not empty any more: expected no other writer")
+                raise ConfigError(f"{directory}: no longer empty: expected no other process to write to it")
             properties = SyncProperties(cluster_id=poll.cluster_id, first_poll=poll.timestamp)
             write_sync_properties(writer.log.directory, properties)
             changes = append_changes(writer, _changes({}, poll), poll.timestamp)
+        # The directory was renamed into place: without this, a crash could undo the rename.
         fsync_directory(directory.absolute().parent)
     except OSError as error:
         raise log_error(error, directory, "cannot create") from error
     return changes
 
 
-def _changes(standing: dict[StandardAcl, UUID], poll: Poll) -> RuleChanges:
-    return rule_changes(standing, poll.rules, lambda: random_uuid(secrets.token_bytes))
+def _changes(recorded: dict[StandardAcl, UUID], poll: Poll) -> AclChanges:
+    return acl_changes(recorded, poll.acls, lambda: random_uuid(secrets.token_bytes))
 
 
-def append_changes(writer: LogWriter, changes: RuleChanges, timestamp: int) -> list[Change]:
-    """Append changes as one batch, or as a transaction where they are more than one holds, and wait for each batch.
+def append_changes(writer: LogWriter, changes: AclChanges, timestamp: int) -> list[Change]:
+    """Append changes as one batch, or as a transaction if they do not fit into one, and wait for each batch.
 
     Raises:
         EncodeError, LogError: as SyncLog.append.
@@ -123,15 +126,16 @@ def append_changes(writer: LogWriter, changes: RuleChanges, timestamp: int) -> l
         _append(writer, [encode_record(BeginTransactionRecord(name=_TRANSACTION))], timestamp)
         offsets = list(chain.from_iterable(_append(writer, batch, timestamp) for batch in batches))
         _append(writer, [encode_record(EndTransactionRecord())], timestamp)
-    kinds = [(ChangeKind.REMOVED, rule) for rule in changes.removed] + [
-        (ChangeKind.ADDED, rule) for rule in changes.added
+    # In the order of AclChanges.values.
+    kinds = [(ChangeKind.REMOVED, each) for each in changes.removed] + [
+        (ChangeKind.ADDED, each) for each in changes.added
     ]
     end = writer.log.end_offset()
     return [_change(offset, end, timestamp, *each) for offset, each in zip(offsets, kinds, strict=True)]
 
 
 def _append(writer: LogWriter, values: list[bytes], timestamp: int) -> list[int]:
-    """Append a batch, wait until it is durable, and give the offsets of its records."""
+    """Append a batch, wait until it is durable, and return the offsets of its records."""
     done = writer.log.append(values, timestamp=timestamp).result()
     return list(range(done.base_offset, done.last_offset + 1))
 

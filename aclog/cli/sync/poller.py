@@ -1,4 +1,4 @@
-"""Asking a cluster for its rules again and again, always the same one."""
+"""Polls the ACLs of one cluster over the admin API."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -7,7 +7,7 @@ from typing import Self
 from attrs import define, field, frozen
 
 from aclog.authorizer.acl import StandardAcl
-from aclog.cli.sync.changes import check_rules
+from aclog.cli.sync.changes import check_acls
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.nodes.client.connection import Connection
@@ -18,23 +18,24 @@ from aclog.sources.bootstrap import connect_to_first
 
 
 class WrongClusterError(ConfigError):
-    """The servers belong to another cluster than the one that is recorded."""
+    """The servers belong to a different cluster than the recorded one."""
 
 
 @frozen(kw_only=True)
 class Poll:
-    """A whole answer: the rules that stood, which cluster said so, and when its answer had come (ms since 1970)."""
+    """All ACLs of a cluster, its id, and when the response had arrived (ms since 1970)."""
 
     cluster_id: str
-    rules: tuple[StandardAcl, ...]
+    acls: tuple[StandardAcl, ...]
     timestamp: int
 
 
 @define(eq=False, kw_only=True)
 class ClusterPoller:
-    """Owned by one event loop. It stays with one broker for as long as that answers: another may be behind it.
+    """A client of one cluster, owned by one event loop.
 
-    `cluster_id` is the cluster that must answer; None until one has.
+    It stays with the same broker as long as polls succeed: another broker may lag behind, and an older state would be
+    recorded as a change. `cluster_id` is the expected cluster; None accepts any, and expects it from then on.
     """
 
     servers: tuple[HostPort, ...]
@@ -44,55 +45,56 @@ class ClusterPoller:
     _connection: Connection | None = field(default=None, init=False)
 
     async def poll(self) -> Poll:
-        """The rules that stand now.
+        """Return the current ACLs.
 
         Raises:
-            WrongClusterError: another cluster answers.
-            MetadataError: nobody answers, or not whole, or with a refusal. The next poll asks another server first.
+            WrongClusterError: the server belongs to a different cluster.
+            MetadataError: no server is reachable, or the response is malformed or an error. The next poll tries another
+                server first.
 
         """
         try:
-            return await self._asked()
+            return await self._try()
         except BaseException:
-            await self._turn_away()
+            await self._move_to_end()
             raise
 
-    async def _asked(self) -> Poll:
+    async def _try(self) -> Poll:
         kept = self._connection
         if kept is not None and kept.failure is None:
-            with suppress(UnreachableError):  # cut while it was idle, or its session expired (KIP-368)
-                return await self._answer(kept)
+            with suppress(UnreachableError):  # closed while idle, or its session expired (KIP-368): reconnect
+                return await self._describe(kept)
         await self.close()
         self._connection = await connect_to_first(self.servers, self.security)
-        return await self._answer(self._connection)
+        return await self._describe(self._connection)
 
-    async def _turn_away(self) -> None:
-        """The next poll asks another server first than the one that failed this one."""
+    async def _move_to_end(self) -> None:
+        """Close the connection, and make its server the last one to try."""
         failed = self.servers[0] if self._connection is None else self._connection.address
-        self.servers = (*self._but(failed), failed)
+        self.servers = (*self._others(failed), failed)
         await self.close()
 
-    def _but(self, one: HostPort) -> tuple[HostPort, ...]:
+    def _others(self, one: HostPort) -> tuple[HostPort, ...]:
         return tuple(server for server in self.servers if server != one)
 
-    async def _answer(self, connection: Connection) -> Poll:
+    async def _describe(self, connection: Connection) -> Poll:
         cluster_id = await describe_cluster_id(connection)
         if self.cluster_id not in {None, cluster_id}:
             raise WrongClusterError(
-                f"{connection.address}: belongs to cluster {cluster_id}: expected {self.cluster_id}, which is recorded"
+                f"{connection.address}: belongs to cluster {cluster_id}: expected {self.cluster_id}, the recorded one"
             )
-        rules = await describe_rules(connection)
+        acls = await describe_rules(connection)
         timestamp = self._clock()
         try:
-            check_rules(rules)
+            check_acls(acls)
         except DecodeError as error:
             raise error.at(path=str(connection.address)) from None
         self.cluster_id = cluster_id
-        self.servers = (connection.address, *self._but(connection.address))
-        return Poll(cluster_id=cluster_id, rules=tuple(rules), timestamp=timestamp)
+        self.servers = (connection.address, *self._others(connection.address))
+        return Poll(cluster_id=cluster_id, acls=tuple(acls), timestamp=timestamp)
 
     async def close(self) -> None:
-        """Close the connection, if there is one."""
+        """Close the connection, if any."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()

@@ -1,4 +1,4 @@
-"""`aclog sync`: what changes in a cluster's rules, poll by poll, into a log."""
+"""The loop of `aclog sync`: polls a cluster and records changes of its ACLs in a log."""
 
 import asyncio
 import sys
@@ -8,13 +8,14 @@ from pathlib import Path
 from attrs import define, field, frozen
 
 from aclog.authorizer.explanation_text import acl_text
+from aclog.cli.log_writer import check_parent
 from aclog.cli.signals import pause, stop_on_signals, unless
 from aclog.cli.sync.format import SyncFormat
 from aclog.cli.sync.log import SyncLog, create_sync_log
 from aclog.cli.sync.poller import ClusterPoller, Poll, WrongClusterError
 from aclog.cli.transfer.history import change_row
 from aclog.cli.transfer.json_rows import row_line
-from aclog.metalog.errors import ConfigError, LogError, MetadataError
+from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.uuids import uuid_text
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.errors import LoginError
@@ -24,15 +25,15 @@ from aclog.snapshots.rule_history import Change, ChangeKind
 from aclog.terminal.notices import note, one_line, warn
 from aclog.terminal.timestamps import utc_text
 
-LONGEST_INTERVAL_S = 86_400.0
+MAX_INTERVAL_S = 86_400.0
 _FIRST_RETRY_S = 1.0
-_LONGEST_RETRY_S = 60.0
-_REFUSALS = {CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED}
+_MAX_RETRY_S = 60.0
+_PERMANENT_ERRORS = {CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED}
 
 
 @frozen(kw_only=True)
 class SyncOptions:
-    """What is asked, where it is recorded, how often (seconds from one poll's end to the next), and how it is told."""
+    """Cluster, log, seconds between the end of a poll and the next one, and output format."""
 
     servers: tuple[HostPort, ...]
     security: ClientSecurity
@@ -43,17 +44,16 @@ class SyncOptions:
 
 
 def run_sync(options: SyncOptions) -> None:
-    """Poll until SIGTERM or an interrupt, or once; changes go to stdout, what fails and a summary to stderr.
+    """Poll until SIGTERM or SIGINT, or once. Changes go to stdout, failures and a summary to stderr.
 
     Raises:
-        ConfigError: an interval that is none, a directory of something else, servers of another cluster.
-        MetadataError: the log cannot be written; or the first poll, or the only one, failed for good.
+        ConfigError: an invalid interval, a directory that is not a log of `aclog sync`, or servers of another cluster.
+        MetadataError: the log cannot be written, the only poll failed, or all polls so far failed and the last one with
+            an error that retries cannot resolve.
 
     """
-    if not 0 < options.interval <= LONGEST_INTERVAL_S:
-        raise ConfigError(
-            f"--interval {options.interval:g}: expected seconds above 0, and at most {LONGEST_INTERVAL_S:g}"
-        )
+    if not 0 < options.interval <= MAX_INTERVAL_S:
+        raise ConfigError(f"--interval {options.interval:g}: expected seconds above 0, and at most {MAX_INTERVAL_S:g}")
     with ExitStack() as stack:
         sync = _Sync(options, stack)
         sync.open()
@@ -61,66 +61,71 @@ def run_sync(options: SyncOptions) -> None:
 
 
 def retry_seconds(failures: int, interval: float) -> float:
-    """How long to wait after so many failed polls in a row: a second, doubled each time, to a minute or `interval`."""
-    longest = max(interval, _LONGEST_RETRY_S)
+    """Return the delay after consecutive failed polls: exponential from 1 s, up to a minute or `interval`."""
+    longest = max(interval, _MAX_RETRY_S)
     return float(min(longest, min(interval, _FIRST_RETRY_S) * 2 ** min(failures - 1, 30)))
 
 
 @define(eq=False)
 class _Sync:
-    """One run; owned by the event loop that it runs in."""
+    """One run of the command, owned by its event loop."""
 
     options: SyncOptions
     _stack: ExitStack
     _log: SyncLog | None = field(default=None, init=False)
     _polls: int = field(default=0, init=False)
     _failed: int = field(default=0, init=False)
-    _in_a_row: int = field(default=0, init=False)
+    _consecutive_failures: int = field(default=0, init=False)
     _added: int = field(default=0, init=False)
     _removed: int = field(default=0, init=False)
 
     def open(self) -> None:
-        """Open what is there; nothing, or an empty directory, is left to the first poll. Raises as SyncLog.open."""
+        """Open an existing log; a missing or empty directory is left to the first poll. Raises as SyncLog.open."""
         directory = self.options.directory
         if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
             self._log = SyncLog.open(directory)
             self._stack.callback(self._log.close)
-        elif not directory.absolute().parent.is_dir():
-            raise LogError(f"{directory.parent}: no such directory: expected one to make {directory.name} in")
+        else:
+            check_parent(directory)
 
     async def run(self) -> None:
-        """Poll until told to stop, and sum up."""
+        """Poll until stopped, then print the summary."""
         options = self.options
         stop = asyncio.Event() if options.once else stop_on_signals()
         cluster_id = None if self._log is None else self._log.cluster_id
         poller = ClusterPoller(servers=options.servers, security=options.security, cluster_id=cluster_id)
         async with poller:
             while not stop.is_set():
-                seconds = await self._turn(poller, stop)
+                seconds = await self._poll_once(poller, stop)
                 if options.once:
                     break
                 await pause(stop, seconds)
         note(self._summary())
 
-    async def _turn(self, poller: ClusterPoller, stop: asyncio.Event) -> float:
-        """One poll, and what is to be recorded of it; how many seconds to wait until the next."""
+    async def _poll_once(self, poller: ClusterPoller, stop: asyncio.Event) -> float:
+        """Poll, and record and print changes; return the seconds until the next poll."""
         try:
             poll = await unless(stop, poller.poll())
         except WrongClusterError:
             raise
         except MetadataError as error:
-            if self.options.once or (self._polls == self._failed and _is_for_good(error)):
+            # Before the first success a permanent error is most likely a wrong flag; later the cluster may be restored.
+            if self.options.once or (self._polls == self._failed and _is_permanent(error)):
                 raise
             return self._failure(error)
         if poll is not None:
-            self._polls, self._in_a_row = self._polls + 1, 0
-            self._tell(self._record(poll))
+            self._polls, self._consecutive_failures = self._polls + 1, 0
+            self._print(self._record(poll))
         return self.options.interval
 
     def _failure(self, error: MetadataError) -> float:
-        self._polls, self._failed, self._in_a_row = self._polls + 1, self._failed + 1, self._in_a_row + 1
-        seconds = retry_seconds(self._in_a_row, self.options.interval)
-        warn(f"nothing is recorded of this poll: {error}; the next is in {seconds:g} s")
+        self._polls, self._failed, self._consecutive_failures = (
+            self._polls + 1,
+            self._failed + 1,
+            self._consecutive_failures + 1,
+        )
+        seconds = retry_seconds(self._consecutive_failures, self.options.interval)
+        warn(f"poll failed, nothing recorded: {error}; retrying in {seconds:g} s")
         return seconds
 
     def _record(self, poll: Poll) -> list[Change]:
@@ -131,7 +136,7 @@ class _Sync:
         self.open()
         return done
 
-    def _tell(self, changes: list[Change]) -> None:
+    def _print(self, changes: list[Change]) -> None:
         self._added += sum(change.kind is ChangeKind.ADDED for change in changes)
         self._removed += sum(change.kind is ChangeKind.REMOVED for change in changes)
         line = _json_line if self.options.format is SyncFormat.JSONL else _text_line
@@ -140,16 +145,18 @@ class _Sync:
         sys.stdout.flush()
 
     def _summary(self) -> str:
-        end = "nothing is recorded" if self._log is None else f"ends at offset {self._log.end_offset()}"
+        end = "nothing recorded" if self._log is None else f"ends at offset {self._log.end_offset()}"
         return (
-            f"{self._polls} poll(s), {self._failed} failed; {self._added} rule(s) added, {self._removed} removed; "
+            f"{self._polls} poll(s), {self._failed} failed; {self._added} ACL(s) added, {self._removed} removed; "
             f"{self.options.directory}: {end}"
         )
 
 
-def _is_for_good(error: MetadataError) -> bool:
-    """Whether only a change of the configuration, here or there, can help."""
-    return isinstance(error, LoginError | ConfigError) or (isinstance(error, RequestError) and error.code in _REFUSALS)
+def _is_permanent(error: MetadataError) -> bool:
+    """Return whether only a configuration change, here or on the cluster, can resolve the error."""
+    return isinstance(error, LoginError | ConfigError) or (
+        isinstance(error, RequestError) and error.code in _PERMANENT_ERRORS
+    )
 
 
 def _json_line(change: Change) -> str:
