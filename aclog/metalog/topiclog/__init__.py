@@ -1,10 +1,10 @@
-"""A metadata log in a one-partition topic of a real Kafka: one writer whom Kafka fences, readers, an election.
+"""A metadata log in a one-partition topic of a real Kafka: one fenced writer, any number of readers, an election.
 
-Nothing here is consensus of our own: the transactional id decides who may write, the consumer group of the topic who
+There is no consensus protocol here: Kafka's transactional id decides who can write, the topic's consumer group who
 should, and the last stable offset what is committed (docs/decisions/0009-topic-log.md).
 
-It needs confluent-kafka, the extra `kafka`. That is imported with the first name that needs it; where it is not
-installed, such a name raises a ConfigError that says what to install.
+confluent-kafka (the extra `kafka`) is imported with the first name that needs it; if it is not installed, that name
+raises a ConfigError that says what to install.
 """
 
 from importlib import import_module

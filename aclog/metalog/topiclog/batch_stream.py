@@ -1,4 +1,4 @@
-"""The batches of a topic from one on, as they are committed."""
+"""A stream of committed batches, assembled from a topic's messages."""
 
 from attrs import define, field, frozen
 
@@ -13,20 +13,20 @@ from aclog.metalog.topiclog.positions import StoredMessage
 class CommittedBatch:
     """A whole batch in the log's bytes, the offset after it, and Kafka's offset after its last message.
 
-    `leader` is whom it names, if it begins an epoch.
+    `leader` is set if the batch begins an epoch.
     """
 
     data: bytes
     end_offset: int
-    after: int
+    next_position: int
     leader: Leader | None
 
 
 @define(eq=False)
 class BatchStream:
-    """Reads on from Kafka's offset `position`, where the batch of base offset `offset` begins. For one thread.
+    """Reads from Kafka's offset `position`, where the batch of base offset `offset` begins. Not thread-safe.
 
-    Both move on with what `take` gives: they tell where to go on with another connection.
+    Both advance with each batch that `poll` returns, so that another connection can continue there.
     """
 
     partition: Partition
@@ -35,20 +35,20 @@ class BatchStream:
     _assembler: Assembler = field(init=False)
     _leader: Leader | None = field(default=None, init=False)
     _deferred: DecodeError | None = field(default=None, init=False)
-    """What is wrong after the batches that were given."""
+    """An error behind the batches that were returned; raised by the next call."""
 
     def __attrs_post_init__(self) -> None:
         self._assembler = Assembler(self.offset)
         self.partition.seek(self.position)
 
     def poll(self, timeout: float) -> list[CommittedBatch]:
-        """The batches that come next, as soon as one is whole, perhaps none after `timeout` seconds.
+        """Return the next batches as soon as one is complete, perhaps none after `timeout` seconds.
 
-        All that come before an error are given first.
+        Batches before an error are returned first.
 
         Raises:
             LogError: as Partition.poll.
-            DecodeError: a message that is no record's, with Kafka's offset; a ReplayError where one is missing.
+            DecodeError: a message that is not a record, with Kafka's offset; ReplayError if one is missing.
 
         """
         if self._deferred is not None:
@@ -66,7 +66,7 @@ class BatchStream:
         return found
 
     def _add(self, message: StoredMessage) -> CommittedBatch | None:
-        after = message.position + 1
+        next_position = message.position + 1
         try:
             self._leader = leader_of(message) or self._leader
             batch = self._assembler.add(message.place, message.value, message.timestamp)
@@ -74,6 +74,8 @@ class BatchStream:
             raise error.at(path=f"{self.partition.name}, Kafka's offset {message.position}") from None
         if batch is None:
             return None
-        self.position, self.offset = after, batch.end_offset
+        self.position, self.offset = next_position, batch.end_offset
         leader, self._leader = self._leader, None
-        return CommittedBatch(data=batch.encode(), end_offset=batch.end_offset, after=after, leader=leader)
+        return CommittedBatch(
+            data=batch.encode(), end_offset=batch.end_offset, next_position=next_position, leader=leader
+        )

@@ -1,4 +1,4 @@
-"""A whole log written into an empty topic at once, as a copy of another."""
+"""A copy of a whole log, written into an empty topic in one transaction."""
 
 import threading
 from collections.abc import Iterable
@@ -13,26 +13,29 @@ from aclog.metalog.topiclog.settings import TopicSettings
 from aclog.metalog.topiclog.survey import Survey
 
 FILL_SECONDS = 900.0
-"""How long it may take: brokers allow no longer transaction (transaction.max.timeout.ms) unless they are told to."""
+"""How long the copy may take: the largest transaction timeout that brokers accept by default
+(transaction.max.timeout.ms).
+"""
 
 
 def fill_topic(settings: TopicSettings, batches: Iterable[bytes], *, timeout: float = 60.0) -> None:
-    """Write batches, control batches too, into a topic that is there and holds none, in one transaction.
+    """Write batches, control batches included, into an existing empty topic, in one transaction.
 
-    So the topic holds all of them or none, whatever happens meanwhile: nobody takes the beginning of a copy for a log.
-    They keep their offsets and epochs, and must follow one another.
+    So the topic holds all of them or none, and nobody can take half a copy for a log. The batches keep their offsets
+    and epochs, and must be contiguous.
 
     Raises:
-        LogError: the topic is not empty; no broker answers within `timeout` seconds, or refuses.
-        FencedError: somebody else began to write to it.
-        DecodeError: what `batches` raises, or a batch that cannot be decoded.
+        LogError: the topic is not empty; no broker responds within `timeout` seconds, or one refuses.
+        FencedError: another writer has taken over.
+        DecodeError: as `batches` raises, or a batch that cannot be decoded.
 
     """
-    patient = {**settings.properties, "transaction.timeout.ms": str(int(FILL_SECONDS * 1000))}
+    properties = {**settings.properties, "transaction.timeout.ms": str(int(FILL_SECONDS * 1000))}
     with closing(HistoricalReads(settings, threading.Event())) as reads:
         reads.connect(timeout)
-        _check_empty(reads.survey(), settings)  # before a writer who is at work is fenced
-        with closing(fence_previous_writer(evolve(settings, properties=patient), timeout)) as transactions:
+        _check_empty(reads.survey(), settings)  # before fencing, which would stop a live controller
+        with closing(fence_previous_writer(evolve(settings, properties=properties), timeout)) as transactions:
+            # Again: the previous writer may have committed something before it was fenced.
             _check_empty(reads.survey_stable(timeout), settings)
             try:
                 transactions.commit(batches, FILL_SECONDS)

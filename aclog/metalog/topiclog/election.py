@@ -1,4 +1,4 @@
-"""Who should write a topic log: whoever the topic's consumer group assigns its one partition to."""
+"""Election of the controller that should write a topic log, by the partition assignment of a consumer group."""
 
 import logging
 import threading
@@ -17,26 +17,26 @@ from aclog.metalog.topiclog.settings import TopicSettings
 _log = logging.getLogger(__name__)
 
 _WAKE_SECONDS = 0.1
-"""How often a candidate sees whether it is closed."""
+"""How often a candidate checks whether it is closed."""
 _RETRY_SECONDS = 1.0
-"""How long to rest before standing again after an error."""
-_HEARTBEATS_PER_TIMEOUT = 12
-"""To a session timeout: with 6 s, candidates hear of a change within half a second."""
+"""The backoff before joining the group again after an error."""
+_HEARTBEATS_PER_SESSION = 12
+"""Per session timeout: with 6 s, candidates learn of a rebalance within half a second."""
 
 
 @define(eq=False)
 class Election:
-    """A candidate; it stands from its making until `close`, in a thread of its own.
+    """A candidate, from its construction until `close`, in a thread of its own.
 
-    `on_elected` and `on_deposed` are called in turn, the former first, in that thread. They must return soon: while
-    they run no heartbeat's answer is seen. The assignment is advice: that there is one writer only is the work of the
-    fence, so whoever is elected opens the log (`open_topic_log`), and whoever is deposed abandons it.
+    `on_elected` and `on_deposed` are called alternately in that thread, starting with the former. They must return
+    soon: the group is not polled meanwhile. The assignment is only advice. That there is one writer is ensured by
+    fencing: the elected candidate opens the log (`open_topic_log`), a deposed one abandons it.
 
-    A newcomer deposes nobody (cooperative-sticky assignment). Whoever cannot reach the group for the session timeout is
-    deposed, at its own clock and at the group's.
+    A new candidate deposes nobody (cooperative-sticky assignment). A candidate that cannot reach the group for the
+    session timeout is deposed, by its own clock and by the group coordinator's.
 
     Raises:
-        ConfigError: properties that the client refuses.
+        ConfigError: the client rejects the properties.
 
     """
 
@@ -59,18 +59,18 @@ class Election:
 
     @property
     def elected(self) -> bool:
-        """Whether this candidate is elected now."""
+        """Whether this candidate is elected."""
         return self._elected
 
     @property
     def error(self) -> MetadataError | None:
-        """Why this candidate cannot stand at the moment, as far as it was told; None while it is elected."""
+        """Why this candidate cannot be elected at the moment, if known; None while it is elected."""
         return None if self._elected else self._error or self._errors.latest
 
     def close(self) -> None:
-        """Stand no more: `on_deposed` first, if elected, then leave the group, so that another takes over at once.
+        """Leave the group, after `on_deposed` if elected, so that another candidate takes over at once.
 
-        A second close is nothing. Not to be called by the callbacks.
+        May be called again, but not by the callbacks.
         """
         self._closed.set()
         self._thread.join()
@@ -88,11 +88,13 @@ class Election:
         properties = {
             **self.settings.properties,
             "group.id": self.settings.group_id,
+            # The new protocol (KIP-848) has server-side assignors only, and no session timeout of the client's.
             "group.protocol": "classic",
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": timeout,
+            # librdkafka requires max.poll.interval.ms >= session.timeout.ms.
             "max.poll.interval.ms": max(timeout, 300_000),
-            "heartbeat.interval.ms": max(timeout // _HEARTBEATS_PER_TIMEOUT, 1),
+            "heartbeat.interval.ms": max(timeout // _HEARTBEATS_PER_SESSION, 1),
             "enable.auto.commit": "false",
             "enable.auto.offset.store": "false",
             "auto.offset.reset": "latest",
@@ -115,7 +117,7 @@ class Election:
             self._closed.wait(_RETRY_SECONDS)
 
     def _follow_group(self, consumer: Consumer) -> None:
-        """Be a member of the group until closed; ends with an error too."""
+        """Be a member of the group until closed, or until an error."""
         consumer.subscribe(
             [self.settings.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
         )
@@ -126,12 +128,12 @@ class Election:
                 raise KafkaException(error)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Elected, where the partition is among them; nothing is fetched from it."""
+        """Become elected if the log's partition is assigned. The assignment is paused: nothing is fetched."""
         consumer.incremental_assign([TopicPartition(each.topic, each.partition, OFFSET_END) for each in partitions])
         consumer.pause(partitions)
         if _has_log_partition(partitions) and not self._elected and not self._closed.is_set():
             self._elected, self._error = True, None
-            self._errors.forget()
+            self._errors.clear()
             self._call(self.on_elected)
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -145,15 +147,15 @@ class Election:
             self._call(self.on_deposed)
 
     def _call(self, callback: Callable[[], None]) -> None:
-        """A callback's mistake must not end the candidate's thread."""
+        """Call a callback; its errors must not end the candidate's thread."""
         try:
             callback()
-        except Exception:  # noqa: BLE001 - whatever it was
+        except Exception:  # noqa: BLE001 - any error
             _log.exception("%s: a callback of the election failed", self.settings.name)
 
 
 def _has_log_partition(partitions: list[TopicPartition]) -> bool:
-    """Whether the log's partition is among them: somebody may have added others to the topic."""
+    """Whether the log's partition is assigned: somebody may have added partitions to the topic."""
     return any(each.partition == 0 for each in partitions)
 
 

@@ -1,4 +1,4 @@
-"""Fencing of the topic log's previous writer, by Kafka's transactional id."""
+"""Fencing of the topic log's previous writer, by Kafka's transactional id (KIP-98)."""
 
 import time
 from collections.abc import Mapping
@@ -20,12 +20,15 @@ from aclog.metalog.topiclog.transactions import (
 
 
 def fence_previous_writer(settings: TopicSettings, timeout: float) -> Transactions:
-    """Fence whoever has written before; what it had not committed is aborted when this returns.
+    """Fence the previous writer and abort its open transaction; return this process's transactions.
+
+    init_transactions increments the transactional id's producer epoch: from then on, brokers reject the previous
+    producer's writes and commits with INVALID_PRODUCER_EPOCH or PRODUCER_FENCED.
 
     Raises:
-        FencedError: somebody else did the same at the same time, and was later.
-        LogError: no broker answers within `timeout` seconds, or refuses.
-        ConfigError: properties that the client refuses.
+        FencedError: another process did the same, later.
+        LogError: no broker responds within `timeout` seconds, or one refuses.
+        ConfigError: the client rejects the properties.
 
     """
     errors, reports = ClientErrors(settings.name), DeliveryReports()
@@ -48,6 +51,7 @@ def _init_transactions(producer: Producer, name: str, errors: ClientErrors, time
         try:
             producer.init_transactions(min(SLICE_SECONDS, max(left, 0.05)))
         except RAISED as error:
+            # A refused login is only reported by callback: without this, the call would run into its time-out.
             serve_callbacks(producer)
             if errors.refused and errors.latest is not None:
                 raise errors.latest from error

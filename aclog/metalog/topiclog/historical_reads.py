@@ -1,4 +1,4 @@
-"""Batches that a process does not hold in memory, read from the topic when they are asked for."""
+"""Reads of batches that are not in memory, from the topic."""
 
 import threading
 import time
@@ -18,28 +18,28 @@ from aclog.metalog.topiclog.survey import Survey, find_base, find_leader, survey
 
 _SLICE_SECONDS = 0.5
 _FETCH_WAIT_MS = 10
-"""A search asks for much that is not there, and begins while a fetch is still kept by the broker."""
+"""Short, since a search often fetches where there is nothing, and waits for the previous fetch to return."""
 _RETRY_SECONDS = 0.05
 _REMEMBERED = 64
-"""Places where readers stopped, so that each goes on without a search."""
+"""How many places are remembered where a read ended, so that the next one continues without a search."""
 
 
 @define(eq=False)
 class HistoricalReads:
-    """Safe for many threads, one at a time. Connects with the first read, and anew after an error."""
+    """Thread-safe; calls run one at a time. Connects on the first read, and again after an error."""
 
     settings: TopicSettings
     closing: threading.Event
-    """Set before `close`, it ends a read that waits."""
+    """Set it before `close` to end a read that waits."""
     _partition: Partition | None = field(default=None, init=False)
     _known: Survey | None = field(default=None, init=False)
     _stream: BatchStream | None = field(default=None, init=False)
     _ahead: deque[CommittedBatch] = field(factory=deque, init=False)
-    """What the stream gave already."""
+    """Batches that the stream returned and no read has taken."""
     _next: int = field(default=-1, init=False)
-    """The offset of what comes next, out of `_ahead` or of the stream."""
+    """The offset of the next batch, in `_ahead` or from the stream."""
     _resume_at: dict[int, int] = field(factory=dict, init=False)
-    """Kafka's offsets of batches that somebody may want next, by base offset."""
+    """Kafka's offsets of batches that may be read next, by base offset."""
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def connect(self, timeout: float) -> None:
@@ -48,16 +48,16 @@ class HistoricalReads:
             self._connected(timeout)
 
     def survey(self, timeout: float = RESPONSE_SECONDS) -> Survey:
-        """What is committed now. Raises as survey.survey; a DecodeError names the log."""
+        """Find where the log begins and ends now. Raises as survey.survey; a DecodeError names the log."""
         with self._lock, self._reconnect_on_error():
             self._known = survey(self._connected(), timeout)
             return self._known
 
     def survey_stable(self, timeout: float) -> Survey:
-        """What is committed of all that is written now, once no transaction is open.
+        """Find the end of the log once no transaction is open; for a writer that has fenced the previous one.
 
-        For a new writer, who has fenced the one before. Without the wait, what stood behind a stranger's open
-        transaction would be missed.
+        Records behind an open transaction are invisible even if they are committed, since the last stable offset stops
+        at its beginning. A writer that did not wait would give their offsets to other records.
 
         Raises:
             LogError, DecodeError: as `survey`; or a transaction is still open after `timeout` seconds.
@@ -70,12 +70,12 @@ class HistoricalReads:
             if found.end >= written:
                 return found
             if time.monotonic() > deadline:
-                what = f"a transaction that is not ours is open at Kafka's offset {found.end}"
-                raise LogError(f"{self.settings.name}: {what}: nobody else may write to the topic")
+                what = f"another producer's transaction is open at Kafka's offset {found.end}"
+                raise LogError(f"{self.settings.name}: {what}: expected no other producers on the topic")
             time.sleep(_RETRY_SECONDS)
 
     def last_batch(self) -> tuple[StoredMessage | None, Leader | None]:
-        """Of what was surveyed: the first message of the last batch, and who wrote the newest epoch, if anybody did.
+        """Return the first message of the surveyed log's last batch, and the newest epoch's leader, if known.
 
         Raises:
             LogError, DecodeError: as find_base and find_leader.
@@ -89,11 +89,11 @@ class HistoricalReads:
             return find_base(partition, known.last.place.offset, known), find_leader(partition, known)
 
     def read(self, offset: int, mark: int, max_bytes: int) -> bytes:
-        """Batches from the one that holds `offset` on, up to the offset `mark`, at most `max_bytes`, but one at least.
+        """Return batches from the one that holds `offset` up to `mark`, at most `max_bytes` but at least one batch.
 
         Raises:
-            LogError: no broker answers, or messages are no longer there.
-            DecodeError: a message that is no record's, a ReplayError where one is missing.
+            LogError: no broker responds, or messages were removed.
+            DecodeError: a message that is not a record, ReplayError if one is missing.
 
         """
         with self._lock, self._reconnect_on_error():
@@ -101,7 +101,7 @@ class HistoricalReads:
 
     @contextmanager
     def _reconnect_on_error(self) -> Iterator[None]:
-        """After an error, whatever comes next begins with a new connection."""
+        """Disconnect after an error, so that the next call starts with a new connection."""
         try:
             yield
         except DecodeError as error:
@@ -120,21 +120,22 @@ class HistoricalReads:
         if self._stream is None or offset != self._next:
             self._stream = self._begin(offset)
         deadline = time.monotonic() + RESPONSE_SECONDS
-        while not (found := self._held(mark, max_bytes)):
+        while not (found := self._take_ahead(mark, max_bytes)):
             if self.closing.is_set():
                 raise LogError(f"{self.settings.name}: closed")
             if time.monotonic() > deadline:
-                what = f"offset {offset}: nothing came for {RESPONSE_SECONDS:.0f} s"
+                what = f"offset {offset}: no batch arrived within {RESPONSE_SECONDS:.0f} s"
                 raise LogError(f"{self.settings.name}: {what}")
             self._ahead.extend(self._stream.poll(_SLICE_SECONDS))
         self._next = found[-1].end_offset
         self._remember(found[-1])
         return b"".join(batch.data for batch in found)
 
-    def _held(self, mark: int, max_bytes: int) -> list[CommittedBatch]:
-        """Of what is there already, as much as may be given out at once."""
+    def _take_ahead(self, mark: int, max_bytes: int) -> list[CommittedBatch]:
+        """Take from the batches read ahead as many as one read may return."""
         found: list[CommittedBatch] = []
         room = max_bytes
+        # The topic may already hold more than the caller's mark covers.
         while self._ahead and self._ahead[0].end_offset <= mark:
             room -= len(self._ahead[0].data)
             if found and room < 0:
@@ -154,12 +155,12 @@ class HistoricalReads:
         return BatchStream(partition, position, base)
 
     def _remember(self, batch: CommittedBatch) -> None:
-        self._resume_at[batch.end_offset] = batch.after
+        self._resume_at[batch.end_offset] = batch.next_position
         while len(self._resume_at) > _REMEMBERED:
             del self._resume_at[next(iter(self._resume_at))]
 
     def close(self) -> None:
-        """Let go of the connection; a second close is nothing."""
+        """Close the connection. May be called again."""
         self.closing.set()
         with self._lock:
             self._disconnect()

@@ -1,4 +1,4 @@
-"""What confluent-kafka says, in our words: one function, and what its errors are wrapped in."""
+"""confluent-kafka's errors, classified and translated to ours."""
 
 from types import MappingProxyType
 
@@ -8,7 +8,7 @@ from aclog.metalog.errors import FencedError, LogError
 
 
 class RefusedError(LogError):
-    """A broker refuses, or is not trusted: a password, a certificate or a rule has to change before it will not."""
+    """A broker refuses this client or is not trusted: a password, a certificate or an ACL has to change first."""
 
 
 _FENCED = frozenset(
@@ -19,7 +19,7 @@ _FENCED = frozenset(
         KafkaError.INVALID_PRODUCER_ID_MAPPING,
     }
 )
-"""The broker knows a newer writer, or (the last one) has let go of this one's transactional id."""
+"""The broker knows a newer producer of this transactional id, or (the last one) has expired the id."""
 
 _REFUSED = frozenset(
     {
@@ -38,19 +38,19 @@ _REFUSED = frozenset(
 _KINDS = MappingProxyType(dict.fromkeys(_FENCED, FencedError) | dict.fromkeys(_REFUSED, RefusedError))
 
 RAISED = (KafkaException, SystemError)
-"""What a call raises: a fatal error comes as a SystemError where a callback of Python's ran in the same call."""
+"""What a client call raises: a fatal error arrives as SystemError if a Python callback ran during the call."""
 
 
 def kafka_error(error: KafkaError | BaseException, where: str) -> LogError:
-    """What a client of Kafka says or raises, as ours; `where` names the log. No property's value is in it."""
-    said = error if isinstance(error, KafkaError) else error_in(error)
-    if said is None:
+    """Translate an error that a client reports or raises; `where` names the log. Contains no property values."""
+    found = error if isinstance(error, KafkaError) else error_in(error)
+    if found is None:
         return LogError(f"{where}: {type(error).__name__}: {error}")
-    return _KINDS.get(said.code(), LogError)(f"{where}: {said.name()}: {said.str()}")
+    return _KINDS.get(found.code(), LogError)(f"{where}: {found.name()}: {found.str()}")
 
 
 def error_in(raised: BaseException) -> KafkaError | None:
-    """The error that an exception of the client's carries, or one that it was raised from."""
+    """Return the KafkaError inside an exception, or inside one of its causes."""
     seen: BaseException | None = raised
     while seen is not None:
         if isinstance(seen, KafkaException) and seen.args and isinstance(seen.args[0], KafkaError):
@@ -60,6 +60,7 @@ def error_in(raised: BaseException) -> KafkaError | None:
 
 
 def retriable(raised: BaseException) -> bool:
-    """Whether the same call may be made again, and may then succeed."""
-    said = error_in(raised)
-    return said is not None and (said.retriable() or said.code() == KafkaError._TIMED_OUT) and not said.fatal()
+    """Whether the same call may be repeated and may then succeed."""
+    found = error_in(raised)
+    # librdkafka does not mark its own time-outs as retriable; callers' deadlines bound the retries.
+    return found is not None and (found.retriable() or found.code() == KafkaError._TIMED_OUT) and not found.fatal()

@@ -1,4 +1,4 @@
-"""Who leads, as the log itself says it."""
+"""The log's leader, read from its LeaderChange control records."""
 
 from attrs import frozen
 
@@ -8,7 +8,7 @@ from aclog.metalog.topiclog.positions import StoredMessage
 
 @frozen(kw_only=True)
 class Leader:
-    """The writer of the newest leader epoch: its node id, the epoch, the offset of the epoch's LeaderChange."""
+    """The writer of a leader epoch: its node id, the epoch, and the offset of the epoch's LeaderChange."""
 
     node_id: int
     epoch: int
@@ -16,10 +16,10 @@ class Leader:
 
 
 def leader_of(message: StoredMessage) -> Leader | None:
-    """Whom a LeaderChange names; None for any other message.
+    """Return the leader that a LeaderChange message names; None for any other message.
 
     Raises:
-        DecodeError: a control record that is not what its key says.
+        DecodeError: a control record that does not match its key.
 
     """
     place = message.place

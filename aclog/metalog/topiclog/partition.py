@@ -1,4 +1,4 @@
-"""The one partition of a topic, read_committed, through a consumer of its own."""
+"""One partition of a topic, read with isolation level read_committed, through a consumer of its own."""
 
 import threading
 import time
@@ -17,45 +17,47 @@ from aclog.metalog.topiclog.settings import TopicSettings
 
 _POLL_MESSAGES = 5000
 _SLICE_SECONDS = 0.5
-"""Seconds after which a call that waits for a broker is broken off, to hear what the client has to say meanwhile."""
+"""Blocking calls are cut into slices of this length, since librdkafka reports errors only between them."""
 RESPONSE_SECONDS = 30.0
-"""How long a broker may take."""
+"""How long to wait for a broker."""
 
 FIXED = {
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
+    # The only sign that there are no more committed messages: markers and aborted messages are skipped silently.
     "enable.partition.eof": "true",
+    # Removed messages must be an error: a reader that jumps ahead would miss records.
     "auto.offset.reset": "error",
     "isolation.level": "read_committed",
 }
-"""What is no user's choice: the rest of a read depends on it."""
+"""Not configurable: reads depend on these."""
 
 
 class RemovedError(LogError):
-    """Messages that a reader needs are not in the topic any more."""
+    """The topic no longer has messages that a reader needs."""
 
 
 @define(eq=False)
 class Partition:
-    """Partition 0 of `topic`; `name` is the log's, for errors. For one thread at a time. Made by `open_partition`."""
+    """Partition 0 of `topic`; `name` is the log's, for errors. Not thread-safe. Made by `open_partition`."""
 
     topic: str
     name: str
     _consumer: Consumer = field(repr=False, kw_only=True)
     errors: ClientErrors = field(repr=False, kw_only=True)
     _closing: threading.Event = field(repr=False, kw_only=True)
-    """Whoever waits for a broker gives up when it is set."""
+    """Calls that wait for a broker give up when it is set."""
     ended: bool = field(default=False, init=False)
-    """Whether there was nothing more below the last stable offset when `poll` looked last."""
+    """Whether the last `poll` reached the last stable offset."""
 
     _deferred: LogError | DecodeError | None = field(default=None, init=False)
-    """What comes after the messages that were given."""
+    """An error behind the messages that were returned; raised by the next call."""
 
     def bounds(self, timeout: float = RESPONSE_SECONDS) -> tuple[int, int]:
-        """Kafka's offsets of the first message that is there, and the last stable offset.
+        """Return Kafka's offset of the first message, and the last stable offset.
 
         Raises:
-            LogError: no broker answers in that time, or one refuses.
+            LogError: no broker responds in time, or one refuses.
 
         """
         place, deadline = TopicPartition(self.topic, 0), time.monotonic() + timeout
@@ -69,10 +71,10 @@ class Partition:
                 return start, end
 
     def check_partitions(self, timeout: float = RESPONSE_SECONDS) -> None:
-        """Check that the topic is there, and has one partition.
+        """Check that the topic exists and has one partition.
 
         Raises:
-            LogError: it is not, or has not; or no broker answers in that time, or one refuses.
+            LogError: it does not, or has several; or no broker responds in time, or one refuses.
 
         """
         deadline = time.monotonic() + timeout
@@ -87,12 +89,12 @@ class Partition:
         if topic.error is not None:
             raise kafka_error(topic.error, self.name)
         if len(topic.partitions) != 1:
-            raise LogError(f"{self.name}: it has {len(topic.partitions)} partitions: a log has one")
+            raise LogError(f"{self.name}: it has {len(topic.partitions)} partitions: expected 1")
 
     def _check_retriable(self, error: KafkaException, left: float) -> None:
-        """Return if a call may be made again; else raise what went wrong."""
+        """Return if the call may be repeated; else raise what went wrong."""
         self._check_open()
-        self._consumer.poll(0)  # what the client tells by the way comes only now
+        self._consumer.poll(0)  # runs error_cb, which librdkafka calls from poll only
         if self.errors.refused and self.errors.latest is not None:
             raise self.errors.latest
         said = error_in(error)
@@ -105,16 +107,16 @@ class Partition:
             raise LogError(f"{self.name}: closed")
 
     def seek(self, position: int) -> None:
-        """Go on at Kafka's offset `position`."""
+        """Continue at Kafka's offset `position`."""
         self._consumer.assign([TopicPartition(self.topic, 0, position)])
         self.ended, self._deferred = False, None
 
     def poll(self, timeout: float, most: int = _POLL_MESSAGES) -> list[StoredMessage]:
-        """The messages that come next, as soon as there is one, none after `timeout` seconds, and at most so many.
+        """Return the next messages, at most `most`, as soon as there is one; none after `timeout` seconds.
 
         Raises:
-            LogError: a broker refuses; RemovedError where messages are no longer there.
-            DecodeError: a message that is no record's.
+            LogError: a broker refuses; RemovedError if the next messages are gone.
+            DecodeError: a message that is not a record.
 
         """
         if self._deferred is not None:
@@ -129,12 +131,12 @@ class Partition:
             raise kafka_error(error, self.name) from error
 
     def _records(self, messages: list[Message]) -> list[StoredMessage]:
-        """The records among them; an error is raised by the next call, if records came before it."""
+        """Return the records before the first error; that error is raised at once only if there are none."""
         found: list[StoredMessage] = []
         try:
             for message in messages:
                 if self._is_record(message):
-                    found.append(self._stored(message))  # noqa: PERF401 - what came before an error is kept
+                    found.append(self._stored(message))  # noqa: PERF401 - keeps those before an error
         except (LogError, DecodeError) as error:
             if not found:
                 raise
@@ -147,7 +149,7 @@ class Partition:
             self.ended = error is not None
             return error is None
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
-            raise RemovedError(f"{self.name}: messages that come next are not in the topic: {error.str()}")
+            raise RemovedError(f"{self.name}: the next messages are no longer in the topic: {error.str()}")
         raise kafka_error(error, self.name)
 
     def _stored(self, message: Message) -> StoredMessage:
@@ -159,10 +161,10 @@ class Partition:
         return StoredMessage(position=position, place=place, value=message.value(), timestamp=message.timestamp()[1])
 
     def first_from(self, position: int, end: int) -> StoredMessage | None:
-        """The first committed message at `position` or after it, and before `end` (positions.Messages).
+        """Return the first committed message from `position` on and before `end` (positions.Messages).
 
         Raises:
-            LogError, DecodeError: as `poll`; or nothing comes for as long as a broker may take.
+            LogError, DecodeError: as `poll`; or no broker responds in time.
 
         """
         for message in self._from(position, most=1):
@@ -170,7 +172,7 @@ class Partition:
         return None
 
     def last_in(self, position: int, end: int) -> StoredMessage | None:
-        """The last committed message at `position` or after it, and before `end`. Raises as `first_from`."""
+        """Return the last committed message from `position` on and before `end`. Raises as `first_from`."""
         last = None
         for message in self._from(position):
             if message.position >= end:
@@ -179,7 +181,7 @@ class Partition:
         return last
 
     def _from(self, position: int, most: int = _POLL_MESSAGES) -> Iterator[StoredMessage]:
-        """The committed messages from a position on, up to the last stable offset."""
+        """Yield the committed messages from a position on, up to the last stable offset."""
         self.seek(position)
         deadline = time.monotonic() + RESPONSE_SECONDS
         while not self.ended:
@@ -188,11 +190,11 @@ class Partition:
                 yield message
             self._check_open()
             if time.monotonic() > deadline:
-                what = f"no answer within {RESPONSE_SECONDS:.0f} s, at Kafka's offset {position}"
+                what = f"no response within {RESPONSE_SECONDS:.0f} s, at Kafka's offset {position}"
                 raise self.errors.latest or LogError(f"{self.name}: {what}")
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the consumer's connections."""
         self._consumer.close()
 
 
@@ -205,14 +207,14 @@ def open_partition(
     timeout: float = RESPONSE_SECONDS,
     closing: threading.Event | None = None,
 ) -> Partition:
-    """Connect to a topic of one partition; `properties` are librdkafka's, a group.id among them.
+    """Connect to a topic of one partition; `properties` are librdkafka's, with a group.id.
 
-    The end is known once a fetch comes back empty, which takes `fetch_wait_ms`. Once `closing` is set, nobody waits
-    for a broker any more.
+    The end of the partition is detected when a fetch returns empty, which takes `fetch_wait_ms`. Setting `closing`
+    ends all waiting for a broker.
 
     Raises:
         LogError: as Partition.check_partitions.
-        ConfigError: properties that the client refuses.
+        ConfigError: the client rejects the properties.
 
     """
     errors = ClientErrors(name)
@@ -237,7 +239,7 @@ def connect_reader(
 
 
 def written_end(settings: TopicSettings, closing: threading.Event, timeout: float) -> int:
-    """Kafka's offset after the last message that is there, whatever becomes of it. Raises as Partition.bounds."""
+    """Return Kafka's offset after the last message, committed or not. Raises as Partition.bounds."""
     errors = ClientErrors(settings.name)
     properties = {**settings.properties, **FIXED, "group.id": settings.group_id, "isolation.level": "read_uncommitted"}
     consumer = new_consumer(settings.name, properties, errors)
@@ -250,5 +252,5 @@ def written_end(settings: TopicSettings, closing: threading.Event, timeout: floa
 
 
 def _headers(message: Message) -> list[tuple[str, bytes | None]]:
-    headers: Any = message.headers() or ()  # declared wider than what comes: a list of pairs
+    headers: Any = message.headers() or ()  # declared wider than it is: a list of pairs
     return [(name, value.encode() if isinstance(value, str) else value) for name, value in headers]

@@ -1,7 +1,8 @@
-"""Kafka's offsets and ours: found by bisection over the messages, since markers and aborted messages leave holes.
+"""Kafka's offsets and ours, matched by bisection over the messages.
 
-A position is an offset of Kafka's in the partition, an offset our own dense one. Each message takes one of both, so the
-distance in positions is never smaller than in offsets: that alone bounds a search by the number of holes.
+A position is one of Kafka's offsets in the partition; an offset is ours, without gaps. Transaction markers and aborted
+messages take positions but no offsets, so the two differ by the number of holes before them. Between two messages,
+the distance in positions is never smaller than in offsets: each hole narrows down where a message can be.
 """
 
 from collections.abc import Callable
@@ -13,12 +14,12 @@ from aclog.metalog.errors import ReplayError
 from aclog.metalog.topic_message import Placement
 
 _LOOK_BACK = 64
-"""Positions before the end in which the last message is looked for first."""
+"""How many positions before the end are searched first for the last message."""
 
 
 @frozen(kw_only=True)
 class StoredMessage:
-    """A committed message; `timestamp` is the message's own, ms since 1970."""
+    """A committed message; `timestamp` is its own, in ms since 1970."""
 
     position: int
     place: Placement
@@ -27,22 +28,20 @@ class StoredMessage:
 
 
 class Messages(Protocol):
-    """The committed messages of a partition, in their order."""
+    """The committed messages of a partition, in order."""
 
     def first_from(self, position: int, end: int) -> StoredMessage | None:
-        """The first one at a position or after it, and before `end`."""
+        """Return the first message from `position` on and before `end`."""
         ...
 
     def last_in(self, position: int, end: int) -> StoredMessage | None:
-        """The last one at a position or after it, and before `end`; all between is read."""
+        """Return the last message from `position` on and before `end`; reads all messages in between."""
         ...
 
 
 def find_last(messages: Messages, start: int, end: int) -> StoredMessage | None:
-    """The last message in positions from `start` to before `end`, None if there is none.
-
-    Looks back further and further: an aborted transaction leaves nothing to be seen over many positions.
-    """
+    """Return the last message in positions from `start` to before `end`; None if there is none."""
+    # The search window grows: an aborted transaction of any size leaves that many positions without a visible message.
     back, limit = _LOOK_BACK, end
     while limit > start:
         begin = max(start, end - back)
@@ -56,14 +55,15 @@ def find_last(messages: Messages, start: int, end: int) -> StoredMessage | None:
 def find_offset(
     messages: Messages, offset: int, first: StoredMessage, last: StoredMessage, *, near_end: bool = False
 ) -> StoredMessage:
-    """The message of an offset between those of two messages.
+    """Return the message of an offset that lies between those of two messages.
 
-    `near_end` tries first where it stands if no hole lies between it and `last`.
+    With `near_end`, the first guess assumes that no hole lies between the message and `last`.
 
     Raises:
         ReplayError: there is no such message.
 
     """
+    # The wanted message is at least as many positions away from both ends as it is offsets away.
     low = first.position + offset - first.place.offset
     high = last.position - (last.place.offset - offset)
     while low <= high:
@@ -84,7 +84,7 @@ def find_offset(
 def find_first(
     messages: Messages, first: StoredMessage, last: StoredMessage, wanted: Callable[[StoredMessage], bool]
 ) -> StoredMessage:
-    """The first message that is wanted, where all after it are, `last` among them."""
+    """Return the first message that is `wanted`, given that all messages after it are, up to and including `last`."""
     low, high, best = first.position, last.position, last
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""A topic log as those read it who do not write it (aclog.metalog.log.LogReader)."""
+"""The topic log for those that do not write it (aclog.metalog.log.LogReader)."""
 
 import threading
 from contextlib import closing
@@ -18,30 +18,30 @@ from aclog.metalog.topiclog.settings import TopicSettings
 from aclog.metalog.topiclog.tail_cache import TailCache
 
 _WAKE_SECONDS = 0.1
-"""How often a quiet reader sees whether it is closed."""
+"""How often an idle reader checks whether it is closed."""
 _RETRY_SECONDS = 0.5
-"""How long to rest before a topic that cannot be read is tried again."""
-_ASK_SECONDS = 0.5
-"""How long a broker may take to show that it is back."""
+"""The backoff before a topic that cannot be read is tried again."""
+_PROBE_SECONDS = 0.5
+"""How long a broker may take to prove that it is back."""
 _QUIET_MS = 500
-"""How long a broker keeps a quiet reader's fetch: what is committed comes at once all the same."""
+"""How long a broker holds an idle reader's fetch; committed records end it at once."""
 
 
 @define(eq=False)
 class TopicReader:
-    """Follows the topic in a thread of its own, read_committed. Safe for many threads.
+    """Follows the topic in a thread of its own, with isolation level read_committed. Thread-safe.
 
-    Holds what batches last; what is older is read from the topic when it is asked for. Losses of brokers are overcome.
+    The newest batches are in memory; older ones are read from the topic on demand. Broker failures are retried.
     """
 
     settings: TopicSettings
     window_bytes: int = field(default=32 << 20, kw_only=True)
-    """How much of what batches last is held in memory."""
+    """How much of the log's end is held in memory."""
     _closing: threading.Event = field(factory=threading.Event, init=False)
     _tail: TailCache = field(init=False)
     _historical: HistoricalReads = field(init=False)
     _place: tuple[int, int] | None = field(default=None, init=False)
-    """Where to go on: Kafka's offset and ours."""
+    """Where to continue: Kafka's offset and ours."""
     _thread: threading.Thread = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -57,54 +57,54 @@ class TopicReader:
 
     @property
     def error(self) -> MetadataError | None:
-        """Why nothing comes, while nothing does (no broker answers); None while all is well."""
+        """Why no records arrive at the moment, for example that no broker responds; None while the log is followed."""
         return self._tail.failure or self._tail.error
 
     def leader(self) -> Leader | None:
-        """Who wrote the newest epoch that is committed; None in an empty log, or while the mark is not known."""
+        """The newest committed epoch's leader; None in an empty log, or while the high-water mark is unknown."""
         return self._tail.leader
 
     def wait_known(self, timeout: float) -> None:
         """Wait until the high-water mark is known.
 
         Raises:
-            MetadataError: it is not within `timeout` seconds, or will not be; why.
+            MetadataError: it is not known within `timeout` seconds, or cannot become known; says why.
 
         """
         self._tail.wait_known(timeout)
 
     def start_offset(self) -> int:
-        """The offset of the first batch that is there whole; 0 in an empty log."""
+        """The offset of the first whole batch; 0 in an empty log."""
         return self._tail.start_offset
 
     def high_watermark(self) -> int:
-        """The offset after the last batch below the last stable offset; -1 while it is not known."""
+        """The offset after the last batch below the last stable offset; -1 while it is unknown."""
         return self._tail.high_watermark
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
-        """Whole committed batches from the one that holds `offset` (aclog.metalog.log.LogReader.read).
+        """Return whole committed batches from the one that holds `offset` (aclog.metalog.log.LogReader.read).
 
-        Waits for the network, but not for ever.
+        Waits for the network, but not forever.
 
         Raises:
-            LogError: outside of the log, closed, or no broker answers.
-            DecodeError: a message that is no record's, a ReplayError where one is missing.
+            LogError: the offset is out of range, the log is closed, or no broker responds.
+            DecodeError: a message that is not a record, ReplayError if one is missing.
 
         """
         found = self._tail.read(offset, max_bytes)
         return self._historical.read(offset, self.high_watermark(), max_bytes) if found is None else found
 
     def wait(self, offset: int, timeout: float) -> bool:
-        """Wait until the high-water mark is above `offset`; tell whether it is.
+        """Wait until the high-water mark is above `offset`; return whether it is.
 
         Raises:
-            MetadataError: the log cannot be followed any more, and that will not pass by itself.
+            MetadataError: the log can never be followed again.
 
         """
         return self._tail.wait(offset, timeout)
 
     def close(self) -> None:
-        """Let go of the connections and the thread; a second close is nothing."""
+        """Close the connections and end the thread. May be called again."""
         self._closing.set()
         if self._tail.close():
             self._thread.join()
@@ -130,14 +130,14 @@ class TopicReader:
                 tail.back_off(_RETRY_SECONDS)
             except DecodeError as error:
                 tail.fail(error if error.path else error.at(path=self.name))
-            except Exception as error:  # noqa: BLE001 - a mistake of ours must not leave readers waiting
-                tail.fail(LogError(f"{self.name}: reading broke off: {type(error).__name__}: {error}"))
+            except Exception as error:  # noqa: BLE001 - a bug must not leave readers waiting
+                tail.fail(LogError(f"{self.name}: the reader failed: {type(error).__name__}: {error}"))
 
     def _follow(self) -> None:
-        """Connect, find out where to go on, and take in what comes until the log is closed."""
+        """Connect, and add batches until the log is closed."""
         with closing(connect_reader(self.settings, self._closing, fetch_wait_ms=_QUIET_MS)) as partition:
             stream = self._begin(partition)
-            partition.errors.forget()
+            partition.errors.clear()
             self._tail.clear_error()
             while not self._tail.closed:
                 batches = stream.poll(_WAKE_SECONDS)
@@ -150,16 +150,17 @@ class TopicReader:
                 self._check_connections(partition, batches=bool(batches))
 
     def _begin(self, partition: Partition) -> BatchStream:
+        """Continue where the last connection ended; the first one surveys the log and starts at its last batch."""
         position, offset = self._survey() if self._place is None else self._place
         start, end = partition.bounds()
         if not start <= position <= end:
-            what = f"Kafka's offset {position} comes next, but the topic holds {start} to {end}"
-            raise RemovedError(f"{self.name}: {what}: messages were removed, or it is another topic")
+            what = f"Kafka's offset {position} comes next, but the topic has {start} to {end}"
+            raise RemovedError(f"{self.name}: {what}: messages were removed, or it is a different topic of that name")
         self._place = position, offset
         return BatchStream(partition, position, offset)
 
     def _survey(self) -> tuple[int, int]:
-        """Find the marks, and tell where the last batch begins: Kafka's offset and ours."""
+        """Set the log's bounds; return where the last batch begins, as Kafka's offset and ours."""
         found = self._historical.survey()
         base, leader = self._historical.last_batch()
         position, offset = (found.start, 0) if base is None else (base.position, base.place.offset)
@@ -169,19 +170,20 @@ class TopicReader:
         return position, offset
 
     def _check_connections(self, partition: Partition, *, batches: bool) -> None:
-        """Pass on what the client tells of its connections, until it is seen that they are well."""
+        """Report the client's connection errors, until batches or a probe show that they are over."""
+        # librdkafka reports when a connection fails, never when it is well again.
         error = partition.errors.latest
         if error is None:
             return
         if batches or self._responds(partition):
-            partition.errors.forget()
+            partition.errors.clear()
             self._tail.clear_error()
         else:
             self._tail.report(error, retriable=not isinstance(error, RefusedError))
 
     def _responds(self, partition: Partition) -> bool:
         try:
-            partition.bounds(_ASK_SECONDS)
+            partition.bounds(_PROBE_SECONDS)
         except LogError:
             return False
         return True

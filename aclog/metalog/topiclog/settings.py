@@ -1,4 +1,4 @@
-"""Where a topic log lives, and how it is reached."""
+"""Where a topic log is, and how to connect to it."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from aclog.metalog.errors import ConfigError
 
 BOOTSTRAP_SERVERS = "bootstrap.servers"
 
-_CHOSEN = frozenset(
+_RESERVED = frozenset(
     {
         "acks",
         "auto.offset.reset",
@@ -25,7 +25,7 @@ _CHOSEN = frozenset(
         "transactional.id",
     }
 )
-"""What these properties are is no user's choice: what is promised rests on them."""
+"""The log's guarantees depend on these properties, so users cannot set them."""
 
 
 def _own(properties: Mapping[str, str]) -> Mapping[str, str]:
@@ -34,35 +34,35 @@ def _own(properties: Mapping[str, str]) -> Mapping[str, str]:
 
 def _check_properties(_: object, __: object, properties: Mapping[str, str]) -> None:
     if not properties.get(BOOTSTRAP_SERVERS):
-        raise ConfigError(f"{BOOTSTRAP_SERVERS}: not set: expected HOST:PORT[,HOST:PORT...] of a Kafka's brokers")
-    for name in sorted(_CHOSEN & properties.keys()):
-        raise ConfigError(f"{name}: chosen by the log itself: expected not to be set")
+        raise ConfigError(f"{BOOTSTRAP_SERVERS}: not set: expected HOST:PORT[,HOST:PORT...] of Kafka brokers")
+    for name in sorted(_RESERVED & properties.keys()):
+        raise ConfigError(f"{name}: set by the log itself: expected it to be left out")
 
 
 @frozen(kw_only=True)
 class TopicSettings:
-    """A one-partition topic; `properties` are librdkafka's, `bootstrap.servers` among them.
+    """A one-partition topic; `properties` are librdkafka's, with `bootstrap.servers`.
 
     Raises:
-        ConfigError: no servers, or a property that is not the user's choice.
+        ConfigError: no servers, or a reserved property.
 
     """
 
     topic: str
     properties: Mapping[str, str] = field(repr=False, converter=_own, validator=_check_properties)
     replication_factor: int = 3
-    """Of a topic that is created, and the least of one that is found."""
+    """The replication factor of a topic that is created, and the minimum for an existing one."""
     transactional_id: str = Factory(lambda self: self.topic, takes_self=True)
     group_id: str = Factory(lambda self: self.topic, takes_self=True)
     session_timeout_ms: int = 6000
-    """After that long without a heartbeat the elected candidate is taken for dead (session.timeout.ms)."""
+    """How long after its last heartbeat the elected candidate is considered dead (session.timeout.ms)."""
 
     @property
     def servers(self) -> str:
-        """The brokers that are asked first."""
+        """The bootstrap servers."""
         return self.properties[BOOTSTRAP_SERVERS]
 
     @property
     def name(self) -> str:
-        """kafka://SERVERS/TOPIC: how messages and commands name the log."""
+        """kafka://SERVERS/TOPIC, the log's name in messages and commands."""
         return f"kafka://{self.servers}/{self.topic}"

@@ -1,4 +1,4 @@
-"""Where a topic log begins and ends, found without reading it."""
+"""Where a topic log begins and ends, found without reading all of it."""
 
 from attrs import frozen
 
@@ -10,7 +10,7 @@ from aclog.metalog.topiclog.positions import StoredMessage, find_first, find_las
 
 @frozen(kw_only=True)
 class Survey:
-    """What stands in positions from `start` to before `end`, Kafka's offsets, `end` being the last stable offset then.
+    """The log between Kafka's offsets `start` and `end`; `end` is the last stable offset at the time.
 
     `first` is the first message of the first whole batch, `last` the last message; both None in an empty log.
     """
@@ -22,7 +22,7 @@ class Survey:
 
     @property
     def start_offset(self) -> int:
-        """The first offset that can be read whole."""
+        """The first offset whose batch is whole."""
         return 0 if self.first is None else self.first.place.offset
 
     @property
@@ -32,17 +32,17 @@ class Survey:
 
     @property
     def epoch(self) -> int:
-        """The newest leader epoch; 0 before there is one."""
+        """The newest leader epoch; 0 in an empty log."""
         return 0 if self.last is None else self.last.place.epoch
 
 
 def survey(partition: Partition, timeout: float = RESPONSE_SECONDS) -> Survey:
-    """What is committed now.
+    """Find the log's first and last message.
 
     Raises:
-        LogError: no broker answers within `timeout` seconds; a RemovedError where all messages were removed.
+        LogError: no broker responds within `timeout` seconds; RemovedError if all messages were removed.
         ReplayError: the last message does not end a batch.
-        DecodeError: a message that is no record's.
+        DecodeError: a message that is not a record.
 
     """
     start, end = partition.bounds(timeout)
@@ -51,21 +51,22 @@ def survey(partition: Partition, timeout: float = RESPONSE_SECONDS) -> Survey:
     if first is None or last is None:
         if start:
             raise RemovedError(
-                f"{partition.name}: all messages below Kafka's offset {start} were removed, none is left"
+                f"{partition.name}: all messages below Kafka's offset {start} were removed, and there are none above it"
             )
         return Survey(start=start, end=end, first=None, last=None)
     if last.place.offset != last.place.end_offset - 1:
         raise ReplayError("the last message is not the last one of its batch", offset=last.place.offset)
+    # Kafka removes messages, not our batches: the first batch may have lost its beginning and is then skipped.
     if first.place.offset != first.place.base_offset:
         first = find_offset(partition, first.place.end_offset, first, last)
     return Survey(start=start, end=end, first=first, last=last)
 
 
 def find_base(partition: Partition, offset: int, known: Survey) -> StoredMessage:
-    """The first message of the batch that holds an offset, which is one of those surveyed.
+    """Return the first message of the batch that holds a surveyed offset.
 
     Raises:
-        LogError: a broker does not answer, or the log is empty.
+        LogError: a broker does not respond, or the log is empty.
         ReplayError: there is no such message.
 
     """
@@ -77,7 +78,7 @@ def find_base(partition: Partition, offset: int, known: Survey) -> StoredMessage
 
 
 def find_leader(partition: Partition, known: Survey) -> Leader | None:
-    """Who wrote the newest epoch; None where it does not begin with a LeaderChange.
+    """Return the newest epoch's leader; None if the epoch does not begin with a LeaderChange.
 
     Raises:
         LogError, DecodeError: as Partition.first_from.

@@ -1,4 +1,4 @@
-"""Become the one writer of a topic log."""
+"""Taking over a topic log: fence the previous writer, find the end, begin a leader epoch."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -26,17 +26,17 @@ def open_topic_log(
     on_failure: Callable[[LogError], None] | None = None,
     timeout: float = 60.0,
 ) -> TopicLog:
-    """Fence whoever wrote before, read to the end, and begin the next leader epoch with a LeaderChange. Blocks.
+    """Open a topic log for writing: fence the previous writer, and begin the next leader epoch. Blocks.
 
-    The topic must be there (`ensure_topic`). The LeaderChange names `node_id` as leader and `voters` (`node_id` alone
-    by default); it is committed when this returns. `timestamp` is its, ms since 1970, now by default. `on_failure` is
-    called once, in the log's own thread, when the log is dead: not by a close, and not by `abandon`.
+    The topic must exist (`ensure_topic`). The epoch's LeaderChange names `node_id` as leader and `voters` (by default
+    `node_id` alone), and is committed on return. `timestamp`, in ms since 1970, defaults to the current time.
+    `on_failure` is called once, in the log's own thread, when the log is dead, but not after `close` or `abandon`.
 
     Raises:
-        FencedError: another writer opened it in the meantime.
-        LogError: no broker answers within `timeout` seconds, or refuses.
-        DecodeError: the last message is no record's.
-        ConfigError: a property that the client refuses; confluent-kafka is not installed.
+        FencedError: another writer has opened it since.
+        LogError: no broker responds within `timeout` seconds, or one refuses.
+        DecodeError: the last message is not a record.
+        ConfigError: the client rejects a property, or confluent-kafka is not installed.
 
     """
     deadline = monotonic() + timeout
@@ -46,7 +46,7 @@ def open_topic_log(
         historical.connect(timeout)
         transactions = fence_previous_writer(settings, _left(deadline))
         stack.callback(transactions.close)
-        found = historical.survey_stable(_left(deadline))  # only now: the last writer is fenced
+        found = historical.survey_stable(_left(deadline))  # after fencing, so that nobody can append behind the end
         tail = TailCache(name=settings.name, window_bytes=WINDOW_BYTES)
         tail.begin(found.start_offset, found.end_offset, found.end_offset)
         log = TopicLog(

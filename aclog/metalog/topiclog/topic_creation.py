@@ -1,4 +1,4 @@
-"""The topic itself: created with the settings that a log needs, or checked for them."""
+"""Creation of a log's topic with the settings it needs, or a check of an existing one."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -24,38 +24,41 @@ from aclog.metalog.topiclog.settings import TopicSettings
 from aclog.metalog.topiclog.transactions import MAX_MESSAGE_BYTES
 
 _SLICE_SECONDS = 2.0
-_AGAIN_SECONDS = 0.2
+_RETRY_SECONDS = 0.2
 _NO_LIMIT = str((1 << 63) - 1)
 
 _T = TypeVar("_T")
 
 
 @frozen(kw_only=True)
-class _Need:
-    """What a topic's setting must be: the value a new topic gets, what is accepted, and how that is said."""
+class _Requirement:
+    """What a topic's setting must be: the value of a new topic, the accepted values, and the text of an error."""
 
     value: str
     accepts: Callable[[str], bool]
     expected: str
 
 
-def _exactly(value: str) -> _Need:
-    return _Need(value=value, accepts=lambda found: found == value, expected=value)
+def _exactly(value: str) -> _Requirement:
+    return _Requirement(value=value, accepts=lambda found: found == value, expected=value)
 
 
-def _at_least(least: int) -> _Need:
-    return _Need(value=str(least), accepts=lambda found: int(found) >= least, expected=f"{least} or more")
+def _at_least(least: int) -> _Requirement:
+    return _Requirement(value=str(least), accepts=lambda found: int(found) >= least, expected=f"{least} or more")
 
 
-def _needs(replication_factor: int) -> Mapping[str, _Need]:
-    """By the names of TopicConfig."""
+def _requirements(replication_factor: int) -> Mapping[str, _Requirement]:
+    """Return the requirements by the names of TopicConfig."""
     return MappingProxyType(
         {
+            # Every record is needed to rebuild the state: nothing may be compacted, expired, or lost by an unclean
+            # election.
             "cleanup.policy": _exactly("delete"),
             "retention.ms": _exactly("-1"),
             "retention.bytes": _exactly("-1"),
             "unclean.leader.election.enable": _exactly("false"),
             "min.insync.replicas": _at_least(replication_factor // 2 + 1),
+            # Records keep the log's own timestamps, however old.
             "message.timestamp.type": _exactly("CreateTime"),
             "message.timestamp.before.max.ms": _exactly(_NO_LIMIT),
             "message.timestamp.after.max.ms": _exactly(_NO_LIMIT),
@@ -65,23 +68,23 @@ def _needs(replication_factor: int) -> Mapping[str, _Need]:
 
 
 def ensure_topic(settings: TopicSettings, *, timeout: float = 30.0) -> bool:
-    """See to it that the topic is there and fit to hold a log; tells whether it was created. Blocks.
+    """Create the topic, or check that an existing one can hold a log; return whether it was created. Blocks.
 
     Raises:
-        ConfigError: it is there with settings that could lose or hide records; each one wrong, and what is expected.
-        LogError: no broker answers within `timeout` seconds, or refuses.
+        ConfigError: its settings could lose or hide records; lists each one and the expected value.
+        LogError: no broker responds within `timeout` seconds, or one refuses.
 
     """
     errors = ClientErrors(settings.name)
     admin = _Admin(settings.name, new_admin(settings.name, settings.properties, errors), errors, timeout)
     found = admin.describe(settings.topic)
     created = found is None and admin.create(settings)
-    while found is None:  # a new topic shows up at every broker in a while
-        admin.rest()
+    while found is None:  # a new topic takes a while to reach every broker
+        admin.back_off()
         found = admin.describe(settings.topic)
     wrong = [*_wrong_layout(found, settings), *_wrong_settings(admin.configuration(settings.topic), settings)]
     if wrong:
-        raise ConfigError(f"{settings.name}: not fit to hold a log: {'; '.join(wrong)}")
+        raise ConfigError(f"{settings.name}: unsuitable for a log: {'; '.join(wrong)}")
     return created
 
 
@@ -97,28 +100,28 @@ def _wrong_layout(topic: TopicDescription, settings: TopicSettings) -> list[str]
 
 def _wrong_settings(found: Mapping[str, str | None], settings: TopicSettings) -> list[str]:
     return [
-        f"{name} is {found.get(name)}: expected {need.expected}"
-        for name, need in _needs(settings.replication_factor).items()
-        if not _accepted(need, found.get(name))
+        f"{name} is {found.get(name)}: expected {requirement.expected}"
+        for name, requirement in _requirements(settings.replication_factor).items()
+        if not _accepted(requirement, found.get(name))
     ]
 
 
-def _accepted(need: _Need, found: str | None) -> bool:
+def _accepted(requirement: _Requirement, found: str | None) -> bool:
     try:
-        return found is not None and need.accepts(found)
+        return found is not None and requirement.accepts(found)
     except ValueError:
         return False
 
 
 class _Admin:
-    """Questions to an admin client, all of them to be answered before one deadline."""
+    """Requests to an admin client, with one deadline for all of them."""
 
     def __init__(self, name: str, client: AdminClient, errors: ClientErrors, timeout: float) -> None:
         self._name, self._client, self._errors = name, client, errors
         self._timeout, self._deadline = timeout, time.monotonic() + timeout
 
     def describe(self, topic: str) -> TopicDescription | None:
-        """The topic, None if there is none."""
+        """Return the topic; None if there is none."""
         topics = TopicCollection([topic])
         try:
             found: TopicDescription = self._ask(
@@ -131,8 +134,8 @@ class _Admin:
         return found
 
     def create(self, settings: TopicSettings) -> bool:
-        """Create the topic; False where somebody else did so meanwhile."""
-        config = {name: need.value for name, need in _needs(settings.replication_factor).items()}
+        """Create the topic; return False if it was created by somebody else meanwhile."""
+        config = {name: requirement.value for name, requirement in _requirements(settings.replication_factor).items()}
         new = NewTopic(settings.topic, num_partitions=1, replication_factor=settings.replication_factor, config=config)
         try:
             self._ask(lambda seconds: self._client.create_topics([new], request_timeout=seconds)[settings.topic])
@@ -143,7 +146,7 @@ class _Admin:
         return True
 
     def configuration(self, topic: str) -> Mapping[str, str | None]:
-        """All settings of the topic, the broker's defaults included."""
+        """Return all settings of the topic, including the broker's defaults."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
         try:
             found: Mapping[str, Any] = self._ask(
@@ -153,34 +156,34 @@ class _Admin:
             raise kafka_error(error, self._name) from error
         return {name: entry.value for name, entry in found.items()}
 
-    def rest(self) -> None:
-        """Wait a little, before the same question is asked again.
+    def back_off(self) -> None:
+        """Sleep before the next attempt.
 
         Raises:
-            LogError: there is no time left.
+            LogError: the deadline has passed.
 
         """
         if time.monotonic() > self._deadline:
-            raise self._errors.latest or LogError(f"{self._name}: no answer within {self._timeout:g} s")
-        time.sleep(_AGAIN_SECONDS)
+            raise self._errors.latest or LogError(f"{self._name}: no response within {self._timeout:g} s")
+        time.sleep(_RETRY_SECONDS)
 
     def _ask(self, question: Callable[[float], "Future[_T]"]) -> _T:
-        """Ask until there is an answer; what the broker refuses is raised as KafkaException."""
+        """Repeat a request until a broker responds; a refusal is raised as KafkaException."""
         while True:
             try:
                 return question(_SLICE_SECONDS).result(_SLICE_SECONDS * 10)
             except KafkaException as error:
-                said = error_in(error)
-                if said is None or said.code() not in _UNANSWERED:
+                found = error_in(error)
+                if found is None or found.code() not in _NO_RESPONSE:
                     raise
             with suppress(KafkaException):
                 self._client.poll(0)
             if self._errors.refused and self._errors.latest is not None:
                 raise self._errors.latest
-            self.rest()
+            self.back_off()
 
 
-_UNANSWERED = frozenset(
+_NO_RESPONSE = frozenset(
     {
         KafkaError._TIMED_OUT,
         KafkaError._TRANSPORT,
@@ -194,5 +197,5 @@ _UNANSWERED = frozenset(
 
 
 def _code(error: KafkaException) -> int | None:
-    said = error_in(error)
-    return None if said is None else said.code()
+    found = error_in(error)
+    return None if found is None else found.code()

@@ -21,16 +21,16 @@ from aclog.metalog.topiclog.transactions import Transactions
 
 _TRANSACTION_BYTES = 16 << 20
 _TRANSACTION_RECORDS = 20_000
-"""What one transaction holds at most, unless its first batch alone is larger."""
+"""The maximum of one transaction, unless its first batch alone is larger."""
 
 
 @define(eq=False)
 class TopicLog:
-    """The one writer of a topic, until Kafka fences it, and a reader of it. Safe for many threads.
+    """The topic's one writer until Kafka fences it, and a reader of it. Thread-safe.
 
-    One transaction holds all batches that wait. Once anything about a transaction is in doubt, the log is dead: whoever
-    waits, and whoever comes later, gets the `failure`. What became of the transaction is seen by opening it again: even
-    a fenced one may have been committed, where its commit was decided before the other came.
+    All waiting batches go into one transaction. After a failed or uncertain transaction the log is dead: all pending
+    and later calls raise its `failure`. The transaction may still be committed, even if the writer was fenced: its
+    commit may have been decided first. Opening the log again shows the outcome.
     """
 
     settings: TopicSettings
@@ -51,22 +51,22 @@ class TopicLog:
 
     @property
     def failure(self) -> LogError | None:
-        """Why nothing can be appended any more, a FencedError where another writer took over; None while all is well.
+        """Why nothing can be appended any more, a FencedError if another writer took over; None otherwise.
 
-        A close is no failure.
+        Closing is not a failure.
         """
         return self._committer.failure
 
     def start_offset(self) -> int:
-        """The offset of the first batch that is there whole."""
+        """The offset of the first whole batch."""
         return self._tail.start_offset
 
     def high_watermark(self) -> int:
-        """The end of what this writer found committed, and has committed since. Known from the start."""
+        """The end of the committed log, which is known from the start: only this writer moves it."""
         return self._tail.high_watermark
 
     def end_offset(self) -> int:
-        """The offset that the next record gets."""
+        """The offset of the next record."""
         return self._committer.end_offset
 
     def append(self, values: Sequence[bytes], *, timestamp: int) -> Future[Appended]:
@@ -75,10 +75,10 @@ class TopicLog:
         return self._committer.submit(batch, len(values), self.leader_epoch)
 
     def append_batch(self, batch: bytes) -> Future[Appended]:
-        """Append a batch as it is (aclog.metalog.log.Log.append_batch).
+        """Append a caller-built batch unchanged (aclog.metalog.log.Log.append_batch).
 
         Raises:
-            LogError: as there; or it holds what messages cannot carry, so that readers would see another batch.
+            LogError: as there; or the batch has properties that messages do not preserve.
 
         """
         header = read_prebuilt_header(self.name, batch, self.leader_epoch)
@@ -86,12 +86,12 @@ class TopicLog:
         return self._committer.submit(batch, header.record_count, self.leader_epoch, base_offset=header.base_offset)
 
     def append_control(self, *records: ControlRecord, timestamp: int) -> Future[Appended]:
-        """Append control records as one atomic control batch; raises what `append` raises."""
+        """Append control records as one atomic control batch; raises as `append`."""
         batch = control_batch(*records, base_offset=0, leader_epoch=self.leader_epoch, timestamp=timestamp)
         return self._committer.submit(batch, len(records), self.leader_epoch)
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
-        """Whole committed batches from the one that holds `offset` (aclog.metalog.log.LogReader.read)."""
+        """Return whole committed batches from the one that holds `offset` (aclog.metalog.log.LogReader.read)."""
         found = self._tail.read(offset, max_bytes)
         return self._historical.read(offset, self.high_watermark(), max_bytes) if found is None else found
 
@@ -100,18 +100,18 @@ class TopicLog:
         return self._tail.wait(offset, timeout)
 
     def abandon(self, why: str) -> None:
-        """Give up at once, without waiting for any broker: all who wait get a LogError that says why.
+        """Give up at once, without waiting for a broker: pending appends fail with a LogError that says why.
 
-        For a writer who hears that it is deposed. What it had sent may be committed still, or not.
+        For a writer that was deposed. Transactions that it has sent may still be committed.
         """
         self._transactions.abandon()
         self._committer.abandon(f"{self.name}: {why}")
 
     def close(self) -> None:
-        """Commit what waits, then let go; a second close is nothing.
+        """Commit the pending batches, then close. May be called again.
 
         Raises:
-            LogError: called by a future's callback, in the thread that has to do the committing.
+            LogError: called from a future's callback, in the commit thread itself.
 
         """
         self._committer.close()
@@ -131,13 +131,16 @@ class TopicLog:
         try:
             carried = read_batch(batch, 0, header).encode()
         except DecodeError as error:
-            raise LogError(f"{self.name}: not a batch that can be appended: {error}") from None
+            raise LogError(f"{self.name}: cannot append the batch: {error}") from None
+        # The topic stores records, not batches. Readers rebuild the batch, and must get the same bytes.
         if carried != batch:
-            what = "a batch that messages cannot carry as it is: expected one as metalog.batches.build_batch makes it"
+            what = (
+                "the batch cannot be stored unchanged as messages: expected one as metalog.batches.build_batch makes it"
+            )
             raise LogError(f"{self.name}: {what}; nothing is appended")
 
     def _commit(self, batches: Sequence[bytes], _: Sequence[int]) -> int:
-        """Commit as many of `batches` as go into one transaction; in the commit thread."""
+        """Commit as many of `batches` as fit into one transaction, in the commit thread."""
         count = _fitting(batches)
         self._transactions.commit(batches[:count])
         self._tail.add(BatchRun.of(b"".join(batches[:count])))

@@ -1,4 +1,4 @@
-"""The one writer's transactions: each holds whole batches, and is committed, or the writer is dead."""
+"""Transactions of the topic log's writer: each holds whole batches, and is committed or the writer is dead."""
 
 import time
 from collections.abc import Iterable
@@ -15,13 +15,13 @@ from aclog.metalog.topiclog.kafka_errors import RAISED, kafka_error, retriable
 from aclog.metalog.topiclog.settings import TopicSettings
 
 MAX_MESSAGE_BYTES = 9 << 20
-"""max.message.bytes of the topic: a record may have all of a batch's 8 MiB, and headers beside them."""
+"""max.message.bytes of the topic: a record may fill a batch of 8 MiB, plus its headers."""
 
 COMMIT_SECONDS = 60.0
-"""How long a transaction may take, brokers that go and come back included; after that, what became of it is open."""
+"""How long a transaction may take, broker failures included; after that, its outcome is unknown."""
 
 SLICE_SECONDS = 0.5
-"""How often a writer that waits for brokers sees whether it is abandoned."""
+"""Blocking calls are cut into slices of this length, to notice errors and `abandon` in between."""
 
 _ABORT_SECONDS = 10.0
 
@@ -35,19 +35,18 @@ PRODUCER_FIXED = {"delivery.report.only.error": True}
 
 @define(eq=False)
 class DeliveryReports:
-    """What became of messages: only those that could not be delivered are told."""
+    """The first failed delivery of a producer (on_delivery)."""
 
     failed: KafkaError | None = field(default=None, init=False)
-    """The first one's."""
 
     def note(self, error: KafkaError | None, _: Message) -> None:
-        """Take it in (on_delivery)."""
+        """Record a failed delivery (on_delivery)."""
         self.failed = self.failed or error
 
 
 @define(eq=False)
 class Transactions:
-    """A producer with the log's transactional id. For one thread, but for `abandon`. Made by `begin_transactions`."""
+    """A producer with the log's transactional id. Only `abandon` is thread-safe. Made by `fence_previous_writer`."""
 
     settings: TopicSettings
     _producer: Producer = field(repr=False)
@@ -59,9 +58,9 @@ class Transactions:
         """Write these batches in one transaction, and commit it, within so many seconds.
 
         Raises:
-            FencedError: another writer has taken over. The transaction is aborted, unless its commit was decided before
-                that, and only the answer came too late.
-            LogError: it failed, or it is not known what became of it. Nothing may be written after it.
+            FencedError: another writer has taken over. The transaction is aborted, unless its commit was decided first
+                and only the response came too late.
+            LogError: the transaction failed, or its outcome is unknown. Nothing may be written after it.
 
         """
         deadline = time.monotonic() + seconds
@@ -85,6 +84,7 @@ class Transactions:
                     timestamp=message.timestamp,
                     headers=list[tuple[str, str | bytes | None]](encode_headers(message.place)),
                 )
+            # The client's queue is full: let it send.
             except BufferError:
                 self._check_waiting(deadline)
                 self._producer.poll(SLICE_SECONDS)
@@ -99,6 +99,7 @@ class Transactions:
     def _end(self, deadline: float) -> None:
         while True:
             try:
+                # Safe to repeat: librdkafka continues the commit that timed out, it does not start another.
                 self._producer.commit_transaction(SLICE_SECONDS)
             except RAISED as error:
                 if not retriable(error):
@@ -108,23 +109,26 @@ class Transactions:
                 return
 
     def _check_waiting(self, deadline: float) -> None:
-        """Return if there is still reason to wait."""
+        """Return if there is still a reason to wait."""
         name = self.settings.name
         if self._abandoned:
             raise LogError(f"{name}: abandoned")
         if self._reports.failed is not None:
             raise self._or_fenced(kafka_error(self._reports.failed, name))
         if time.monotonic() > deadline:
-            latest = "" if self._errors.latest is None else f"; the latest trouble was: {self._errors.latest}"
-            raise LogError(f"{name}: no broker took a transaction to its end in time{latest}")
+            latest = "" if self._errors.latest is None else f"; last error: {self._errors.latest}"
+            raise LogError(f"{name}: the transaction did not complete in time{latest}")
 
     def _or_fenced(self, error: LogError) -> LogError:
-        """The error; or that the writer is fenced, where that is why a message could not be delivered."""
+        """Return the error, or a FencedError if the producer was fenced.
+
+        A message of a fenced producer fails with an error that does not say so; the producer's fatal error does.
+        """
         fatal = None if isinstance(error, FencedError) else self._fatal_fencing()
         return error if fatal is None else fatal
 
     def _fatal_fencing(self) -> LogError | None:
-        """Why the producer can do nothing any more, if it cannot."""
+        """Return the producer's fatal error if it was fenced."""
         try:
             self._producer.begin_transaction()
         except RAISED as error:
@@ -133,23 +137,23 @@ class Transactions:
         return None
 
     def abort(self) -> None:
-        """Take back what is written of a transaction, as far as that can be: else readers wait until it times out."""
+        """Abort the open transaction if possible: otherwise readers wait until the broker times it out."""
         with suppress(*RAISED):
             self._producer.purge()
             self._producer.abort_transaction(_ABORT_SECONDS)
 
     def abandon(self) -> None:
-        """Have a thread that is inside of `commit` give up soon."""
+        """Make a thread inside `commit` give up soon."""
         self._abandoned = True
 
     def close(self) -> None:
-        """Let go of the connections; an open transaction is left to the next writer, who aborts it."""
+        """Close the connections; an open transaction is left for the next writer's fencing to abort."""
         with suppress(*RAISED):
             self._producer.purge()
         serve_callbacks(self._producer)
 
 
 def serve_callbacks(producer: Producer) -> None:
-    """Have the client tell what it has to say by the way; a fatal error is raised by the next call, too."""
+    """Run the client's pending callbacks (error_cb); a fatal error is ignored, the next call raises it again."""
     with suppress(*RAISED):
         producer.poll(0)

@@ -30,7 +30,7 @@ def test_without_servers_it_is_refused(properties):
 
 @pytest.mark.parametrize("name", ["transactional.id", "isolation.level", "enable.auto.commit", "group.id", "acks"])
 def test_what_promises_rest_on_is_not_to_be_chosen(name):
-    with pytest.raises(ConfigError, match=f"{name}: chosen by the log itself"):
+    with pytest.raises(ConfigError, match=f"{name}: set by the log itself"):
         TopicSettings(topic="t", properties=SERVERS | {name: "x"})
 
 

@@ -59,7 +59,7 @@ def test_a_setting_that_could_lose_or_hide_records_is_refused(topic_kafka, name)
     create(settings, **{name: value})
     with pytest.raises(ConfigError) as refused:
         ensure_topic(settings)
-    assert str(refused.value).endswith(f"not fit to hold a log: {name} is {value}: expected {expected}")
+    assert str(refused.value).endswith(f"unsuitable for a log: {name} is {value}: expected {expected}")
     assert settings.name in str(refused.value)
 
 
