@@ -90,7 +90,7 @@ def test_those_who_may_not_are_answered_beside_the_loop(tmp_path, api_key, versi
                 bob = encode_principal(KafkaPrincipal(type="User", name="bob"))
                 inside = EnvelopeRequest(request_data=asked, request_principal=bob, client_host_address=bytes(4))
                 asked, user = frame(api_keys.ENVELOPE, 1, inside), "admin"
-            _, body = await with_turns(dispatcher.answer(asked, session(user)))
+            _, body = await with_turns(dispatcher.handle(asked, session(user)))
             return body
 
     body = asyncio.run(scenario())

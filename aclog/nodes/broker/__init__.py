@@ -1,1 +1,1 @@
-"""The broker: replays the controller's log, decides, and forwards what would change it."""
+"""Brokers: serve reads from the replayed log and forward writes to the active controller."""

@@ -1,4 +1,4 @@
-"""DescribeClientQuotas, from the records that a Kafka left in the log (ClientQuotasImage.describe)."""
+"""DescribeClientQuotas, from the ClientQuotaRecords that Kafka wrote to the log (ClientQuotasImage.describe)."""
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,21 +21,21 @@ _EXACT, _DEFAULT, _SPECIFIED = 0, 1, 2
 
 @frozen
 class _Component:
-    """What one component of a filter wants of an entity's type: a name, the default (None), or any name."""
+    """A filter component: matches an entity type with a name, the default entity (None), or any name."""
 
     entity_type: str
     any_name: bool
     name: str | None
 
-    def takes(self, names: Mapping[str, str | None]) -> bool:
+    def matches(self, names: Mapping[str, str | None]) -> bool:
         return self.entity_type in names and (self.any_name or names[self.entity_type] == self.name)
 
 
 def describe_client_quotas(image: Image, request: Request) -> bytes:
-    """The quotas that the request's filter takes.
+    """Return the encoded response with the quotas that match the filter.
 
     Raises:
-        RequestError: a filter that Kafka refuses (42).
+        RequestError: Kafka rejects the filter (42, or 35 for an unsupported entity type).
 
     """
     version, body = request.header.api_version, request.body
@@ -43,7 +43,7 @@ def describe_client_quotas(image: Image, request: Request) -> bytes:
     entries = tuple(
         _entry(version, entity, values)
         for entity, values in _quotas(image).items()
-        if all(component.takes(dict(entity)) for component in wanted)
+        if all(component.matches(dict(entity)) for component in wanted)
         and (not body.strict or len(entity) == len(wanted))
     )
     return build_response(DESCRIBE_CLIENT_QUOTAS, version, entries=entries)
@@ -101,7 +101,7 @@ def _quotas(image: Image) -> dict[QuotaEntity, dict[str, float]]:
 
 
 def _records(image: Image) -> Iterator[tuple[QuotaEntity, str, float]]:
-    """The ClientQuotaRecords (version 0) of an image: replay has looked at them, so they are whole."""
+    """Yield the ClientQuotaRecords (version 0) of an image; replay has validated them."""
     for record in image.opaque.values():
         api_key, _version, at = read_frame(record)
         if api_key != RecordType.CLIENT_QUOTA_RECORD:

@@ -1,8 +1,9 @@
-"""Requests that change metadata, on their way from a broker to the active controller (ForwardingManager, KIP-590).
+"""Forwarding of writes from a broker to the active controller (kafka.server.ForwardingManager, KIP-590).
 
-A request that certainly has not reached the controller is sent again until its time is up, and so is one that the
-controller answered with AUTHORIZER_NOT_READY or NOT_CONTROLLER: it did nothing then. One whose answer was lost is not:
-it may have been carried out, and whoever sent it has to decide, as if this broker had died: its connection is closed.
+A request is retried until its timeout while no controller is known, while it certainly has not reached one, and after
+AUTHORIZER_NOT_READY or NOT_CONTROLLER, which mean that nothing was done. If the controller disappears after the request
+was sent, the outcome is unknown and a retry could apply it twice: the client's connection is closed, as if this broker
+had crashed, and the client decides.
 """
 
 import asyncio
@@ -35,31 +36,32 @@ from aclog.nodes.wire.error_codes import (
 from aclog.nodes.wire.headers import decode_response_header
 
 FORWARD_SECONDS = 60.0
-"""How long a broker tries: Kafka's controller channel manager gives up after as much."""
+"""The timeout for forwarding a request, as in Kafka's NodeToControllerChannelManager."""
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 _LOOK_S = 1.0
-"""How often it is seen whether a controller that has not answered is still the active one."""
+"""Interval for checking whether a controller that has not responded is still the active one."""
 
 CONNECTIONS = 16
-"""At most so many to the controller: it answers one request of a connection at a time, each when it is committed."""
+"""The most connections to the controller. A connection carries one request at a time until it is committed, so this
+bounds how many forwarded requests share a group commit."""
 
 
 class Forwarder(Protocol):
-    """Has a request carried out by the active controller."""
+    """Passes requests to the active controller."""
 
     async def forward(self, request: Request) -> bytes:
-        """The encoded body of the controller's answer, without a header; raises as a Handler."""
+        """Return the encoded body of the controller's response, without a header; raises as a Handler."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections; a second close is nothing."""
+        """Close the connections; idempotent."""
         ...
 
 
 @define
 class LocalForwarder:
-    """To the controller in the same process."""
+    """Forwards to the controller in the same process."""
 
     handlers: Mapping[int, Handler]
 
@@ -68,35 +70,35 @@ class LocalForwarder:
         return await self.handlers[request.header.api_key](request)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 class _NotSentError(Exception):
-    """The controller has not seen the request."""
+    """The request has not reached a controller, so sending it again is safe."""
 
 
 @define(eq=False, kw_only=True)
 class EnvelopeForwarder:
-    """To a controller elsewhere, in Envelopes over a few connections, one on each at a time; owned by one event loop.
+    """Forwards to a remote controller in Envelopes, one at a time per connection. Owned by one event loop.
 
-    Requests that are under way together are committed together, as if their clients were connected there.
+    Concurrent requests share the controller's group commits, as if their clients were connected to it directly.
     """
 
     leader: Callable[[], HostPort | None]
-    """Where the active controller is, as far as this node knows."""
+    """Returns the active controller's address, if known."""
     security: ClientSecurity
     client_id: str
     seconds: float = FORWARD_SECONDS
     _free: list[Connection] = field(factory=list, init=False)
-    """Logged in, and not in use."""
+    """Idle authenticated connections."""
     _places: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(CONNECTIONS), init=False)
 
     async def forward(self, request: Request) -> bytes:
         """See Forwarder.
 
         Raises:
-            RequestError: REQUEST_TIMED_OUT, where there was no controller in time: nothing was done.
-            OutcomeUnknownError: a controller has got it, and its answer was lost.
+            RequestError: REQUEST_TIMED_OUT: no controller accepted the request in time; nothing was done.
+            OutcomeUnknownError: The request was sent, and the response was lost.
 
         """
         pause, last = _FIRST_PAUSE_S, "no controller is known"
@@ -112,14 +114,16 @@ class EnvelopeForwarder:
                             return _unwrapped(request, answer)
                         last = f"the controller answered with error {answer.error_code}"
                         if answer.error_code == NOT_CONTROLLER:
-                            await self.close()  # it stays connected: ask again who is the controller now
+                            # A deposed controller keeps its connections open: drop the idle ones, so that the
+                            # retry connects to whichever controller is active by then.
+                            await self.close()
                     await asyncio.sleep(pause)
                     pause = min(2 * pause, _LONGEST_PAUSE_S)
         except TimeoutError:
             raise RequestError(REQUEST_TIMED_OUT, f"Not forwarded within {self.seconds:g} s: {last}") from None
 
     async def close(self) -> None:
-        """Close the connections that are not in use; a second close is nothing."""
+        """Close the idle connections; idempotent."""
         free, self._free = self._free, []
         for connection in free:
             await connection.close()
@@ -130,7 +134,7 @@ class EnvelopeForwarder:
             try:
                 answer = await self._exchange(connection, request)
             except BaseException:
-                await connection.close()  # an answer may still be due on it, and it may have gone silent
+                await connection.close()  # a response may still be due on it, or the peer may be dead
                 raise
             self._free.append(connection)
             return answer
@@ -151,21 +155,24 @@ class EnvelopeForwarder:
             payload, position = await self._unless_deposed(connection, version, body)
             return decode_envelope_response(payload, position)
         except (UnreachableError, DecodeError) as error:
-            raise OutcomeUnknownError(f"sent to the controller, whose answer was lost: {error}") from None
+            raise OutcomeUnknownError(f"forwarded, but the controller's response was lost: {error}") from None
 
     async def _unless_deposed(self, connection: Connection, version: int, body: bytes) -> tuple[bytes, int]:
-        """The answer, unless another controller is known to be active first: this one may be silent for ever."""
+        """Send and wait for the response, unless another controller becomes active first.
+
+        A paused or partitioned controller keeps the TCP connection open without ever responding.
+        """
         sending = asyncio.ensure_future(connection.send(ENVELOPE, version, body, self.seconds))
         try:
             while not (await asyncio.wait((sending,), timeout=_LOOK_S))[0]:
                 if (leader := self.leader()) not in (None, connection.address):
-                    raise UnreachableError(f"{connection.address}: silent, and {leader} is the active controller now")
+                    raise UnreachableError(f"{connection.address}: no response, and {leader} is the active controller")
             return sending.result()
         finally:
             sending.cancel()
 
     async def _connected(self) -> Connection:
-        """A connection to the controller that nobody uses."""
+        """Take an idle connection to the active controller, or open one."""
         address = self.leader()
         while self._free:
             connection = self._free.pop()
@@ -181,7 +188,11 @@ class EnvelopeForwarder:
 
 
 def _unwrapped(request: Request, answer: EnvelopeResponse) -> bytes:
-    """The body inside the envelope; what is wrong with the envelope itself is this node's trouble, not the client's."""
+    """Return the embedded response body.
+
+    CLUSTER_AUTHORIZATION_FAILED on the envelope concerns this broker's principal; the client must not take it for its
+    own, so it becomes UNKNOWN_SERVER_ERROR, as in Kafka.
+    """
     if answer.error_code == CLUSTER_AUTHORIZATION_FAILED:
         raise RequestError(UNKNOWN_SERVER_ERROR, "The controller does not let this broker forward requests")
     if answer.error_code or answer.response_data is None:

@@ -1,4 +1,4 @@
-"""What a broker answers to each API, and what it passes on to the controller (KafkaApis)."""
+"""The handler of each broker API: served from the image, or forwarded to the controller (kafka.server.KafkaApis)."""
 
 from collections.abc import Mapping
 
@@ -20,12 +20,12 @@ from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED
 from aclog.snapshots.publisher import Publisher
 
 FORWARDED = (api_keys.ALTER_USER_SCRAM_CREDENTIALS, api_keys.DESCRIBE_QUORUM)
-"""What goes to the active controller as it is."""
+"""The APIs that are forwarded unchecked; the controller authorizes them."""
 
 
 @define(kw_only=True)
 class BrokerApis:
-    """Answers reads from the image that is published, and forwards writes."""
+    """Serves reads from the published image, and forwards writes."""
 
     publisher: Publisher
     auth: AuthHelper
@@ -34,7 +34,7 @@ class BrokerApis:
     tokens: TokenSettings = field(factory=TokenSettings)
 
     def handlers(self) -> Mapping[int, Handler]:
-        """A handler for every API of BROKER_APIS but those that a connection answers itself."""
+        """Return a handler for every API of BROKER_APIS except those that a connection handles itself."""
         metadata = MetadataApis(self.cluster, self.auth)
         tokens = BrokerTokenApis(
             publisher=self.publisher, auth=self.auth, forwarder=self.forwarder, settings=self.tokens
@@ -55,7 +55,8 @@ class BrokerApis:
         }
 
     async def _create_acls(self, request: Request) -> bytes:
-        await creations_of(request)  # what is no request ends here, as it does where there is no envelope
+        # Rejected here as malformed, which closes the connection; from an Envelope it would come back as an error.
+        await creations_of(request)
         return await self.forwarder.forward(request)
 
     async def _delete_acls(self, request: Request) -> bytes:

@@ -1,4 +1,4 @@
-"""Metadata and DescribeCluster of a broker (KafkaApis.handleTopicMetadataRequest and handleDescribeCluster)."""
+"""Metadata and DescribeCluster of a broker (KafkaApis.handleTopicMetadataRequest, handleDescribeCluster)."""
 
 import asyncio
 import re
@@ -20,7 +20,7 @@ from aclog.nodes.wire.message_builder import build, build_response
 
 @frozen(kw_only=True)
 class ClusterView:
-    """A cluster as its clients see it. `advertised` is this node's address by listener name."""
+    """The cluster as clients see it: this broker alone. `advertised` is its address by listener name."""
 
     cluster_id: str
     node_id: int
@@ -31,18 +31,18 @@ class ClusterView:
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 _PIECE = 32
-"""So many topics, of some twenty microseconds each, are looked at between two turns of others."""
+"""Yield to the event loop after this many topics, each of which takes about 20 us to authorize."""
 
 
 @define
 class MetadataApis:
-    """Answers who is in the cluster. There are no topics here: one that is asked for by name or id is unknown."""
+    """Describes the cluster. There are no topics here, so every requested topic is reported as unknown."""
 
     cluster: ClusterView
     auth: AuthHelper
 
     async def metadata(self, request: Request) -> bytes:
-        """Metadata: the only broker that is known, this one, and the topics that were asked for as unknown."""
+        """Handle Metadata: this broker, and an error for each requested topic."""
         body, version = request.body, request.header.api_version
         operations, topics = getattr(body, "include_cluster_authorized_operations", False), []
         for number, topic in enumerate(self._topics(request), 1):
@@ -62,7 +62,7 @@ class MetadataApis:
         )
 
     async def describe_cluster(self, request: Request) -> bytes:
-        """DescribeCluster: this broker; a question for controllers is refused."""
+        """Handle DescribeCluster: this broker; a request for controller endpoints is an error."""
         return describe_cluster(
             request,
             self.auth,
@@ -103,7 +103,7 @@ class MetadataApis:
         return ErrorCode.unknown_topic_or_partition if _is_topic_name(name) else ErrorCode.invalid_topic_exception
 
     def _topic_operations(self, request: Request, name: str | None, error: ErrorCode) -> int:
-        """What may be done with the topic, for those who may describe it and ask."""
+        """Return the authorized operations on a topic, if requested and DESCRIBE is allowed."""
         asked = getattr(request.body, "include_topic_authorized_operations", False)
         if name is None or not asked or error is ErrorCode.topic_authorization_failed:
             return NOT_ASKED
@@ -111,5 +111,5 @@ class MetadataApis:
 
 
 def _is_topic_name(name: str) -> bool:
-    """Whether a topic could have the name (org.apache.kafka.common.internals.Topic.validate)."""
+    """Whether the name is legal for a topic (org.apache.kafka.common.internals.Topic.validate)."""
     return name not in {".", ".."} and _TOPIC_NAME.fullmatch(name) is not None

@@ -1,4 +1,4 @@
-"""A broker's way to its state: it follows the controllers' log (BrokerServer's part of SharedServer)."""
+"""The broker's follower of the controllers' log (BrokerServer's part of kafka.server.SharedServer)."""
 
 import asyncio
 import logging
@@ -25,13 +25,13 @@ class MetadataFollower:
     publisher: Publisher
     cluster_id: str
     on_failure: Callable[[MetadataError], None]
-    """Told once, on the event loop, when the log cannot be replayed any further: the node must stop."""
+    """Called once, on the event loop, when the log cannot be replayed further: the node must stop."""
     _log_reader: QuorumLog | None = field(default=None, init=False)
     _follower: Follower | None = field(default=None, init=False)
     _watch: "asyncio.Task[None] | None" = field(default=None, init=False)
 
     async def start(self) -> None:
-        """Begin to follow; returns before anything is replayed."""
+        """Start following; returns before anything is replayed."""
         self._log_reader = QuorumLog(
             servers=self.config.controller_quorum,
             security=self.config.controller_client,
@@ -44,16 +44,16 @@ class MetadataFollower:
 
     @property
     def leader(self) -> HostPort | None:
-        """Where the active controller is, as far as is known."""
+        """The active controller's address, if known."""
         return None if self._log_reader is None else self._log_reader.leader
 
     @property
     def high_watermark(self) -> int:
-        """All below is committed, as far as is known; -1 while nothing is."""
+        """The known high-water mark; -1 while it is unknown."""
         return -1 if self._log_reader is None else self._log_reader.high_watermark()
 
     async def stop(self) -> None:
-        """Follow no more; a second stop is nothing."""
+        """Stop following; idempotent."""
         if self._watch is not None:
             self._watch.cancel()
         if self._follower is not None and self._log_reader is not None:
@@ -62,7 +62,7 @@ class MetadataFollower:
     @staticmethod
     def _stop(follower: Follower, log: QuorumLog) -> None:
         follower.stop(0)
-        log.close()
+        log.close()  # interrupts a read in progress, so that the follower's thread can end
         follower.wait_ended(_CLOSE_SECONDS)
 
     async def _wait_ended(self, follower: Follower) -> None:
@@ -70,4 +70,4 @@ class MetadataFollower:
             pass
         error = follower.failure
         if error is not None:
-            self.on_failure(error if isinstance(error, MetadataError) else LogError(f"replay broke off: {error!r}"))
+            self.on_failure(error if isinstance(error, MetadataError) else LogError(f"replay failed: {error!r}"))

@@ -16,7 +16,7 @@ _ABSENT = "Attempt to describe a user credential that does not exist: "
 
 
 def describe_scram_users(scram: ScramImage, request: Request) -> bytes:
-    """What may be told of the users asked for; of all where none is named."""
+    """Return the encoded response with mechanisms and iterations of the named users; of all users if none is named."""
     known = {each.user: each.credential_infos for each in scram.describe()}
     asked = Counter(each.name for each in request.body.users or ()) or Counter(list(known))
     return build_response(

@@ -1,4 +1,4 @@
-"""Delegation tokens at a broker: what it answers itself, and what it passes on to the controller (KafkaApis)."""
+"""Delegation token APIs of a broker: describe locally, check and forward writes (kafka.server.KafkaApis)."""
 
 import asyncio
 from contextlib import suppress
@@ -28,14 +28,14 @@ from aclog.nodes.wire.token_responses import describe_tokens_response, token_exp
 from aclog.snapshots.publisher import Publisher
 
 _CREATED = bytes(2)
-"""What an answer begins with that has no error."""
+"""Error code 0 at the start of a response body."""
 
 _SEEN_SECONDS, _LOOK_SECONDS = 1.0, 0.002
 
 
 @define(kw_only=True)
 class BrokerTokenApis:
-    """Refuses what the controller would refuse for who asks, and describes tokens from the image that is published."""
+    """Describes tokens from the published image, and forwards writes of clients that may make them."""
 
     publisher: Publisher
     auth: AuthHelper
@@ -43,7 +43,7 @@ class BrokerTokenApis:
     settings: TokenSettings
 
     async def create(self, request: Request) -> bytes:
-        """Have the controller make a token, unless this client may not; answered when it can be used here."""
+        """Forward a token creation that the client may make; responds once the token can be used on this broker."""
         owner = owner_of(request)
         if error_code := await self._creation_error(request, owner):
             return not_created(request, owner, error_code, NOT_ALLOWED_TIMESTAMP)
@@ -54,7 +54,7 @@ class BrokerTokenApis:
         return body
 
     async def _seen(self, token_id: str) -> None:
-        """Wait, not for ever, until a login by the token finds it here: clients log in as soon as they are answered."""
+        """Wait up to a second until the token is replayed here: clients log in with it as soon as they have it."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_SEEN_SECONDS):
                 while self.publisher.current.tokens.get(token_id) is None:
@@ -70,21 +70,21 @@ class BrokerTokenApis:
         return 0 if all_users(renewers) else INVALID_PRINCIPAL_TYPE
 
     async def change(self, request: Request) -> bytes:
-        """Have the controller renew or expire a token."""
+        """Forward the renewal or expiry of a token."""
         if not may_use_tokens(request):
             version = request.header.api_version
             return token_expiry_response(version, DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NOT_ALLOWED_TIMESTAMP)
         return await self.forwarder.forward(request)
 
     async def describe(self, request: Request) -> bytes:
-        """The tokens of the owners that are asked for, as far as the client may see them; of nobody for no owners."""
+        """Describe the tokens of the requested owners that the client may see; all owners if the list is null."""
         version, secret = request.header.api_version, self.settings.secret
         if not may_use_tokens(request):
             return describe_tokens_response(version, (), DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         if not secret:
             return describe_tokens_response(version, (), DELEGATION_TOKEN_AUTH_DISABLED)
         if not self.publisher.ready:
-            raise AuthorizerNotReadyError("the tokens of this node are not replayed yet")
+            raise AuthorizerNotReadyError("this node has not replayed its delegation tokens yet")
         tokens = self.publisher.current.tokens
         return await offload_if(len(tokens) > MANY, self._described, request, tokens, secret)
 

@@ -1,4 +1,8 @@
-"""How much clients may take of a node, over all its listeners: connections, requests, memory (ConnectionQuotas)."""
+"""Admission control over all listeners: connections, requests in flight, memory (kafka.network.ConnectionQuotas).
+
+Connections beyond a limit are closed on accept. Requests beyond a limit are not refused but wait, unread in the socket,
+which pushes back on the client by TCP.
+"""
 
 import asyncio
 import logging
@@ -13,19 +17,20 @@ from aclog.nodes.server.memory_pool import MemoryPool
 from aclog.nodes.telemetry.metrics import Metrics
 
 OWN_FILES = 256
-"""Segments, checkpoints, listeners, connections to other nodes: without them a node cannot go on."""
+"""File descriptors reserved for segments, checkpoints, listeners and connections to other nodes."""
+
 _log = logging.getLogger(__name__)
 
 _UNAUTHENTICATED_SHARE = 8
-"""Clients that have not said who they are get this part of the memory, so that they cannot take it from the others."""
+"""Unauthenticated clients share 1/8 of the memory in a pool of their own, so they cannot starve the others."""
 
 
 @define(eq=False, kw_only=True)
 class Admission:
-    """A node's accounts, shared by its listeners and used on the event loop's thread only.
+    """The limits of a node and their current use, shared by its listeners. Used on the event loop's thread only.
 
-    Connections beyond a limit are refused; requests and large frames beyond one wait; where clients do not take their
-    answers and too much piles up, those that have been slow for longest are cut off.
+    Connections beyond the limits are refused; requests and large frames wait. If unread responses pile up beyond the
+    memory limit, the clients that have been slow for longest are disconnected.
     """
 
     limits: Limits
@@ -37,7 +42,7 @@ class Admission:
     _by_host: dict[str, int] = field(factory=dict, init=False)
     _turns: asyncio.Semaphore = field(init=False)
     _unsent: dict[Callable[[], None], int] = field(factory=dict, init=False)
-    """What slow readers have not taken, by how to cut them off, in the order in which they became slow."""
+    """Unsent response bytes of slow readers by the function that disconnects them, slowest first."""
     _unsent_bytes: int = field(default=0, init=False)
     _handled: int = field(default=0, init=False)
 
@@ -51,7 +56,7 @@ class Admission:
         self.metrics.unsent_bytes.set_function(lambda: self._unsent_bytes)
 
     def admit(self, host: str) -> bool:
-        """Whether one more connection from this address may be; if so it counts until `release`."""
+        """Count a connection from this address until `release`; return False if a limit is reached."""
         of_host = self._by_host.get(host, 0)
         if self.connections >= self._most or of_host >= self.limits.connections_per_ip:
             return False
@@ -60,7 +65,7 @@ class Admission:
         return True
 
     def release(self, host: str) -> None:
-        """A connection that was admitted is gone."""
+        """Release an admitted connection."""
         self.connections -= 1
         left = self._by_host[host] - 1
         if left:
@@ -69,21 +74,22 @@ class Admission:
             del self._by_host[host]
 
     async def enter(self) -> None:
-        """Wait for this request's turn; `leave` ends it."""
+        """Wait for a request slot (queued.max.requests); `leave` frees it."""
         await self._turns.acquire()
         self._handled += 1
 
     def leave(self) -> None:
-        """A request that had its turn is answered."""
+        """Free the request slot."""
         self._handled -= 1
         self._turns.release()
 
     @contextmanager
     def unsent(self, amount: int, cut_off: Callable[[], None]) -> Iterator[None]:
-        """Count an answer that its client is slow to take, until it is taken; beyond the limit `cut_off` is called."""
+        """Count a response whose client is slow to read it; over the limit, disconnect the slowest clients."""
         self._unsent[cut_off] = amount
         self._unsent_bytes += amount
         over = self._unsent_bytes - self.limits.in_flight_bytes
+        # Oldest first, so a burst of new responses cannot push out clients that keep reading.
         for slow, held in tuple(self._unsent.items()) if over > 0 else ():
             slow()
             over -= held
@@ -97,11 +103,10 @@ class Admission:
 
 
 def connections_within_files(wanted: int) -> int:
-    """At most `wanted` connections, and no more than there are files for.
+    """Return how many of the `wanted` connections the limit of open files permits.
 
-    The process's limit of open files is raised as far as it goes without privileges, as the Java machine does; if it
-    still is too low, fewer connections are served and a warning says so, since clients could otherwise take the files
-    that the log needs.
+    The soft limit is raised as far as the hard limit permits, as the JVM does. If that is too low, fewer connections
+    are served and a warning is logged: clients could otherwise exhaust the descriptors that the log needs.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + OWN_FILES
@@ -111,5 +116,7 @@ def connections_within_files(wanted: int) -> int:
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return wanted
     served = max(1, soft - OWN_FILES)
-    _log.warning("%d connections at most, not %d: this process may open %d files (ulimit -n)", served, wanted, soft)
+    _log.warning(
+        "serving at most %d connections instead of %d: the limit is %d files (ulimit -n)", served, wanted, soft
+    )
     return served

@@ -1,4 +1,4 @@
-"""The SASL part of a connection's life, without a socket (SaslServerAuthenticator)."""
+"""SASL authentication of a connection, without a socket (SaslServerAuthenticator)."""
 
 import re
 from collections.abc import Callable
@@ -26,11 +26,11 @@ _HANDSHAKE_VERSIONS = range(2)
 _AUTHENTICATE_VERSIONS = range(3)
 
 
-class ApiVersionsAnswerer(Protocol):
-    """Answers ApiVersions, before and after authentication; tells whether with versions or with an error."""
+class ApiVersionsHandler(Protocol):
+    """Handles ApiVersions before and after authentication."""
 
     def api_versions(self, header: RequestHeader, payload: bytes, position: int) -> tuple[bytes, bool]:
-        """The body of the answer; raises DecodeError."""
+        """Return the response body, and whether it holds versions rather than an error; raises DecodeError."""
         ...
 
 
@@ -43,68 +43,68 @@ class _State(Enum):
 
 @frozen(kw_only=True)
 class Step:
-    """What a message led to: an answer (without the length before it) or none, and whether it ends the connection.
+    """The result of a message: a response without its length prefix, if any, and the reason if the login failed.
 
-    `failure` says why the login failed. It is `final` for good, or the client had better try again later.
+    A failed login ends the connection. If the failure is not `final`, the client should retry later.
     """
 
-    answer: bytes | None = None
+    response: bytes | None = None
     failure: str | None = None
     final: bool = True
 
 
 @define(eq=False, kw_only=True)
 class Authentication:
-    """One connection's login, and the logins after it on the same connection (KIP-368). It belongs to its connection.
+    """The authentication and re-authentications (KIP-368) of one connection.
 
-    A SCRAM login before the credentials are replayed ends without an answer: Kafka's server does the same where it
-    cannot tell for now (Kerberos' retriable failures), and clients take it for a lost connection and come again. Any
-    answer with an error, 58 or another, makes the Java client give up (58) or log an unexpected error.
+    A SCRAM login before the credentials are replayed ends without a response, as Kafka does for retriable failures
+    (Kerberos): clients see a lost connection and retry. On any error code the Java client either gives up (58) or logs
+    an unexpected error.
     """
 
     listener: Listener
     credentials: Credentials
-    versions: ApiVersionsAnswerer
+    versions: ApiVersionsHandler
     clock: Callable[[], int] = current_time_ms
-    """ms since 1970"""
+    """Returns ms since 1970."""
     mechanism: str = field(default="none", init=False)
-    """The one in use, `none` before it is chosen; only ever one that the listener offers."""
+    """The mechanism in use, one that the listener offers; `none` before the handshake."""
     _state: _State = field(default=_State.INITIAL, init=False)
     _sasl: SaslServer | None = field(default=None, init=False)
     _previous: SaslServer | None = field(default=None, init=False)
     _raw: bool = field(default=False, init=False)
     _lifetime_ms: int = field(default=0, init=False)
-    """How long the session lasts, as the client is told: 0 for ever."""
+    """The session lifetime sent to the client; 0 means unlimited."""
     _ends_ms: int | None = field(default=None, init=False)
-    """When the session ends, unless the client logs in again before; None: never."""
+    """When the session ends unless the client re-authenticates before; None means never."""
 
     @property
     def complete(self) -> bool:
-        """Whether the client is who it says it is, and may send requests."""
+        """Whether the client is authenticated and may send requests."""
         return self._state is _State.COMPLETE
 
     @property
     def login(self) -> SaslServer:
-        """The login that is complete. Raises AuthenticationError where none is."""
+        """The completed login. Raises AuthenticationError if there is none."""
         if self._sasl is None or not self.complete:
             raise AuthenticationError("the login is not complete")
         return self._sasl
 
     @property
     def expired(self) -> bool:
-        """Whether the session has ended: the client had to log in again before."""
+        """Whether the session has ended without re-authentication."""
         return self.complete and self._ends_ms is not None and self.clock() >= self._ends_ms
 
     @property
     def raw(self) -> bool:
-        """Whether bare SASL tokens come next, which have no header and may be short (SaslHandshake version 0)."""
+        """Whether bare SASL tokens follow, without a request header (after SaslHandshake version 0)."""
         return self._raw and self._state is _State.AUTHENTICATE
 
     def receive(self, payload: bytes) -> Step:
-        """Take the client's next message; once `complete`, only a SaslHandshake, with which another login begins.
+        """Process the client's next message; once `complete`, only a SaslHandshake, which starts re-authentication.
 
         Raises:
-            DecodeError: what may not come here, or is malformed: the connection ends without an answer.
+            DecodeError: The message is malformed or not allowed in this state; close the connection without a response.
 
         """
         if self._state is _State.AUTHENTICATE and self._sasl is not None:
@@ -114,7 +114,7 @@ class Authentication:
             body, answered = self.versions.api_versions(header, payload, position)
             if answered:
                 self._state = _State.HANDSHAKE
-            return Step(answer=_answer(header, body))
+            return Step(response=_response(header, body))
         if header.api_key == SASL_HANDSHAKE and header.api_version in _HANDSHAKE_VERSIONS:
             return self._handshake(header, payload, position)
         raise DecodeError(
@@ -129,9 +129,7 @@ class Authentication:
         code = 0 if known else UNSUPPORTED_SASL_MECHANISM
         body = build_response(SASL_HANDSHAKE, version, error_code=code, mechanisms=tuple(offered))
         if not known:
-            return Step(
-                answer=_answer(header, body), failure="the SASL mechanism that the client asks for is not enabled"
-            )
+            return Step(response=_response(header, body), failure="the requested SASL mechanism is not enabled")
         self._previous = self._sasl if self.complete else None
         self._sasl = sasl_server(
             mechanism,
@@ -140,7 +138,7 @@ class Authentication:
             reauthentication=self._previous is not None,
         )
         self.mechanism, self._raw, self._state = mechanism, version == 0, _State.AUTHENTICATE
-        return Step(answer=_answer(header, body))
+        return Step(response=_response(header, body))
 
     def _token(self, sasl: SaslServer, payload: bytes) -> Step:
         header, position = decode_header(payload)
@@ -149,7 +147,7 @@ class Authentication:
             request = decode_request(header.api_key, version, payload, position)
             text = f"Unexpected Kafka request of type {_enum_name(header.api_key)} during SASL authentication."
             body = error_response(request, header.api_key, version, ILLEGAL_SASL_STATE, text)
-            return Step(answer=_answer(header, body), failure="a login was begun and not ended")
+            return Step(response=_response(header, body), failure="unexpected request during authentication")
         if version not in _AUTHENTICATE_VERSIONS:
             raise DecodeError(f"API key {header.api_key} version {version} during authentication")
         token = decode_request(SASL_AUTHENTICATE, version, payload, position).auth_bytes
@@ -157,16 +155,17 @@ class Authentication:
             challenge = self._step(sasl, token)
         except AuthenticationError as error:
             body = error_response(None, SASL_AUTHENTICATE, version, SASL_AUTHENTICATION_FAILED, str(error))
-            return Step(answer=_answer(header, body), failure=str(error))
+            return Step(response=_response(header, body), failure=str(error))
         except AuthenticationNotReadyError as error:
             return Step(failure=str(error), final=False)
+        # Only the last response carries the lifetime: the client re-authenticates within it (KIP-368).
         lifetime = timedelta(milliseconds=self._lifetime_ms if sasl.complete else 0)
         body = build_response(SASL_AUTHENTICATE, version, auth_bytes=challenge, session_lifetime=lifetime)
-        return Step(answer=_answer(header, body))
+        return Step(response=_response(header, body))
 
     def _raw_token(self, sasl: SaslServer, payload: bytes) -> Step:
         try:
-            return Step(answer=self._step(sasl, payload))
+            return Step(response=self._step(sasl, payload))
         except AuthenticationError as error:
             return Step(failure=str(error))
         except AuthenticationNotReadyError as error:
@@ -192,9 +191,9 @@ class Authentication:
         return challenge
 
     def _begin_session(self, sasl: SaslServer) -> None:
-        """Set when it ends: with the token of the login, or when the listener wants to see its clients again (KIP-368).
+        """Set the session's end: the token's expiry or connections.max.reauth.ms, whichever is earlier (KIP-368).
 
-        A token that is renewed meanwhile does not change it.
+        Renewing the token later does not extend the session.
         """
         now, lifetime = self.clock(), self.listener.session_lifetimes_ms.get(sasl.mechanism)
         ends = [] if lifetime is None else [now + lifetime]
@@ -204,9 +203,9 @@ class Authentication:
 
 
 def _enum_name(api_key: int) -> str:
-    """The API's name as Kafka's enum has it: DESCRIBE_ACLS."""
+    """Return the API's name in Kafka's ApiKeys enum, such as DESCRIBE_ACLS."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", api_name(api_key)).upper()
 
 
-def _answer(header: RequestHeader, body: bytes) -> bytes:
+def _response(header: RequestHeader, body: bytes) -> bytes:
     return response_header(header.api_key, header.api_version, header.correlation_id) + body

@@ -1,4 +1,4 @@
-"""One connection's life: who is there, then one request after the other until either end has had enough."""
+"""A client connection: authentication, then one request at a time until it is closed."""
 
 import asyncio
 import logging
@@ -28,9 +28,9 @@ _log = logging.getLogger(__name__)
 
 @define(eq=False, kw_only=True)
 class Connection:
-    """A client's connection, from the moment that bytes can be exchanged; for TLS that is after its handshake.
+    """A client connection after the TLS handshake, if there is one.
 
-    Requests are handled one at a time, in order; those that are sent meanwhile wait in the socket.
+    Requests are handled one at a time and in order, as in Kafka; pipelined requests wait in the socket.
     """
 
     stream: FrameStream
@@ -41,7 +41,7 @@ class Connection:
     host: str
     address: bytes
     certificate_principal: Callable[[object], KafkaPrincipal]
-    """Who an SSLObject's peer is."""
+    """Returns the principal of an SSLObject's peer, or raises AuthenticationError."""
     _authentication: Authentication = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -50,7 +50,7 @@ class Connection:
         )
 
     async def run(self) -> None:
-        """Serve the client until it leaves or is made to; raises only where it is cancelled."""
+        """Serve the client until the connection is closed; raises only on cancellation."""
         reason: Reason = "stopped"
         try:
             reason = await self._serve()
@@ -59,15 +59,16 @@ class Connection:
             _log.info("connection closed: %s", error, extra=self._where())
         except OutcomeUnknownError as error:
             reason = "unanswered"
-            _log.warning("connection closed without an answer: %s", error, extra=self._where())
+            _log.warning("connection closed without a response: %s", error, extra=self._where())
         except AuthenticationError as error:
             reason = "authentication"
             self.admission.metrics.authentication_failures.labels(self.listener.name, "TLS").inc()
             _log.info("login failed: %s", error, extra=self._where())
+            # Delayed to slow down guessing (connection.failed.authentication.delay.ms).
             await asyncio.sleep(self.admission.limits.failed_authentication_seconds)
         except ConnectionResetError:
             reason = "client"
-        except Exception:  # noqa: BLE001 - one connection must not end the others
+        except Exception:  # noqa: BLE001 - a failure ends this connection only
             reason = "error"
             _log.exception("connection closed", extra=self._where())
         finally:
@@ -80,6 +81,7 @@ class Connection:
         if failed is not None:
             return failed
         session = self._session()
+        # Only now may the client send large frames, and draw on the main memory pool.
         stream.latest, stream.max_bytes, stream.pool = math.inf, limits.frame_bytes, self.admission.memory
         while (payload := await stream.next()) is not None:
             if sasl and _api_key(payload) == SASL_HANDSHAKE:
@@ -89,31 +91,32 @@ class Connection:
                     return failed
                 stream.max_bytes = limits.frame_bytes
                 session = self._session()
+            # Checked per request, not by a timer: Kafka also closes an expired session at its next request (KIP-368).
             elif self._authentication.expired:
                 return "expired"
             else:
-                await self._answer(payload, session)
+                await self._handle(payload, session)
         return "client"
 
-    async def _answer(self, payload: bytes, session: Session) -> None:
+    async def _handle(self, payload: bytes, session: Session) -> None:
         if _api_key(payload) == FETCH:
             if self.stream.at_end:
                 raise ConnectionResetError
-            head, body = await self._parked(self.dispatcher.answer(payload, session))
+            head, body = await self._long_poll(self.dispatcher.handle(payload, session))
         else:
             await self.admission.enter()
             try:
-                head, body = await self.dispatcher.answer(payload, session)
+                head, body = await self.dispatcher.handle(payload, session)
             finally:
                 self.admission.leave()
         await self.stream.send(head, body)
 
-    async def _parked(self, answer: Coroutine[Any, Any, tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
-        """A long poll: it takes no turn from others, and ends with its client."""
-        answering = asyncio.ensure_future(answer)
-        self.stream.on_end = answering.cancel
+    async def _long_poll(self, handling: Coroutine[Any, Any, tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
+        """Await a long poll, outside the request limit; it ends when its client disconnects."""
+        response = asyncio.ensure_future(handling)
+        self.stream.on_end = response.cancel
         try:
-            return await answering
+            return await response
         except asyncio.CancelledError:
             if self.stream.at_end:
                 raise ConnectionResetError from None
@@ -122,7 +125,7 @@ class Connection:
             self.stream.on_end = None
 
     async def _log_in(self, payload: bytes | None) -> Reason | None:
-        """A login from its first message to its end, with nothing else in between; why it failed, or None."""
+        """Run a login from its first message; return why it failed, or None."""
         while (failed := await self._log_in_step(payload)) is None and not self._authentication.complete:
             payload = await self.stream.next()
         return failed
@@ -134,8 +137,8 @@ class Connection:
         step = authentication.receive(payload)
         if step.failure is not None:
             await self._slow_down(step.failure, final=step.final)
-        if step.answer is not None:
-            await stream.send(step.answer, b"")
+        if step.response is not None:
+            await stream.send(step.response, b"")
         if step.failure is not None:
             return "authentication"
         stream.min_bytes = 0 if authentication.raw else MIN_REQUEST

@@ -1,4 +1,4 @@
-"""From a frame to its answer: which API it is for, what handles it, and what becomes of errors (KafkaApis.handle)."""
+"""Dispatch of requests: decode a frame, call the API's handler, turn errors into responses (KafkaApis.handle)."""
 
 import logging
 import re
@@ -24,27 +24,27 @@ from aclog.nodes.wire.headers import RequestHeader, decode_header, response_head
 from aclog.nodes.wire.messages import decode_request, warm_up
 
 NOT_READY = "AUTHORIZER_NOT_READY"
-"""What the message of a -1 begins with where the authorizer is not ready: Kafka's protocol has no code for it."""
+"""The start of the error message if the authorizer is not ready: Kafka has no error code for it outside KIP-801."""
 
 _OWN = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-"""What a client may call itself and its version (KIP-511)."""
+"""The valid client software names and versions (KIP-511)."""
 
 _MANY_BYTES = 16 << 10
-"""A request beyond this is decoded, or answered with an error for each of its entries, offload_if the event loop."""
+"""Larger requests are decoded, and answered with per-entry errors, in a thread."""
 
 _OLD = 1
-"""So far back from the newest version an API is prepared before its first use; older clients' first waits for it."""
+"""How many versions before the newest are warmed up; the first request of an older client pays for its own."""
 
 _log = logging.getLogger(__name__)
 
 
 @define(eq=False, kw_only=True)
 class Dispatcher:
-    """Answers the requests of authenticated clients; one for each kind of listener, on the event loop's thread.
+    """Handles the requests of authenticated clients of one kind of listener, on the event loop's thread.
 
-    Of `apis` those are served, and told to clients, that have a handler; ApiVersions and what SASL needs are served
-    here. `features` is asked each time a client asks for them.
+    The `apis` that have a handler are served and advertised; ApiVersions and the SASL APIs are served here.
+    `features` is evaluated for each ApiVersions request.
     """
 
     handlers: Mapping[int, Handler]
@@ -53,7 +53,7 @@ class Dispatcher:
     features: Callable[[], Features] = Features
     _served: dict[int, ApiVersion] = field(init=False)
     _versions: dict[int, tuple[Features, bytes]] = field(factory=dict, init=False)
-    """The last answer to ApiVersions, by version: clients ask twice for each connection."""
+    """The last ApiVersions response by version: clients send the request once or twice per connection."""
     _timers: dict[int, Callable[[float], None]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -65,12 +65,12 @@ class Dispatcher:
             for version in range(max(api.min_version, api.max_version - _OLD), api.max_version + 1)
         )
 
-    async def answer(self, payload: bytes, session: Session) -> tuple[bytes, bytes]:
-        """The header and the body of the answer to a frame.
+    async def handle(self, payload: bytes, session: Session) -> tuple[bytes, bytes]:
+        """Handle a frame; return the header and the body of the response.
 
         Raises:
-            DecodeError, MalformedRequestError: not a request that is served here: the connection must be closed.
-            OutcomeUnknownError: nobody knows what has become of it: the connection must be closed.
+            DecodeError, MalformedRequestError: Not a valid or served request: close the connection.
+            OutcomeUnknownError: The request may or may not have been applied: close the connection.
 
         """
         start = time.perf_counter()
@@ -86,10 +86,10 @@ class Dispatcher:
         return response_header(key, version, header.correlation_id), body
 
     def api_versions(self, header: RequestHeader, payload: bytes, position: int) -> tuple[bytes, bool]:
-        """The body of the answer to ApiVersions, and whether it holds versions rather than an error.
+        """Return the body of the ApiVersions response, and whether it holds versions rather than an error.
 
         Raises:
-            DecodeError: a malformed body.
+            DecodeError: The body is malformed.
 
         """
         version = header.api_version
@@ -125,7 +125,7 @@ class Dispatcher:
         except MetadataError as error:
             _log.error("%s failed: %s", api_name(key), error, extra=_who(session))
             return await self._error(request, UNKNOWN_SERVER_ERROR, None)
-        except Exception:  # noqa: BLE001 - whatever a handler failed on, its client gets an answer
+        except Exception:  # noqa: BLE001 - the client gets a response whatever the handler failed on
             _log.exception("%s failed", api_name(key), extra=_who(session))
             return await self._error(request, UNKNOWN_SERVER_ERROR, None)
 
@@ -141,7 +141,7 @@ def _who(session: Session) -> dict[str, str]:
 
 
 def _decoded(api_key: int, version: int, payload: bytes, position: int) -> Any:
-    """The body of a request; an Envelope is read by hand, as kio has no version 1 of it."""
+    """Decode a request body; Envelope is decoded by hand because kio lacks its version 1."""
     if api_key == ENVELOPE:
         return decode_envelope_request(payload, position)
     return decode_request(api_key, version, payload, position)

@@ -1,4 +1,4 @@
-"""One socket as a stream of frames: what comes in, what goes out, and until when."""
+"""A socket as a stream of frames with deadlines and back-pressure."""
 
 import asyncio
 import math
@@ -21,37 +21,37 @@ Reason: TypeAlias = Literal[
     "expired",
     "stopped",
 ]
-"""Why a connection ended; `client`: its other end closed it; `unanswered`: nobody knows what became of its request."""
+"""Why a connection ended. `client`: the client closed it; `unanswered`: the outcome of a request is unknown."""
 
 _READ_BYTES = 64 << 10
 _AHEAD_BYTES = 16 << 10
-"""How much of later requests may wait in here while one is handled; the rest waits in the socket."""
+"""Buffered bytes of pipelined requests while one is handled; the rest waits in the socket."""
 _WRITE_BYTES = 256 << 10
-"""How much of an answer is written at once: no more than this waits in the transport beside the answer itself."""
+"""Responses are written in chunks of this size, which bounds the copy in the transport's buffer."""
 
 
 class FrameStream(asyncio.BufferedProtocol):
-    """The server's end of a connection. One task reads and writes; the event loop feeds it, all on one thread.
+    """The server's end of a connection. One task reads and writes; the event loop feeds it on the same thread.
 
-    Whoever reads the socket shares one scratch buffer: a quiet connection holds no memory but its own few objects.
-    `deadline` is when, on the event loop's clock, to `abort` with the reason `waiting_for`; a node's listener looks
-    at it now and then, which is cheaper than a timer for each request.
+    All connections read into one scratch buffer, so an idle connection holds no buffer of its own. At `deadline`, on
+    the event loop's clock, the listener aborts the connection with the reason `waiting_for`; it polls the deadlines,
+    which is cheaper than a timer per request.
     """
 
     def __init__(self, admission: Admission, scratch: memoryview) -> None:
-        """`scratch` is one for all connections of an event loop; see `scratch_buffer`."""
+        """`scratch` is shared by all connections of an event loop; see `scratch_buffer`."""
         self.max_bytes = admission.limits.unauthenticated_frame_bytes
         self.min_bytes = MIN_REQUEST
         self.pool = admission.unauthenticated_memory
         self.latest = math.inf
-        """No deadline is later than this: the end of the time to authenticate."""
+        """The upper bound of all deadlines: the end of the time to authenticate."""
         self.deadline = math.inf
         self.waiting_for: Reason = "idle"
         self.ended: Reason | None = None
         self.at_end = False
-        """Whether nothing more is read: the client is gone, or has closed its side, or this node stops."""
+        """Whether nothing more is read: the client disconnected or closed its side, or this node stops."""
         self.on_end: Callable[[], object] | None = None
-        """Told when that comes, for an answer that is only waited for, and of no use then."""
+        """Called when reading ends; cancels a long poll that nobody waits for any more."""
         self._admission, self._scratch = admission, scratch
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -63,7 +63,7 @@ class FrameStream(asyncio.BufferedProtocol):
         self._drained: asyncio.Future[None] | None = None
         self._writable = True
 
-    # What the event loop calls
+    # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio."""
@@ -76,7 +76,7 @@ class FrameStream(asyncio.BufferedProtocol):
         return self._scratch
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take what was read, stop reading where it is enough."""
+        """Append the bytes read; pause reading once enough is buffered."""
         self._data += self._scratch[:nbytes]
         size = len(self._data)
         if self._fed is not None and size >= self._wanted:
@@ -85,12 +85,12 @@ class FrameStream(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
-        """The client sends no more; what it has sent is answered still."""
+        """End reading; requests received before are still answered."""
         self._finish()
-        return self.ssl_object is None  # TLS cannot be closed on one side only
+        return self.ssl_object is None  # TLS in asyncio cannot be half-closed
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Nothing comes, nothing goes any more."""
+        """End reading and writing."""
         self.ended = self.ended or "client"
         self._data.clear()
         self._finish()
@@ -108,15 +108,15 @@ class FrameStream(asyncio.BufferedProtocol):
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 
-    # What the connection's task calls
+    # Called by the connection's task
 
     async def next(self) -> bytes | None:
-        """The next frame, without its length; None when no whole one comes any more.
+        """Return the next frame without its length; None at the end of the stream.
 
-        What it was charged for is given back when the one after it is asked for.
+        The memory charged for a frame is returned when the next one is requested.
 
         Raises:
-            FrameError: a length that cannot be; there is nothing to be had from this stream then.
+            FrameError: An invalid length; the stream is unusable afterwards.
 
         """
         self._uncharge()
@@ -126,7 +126,7 @@ class FrameStream(asyncio.BufferedProtocol):
         length = frame_length(self._data[:4], self.max_bytes, self.min_bytes)
         if len(self._data) < 4 + length:
             if length > UNCHARGED_BYTES:
-                self.deadline = self.latest
+                self.deadline = self.latest  # waiting for memory is the node's fault: no idle timeout
                 await self.pool.take(length)
                 self._charged = length
             self._expect("slow_writer", self._admission.limits.request_seconds)
@@ -139,10 +139,10 @@ class FrameStream(asyncio.BufferedProtocol):
         return frame
 
     async def send(self, head: bytes, body: bytes) -> None:
-        """Write head and body with their length before them, and wait until the client has taken nearly all of it.
+        """Write length, head and body, and wait until the client has read nearly all of it.
 
         Raises:
-            ConnectionResetError: the connection is gone.
+            ConnectionResetError: The connection is closed.
 
         """
         size = len(head) + len(body)
@@ -152,18 +152,18 @@ class FrameStream(asyncio.BufferedProtocol):
                 await self._write(rest[start : start + _WRITE_BYTES], size)
 
     def finish(self) -> None:
-        """Read no more frames than are here already: this node stops."""
+        """Stop reading because the node stops; frames received before are still returned."""
         self.ended = self.ended or "stopped"
         self._finish()
 
     def abort(self, reason: Reason) -> None:
-        """Close at once, whatever is under way."""
+        """Close at once, dropping unsent data."""
         self.ended = self.ended or reason
         if self._transport is not None:
             self._transport.abort()
 
     def close(self, reason: Reason) -> None:
-        """Close once what was written is sent, in the time that a slow reader has."""
+        """Close once everything written is sent, within the time limit for slow readers."""
         self.ended = self.ended or reason
         self._uncharge()
         if self._transport is not None:
@@ -171,21 +171,21 @@ class FrameStream(asyncio.BufferedProtocol):
             self._transport.close()
 
     async def closed(self) -> None:
-        """Wait until all that was written is sent, or never will be."""
+        """Wait until everything written is sent or dropped."""
         if self._transport is not None:
             await self._closed
 
     def abort_waiting(self) -> None:
-        """Close at once, as the time for what it waits for is over."""
+        """Close at once because the deadline has passed."""
         self.abort("authentication" if self.deadline == self.latest else self.waiting_for)
 
     @property
     def ssl_object(self) -> object:
-        """What TLS knows of the client (ssl.SSLObject), None where there is no TLS."""
+        """The connection's ssl.SSLObject; None without TLS."""
         return None if self._transport is None else self._transport.get_extra_info("ssl_object")
 
     async def _read(self, wanted: int) -> bool:
-        """Wait for so many bytes; tell whether they are here."""
+        """Wait until `wanted` bytes are buffered; return False at the end of the stream."""
         while len(self._data) < wanted:
             if self.at_end or self._transport is None:
                 return False
@@ -236,5 +236,5 @@ class FrameStream(asyncio.BufferedProtocol):
 
 
 def scratch_buffer() -> memoryview:
-    """What the sockets of one event loop are read into."""
+    """Return the buffer that the sockets of one event loop are read into."""
     return memoryview(bytearray(_READ_BYTES))

@@ -1,7 +1,7 @@
-"""The handshake of TLS on a listener, whose failure its client hears of (SslTransportLayer.handshakeFailure).
+"""TLS handshakes that send their alert on failure (SslTransportLayer.handshakeFailure).
 
-asyncio closes the socket where a handshake fails, and the alert that tells why never leaves it: a client could not tell
-a certificate that is refused from a connection that broke, and would come again at once, for ever.
+When a handshake fails, asyncio closes the socket without sending the alert. Clients then cannot tell a rejected
+certificate from a broken connection, and reconnect in a tight loop.
 """
 
 import asyncio
@@ -14,28 +14,28 @@ from typing import cast
 from attrs import define, field
 
 _UNTIL_CLOSED = 0.1
-"""Seconds that a client has to read its alert and to close."""
+"""Seconds for a client to read the alert and close."""
 _RECORD_BYTES = 18 << 10
-"""A record of TLS, the largest there may be: asyncio would set 256 KiB aside for whoever connects."""
+"""The size of the largest TLS record; asyncio's default would reserve 256 KiB for every connection."""
 
 
 def prepare(context: SSLContext) -> None:
-    """Make a context ready for `Handshake`, and connections with TLS small."""
+    """Prepare a context for `Handshake`, and reduce asyncio's buffer per TLS connection."""
     context.sslobject_class = _Watched
     SSLProtocol.max_size = _RECORD_BYTES
 
 
 @define(eq=False, kw_only=True)
 class Handshake:
-    """One connection's: asyncio takes it for a context, of which it wants an SSLObject and nothing else."""
+    """The handshake of one connection. Poses as an SSLContext: asyncio uses nothing but its wrap_bio."""
 
     context: SSLContext
     connected: socket.socket
     error: SSLError | None = field(default=None, init=False)
-    """Why the handshake failed; what asyncio raises then only tells that the connection is gone."""
+    """Why the handshake failed; asyncio itself only reports a closed connection."""
 
     def as_context(self) -> SSLContext:
-        """Itself, as what asyncio takes it for."""
+        """Return self with the type that asyncio expects."""
         return cast("SSLContext", self)
 
     def wrap_bio(
@@ -53,7 +53,7 @@ class Handshake:
         return made
 
     def failed(self, error: SSLError) -> None:
-        """Remember why, and end the connection once the client has had time to hear of it."""
+        """Record the error, and close the connection after giving the client time to read the alert."""
         self.error = error
         asyncio.get_running_loop().call_later(_UNTIL_CLOSED, self._shut)
 
@@ -63,7 +63,7 @@ class Handshake:
 
 
 class _Watched(SSLObject):
-    """Where the handshake fails, it asks for more bytes, which never help: asyncio then sends what there is to send."""
+    """Turns a failed handshake into SSLWantReadError, upon which asyncio flushes the outgoing BIO with the alert."""
 
     handshake: Handshake | None = None
     incoming: MemoryBIO | None = None
@@ -73,7 +73,7 @@ class _Watched(SSLObject):
         watching = self.handshake
         if watching is not None and watching.error is not None:
             if self.incoming is not None:
-                self.incoming.read()  # what still comes is of no use, and must not pile up
+                self.incoming.read()  # discarded: the input must not accumulate
             raise SSLWantReadError
         try:
             super().do_handshake()

@@ -1,4 +1,4 @@
-"""A listener: its socket, its connections, and the end of those that take too long (SocketServer)."""
+"""A listener: its socket, its connections and their deadlines (kafka.network.SocketServer)."""
 
 import asyncio
 import errno
@@ -26,21 +26,21 @@ from aclog.nodes.telemetry.metrics import Metrics
 _BACKLOG = 512
 
 _ACCEPTED_AT_ONCE = 64
-"""Then those that are connected have their turn."""
+"""The most connections accepted before existing ones get a turn on the event loop."""
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PAUSE = 0.5
-"""Seconds without new connections when this process has no file left for one."""
+"""Seconds without accepting when the process has run out of file descriptors."""
 
 _log = logging.getLogger(__name__)
 
 
 @define(eq=False, kw_only=True)
 class ListenerServer:
-    """Serves one listener on the running event loop. It is made, started and stopped once.
+    """Serves one listener on the running event loop. Created, started and stopped once.
 
-    `admission` and `credentials` are the node's, `dispatcher` serves what this kind of listener serves. `tls` is the
-    context where the listener has TLS; whoever owns it may load other certificates into it at any time.
-    `certificate_principal` says who is at the other end of an SSLObject, or raises AuthenticationError.
+    `admission` and `credentials` are shared by the node, `dispatcher` by listeners of the same kind. `tls` is the TLS
+    context, if any; its owner may load new certificates into it at any time. `certificate_principal` returns the
+    principal of an SSLObject's peer, or raises AuthenticationError.
     """
 
     listener: Listener
@@ -55,7 +55,7 @@ class ListenerServer:
     _watch: "asyncio.Task[None] | None" = field(default=None, init=False)
 
     async def start(self) -> None:
-        """Listen, and serve whoever comes. Raises ConfigError where the address cannot be had."""
+        """Bind, listen, and serve clients. Raises ConfigError if the address cannot be bound."""
         if self.tls is not None:
             prepare(self.tls)
         self._socket = listen(self.listener.bind, f"listener {self.listener.name}")
@@ -65,13 +65,13 @@ class ListenerServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on, also where 0 was asked for."""
+        """The bound port, also if port 0 is configured."""
         if self._socket is None:
             raise RuntimeError(f"listener {self.listener.name} is not listening")
         return int(self._socket.getsockname()[1])
 
     async def stop(self, grace: float = 5.0) -> None:
-        """Accept and read no more, let requests under way be answered for `grace` seconds, then close everything."""
+        """Stop accepting and reading, give in-flight requests `grace` seconds, then close all connections."""
         if self._socket is None or self._watch is None:
             return
         asyncio.get_running_loop().remove_reader(self._socket)
@@ -109,8 +109,8 @@ class ListenerServer:
             self._begin(connected)
 
     def _pause(self, error: OSError) -> None:
-        """The socket stays readable: without a pause the event loop would do nothing but try again."""
-        _log.warning("listener %s accepts nobody for now: %s", self.listener.name, error.strerror or error)
+        """Pause accepting. The socket stays readable, so the event loop would otherwise spin on it."""
+        _log.warning("listener %s: pausing accept: %s", self.listener.name, error.strerror or error)
         loop = asyncio.get_running_loop()
         if self._socket is not None and error.errno in _OUT_OF_FILES:
             loop.remove_reader(self._socket)
@@ -120,7 +120,7 @@ class ListenerServer:
         try:
             host, address = peer(connected)
         except (OSError, ValueError, ConfigError):
-            connected.close()  # gone already, or of no address that a rule could name
+            connected.close()  # disconnected already, or an address that no ACL could name
             return
         if not self.admission.admit(host):
             self._metrics.refused.labels(self.listener.name).inc()
@@ -139,7 +139,7 @@ class ListenerServer:
         self.admission.release(host)
         self._metrics.closed.labels(self.listener.name, stream.ended or "stopped").inc()
         if not task.cancelled() and task.exception() is not None:
-            _log.error("a connection failed", exc_info=task.exception())
+            _log.error("connection failed", exc_info=task.exception())
 
     async def _serve(self, connected: socket.socket, stream: FrameStream, host: str, address: bytes) -> None:
         if not await self._connect(connected, stream, host):
@@ -157,7 +157,7 @@ class ListenerServer:
         await stream.closed()
 
     async def _connect(self, connected: socket.socket, stream: FrameStream, host: str) -> bool:
-        """From a socket to a stream, through the handshake of TLS where the listener has it; whether it succeeded."""
+        """Attach the stream to the socket, after a TLS handshake if the listener has TLS; return success."""
         loop = asyncio.get_running_loop()
         handshake = Handshake(context=self.tls, connected=connected) if self.tls is not None else None
         tls = None if handshake is None else handshake.as_context()
@@ -165,8 +165,8 @@ class ListenerServer:
         try:
             await loop.connect_accepted_socket(lambda: stream, connected, ssl=tls, ssl_handshake_timeout=seconds)
         except ConnectionAbortedError:
-            stream.ended = "authentication"  # asyncio's way to say that the handshake took too long
-            self._refused("not done in time", host)
+            stream.ended = "authentication"  # what asyncio raises on its handshake timeout
+            self._refused("timed out", host)
             return False
         except OSError:
             stream.ended = "client"
@@ -181,7 +181,7 @@ class ListenerServer:
         _log.info("TLS handshake failed: %s", why, extra={"listener": self.listener.name, "host": host})
 
     async def _cut_off(self) -> None:
-        """End the connections whose time is over, looking often enough for the shortest of the times that there are."""
+        """Abort the connections whose deadline has passed, polling at a quarter of the shortest timeout."""
         limits, loop = self.admission.limits, asyncio.get_running_loop()
         shortest = min(limits.idle_seconds, limits.authentication_seconds, limits.request_seconds)
         while True:
@@ -193,12 +193,12 @@ class ListenerServer:
 
 
 def listen(address: HostPort, what: str) -> socket.socket:
-    """A non-blocking socket that listens there; an empty host is every address of this machine, IPv6 and IPv4.
+    """Return a non-blocking listening socket; an empty host binds all IPv6 and IPv4 addresses.
 
-    A name is the first address that it has, IPv4 before IPv6, as in Java. `what` says in an error what it is for.
+    A host name resolves to its first address, IPv4 preferred, as in Java. Error texts begin with `what`.
 
     Raises:
-        ConfigError: there is no such address, or it is taken.
+        ConfigError: The address does not exist or is in use.
 
     """
     try:
@@ -233,10 +233,10 @@ def _failed(address: HostPort, what: str, error: OSError) -> ConfigError:
 
 
 def peer(connected: socket.socket) -> tuple[str, bytes]:
-    """The client's address, as Java's getHostAddress prints it and as 4 or 16 bytes.
+    """Return the client's address in the form of Java's getHostAddress, and as 4 or 16 bytes.
 
     Raises:
-        OSError: it is gone already.
+        OSError: The client has disconnected already.
 
     """
     text: str = connected.getpeername()[0]

@@ -6,19 +6,22 @@ from collections import deque
 from attrs import define, field
 
 UNCHARGED_BYTES = 64 << 10
-"""A frame up to this size is not charged to a pool: it fits into what each connection may hold anyway."""
+"""Frames up to this size are not charged to a pool: every connection may buffer that much anyway."""
 
 
 @define(eq=False)
 class MemoryPool:
-    """Bytes that many share. Who asks waits in line until there is room; a piece larger than all has it alone."""
+    """A number of bytes shared by connections, granted in order of request.
+
+    A request larger than the pool is granted once the pool is empty, so that it can be read at all.
+    """
 
     size: int
     used: int = field(default=0, init=False)
     _waiting: deque[tuple[int, "asyncio.Future[None]"]] = field(factory=deque, init=False)
 
     async def take(self, amount: int) -> None:
-        """Wait until `amount` bytes are this caller's; it gives them back by `give`."""
+        """Wait for `amount` bytes; the caller returns them with `give`."""
         if not self._waiting and self._fits(amount):
             self.used += amount
             return
@@ -27,12 +30,13 @@ class MemoryPool:
         try:
             await turn
         except asyncio.CancelledError:
+            # Granted in the same turn of the loop as the cancellation: return it, or it would be lost for good.
             if turn.done() and not turn.cancelled():
                 self.give(amount)
             raise
 
     def give(self, amount: int) -> None:
-        """Give back what was taken."""
+        """Return bytes to the pool."""
         self.used -= amount
         while self._waiting and (self._waiting[0][1].done() or self._fits(self._waiting[0][0])):
             wanted, turn = self._waiting.popleft()

@@ -131,7 +131,7 @@ def test_until_its_time_is_up():
 
 def test_a_request_whose_answer_was_lost_is_not_sent_again():
     controller = Controller(CUT)
-    with pytest.raises(OutcomeUnknownError, match="answer was lost"):
+    with pytest.raises(OutcomeUnknownError, match="response was lost"):
         forwarded(controller)
     assert len(controller.envelopes) == 1
 
@@ -210,7 +210,9 @@ def test_one_that_is_silent_is_given_up_when_another_is_active(monkeypatch):
             await asyncio.sleep(0.05)
             assert not waiting.done()
             silent.port = active.port
-            with pytest.raises(OutcomeUnknownError, match=f"{address}: silent, and .*:{active.port} is the active"):
+            with pytest.raises(
+                OutcomeUnknownError, match=f"{address}: no response, and .*:{active.port} is the active"
+            ):
                 await waiting
             assert await made.forward(asked()) == b"the answer"
             assert len(active.envelopes) == 1

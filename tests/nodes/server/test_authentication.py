@@ -78,7 +78,7 @@ def test_an_unsupported_version_first():
     async def scenario(served):
         client = await served.connect()
         client.request(18, 77, b"")
-        assert (await client.answer(18, 0)).error_code == 35
+        assert (await client.response(18, 0)).error_code == 35
         assert (await client.versions(3)).error_code == 0
         assert (await client.log_in()).error_code == 0
 
@@ -197,7 +197,7 @@ def test_frames_are_small_before_authentication():
         client = await served.connect()
         await client.log_in()
         client.request(DESCRIBE_CLUSTER, 1, b"\0\1\0" + bytes(100_000))
-        assert (await client.answer(DESCRIBE_CLUSTER, 1)).error_code == 0
+        assert (await client.response(DESCRIBE_CLUSTER, 1)).error_code == 0
 
     run(scenario, SASL, unauthenticated_frame_bytes=1000)
 
@@ -305,7 +305,7 @@ def test_the_lifetime_of_a_login(monkeypatch):
     handshake = bytes.fromhex("0011 0001 00000001 ffff 000d") + b"SCRAM-SHA-256"
     token = bytes.fromhex("0024 0001 00000002 ffff 00000001 00")
     assert client.receive(handshake).failure is None
-    assert client.receive(token).answer.endswith((60_000).to_bytes(8, "big"))
+    assert client.receive(token).response.endswith((60_000).to_bytes(8, "big"))
     assert not client.expired
     now[0] = 61_000
     assert client.expired
@@ -320,7 +320,7 @@ def test_a_listener_that_wants_to_see_its_clients_again(monkeypatch, longest, to
     handshake = bytes.fromhex("0011 0001 00000001 ffff 000d") + b"SCRAM-SHA-256"
     token = bytes.fromhex("0024 0001 00000002 ffff 00000001 00")
     client.receive(handshake)
-    assert client.receive(token).answer.endswith(told.to_bytes(8, "big"))
+    assert client.receive(token).response.endswith(told.to_bytes(8, "big"))
     now[0] += told - 1
     assert not client.expired
     now[0] += 1

@@ -149,7 +149,7 @@ def test_a_request_whose_outcome_nobody_knows_is_not_answered(caplog):
         await served.settled(
             lambda: served.sample("aclog_connections_closed_total", listener="CLIENT", reason="unanswered") == 1
         )
-        assert "connection closed without an answer: in doubt" in caplog.text
+        assert "connection closed without a response: in doubt" in caplog.text
 
     run(scenario, handlers={DESCRIBE_ACLS: failing(OutcomeUnknownError("in doubt"))})
 

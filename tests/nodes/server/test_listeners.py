@@ -100,4 +100,4 @@ def test_without_files_it_waits_and_goes_on(monkeypatch, caplog):
         assert server._socket.times < 0
 
     run(scenario)
-    assert caplog.text.count("accepts nobody for now: Too many open files") == 3
+    assert caplog.text.count("pausing accept: Too many open files") == 3

@@ -17,7 +17,7 @@ async def asked(server, api_key, version, message, user="admin"):
     dispatcher = Dispatcher(
         handlers=handlers_of(server), apis=api_versions.CONTROLLER_APIS, metrics=Metrics(process=False)
     )
-    header, body = await dispatcher.answer(frame(api_key, version, message), session(user))
+    header, body = await dispatcher.handle(frame(api_key, version, message), session(user))
     correlation_id, position = decode_response_header(api_key, version, header)
     assert (correlation_id, position) == (7, len(header))
     return answer(api_key, version, body)
