@@ -1,1 +1,1 @@
-"""The metadata log and access logs on Spark: tables, history, decisions and usage at any size."""
+"""Metadata logs and access logs of any size on Spark: tables, history, decisions and usage."""

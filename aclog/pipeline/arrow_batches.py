@@ -1,4 +1,4 @@
-"""Batches of Arrow in larger pieces: Spark hands over as few rows as its reader of files has at once."""
+"""Larger Arrow batches for workers: Spark passes on as few rows at a time as its file reader returns."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 def regrouped(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """The same rows, at least so many together but for the last."""
+    """Yield the same rows in tables of at least `rows` rows, except for the last one."""
     held: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:

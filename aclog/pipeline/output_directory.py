@@ -1,4 +1,4 @@
-"""Where a job writes to: a directory that appears when all of it is there."""
+"""The output directory of a job, which appears only once it is complete."""
 
 import secrets
 import shutil
@@ -10,27 +10,28 @@ from aclog.metalog.errors import ConfigError
 
 
 def check_new(out: Path) -> None:
-    """Refuse what would be overwritten, before the work and not after it.
+    """Refuse an output directory that exists, before the job rather than after it.
 
     Raises:
-        ConfigError: `out` is there, or cannot be made where it would be.
+        ConfigError: `out` exists, or its parent directory does not.
 
     """
     if out.exists():
-        raise ConfigError(f"{out}: exists already: expected the name of a directory to make")
+        raise ConfigError(f"{out}: exists already: expected the name of a directory to create")
     if not out.absolute().parent.is_dir():
-        raise ConfigError(f"{out.parent}: no such directory: expected one to make {out.name} in")
+        raise ConfigError(f"{out.parent}: no such directory: expected one to create {out.name} in")
 
 
 @contextmanager
 def new_directory(out: Path) -> Iterator[Path]:
-    """A place beside `out` to write to; it becomes `out` if the `with` ends well, and nothing is left of it if not.
+    """Yield a directory beside `out` to write to; it is renamed to `out` on success and deleted on failure.
 
     Raises:
         ConfigError: as `check_new`.
 
     """
     check_new(out)
+    # beside `out`, so that the rename stays on one file system and is atomic; a random name, as two jobs may race
     partial = out.absolute().with_name(f"{out.name}.{secrets.token_hex(4)}.part")
     try:
         yield partial

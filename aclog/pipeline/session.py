@@ -1,4 +1,4 @@
-"""The Spark session that the commands work in, on this machine unless told otherwise."""
+"""The Spark session of the commands, on this machine by default."""
 
 import os
 import sys
@@ -16,12 +16,12 @@ _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-"""What a session gets that says nothing else. Times are UTC everywhere, as `--as-of` reads them."""
+"""Defaults of every session. Times are UTC everywhere, as in --as-of."""
 
 _LAUNCHED = {
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).parent / 'log4j2.properties'}"
 }
-"""Where this process starts the JVM: under spark-submit it runs already, and logs as it was told."""
+"""For a JVM that this process starts. Under spark-submit it runs already, with logging of its own."""
 
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",
@@ -29,15 +29,15 @@ _LOCAL = {
     "spark.driver.memory": "2g",
     "spark.sql.shuffle.partitions": "8",
 }
-"""On one machine nothing is to be seen from outside of it, and a few cores want few partitions."""
+"""For one machine: no port open to the network, and few shuffle partitions for few cores (Spark's default is 200)."""
 
 
 def open_session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """The session that runs already, or a new one; it knows the data source `aclog`.
+    """Return the running session or a new one, with the data source `aclog` registered.
 
-    `master` is Spark's: `local[*]` where neither it nor spark-submit names one. The workers run this interpreter unless
-    PYSPARK_PYTHON names another: Spark would take the first `python3` on the path, which may lack what we need.
+    `master` is a Spark master URL, by default that of spark-submit or else `local[*]`.
     """
+    # Spark would start workers with the first `python3` on the path, which may lack PyArrow and aclog.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ

@@ -1,4 +1,4 @@
-"""Simulation: the accesses of a log that other rules would decide otherwise, gained and lost apart."""
+"""Simulation: the accesses of a log whose decisions other ACLs would change."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -14,14 +14,14 @@ _SIDES = ("before", "after")
 
 
 class Change(StrEnum):
-    """What became of an access that is decided otherwise."""
+    """How the decision on an access changes."""
 
     GAINED = "GAINED"
     """Denied before, allowed after."""
     LOST = "LOST"
     """Allowed before, denied after."""
     BROKEN = "BROKEN"
-    """Decided before; after there is no decision but an error."""
+    """Decided before, an error after."""
     MENDED = "MENDED"
     """An error before, decided after."""
 
@@ -33,24 +33,25 @@ def simulate(
     *,
     own_time: bool = False,
 ) -> DataFrame:
-    """A row for each distinct access whose decision changes, and for each pair of rules that decide it.
+    """Return a row for each distinct access whose decision changes and each pair of ACLs that decide it.
 
-    A rule that was removed and added again counts as two.
+    An ACL that was removed and added again counts as two.
 
-    Columns: `change`; the five of the access; `count`, `first_at`, `last_at` (null if there is no `timestamp`);
+    Columns: `change`; the five of the access; `count`, `first_at`, `last_at` (null without `timestamp`);
     decision_before, rule_before, rule_id_before, and the same after. With `own_time` each row of the log is decided by
-    the rules of its own time on both sides. Nothing comes to the driver.
+    the ACLs of its own time on both sides. Nothing is collected on the driver.
     """
     time = F.col("timestamp") if "timestamp" in accesses.columns else F.lit(None).cast("timestamp")
     rows = accesses.select(*REQUEST_COLUMNS, time.alias("timestamp"))
     one = F.lit(1).cast("long").alias("count")
     judged = rows.select("*", one, F.col("timestamp").alias("first_at"), F.col("timestamp").alias("last_at"))
-    if not own_time:  # each distinct access is decided once in all, not once a task
+    if not own_time:  # with one state, aggregate first: a distinct access is decided once in all, not once per task
         judged = _added_up(judged, REQUEST_COLUMNS)
     for side, (rules, settings) in zip(_SIDES, (before, after), strict=True):
         judged = judged.withColumn(f"decision_code_{side}", decision_code(judged, rules, settings, own_time=own_time))
     for side, (rules, _) in zip(_SIDES, (before, after), strict=True):
         judged = with_decision(judged, rules, f"decision_code_{side}", f"decision_{side}")
+    # by decision rather than by code: an access that another ACL decides the same way is no change
     flipped = judged.where(F.col("decision_before") != F.col("decision_after"))
     found = _added_up(flipped, (*REQUEST_COLUMNS, "decision_code_before", "decision_code_after"))
     for side, (rules, _) in zip(_SIDES, (before, after), strict=True):

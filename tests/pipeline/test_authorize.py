@@ -95,9 +95,9 @@ def test_rows_that_cannot_be_decided_say_why(spark):
     assert sorted((row.decision, row.rule) for row in judged) == [
         ("ALLOWED", "DefaultAllow"),
         ("ERROR", "User:* is not a principal: in ACLs it matches all users"),
+        ("ERROR", "not an operation of Kafka"),
         ("ERROR", "principal, host, operation, resourceType or resourceName is missing"),
         ("ERROR", "the host is not an IPv4 or IPv6 address"),
-        ("ERROR", "not an operation of Kafka"),
     ]
 
 

@@ -76,7 +76,7 @@ def test_own_time_wants_the_whole_log(spark, flags):
 def test_a_directory_that_is_there_is_not_written_to(tmp_path):
     with pytest.raises(ConfigError, match="exists already"):
         check_new(tmp_path)
-    with pytest.raises(ConfigError, match="no such directory: expected one to make new in"):
+    with pytest.raises(ConfigError, match="no such directory: expected one to create new in"):
         check_new(tmp_path / "missing" / "new")
 
 

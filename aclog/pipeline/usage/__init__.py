@@ -1,1 +1,1 @@
-"""Usage of ACLs on Spark."""
+"""Usage of ACLs: which of them an access log needs."""

@@ -1,4 +1,4 @@
-"""The distinct accesses of a log, each once for every version of the rules that made a difference to it."""
+"""Distinct accesses of a log, each once per version of the ACLs that made a difference to it."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -22,13 +22,13 @@ from aclog.pipeline.decisions.necessary_acls import NecessaryAcls
 from aclog.pipeline.decisions.versions import change_times
 
 _ROWS = 1 << 18
-"""Rows looked at together."""
+"""Rows counted together."""
 
 _MOST_HELD = 1 << 18
-"""Distinct accesses that a task adds up before it hands on what it has; about 700 bytes each."""
+"""Distinct accesses that a task holds before it emits its counts; about 700 bytes each."""
 
 _MOST_STEPS = 1 << 22
-"""And steps of these, as rules come and go; about 50 bytes each."""
+"""Steps of these accesses that a task holds, one per change of the ACLs; about 50 bytes each."""
 
 _NEVER = np.iinfo(np.int64).max
 
@@ -36,16 +36,16 @@ COUNTED = pa.schema(
     [pa.field(name, pa.string()) for name in REQUEST_COLUMNS]
     + [pa.field(name, pa.int64()) for name in ("version", "count", "first", "last")]
 )
-"""An access, and how often and when (us since 1970) it came while the rules that matter to it stood as at `version`."""
+"""An access, its count, its first and last time (us since 1970) while the ACLs it depends on are those of `version`."""
 
 
-def counted(frame: DataFrame, sent: "Broadcast[AclIntervals]", settings: Settings, *, own_time: bool) -> DataFrame:
-    """The columns COUNTED of accesses that all have a time, one row each.
+def count_accesses(
+    frame: DataFrame, sent: "Broadcast[AclIntervals]", settings: Settings, *, own_time: bool
+) -> DataFrame:
+    """Return the columns COUNTED of accesses, all of which have a time; without `own_time` at the last version.
 
-    `version` is the last one without `own_time`.
-
-    Tasks add up what they see, and the JVM what these hand on: a distinct access goes over the wire once a task, and
-    once more only where a task sees too many of them to hold.
+    Tasks add up what they see, and the JVM adds up their results: a distinct access is shuffled once per task, and more
+    often only if a task sees more of them than it can hold.
     """
     rows = frame.select(*REQUEST_COLUMNS, F.unix_micros("timestamp").alias("time"))
     if own_time:
@@ -61,59 +61,60 @@ def counted(frame: DataFrame, sent: "Broadcast[AclIntervals]", settings: Setting
 
 def _adding_up(sent: "Broadcast[AclIntervals]", settings: Settings) -> Any:
     def add_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One task: its distinct accesses, added up."""
-        known = _known(sent, settings)
-        counting = Counting(known)
+        """Count the distinct accesses of one partition, on a worker."""
+        seen = _seen(sent, settings)
+        counter = AccessCounter(seen)
         for table in regrouped(batches, _ROWS):
-            if known.is_full:
-                yield from counting.table().to_batches(_ROWS)
-                known.forget()
-                counting = Counting(known)
-            counting.add([table.column(name) for name in REQUEST_COLUMNS], np.asarray(table.column("time")))
-        yield from counting.table().to_batches(_ROWS)
+            if seen.is_full:
+                # emit before forgetting: the counter holds counts by the numbers of the accesses seen
+                yield from counter.table().to_batches(_ROWS)
+                seen.forget()
+                counter = AccessCounter(seen)
+            counter.add([table.column(name) for name in REQUEST_COLUMNS], np.asarray(table.column("time")))
+        yield from counter.table().to_batches(_ROWS)
 
     return add_up
 
 
 @lru_cache(1)
-def _known(sent: "Broadcast[AclIntervals]", settings: Settings) -> "Known":
-    """Kept by a worker from one task to the next: it knows what it has seen."""
-    return Known(necessary_acls(sent, settings))
+def _seen(sent: "Broadcast[AclIntervals]", settings: Settings) -> "SeenAccesses":
+    """Return the accesses that a worker process has seen, kept from task to task."""
+    return SeenAccesses(necessary_acls(sent, settings))
 
 
 @lru_cache(2)
 def necessary_acls(sent: "Broadcast[AclIntervals]", settings: Settings) -> NecessaryAcls:
-    """Kept by a worker from one task to the next."""
+    """Return the index of ACLs of a worker process, kept from task to task."""
     return NecessaryAcls.of(sent.value, settings)
 
 
 @define(eq=False)
-class Known:
-    """The accesses that a worker has seen, and the steps that each of them goes through; owned by that worker."""
+class SeenAccesses:
+    """The accesses that a worker process has seen, and the versions at which the ACLs they depend on change."""
 
-    needs: NecessaryAcls
+    acls: NecessaryAcls
     numbers: AccessNumbers = field(init=False)
     accesses: list[Access] = field(init=False)
     steps: DecisionSteps = field(init=False)
     size: int = field(init=False)
-    """How many steps there are."""
+    """The number of steps; their decision codes are unused."""
 
     def __attrs_post_init__(self) -> None:
-        """Nothing has been seen yet."""
+        """Start empty."""
         self.forget()
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to forget, and to hand on what was added up."""
+        """Whether it is time to emit the counts and forget the accesses."""
         return len(self.accesses) > _MOST_HELD or self.size > _MOST_STEPS
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Forget all accesses."""
         self.numbers, self.accesses, self.size = AccessNumbers(), [], 0
-        self.steps = DecisionSteps(self.needs.intervals.versions.end)
+        self.steps = DecisionSteps(self.acls.intervals.versions.end)
 
     def number(self, columns: list[Any]) -> Int64s:
-        """The number of each row's access."""
+        """Return the number of each row's access."""
         access_of, new = self.numbers.number(columns)
         if new:
             self._learn(new)
@@ -121,7 +122,7 @@ class Known:
 
     def _learn(self, new: list[Access]) -> None:
         parsed = [(at, access) for at, access in enumerate(map(parse_access, new)) if isinstance(access, ParsedAccess)]
-        changes = self.needs.changes([access for _, access in parsed])
+        changes = self.acls.changes([access for _, access in parsed])
         moving = {parsed[at][0]: [(version, 0) for version in versions.tolist()] for at, versions in changes.items()}
         self.steps.append(np.zeros(len(new), np.int32), moving)
         self.accesses += new
@@ -129,21 +130,21 @@ class Known:
 
 
 @define(eq=False)
-class Counting:
-    """Adds up the accesses of one task by the steps that they are on; owned by it."""
+class AccessCounter:
+    """Counts the accesses of one task by step, as DecisionSteps numbers steps."""
 
-    known: Known
+    seen: SeenAccesses
     _access_of: Int64s = field(factory=lambda: np.zeros(0, np.int64), init=False)
     _counts: Int64s = field(factory=lambda: np.zeros(0, np.int64), init=False)
     _first: Int64s = field(factory=lambda: np.zeros(0, np.int64), init=False)
     _last: Int64s = field(factory=lambda: np.zeros(0, np.int64), init=False)
-    """By step, as DecisionSteps numbers them."""
+    """By step."""
 
     def add(self, columns: list[Any], times: Int64s) -> None:
-        """Rows: the five columns, and when (us since 1970)."""
-        access_of = self.known.number(columns)
-        steps = self.known.steps.steps(access_of, self.known.needs.intervals.versions.at(times))
-        more = self.known.size - len(self._counts)
+        """Count rows: the columns REQUEST_COLUMNS, and the times in us since 1970."""
+        access_of = self.seen.number(columns)
+        steps = self.seen.steps.steps(access_of, self.seen.acls.intervals.versions.at(times))
+        more = self.seen.size - len(self._counts)
         self._access_of, self._counts = (_longer(column, more, 0) for column in (self._access_of, self._counts))
         self._first, self._last = _longer(self._first, more, _NEVER), _longer(self._last, more, -_NEVER)
         self._access_of[steps] = access_of
@@ -152,11 +153,11 @@ class Counting:
         np.maximum.at(self._last, steps, times)
 
     def table(self) -> pa.Table:
-        """What has been added up (COUNTED)."""
+        """Return the counts (COUNTED)."""
         steps = np.flatnonzero(self._counts)
-        accesses = [self.known.accesses[at] for at in self._access_of[steps].tolist()]
+        accesses = [self.seen.accesses[at] for at in self._access_of[steps].tolist()]
         texts = [pa.array(part, pa.string()) for part in zip(*accesses, strict=True)] or [pa.array([], pa.string())] * 5
-        numbers = self.known.steps.versions(steps), self._counts[steps], self._first[steps], self._last[steps]
+        numbers = self.seen.steps.versions(steps), self._counts[steps], self._first[steps], self._last[steps]
         return pa.table([*texts, *map(pa.array, numbers)], schema=COUNTED)
 
 

@@ -1,7 +1,7 @@
-"""Usage: which rules an access log needed, which it never did, and what it was denied most.
+"""The usage report: which ACLs an access log needed, which it did not, and its most frequent denials.
 
-Only distinct accesses are looked at one by one, each once for every version of the rules that made a difference to it.
-Nothing comes to the driver but what is bounded by the rules, the days of the window and the rows asked for.
+Python sees distinct accesses only, each once per version of the ACLs that made a difference to it. What is collected on
+the driver is bounded by the number of ACLs, the days of the window and the rows asked for.
 """
 
 from datetime import datetime
@@ -21,51 +21,51 @@ from aclog.pipeline.decisions.acl_intervals import ALWAYS, FOREVER
 from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.decisions.decision_codes import ERRORS, DecisionCode
 from aclog.pipeline.decisions.versions import change_times
-from aclog.pipeline.usage.accesses import counted
-from aclog.pipeline.usage.rules import RuleUsage, WindowRules, tallied
-from aclog.pipeline.usage.window import Window, micros_of
+from aclog.pipeline.usage.accesses import count_accesses
+from aclog.pipeline.usage.rules import RuleUsage, rule_usage
+from aclog.pipeline.usage.window import Window, WindowRules, micros_of
 
 
 class Answer(StrEnum):
-    """Whether a log needs a rule."""
+    """Whether a log needs an ACL."""
 
     NEVER_MATCHED = "NEVER_MATCHED"
-    """No access of the window is one that the rule is about."""
+    """No access in the window matches the ACL."""
     NEVER_NEEDED = "NEVER_NEEDED"
-    """Some are, and each would be decided the same without the rule."""
+    """Some accesses match, but each would be decided the same without the ACL."""
     NEEDED = "NEEDED"
     NOT_JUDGED = "NOT_JUDGED"
-    """The rule was not in force in the whole window, or it is not known to have been."""
+    """The ACL is not known to have been in force in the whole window."""
 
 
 @frozen(kw_only=True)
 class Counts:
-    """How many rows of the log there are, and what became of them."""
+    """The number of rows of the log, by what was done with them."""
 
     total: int
     without_time: int
     outside: int
-    """Of the window."""
+    """Outside the window."""
     before_log: int
-    """In the window, but the rules of that time are not known."""
+    """In the window, but before the ACLs are known."""
     super_users: int
     errors: dict[str, int]
-    """In the window, by why there is no decision."""
+    """In the window, by the reason why there is no decision."""
     decided: int
-    """The rest, which alone count for rules."""
+    """The others: only these count for ACLs."""
 
 
 @frozen(eq=False, kw_only=True)
 class Usage:
-    """What a log says of rules.
+    """The usage of ACLs by a log.
 
-    `rules`: a row a rule, by ordinal: its eight columns; in_force_from and in_force_to (null for ever); `answer`;
-    `matched` and `needed`, counts of accesses; last_matched_at, last_needed_at, last_needed_by; `removable`: all rules
-    with it can go together, and neither an access of the window as it was decided nor the same one by the rules at the
-    end of the window is decided otherwise.
-    `denied`: the accesses denied most: their five columns, `count`, `first_at`, `last_at`, and the `rule` and `rule_id`
-    that denied last.
-    `holes`: the days of the window without any access, column `day`.
+    `rules`: a row per ACL, by ordinal: RULE_COLUMNS; in_force_from and in_force_to (null if unbounded); `answer`; the
+    counts of accesses `matched` and `needed`; last_matched_at, last_needed_at, last_needed_by; `removable`: all
+    removable ACLs can be removed together without changing a decision on any access in the window, neither by the ACLs
+    of its own time nor by those at the end of the window.
+    `denied`: the most denied accesses: REQUEST_COLUMNS, `count`, `first_at`, `last_at`, and the `rule` and `rule_id` of
+    the last denial.
+    `holes`: the days of the window without any access, in the column `day`.
     """
 
     rules: DataFrame
@@ -74,7 +74,7 @@ class Usage:
     counts: Counts
     window: Window
     has_times: bool
-    """Whether it is known when rules were in force; if not, all are taken as in force in the whole window."""
+    """Whether intervals are known; if not, all ACLs count as in force in the whole window."""
 
 
 def usage(
@@ -87,10 +87,10 @@ def usage(
     until: datetime | None = None,
     top: int = 100,
 ) -> Usage:
-    """What the accesses of the last `window_days` say of rules; `until` is the time of the latest access if not given.
+    """Report on the accesses of the last `window_days` before `until`, by default before the latest access.
 
-    With `own_time` each access is decided by the rules of its own time, else by those of the last version. `accesses`
-    has the five columns of a request and `timestamp`. It is gone through three times, twice for its times alone.
+    With `own_time` each access is decided by the ACLs of its own time, otherwise by those of the last version.
+    `accesses` has REQUEST_COLUMNS and `timestamp`; it is read three times, twice of them only its timestamps.
 
     Raises:
         ConfigError: no access has a timestamp, or `window_days` is out of bounds.
@@ -102,12 +102,14 @@ def usage(
     if own_time and rules.intervals.known_from > ALWAYS:
         known = F.unix_micros("timestamp") >= rules.intervals.known_from * 1000
     sent = accesses.sparkSession.sparkContext.broadcast(rules.intervals)
-    once = counted(accesses.where(inside & known), sent, settings, own_time=own_time)
+    once = count_accesses(accesses.where(inside & known), sent, settings, own_time=own_time)
     decided = _decided(once, rules, settings, window, own_time=own_time).persist()
     try:
         counts = _counts(accesses.select(inside.alias("inside"), known.alias("known"), "timestamp"), decided)
-        judged = WindowRules.of(rules.intervals, window, own_time=own_time)
-        found = tallied(decided.where(F.col(DECISION_CODE) >= int(DecisionCode.DEFAULT_ALLOW)), sent, settings, judged)
+        assessed = WindowRules.of(rules.intervals, window, own_time=own_time)
+        found = rule_usage(
+            decided.where(F.col(DECISION_CODE) >= int(DecisionCode.DEFAULT_ALLOW)), sent, settings, assessed
+        )
         tables = _rule_table(rules, found), most_denied(decided, rules, top), window.holes(accesses)
     finally:
         decided.unpersist()
@@ -117,12 +119,13 @@ def usage(
 
 
 def _decided(once: DataFrame, rules: Rules, settings: Settings, window: Window, *, own_time: bool) -> DataFrame:
-    """With `code` and `verdict_at_end`, by the rules at the end of the window."""
+    """Add `decision_code`, and `decision_code_at_end` by the ACLs at the end of the window."""
+    # its first time stands for all: COUNTED has a row per version that makes a difference
     timed = once.withColumn("timestamp", F.timestamp_micros("first"))
-    judged = timed.withColumn(DECISION_CODE, decision_code(timed, rules, settings, own_time=own_time))
+    decided = timed.withColumn(DECISION_CODE, decision_code(timed, rules, settings, own_time=own_time))
     if not own_time:
-        return judged.withColumn("decision_code_at_end", F.col(DECISION_CODE))
-    at_end = judged.withColumn("timestamp", F.timestamp_micros(F.lit(micros_of(window.until))))
+        return decided.withColumn("decision_code_at_end", F.col(DECISION_CODE))
+    at_end = decided.withColumn("timestamp", F.timestamp_micros(F.lit(micros_of(window.until))))
     return at_end.withColumn("decision_code_at_end", decision_code(at_end, rules, settings, own_time=True))
 
 
@@ -177,7 +180,7 @@ def _times(micros: Int64s, none: Bools) -> Any:
 def _answers(found: RuleUsage) -> Any:
     answers = list(Answer)
     number = np.select(
-        [~found.stood, found.needed > 0, found.matched > 0],
+        [~found.throughout, found.needed > 0, found.matched > 0],
         [answers.index(Answer.NOT_JUDGED), answers.index(Answer.NEEDED), answers.index(Answer.NEVER_NEEDED)],
         answers.index(Answer.NEVER_MATCHED),
     )
@@ -185,7 +188,7 @@ def _answers(found: RuleUsage) -> Any:
 
 
 def most_denied(decided: DataFrame, rules: Rules, top: int) -> pa.Table:
-    """Of distinct accesses (COUNTED) with a code, at most `top`; of those denied as often, the first by columns."""
+    """Return the most denied of distinct accesses (COUNTED) with `decision_code`, at most `top`; ties by columns."""
     most = (
         with_decision(decided, rules, DECISION_CODE, "decision")
         .where(F.col("decision") == "DENIED")

@@ -1,7 +1,7 @@
-"""What accesses say of each rule, and which rules can go together."""
+"""Usage of each ACL by a log, and which ACLs can be removed together."""
 
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,49 +13,24 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.pipeline.arrow_batches import regrouped
-from aclog.pipeline.decisions.acl_intervals import FOREVER, AclIntervals
+from aclog.pipeline.decisions.acl_intervals import AclIntervals
 from aclog.pipeline.decisions.bulk_authorizer import Settings
-from aclog.pipeline.decisions.versions import change_times
 from aclog.pipeline.usage.accesses import necessary_acls
 from aclog.pipeline.usage.tally import TALLY, Tally, rules_to_keep
-from aclog.pipeline.usage.window import Window, micros_of
+from aclog.pipeline.usage.window import WindowRules
 
 _ROWS = 1 << 16
-"""Distinct accesses looked at together."""
+"""Distinct accesses processed together."""
 
 _KEPT = pa.schema([pa.field("ordinal", pa.int32())])
 
 
 @frozen(eq=False, kw_only=True)
-class WindowRules:
-    """Which rules are judged, by ordinal, as it is sent to workers."""
-
-    stood: Bools
-    """In force in the whole window."""
-    stays: Bools
-    """Not so, but in force at the end of it: a rule that will not go."""
-    version: int
-    """The version of the rules at the end: of the window, or the last one where all is decided by that."""
-
-    @classmethod
-    def of(cls, intervals: AclIntervals, window: Window, *, own_time: bool) -> Self:
-        """For a window."""
-        times = change_times(intervals)
-        if own_time:
-            until = micros_of(window.until) // 1000
-            version = int(np.searchsorted(times, until, "right"))
-            at_end = (intervals.visible_from <= until) & (intervals.visible_to > until)
-        else:
-            version, at_end = len(times), intervals.visible_to == FOREVER
-        stood = window.stood(intervals) & at_end
-        return cls(stood=stood, stays=at_end & ~stood, version=version)
-
-
-@frozen(eq=False, kw_only=True)
 class RuleUsage:
-    """What became of rules, by ordinal; times in us since 1970, where there is one."""
+    """The usage of ACLs, by ordinal; times in us since 1970, null if there is none."""
 
-    stood: Bools
+    throughout: Bools
+    """In force in the whole window; the others are not assessed."""
     matched: Int64s
     needed: Int64s
     last_matched: Any
@@ -64,24 +39,27 @@ class RuleUsage:
     removable: Bools
 
 
-def tallied(decided: DataFrame, sent: "Broadcast[AclIntervals]", settings: Settings, judged: WindowRules) -> RuleUsage:
-    """Of distinct accesses (COUNTED) with `code` and `verdict_at_end`, no errors.
+def rule_usage(
+    decided: DataFrame, sent: "Broadcast[AclIntervals]", settings: Settings, window: WindowRules
+) -> RuleUsage:
+    """Return the usage by distinct accesses without errors: COUNTED with `decision_code` and `decision_code_at_end`.
 
-    Every task holds no more than some numbers a rule and the distinct groups of rules that cover for one another; of
-    each group the rule that matched most is kept, a needed one before all others.
+    A task holds a few numbers per ACL, and distinct groups of ACLs that cover for one another. Each group keeps the ACL
+    that matched most, but a needed one before all others; the ACLs that no group keeps can be removed together.
     """
     context = decided.sparkSession.sparkContext
-    tallying = _tallying(sent, context.broadcast(judged), settings)
+    tallying = _tallying(sent, context.broadcast(window), settings)
+    # persisted: it is read twice, for the counts and, once these are known, for the groups
     some = decided.mapInArrow(tallying, from_arrow_schema(TALLY)).persist()
     try:
         table = _by_rule(some).toArrow()
-        at, count = np.asarray(table.column("ordinal")).astype(np.int64), len(judged.stood)
+        at, count = np.asarray(table.column("ordinal")).astype(np.int64), len(window.throughout)
         matched, needed = np.zeros(count, np.int64), np.zeros(count, np.int64)
         matched[at], needed[at] = table.column("matched"), table.column("needed")
         worth = np.where(needed > 0, np.iinfo(np.int64).max, matched)
         kept = some.where(F.col("group").isNotNull()).select("group").distinct()
         kept = kept.mapInArrow(_keeping(context.broadcast(worth)), from_arrow_schema(_KEPT)).distinct()
-        removable = judged.stood & (needed == 0)
+        removable = window.throughout & (needed == 0)
         removable[np.asarray(kept.toArrow().column("ordinal")).astype(np.int64)] = False
     finally:
         some.unpersist()
@@ -92,7 +70,7 @@ def tallied(decided: DataFrame, sent: "Broadcast[AclIntervals]", settings: Setti
         table.column(name).combine_chunks().take(rows) for name in ("last_matched", "last_needed", "last_needed_by")
     )
     return RuleUsage(
-        stood=judged.stood,
+        throughout=window.throughout,
         matched=matched,
         needed=needed,
         last_matched=last_matched,
@@ -117,11 +95,10 @@ def _by_rule(some: DataFrame) -> DataFrame:
     return sums.select("ordinal", "matched", "needed", "last_matched", "by.*")
 
 
-def _tallying(sent: "Broadcast[AclIntervals]", judged: "Broadcast[WindowRules]", settings: Settings) -> Any:
+def _tallying(sent: "Broadcast[AclIntervals]", window: "Broadcast[WindowRules]", settings: Settings) -> Any:
     def tally(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One task: what its accesses say of rules."""
-        of_rules = judged.value
-        tally = Tally(necessary_acls(sent, settings), of_rules.stood, of_rules.stays, of_rules.version)
+        """Tally one partition, on a worker."""
+        tally = Tally(necessary_acls(sent, settings), window.value)
         for table in regrouped(batches, _ROWS):
             tally.add(table)
             if tally.has_many_groups:

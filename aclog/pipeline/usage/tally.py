@@ -1,4 +1,4 @@
-"""What rules did for accesses, added up by one task: bounded by the rules, however many accesses there are."""
+"""What ACLs did for accesses, added up by one task in memory bounded by the number of ACLs, not of accesses."""
 
 from itertools import pairwise
 from typing import Any
@@ -8,12 +8,13 @@ import pyarrow as pa
 from attrs import define, field
 
 from aclog.authorizer.index.arrays import Int32s
-from aclog.metalog.vectors import Bools, Int64s
+from aclog.metalog.vectors import Int64s
 from aclog.pipeline.decisions.accesses import Access, ParsedAccess, parse_access
 from aclog.pipeline.decisions.necessary_acls import NecessaryAcls, Pairs
+from aclog.pipeline.usage.window import WindowRules
 
 _MOST_GROUPS = 1 << 18
-"""Groups of rules that a task holds before it hands them on; about 300 bytes each at most."""
+"""Groups of ACLs that a task holds before it emits them; about 300 bytes each at most."""
 
 TALLY = pa.schema(
     [
@@ -26,56 +27,53 @@ TALLY = pa.schema(
         pa.field("group", pa.list_(pa.int32())),
     ]  # type: ignore[arg-type]  # fields of several types
 )
-"""What became of a rule: counts of accesses, last times (us since 1970). Or a group of rules of which one must stay."""
+"""Counts of accesses and last times (us since 1970) of an ACL, or a group of ACLs of which at least one must stay."""
 
 _NEVER = np.iinfo(np.int64).min
 
 
 @define(eq=False)
 class Tally:
-    """Adds up; owned by one task."""
+    """What one task has added up."""
 
-    needs: NecessaryAcls
-    judged: Bools
-    """By ordinal: the rule stood in the whole window."""
-    stays: Bools
-    """By ordinal: it is not judged, and stands at `version`: so it will not go."""
-    version: int
-    """The version of the rules at the end of the window."""
+    acls: NecessaryAcls
+    window: WindowRules
     _matched: Int64s = field(init=False)
     _needed: Int64s = field(init=False)
     _last_matched: Int64s = field(init=False)
     _last_needed: Int64s = field(init=False)
     _by: dict[int, str] = field(factory=dict, init=False)
     _groups: set[bytes] = field(factory=set, init=False)
+    """The bytes of sorted int32 ordinals: smaller than tuples, and as quick to compare."""
 
     def __attrs_post_init__(self) -> None:
-        """Nothing has been seen yet."""
-        count = len(self.judged)
+        """Start at zero."""
+        count = len(self.window.throughout)
         self._matched, self._needed = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self._last_matched, self._last_needed = np.full(count, _NEVER), np.full(count, _NEVER)
 
     @property
     def has_many_groups(self) -> bool:
-        """Whether it is time to take them."""
+        """Whether it is time to emit the groups."""
         return len(self._groups) > _MOST_GROUPS
 
     def add(self, table: pa.Table) -> None:
-        """Distinct accesses, no errors, with `version`, `count`, `last`, and codes, also `verdict_at_end`."""
+        """Add distinct accesses without errors: COUNTED with `decision_code` and `decision_code_at_end`."""
         parsed = _parsed_accesses(table)
         version, count, last = (np.asarray(table.column(name)) for name in ("version", "count", "last"))
-        found = self.needs.find(parsed, version, np.asarray(table.column("decision_code")))
+        found = self.acls.find(parsed, version, np.asarray(table.column("decision_code")))
         _add(self._matched, found.matched, count)
         _add(self._needed, found.needed, count)
         np.maximum.at(self._last_matched, found.matched.ordinal, last[found.matched.access])
         self._note_last_needed(found.needed, last, [access.principal for access in parsed])
         self._note_groups(found.groups)
-        at_end = np.full(len(parsed), self.version, np.int64)
+        # removing ACLs must not change what the same accesses would get now, either
+        at_end = np.full(len(parsed), self.window.version, np.int64)
         if not np.array_equal(at_end, version):
-            self._note_groups(self.needs.find(parsed, at_end, np.asarray(table.column("decision_code_at_end"))).groups)
+            self._note_groups(self.acls.find(parsed, at_end, np.asarray(table.column("decision_code_at_end"))).groups)
 
     def _note_last_needed(self, needed: Pairs, last: Int64s, principals: list[str]) -> None:
-        """Of several at one time, the last by name."""
+        """Of several principals at the same time, take the last by name: results must not depend on partitions."""
         _, rank = np.unique(np.array(principals, object), return_inverse=True)
         times = last[needed.access]
         order = np.lexsort((rank[needed.access], times, needed.ordinal))[::-1]
@@ -88,10 +86,10 @@ class Tally:
             self._by[ordinal], self._last_needed[ordinal] = max(known, principal), time
 
     def _note_groups(self, groups: Pairs) -> None:
-        """Those of which something is to be kept: only rules that may go, and that stand at the end."""
+        """Keep the groups that constrain a removal: those without an ACL that stays anyway."""
         kept = np.zeros(int(groups.access.max(initial=-1)) + 1, np.bool_)
-        kept[groups.access[self.stays[groups.ordinal]]] = True
-        left = ~kept[groups.access] & self.judged[groups.ordinal]
+        kept[groups.access[self.window.stays[groups.ordinal]]] = True
+        left = ~kept[groups.access] & self.window.throughout[groups.ordinal]
         access, ordinal = groups.access[left], groups.ordinal[left].astype(np.int32)
         order = np.lexsort((ordinal, access))
         access, ordinal = access[order], ordinal[order]
@@ -100,31 +98,31 @@ class Tally:
         self._groups.update(data[4 * start : 4 * end] for start, end in pairwise(starts))
 
     def rules(self) -> pa.Table:
-        """The rules that matched or were needed (TALLY)."""
+        """Return the ACLs that matched or were needed (TALLY)."""
         at = np.flatnonzero((self._matched > 0) | (self._needed > 0))
-        return _table(
-            at.astype(np.int32),
-            self._matched[at],
-            self._needed[at],
-            pa.array(self._last_matched[at], mask=self._matched[at] == 0),
-            pa.array(self._last_needed[at], mask=self._needed[at] == 0),
-            pa.array([self._by.get(ordinal) for ordinal in at.tolist()], pa.string()),
-            pa.nulls(len(at), pa.list_(pa.int32())),
-        )
+        columns: dict[str, Any] = {
+            "ordinal": at.astype(np.int32),
+            "matched": self._matched[at],
+            "needed": self._needed[at],
+            "last_matched": pa.array(self._last_matched[at], mask=self._matched[at] == 0),
+            "last_needed": pa.array(self._last_needed[at], mask=self._needed[at] == 0),
+            "last_needed_by": pa.array([self._by.get(ordinal) for ordinal in at.tolist()], pa.string()),
+        }
+        return pa.table({**columns, "group": pa.nulls(len(at), pa.list_(pa.int32()))}, schema=TALLY)
 
     def take_groups(self) -> pa.Table:
-        """The groups that were not taken yet (TALLY)."""
+        """Return the groups added since the last call (TALLY)."""
         groups = sorted(self._groups)
         self._groups.clear()
         ends = np.cumsum([0, *(len(group) // 4 for group in groups)]).astype(np.int32)
         members = pa.array(np.frombuffer(b"".join(groups), np.int32))
-        lists: Any = pa.ListArray.from_arrays(pa.array(ends), members)  # type: ignore[call-overload]  # so the stubs
-        nothing = [pa.nulls(len(groups), field.type) for field in TALLY][:-1]
-        return _table(*nothing, lists)
+        lists: Any = pa.ListArray.from_arrays(pa.array(ends), members)  # type: ignore[call-overload]  # wrong in the stubs
+        nulls = [pa.nulls(len(groups), field.type) for field in TALLY][:-1]
+        return pa.table([*nulls, lists], schema=TALLY)
 
 
 def _parsed_accesses(table: pa.Table) -> list[ParsedAccess]:
-    """What the accesses of a table ask, all of them well-formed."""
+    """Return the accesses of a table, all of which are well-formed."""
     columns = (table.column(at).to_pylist() for at in range(len(Access._fields)))
     parsed = map(parse_access, map(Access, *columns))
     return [access for access in parsed if isinstance(access, ParsedAccess)]
@@ -134,12 +132,8 @@ def _add(counts: Int64s, pairs: Pairs, count: Int64s) -> None:
     np.add.at(counts, pairs.ordinal, count[pairs.access])
 
 
-def _table(*columns: Any) -> pa.Table:
-    return pa.table(list(columns), schema=TALLY)
-
-
 def rules_to_keep(groups: Any, worth: Int64s) -> Int32s:
-    """Of each group (an Arrow list of ordinals) the rule that is worth most, the first of equals; each once."""
+    """Return the ACL of the highest worth in each group (an Arrow list of ordinals), the first of equals, each once."""
     lists = groups.drop_null()
     ordinals = np.asarray(lists.flatten()).astype(np.int64)
     owner = np.repeat(np.arange(len(lists)), np.asarray(lists.value_lengths()))
@@ -148,5 +142,5 @@ def rules_to_keep(groups: Any, worth: Int64s) -> Int32s:
 
 
 def _firsts(column: Int64s) -> Int64s:
-    """Where each run of equal numbers begins; none is negative."""
+    """Return where each run of equal numbers begins; the numbers are not negative."""
     return np.flatnonzero(np.diff(column, prepend=-1))

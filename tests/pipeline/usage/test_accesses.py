@@ -17,8 +17,9 @@ from aclog.pipeline.decisions.necessary_acls import NecessaryAcls
 from aclog.pipeline.usage import accesses as usage_accesses
 from aclog.pipeline.usage import rules as usage_rules
 from aclog.pipeline.usage import tally as usage_tally
-from aclog.pipeline.usage.rules import WindowRules, _tallying
+from aclog.pipeline.usage.rules import _tallying
 from aclog.pipeline.usage.tally import rules_to_keep
+from aclog.pipeline.usage.window import WindowRules
 from tests.pipeline.decisions.test_bulk_authorizer import LAST, columns_of, histories, table_of
 from tests.support.models import estates
 
@@ -100,7 +101,7 @@ def test_groups_are_handed_on_before_there_are_many(monkeypatch, most):
         acls = NecessaryAcls.of(spans, Settings())
         standing = acls.intervals.versions.in_force(acls.intervals.versions.end - 1)
         judged = WindowRules(
-            stood=standing, stays=np.zeros(len(standing), np.bool_), version=acls.intervals.versions.end - 1
+            throughout=standing, stays=np.zeros(len(standing), np.bool_), version=acls.intervals.versions.end - 1
         )
         columns = columns_of([request for request, _ in rows])
         codes = BulkAuthorizer.of(spans, Settings()).decide(columns)
