@@ -1,1 +1,1 @@
-"""Who you are: SCRAM credentials and delegation tokens."""
+"""Authentication data as values: SCRAM credentials and delegation tokens, and the requests that change them."""

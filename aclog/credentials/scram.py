@@ -15,20 +15,20 @@ _Credentials: TypeAlias = Map[tuple[str, int], UserScramCredentialRecord]
 
 
 class ScramMechanism(IntEnum):
-    """The mechanisms that Kafka knows (org.apache.kafka.clients.admin.ScramMechanism)."""
+    """The SCRAM mechanisms of Kafka (org.apache.kafka.clients.admin.ScramMechanism)."""
 
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
 
     @property
     def mechanism_name(self) -> str:
-        """The name that SASL uses: `SCRAM-SHA-256`."""
+        """The SASL mechanism name, such as `SCRAM-SHA-256`."""
         return self.name.replace("_", "-")
 
 
 @frozen(kw_only=True)
 class CredentialInfo:
-    """What may be told of a credential: its mechanism's raw code and its iterations (ScramCredentialInfo)."""
+    """The public part of a credential: its mechanism's raw code and its iterations (ScramCredentialInfo)."""
 
     mechanism: int
     iterations: int
@@ -36,7 +36,7 @@ class CredentialInfo:
 
 @frozen(kw_only=True)
 class UserCredentials:
-    """A user and what may be told of each of its credentials, by mechanism (UserScramCredentialsDescription)."""
+    """A user with the public part of each credential, by mechanism (UserScramCredentialsDescription)."""
 
     user: str
     credential_infos: tuple[CredentialInfo, ...]
@@ -65,30 +65,36 @@ class ScramImage:
         return len(self._credentials) + sum(len(user.credential_infos) for user in self.keyless)
 
     def get(self, user: str, mechanism: int) -> UserScramCredentialRecord | None:
-        """The user's credential for this mechanism, or None."""
+        """Return the user's credential for this mechanism, or None."""
         return self._credentials.get((user, mechanism))
 
     def describe(self) -> Iterator[UserCredentials]:
-        """Every user in order of name, as DescribeUserScramCredentials answers for all."""
+        """Yield every user sorted by name, as DescribeUserScramCredentials does for all users."""
         for user, records in groupby(self.records(), key=lambda record: record.name):
             infos = tuple(CredentialInfo(mechanism=r.mechanism, iterations=r.iterations) for r in records)
             yield UserCredentials(user=user, credential_infos=infos)
         yield from self.keyless
 
     def records(self) -> Iterator[UserScramCredentialRecord]:
-        """The records that make this image, by user, then mechanism; `keyless` has none."""
+        """Yield the records of this image, sorted by user, then mechanism; `keyless` ones have none."""
         return (self._credentials[key] for key in sorted(self._credentials))
 
     def apply(self, changes: Iterable[ScramChange]) -> Self:
-        """The image after these changes, in order. Removing what is not there is nothing: Kafka writes such logs."""
+        """Return the image after these changes, in order."""
         credentials = self._credentials.mutate()
         for change in changes:
             key = (change.name, change.mechanism)
             if isinstance(change, UserScramCredentialRecord):
                 credentials[key] = change
             else:
+                # No error if there is none: Kafka itself writes logs that remove an absent credential.
                 credentials.pop(key, None)
         return evolve(self, credentials=credentials.finish())
 
 
 ScramImage.EMPTY = ScramImage()
+"""All SCRAM credentials at one offset. Its repr shows only their number, because they contain secrets.
+
+`keyless` are credentials of which the source reveals only what DescribeUserScramCredentials returns: they have no keys,
+so nobody can log in with them and no record can be made of them. An image replayed from a log has none.
+"""

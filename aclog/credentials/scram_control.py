@@ -1,7 +1,7 @@
-"""SCRAM control: a request to alter users' credentials becomes records, or the errors that Kafka answers with.
+"""SCRAM control: turns a request to alter users' credentials into records, or into the errors that Kafka returns.
 
-Pure, and in one step with the image it is given: whoever calls it appends the records as one batch and must not let
-another change in between (org.apache.kafka.controller.ScramControlManager).
+Pure: the caller must append the records as one batch before another change is decided on the same image
+(org.apache.kafka.controller.ScramControlManager).
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from aclog.credentials.scram import ScramChange, ScramImage, ScramMechanism
 from aclog.metalog.records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 
 MAX_ITERATIONS = 16_384
-"""More are refused: every login would pay for them (ScramControlManager.MAX_ITERATIONS)."""
+"""Upper bound on iterations, as every login pays for them (ScramControlManager.MAX_ITERATIONS)."""
 
 UNKNOWN_SERVER_ERROR, UNSUPPORTED_SASL_MECHANISM, UNSUPPORTED_VERSION = -1, 33, 35
 RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE, UNACCEPTABLE_CREDENTIAL = 91, 92, 93
@@ -23,7 +23,7 @@ RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE, UNACCEPTABLE_CREDENTIAL = 91, 92, 93
 
 @frozen(kw_only=True)
 class ScramDeletion:
-    """A credential to be deleted; `mechanism` is the code of the request, known or not."""
+    """A credential to delete; `mechanism` is the raw code of the request, known or not."""
 
     name: str
     mechanism: int
@@ -31,7 +31,7 @@ class ScramDeletion:
 
 @frozen(kw_only=True)
 class ScramUpsertion:
-    """A credential to be made or replaced. The client has salted the password; it never sends the password itself."""
+    """A credential to create or replace. The client salts the password and never sends the password itself."""
 
     name: str
     mechanism: int
@@ -42,7 +42,7 @@ class ScramUpsertion:
 
 @frozen(kw_only=True)
 class ScramResult:
-    """What becomes of one user: code 0, or the error (protocol.Errors) with its text."""
+    """The result for one user: code 0, or the error (protocol.Errors) and its message."""
 
     user: str
     error_code: int = 0
@@ -51,7 +51,7 @@ class ScramResult:
 
 @frozen(kw_only=True)
 class ScramAlteration:
-    """What to append, as one atomic batch, and one result a user: the deleted, the upserted, the refused."""
+    """The records to append as one atomic batch, and one result per user: deleted, upserted, then failed ones."""
 
     records: tuple[ScramChange, ...]
     results: tuple[ScramResult, ...]
@@ -70,10 +70,10 @@ def alter_credentials(
     *,
     supported: bool = True,
 ) -> ScramAlteration:
-    """The records of all users that may be altered so, and what becomes of each user of the request.
+    """Return the records for all users that may be altered as requested, and a result for each user in the request.
 
-    A user that stands in the request twice is not altered at all, whatever the mechanisms; of several errors the
-    first counts, deletions before upsertions. `supported`: whether the metadata.version has SCRAM (3.5-IV2).
+    A user that occurs twice in the request is not altered at all, whatever the mechanisms; of several errors the first
+    counts, deletions before upsertions. `supported` says whether the metadata.version has SCRAM (3.5-IV2).
     """
     accepted: dict[str, _Alteration] = {}
     refused: dict[str, ScramResult] = {}
@@ -81,6 +81,7 @@ def alter_credentials(
         user = alteration.name
         if user in refused:
             continue
+        # Kafka fails both alterations of a duplicated user, so an accepted one is withdrawn here.
         error = _TWICE if accepted.pop(user, None) is not None else _error(image, alteration, supported=supported)
         if error is None:
             accepted[user] = alteration
@@ -93,7 +94,7 @@ def alter_credentials(
 
 
 def _error(image: ScramImage, alteration: _Alteration, *, supported: bool) -> tuple[int, str | None] | None:
-    """Why this alteration is refused; None if it is not."""
+    """Return why this alteration is rejected; None if it is accepted."""
     if not supported:
         return _UNSUPPORTED
     if not alteration.name:
@@ -113,7 +114,10 @@ def _upsertion_error(upsertion: ScramUpsertion) -> tuple[int, str | None] | None
     if upsertion.iterations > MAX_ITERATIONS:
         return UNACCEPTABLE_CREDENTIAL, "Too many iterations"
     if not upsertion.salted_password:
-        return UNKNOWN_SERVER_ERROR, None  # Java has no empty keys
+        return (
+            UNKNOWN_SERVER_ERROR,
+            None,
+        )  # Java's SecretKeySpec throws on an empty key; Kafka returns that as an unknown server error
     return None
 
 
@@ -132,7 +136,8 @@ def _record(alteration: _Alteration) -> ScramChange:
 def credential_record(
     name: str, mechanism: ScramMechanism, *, salt: bytes, salted_password: bytes, iterations: int
 ) -> UserScramCredentialRecord:
-    """The record of a user whose password was salted so (scram_keys.salted_password)."""
+    """Return the record of a user's credential; `salted_password` is that of scram_keys.salted_password."""
+    # Only derived keys are stored: neither the password nor the client key can be computed from the record.
     client_key = scram_keys.client_key(mechanism, salted_password)
     return UserScramCredentialRecord(
         name=name,

@@ -1,8 +1,8 @@
-"""Token control: a request to create, renew or expire a token becomes records, or the error that Kafka answers with.
+"""Token control: turns a request to create, renew or expire a token into records, or the error that Kafka returns.
 
-Pure, and in one step with the image it is given: whoever calls it appends the records as one batch and must not let
-another change in between (org.apache.kafka.controller.DelegationTokenControlManager, KIP-48, KIP-373). Times are ms
-since 1970; principals are texts such as `User:alice`.
+Pure: the caller must append the records as one batch before another change is decided on the same image
+(org.apache.kafka.controller.DelegationTokenControlManager, KIP-48, KIP-373). Times are ms since 1970; principals are
+texts such as `User:alice`.
 """
 
 from collections.abc import Iterable
@@ -18,31 +18,31 @@ DELEGATION_TOKEN_AUTH_DISABLED, DELEGATION_TOKEN_NOT_FOUND, DELEGATION_TOKEN_OWN
 DELEGATION_TOKEN_EXPIRED = 66
 
 MAX_SWEPT = 1000
-"""How many expired tokens are removed at once (MAX_RECORDS_PER_EXPIRATION)."""
+"""Maximum number of expired tokens to remove in one batch (MAX_RECORDS_PER_EXPIRATION)."""
 
 USER_TYPE = "User"
-"""The type that a renewer must have."""
+"""The only valid principal type of a renewer."""
 
 _MAX_LONG = (1 << 63) - 1
 
 
 @frozen(kw_only=True)
 class TokenSettings:
-    """delegation.token.*; without a secret there are no tokens. The secret is left out of the repr."""
+    """The delegation.token.* settings; tokens are disabled without a secret. The repr omits the secret."""
 
     secret: str | None = field(default=None, repr=False)
     """delegation.token.secret.key, the same on every node"""
     max_lifetime_ms: int = 7 * 24 * 3_600_000
     """delegation.token.max.lifetime.ms"""
     expiry_time_ms: int = 24 * 3_600_000
-    """delegation.token.expiry.time.ms: how long a token holds until it has to be renewed"""
+    """delegation.token.expiry.time.ms: how long a token is valid before it must be renewed"""
     expiry_check_interval_ms: int = 3_600_000
     """delegation.token.expiry.check.interval.ms"""
 
 
 @frozen(kw_only=True)
 class Renewer:
-    """Who may renew a token, as a request names them."""
+    """A principal that may renew a token, as in a request."""
 
     type: str
     name: str
@@ -50,7 +50,7 @@ class Renewer:
 
 @frozen(kw_only=True)
 class TokenCreation:
-    """A token to be made for `owner`, whom `requester` may make tokens for; a lifetime of 0 or less: the longest."""
+    """A token to create for `owner` at the request of `requester`; a lifetime of 0 or less means the longest."""
 
     owner: str
     requester: str
@@ -60,7 +60,7 @@ class TokenCreation:
 
 @frozen(kw_only=True)
 class TokenResult:
-    """What to append, and what to answer: code 0 and the time at which the token expires now, or the error."""
+    """The records to append, and the response: code 0 and the token's expiry time, or the error."""
 
     error_code: int = 0
     records: tuple[TokenChange, ...] = ()
@@ -68,13 +68,13 @@ class TokenResult:
 
 
 Lifetime: TypeAlias = int
-"""In ms, as a request asks for it."""
+"""Duration in ms, as in a request."""
 
 
 def refusal(settings: TokenSettings, *, supported: bool) -> int:
-    """The error for any request about tokens where there are none, else 0.
+    """Return the error for every token request if tokens are unavailable, else 0.
 
-    `supported`: whether the metadata.version has tokens (3.6-IV2).
+    `supported` says whether the metadata.version has tokens (3.6-IV2).
     """
     if not settings.secret:
         return DELEGATION_TOKEN_AUTH_DISABLED
@@ -82,12 +82,12 @@ def refusal(settings: TokenSettings, *, supported: bool) -> int:
 
 
 def all_users(renewers: Iterable[Renewer]) -> bool:
-    """Whether no renewer is of another type; else a creation is refused with 67, INVALID_PRINCIPAL_TYPE."""
+    """Return whether all renewers are users; if not, a creation fails with 67, INVALID_PRINCIPAL_TYPE."""
     return all(renewer.type == USER_TYPE for renewer in renewers)
 
 
 def create_token(creation: TokenCreation, *, token_id: str, now: int, settings: TokenSettings) -> TokenResult:
-    """The record of a new token with this id, which is the text of a random uuid."""
+    """Return the record of a new token with this id, the text of a random uuid."""
     if not all_users(creation.renewers):
         return TokenResult(error_code=INVALID_PRINCIPAL_TYPE)
     max_timestamp = _sum(now, _shorter(settings.max_lifetime_ms, creation.max_lifetime_ms))
@@ -106,9 +106,9 @@ def create_token(creation: TokenCreation, *, token_id: str, now: int, settings: 
 def renew_token(
     token: DelegationTokenRecord | None, requester: str, period: Lifetime, *, now: int, settings: TokenSettings
 ) -> TokenResult:
-    """The token for a further period, never beyond its max timestamp; a period of 0 or less: the longest.
+    """Extend the token by a period, never beyond its max timestamp; a period of 0 or less means the longest.
 
-    Whether it has expired is looked at before who asks, as in Kafka.
+    Expiry is checked before the requester's permission, as in Kafka.
     """
     if token is None:
         return TokenResult(error_code=DELEGATION_TOKEN_NOT_FOUND)
@@ -120,9 +120,9 @@ def renew_token(
 
 
 def expire_token(token: DelegationTokenRecord | None, requester: str, period: Lifetime, *, now: int) -> TokenResult:
-    """The token until the end of a period, or gone at once where it is negative.
+    """Let the token expire after a period, or remove it at once if the period is negative.
 
-    Who asks is looked at before whether it has expired, as in Kafka.
+    The requester's permission is checked before expiry, as in Kafka (the opposite order of a renewal).
     """
     if token is None:
         return TokenResult(error_code=DELEGATION_TOKEN_NOT_FOUND)
@@ -136,7 +136,7 @@ def expire_token(token: DelegationTokenRecord | None, requester: str, period: Li
 
 
 def sweep(image: TokensImage, now: int) -> tuple[RemoveDelegationTokenRecord, ...]:
-    """The removal of expired tokens, at most MAX_SWEPT: as many mean that there may be more."""
+    """Return the removals of expired tokens, at most MAX_SWEPT; if that many are returned, there may be more."""
     found: list[RemoveDelegationTokenRecord] = []
     for token in image.records():
         if is_expired(token, now):
@@ -147,7 +147,7 @@ def sweep(image: TokensImage, now: int) -> tuple[RemoveDelegationTokenRecord, ..
 
 
 def is_expired(token: DelegationTokenRecord, now: int) -> bool:
-    """Whether the token is past its expiry; at the very ms it still holds, as in Kafka."""
+    """Return whether the token has expired; at the exact ms of its expiry it is still valid, as in Kafka."""
     return min(token.max_timestamp, token.expiration_timestamp) < now
 
 
@@ -165,5 +165,5 @@ def _shorter(longest: Lifetime, wanted: Lifetime) -> Lifetime:
 
 
 def _sum(now: int, duration: Lifetime) -> int:
-    """A time that may lie far ahead."""
+    """Add, saturating at the largest long: a requested lifetime may be Long.MAX_VALUE."""
     return min(now + duration, _MAX_LONG)

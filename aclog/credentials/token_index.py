@@ -1,4 +1,4 @@
-"""Which token an HMAC belongs to (org.apache.kafka.common.security.token.delegation.internals.DelegationTokenCache)."""
+"""Finds the token of an HMAC (org.apache.kafka.common.security.token.delegation.internals.DelegationTokenCache)."""
 
 import hashlib
 import hmac
@@ -14,10 +14,10 @@ _HMAC_BYTES = 64
 
 @define
 class TokenIndex:
-    """Finds tokens by HMAC for whoever writes them: tell it of every token that is made and removed.
+    """Finds tokens by HMAC; its owner adds and removes token ids as tokens are created and removed.
 
-    It holds digests of the HMACs under a key of this process; what a client sends is digested before it is looked up,
-    and compared in constant time then: how long that takes tells nothing of the HMACs there are.
+    It stores digests of the HMACs keyed with a secret of this process, looks up the digest of what a client sends, and
+    then compares in constant time, so that timing reveals nothing about existing HMACs.
     """
 
     _secret: str = field(repr=False)
@@ -26,22 +26,23 @@ class TokenIndex:
     _ids: dict[bytes, str] = field(factory=dict, init=False, repr=False)
 
     def add(self, token_ids: Iterable[str]) -> None:
-        """These tokens are there."""
+        """Add tokens."""
         for token_id in token_ids:
             self._ids[self._digest(token_hmac_bytes(self._secret, token_id))] = token_id
 
     def remove(self, token_ids: Iterable[str]) -> None:
-        """These tokens are gone; nothing where they were not there."""
+        """Remove tokens; unknown ones are ignored."""
         for token_id in token_ids:
             self._ids.pop(self._digest(token_hmac_bytes(self._secret, token_id)), None)
 
     def find(self, image: TokensImage, token_hmac: bytes) -> DelegationTokenRecord | None:
-        """The token of the image that has this HMAC, or None."""
+        """Return the token of the image with this HMAC, or None."""
         if len(token_hmac) != _HMAC_BYTES:
             return None
         token_id = self._ids.get(self._digest(token_hmac))
         if token_id is None or not hmac.compare_digest(token_hmac_bytes(self._secret, token_id), token_hmac):
             return None
+        # The index may be ahead of the image: only a token that the image contains is valid.
         return image.get(token_id)
 
     def _digest(self, token_hmac: bytes) -> bytes:

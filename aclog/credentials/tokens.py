@@ -15,12 +15,12 @@ TokenChange: TypeAlias = DelegationTokenRecord | RemoveDelegationTokenRecord
 
 
 def token_hmac(secret: str, token_id: str) -> str:
-    """The token's secret as clients use it: the password of a SCRAM login whose user name is the token id (base64)."""
+    """Return the token's HMAC in base64: the password of a SCRAM login whose user name is the token id."""
     return b64encode(token_hmac_bytes(secret, token_id)).decode("ascii")
 
 
 def token_hmac_bytes(secret: str, token_id: str) -> bytes:
-    """HmacSHA512 over the token id, keyed by `delegation.token.secret.key` (KIP-48); it is never in the log."""
+    """Return the HmacSHA512 of the token id, keyed by `delegation.token.secret.key` (KIP-48); never in the log."""
     return hmac.digest(secret.encode(), token_id.encode(), hashlib.sha512)
 
 
@@ -40,29 +40,31 @@ class TokensImage:
         return len(self._tokens)
 
     def get(self, token_id: str) -> DelegationTokenRecord | None:
-        """The token of this id, or None."""
+        """Return the token with this id, or None."""
         return self._tokens.get(token_id)
 
     def records(self) -> Iterator[DelegationTokenRecord]:
-        """The records that make this image, by token id."""
+        """Yield the records of this image, sorted by token id."""
         return (self._tokens[token_id] for token_id in sorted(self._tokens))
 
     def owned_by(self, principals: Iterable[str]) -> Iterator[DelegationTokenRecord]:
-        """The tokens that one of these principals owns, requested or may renew, as Kafka's describe by owner."""
+        """Yield the tokens that one of these principals owns, requested or may renew (Kafka's describe by owner)."""
         wanted = frozenset(principals)
         for record in self.records():
             if not wanted.isdisjoint((record.owner, record.requester, *record.renewers)):
                 yield record
 
     def apply(self, changes: Iterable[TokenChange]) -> Self:
-        """The image after these changes, in order. Removing what is not there is nothing: Kafka writes such logs."""
+        """Return the image after these changes, in order."""
         tokens = self._tokens.mutate()
         for change in changes:
             if isinstance(change, DelegationTokenRecord):
                 tokens[change.token_id] = change
             else:
+                # No error if there is none: Kafka itself writes logs that remove an absent token.
                 tokens.pop(change.token_id, None)
         return type(self)(tokens=tokens.finish())
 
 
 TokensImage.EMPTY = TokensImage()
+"""All delegation tokens at one offset, including expired ones until the controller removes them."""

@@ -1,1 +1,1 @@
-"""The metadata log: record types and their codec, record batches, the Log protocol, and where a log can live."""
+"""The metadata log: record codec, record batches, the Log protocol, and its implementations on files and on a topic."""

@@ -1,6 +1,6 @@
-"""ACL records in columns, for bulk replay: positions of their fields in the bytes, none of them made an object.
+"""ACL records in columns, for bulk replay: the positions of their fields in the buffer, without an object per record.
 
-Nothing is taken for granted: what the vectorised code cannot prove to be plain and valid is left to the scalar decoder
+Nothing is assumed: what the vectorized code cannot prove to be plain and valid is left to the scalar decoder
 (aclog.metalog.codec), which accepts it or raises its own error.
 """
 
@@ -14,19 +14,19 @@ from aclog.metalog.primitives import MAX_STRING, Buffer
 from aclog.metalog.vectors import BLOCK, Bools, Bytes, Int64s, bytes_at, slices_at, unsigned_varints
 
 _FRAME = 3
-"""Bytes of frame version, apiKey 18 and version 0."""
+"""Size in bytes of frame version, apiKey 18 and version 0."""
 
 _UUID = 16
 
 
 @frozen(kw_only=True, eq=False)
 class AclColumns:
-    """n AccessControlEntryRecord values (version 0, no tagged fields) in `buffer`, as int64 positions in it.
+    """n AccessControlEntryRecord values (version 0, no tagged fields), as int64 positions in `buffer`.
 
-    Every slice is start inclusive, end exclusive; the strings are valid UTF-8. What lies together in the record is one
-    key: the resource key is [resource_start, resource_end) = type byte, compact name, pattern type byte; the pair key
-    is [pair_start, pair_end) = compact principal, compact host. The name alone is [name_start, resource_end - 1), the
-    principal [principal_start, principal_end), the host [host_start, pair_end).
+    All slices have an inclusive start and an exclusive end; the strings are valid UTF-8. Adjacent fields form keys that
+    are compared as raw bytes: the resource key is [resource_start, resource_end) = type byte, compact name, pattern
+    type byte; the pair key is [pair_start, pair_end) = compact principal, compact host. The name alone is [name_start,
+    resource_end - 1), the principal [principal_start, principal_end), the host [host_start, pair_end).
     """
 
     buffer: Buffer
@@ -39,7 +39,7 @@ class AclColumns:
     host_start: Int64s
     pair_end: Int64s
     ids: NDArray[np.uint8]
-    """(n, 16): the uuids' big-endian bytes."""
+    """(n, 16): the big-endian bytes of the uuids."""
     resource_type: NDArray[np.int8]
     pattern_type: NDArray[np.int8]
     operation: NDArray[np.int8]
@@ -50,16 +50,16 @@ class AclColumns:
 
     @property
     def resource_start(self) -> Int64s:
-        """Where the resource key begins: after frame and uuid."""
+        """Start of the resource key: after frame and uuid."""
         return self.value_start + _FRAME + _UUID
 
     @property
     def pair_start(self) -> Int64s:
-        """Where the pair key begins: at the end of the resource key."""
+        """Start of the pair key: the end of the resource key."""
         return self.resource_end
 
     def take(self, rows: Int64s | Bools | slice) -> Self:
-        """The records of these rows (indices, a mask or a slice), in the order given, over the same buffer."""
+        """Return the records of these rows (indices, a mask or a slice), in the given order, over the same buffer."""
         return type(self)(buffer=self.buffer, **{name: getattr(self, name)[rows] for name in _column_names()})
 
 
@@ -68,10 +68,11 @@ def _column_names() -> list[str]:
 
 
 def read_acls(buffer: Buffer, value_start: Int64s, value_end: Int64s) -> tuple[AclColumns, Int64s]:
-    """The record values in these slices as columns, and the rows of slices left out of them, ascending.
+    """Return the record values in these slices as columns, and the rows left out, ascending.
 
-    Every value must begin with frame version 1, apiKey 18, version 0, and lie inside the buffer. A row left out is not
-    proven to be plain and valid (it may have tagged fields, or be damaged): decode it with `codec.decode_record`.
+    Every value must begin with frame version 1, apiKey 18, version 0, and lie inside the buffer. A row that is left out
+    is not proven to be plain and valid (it may have tagged fields, or be damaged): decode it with
+    `codec.decode_record`.
     """
     data = np.frombuffer(buffer, np.uint8)
     blocks, left = [], []
@@ -90,6 +91,8 @@ def _read_block(buffer: Buffer, data: Bytes, start: Int64s, end: Int64s) -> tupl
     resource_end = name_end + 1
     principal_start, principal_end, principal_ok = _strings(data, resource_end)
     host_start, pair_end, host_ok = _strings(data, principal_end)
+    # The record must end exactly where its value ends, after operation, permission type and an empty tag section (0).
+    # Reads past the end are clamped, so this is also what proves that every length above was real.
     plain &= principal_ok & host_ok & (pair_end + 3 == end) & (bytes_at(data, pair_end + 2) == 0)
     acls = AclColumns(
         buffer=buffer,
@@ -113,13 +116,13 @@ def _read_block(buffer: Buffer, data: Bytes, start: Int64s, end: Int64s) -> tupl
 
 
 def _strings(data: Bytes, at: Int64s) -> tuple[Int64s, Int64s, Bools]:
-    """Compact strings: (start, end, which have a valid length); that they lie inside the value is not checked."""
+    """Read compact strings: (starts, ends, mask of valid lengths); callers check that they lie inside the value."""
     length, start, valid = unsigned_varints(data, at)
     return start, start + length - 1, valid & (length >= 1) & (length <= MAX_STRING + 1)
 
 
 def _not_utf8(data: Bytes, acls: AclColumns) -> list[int]:
-    """The rows with a string that is not UTF-8; only those with a byte above 0x7f are looked at one by one."""
+    """Return the rows with a string that is not UTF-8; only rows with a byte above 0x7f are decoded one by one."""
     if not len(acls):
         return []
     edges = np.stack((acls.resource_start, acls.pair_end), axis=1).ravel()

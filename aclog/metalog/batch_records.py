@@ -1,6 +1,6 @@
 """One record inside a record batch (org.apache.kafka.common.record.DefaultRecord), as a metadata log may hold it.
 
-No timestamp delta, no headers; in a data batch no key and no empty value, in a control batch a key and a value.
+No timestamp delta and no headers; a data batch has no keys and no empty values, a control batch has keys and values.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from aclog.metalog.primitives import Buffer, read_varint, read_varlong, varint
 
 @frozen(kw_only=True)
 class Record:
-    """One record of a batch; `key` is None but in control batches. Timestamp delta and headers are always 0 here."""
+    """One record of a batch; `key` is None except in control batches. Timestamp delta and headers are always 0 here."""
 
     attributes: int = 0
     offset_delta: int
@@ -22,16 +22,18 @@ class Record:
 
 
 def read_record(batch: memoryview, position: int, delta: int, *, control: bool) -> tuple[Record, int]:
-    """(The record at `position`, the position after it) in a buffer that ends with its batch.
+    """Return (the record at `position`, the position after it) in a buffer that ends with its batch.
 
     Raises:
-        DecodeError: cut, another offset delta than `delta`, or what a metadata log cannot hold.
+        DecodeError: truncated, an offset delta other than `delta`, or something that a metadata log cannot hold.
 
     """
     length, start = read_varint(batch, position)
     end = start + length
     if length < 0 or end > len(batch):
-        raise DecodeError(f"a record of {length} bytes, {len(batch) - start} left in its batch", position=position)
+        raise DecodeError(
+            f"a record of {length} bytes, but only {len(batch) - start} remain in its batch", position=position
+        )
     body = batch[:end]
     if start == end:
         raise DecodeError("an empty record", position=position)
@@ -49,7 +51,7 @@ def read_record(batch: memoryview, position: int, delta: int, *, control: bool) 
     if headers:
         raise DecodeError(f"{headers} record headers: expected none in a metadata log", position=after)
     if at != end:
-        raise DecodeError(f"{end - at} bytes after the end of a record", position=at)
+        raise DecodeError(f"{end - at} trailing bytes in a record", position=at)
     return Record(attributes=body[start], offset_delta=delta, key=key, value=value), at
 
 
@@ -68,12 +70,18 @@ def _read_nullable(body: memoryview, position: int) -> tuple[bytes | None, int]:
         return None, start
     end = start + length
     if length < 0 or end > len(body):
-        raise DecodeError(f"{length} bytes announced, {len(body) - start} left in the record", position=position)
+        raise DecodeError(
+            f"a field of {length} bytes, but only {len(body) - start} remain in the record", position=position
+        )
     return bytes(body[start:end]), end
 
 
-def _lone_heads() -> Iterator[bytes]:
-    for size in range(_LONE_SIZES):
+def _single_record_prefixes() -> Iterator[bytes]:
+    """Yield, for each total size of a record, the bytes before its value if the record is the only one of its batch.
+
+    Two varint lengths precede the value and their own sizes depend on it; at most one value size fits a total size.
+    """
+    for size in range(_PREFIX_SIZES):
         head = b""
         for value_size in range(max(size - 9, 1), size - 6):
             body = _PLAIN + varint(value_size)
@@ -83,16 +91,16 @@ def _lone_heads() -> Iterator[bytes]:
         yield head
 
 
-_LONE_SIZES = 512
+_PREFIX_SIZES = 512
 _PLAIN = bytes((0, 0, 0, 1))
-"""Attributes, timestamp delta, offset delta and key of the first record of a data batch."""
+"""Attributes, timestamp delta, offset delta and null key of the first record of a data batch."""
 
-LONE_HEADS = tuple(_lone_heads())
-"""By the size of a record that is alone in its batch: the bytes before its value; none where no plain record has it."""
+SINGLE_RECORD_PREFIXES = tuple(_single_record_prefixes())
+"""The bytes before the value of a batch's only record, indexed by the size of the record; empty if no record has it."""
 
 
 def plain_value(buffer: Buffer, at: int, delta: int) -> tuple[int, int]:
-    """(Start of the value, end of the record) of a plain record below 8 KiB, delta below 64; (0, 0) for any other."""
+    """Return (value start, record end) of a plain record below 8 KiB with a delta below 64, else (0, 0)."""
     try:
         length, body = _short_length(buffer, at)
         size, start = _short_length(buffer, body + 4)
@@ -112,7 +120,7 @@ def plain_value(buffer: Buffer, at: int, delta: int) -> tuple[int, int]:
 
 
 def _short_length(buffer: Buffer, at: int) -> tuple[int, int]:
-    """(A length, the position after it), the length -1 unless it is positive and its varint of one or two bytes."""
+    """Return (length, position after it); length -1 unless it is positive and its varint has one or two bytes."""
     low = buffer[at]
     if low < 0x80:
         return (-1 if low & 1 else low >> 1), at + 1
@@ -123,7 +131,7 @@ def _short_length(buffer: Buffer, at: int) -> tuple[int, int]:
 
 
 def record_bytes(record: Record) -> bytes:
-    """The bytes of a record, its length first."""
+    """Return the bytes of a record, preceded by its length."""
     key = varint(-1) if record.key is None else varint(len(record.key)) + record.key
     start = bytes((record.attributes, 0)) + varint(record.offset_delta) + key
     body = start + varint(len(record.value)) + record.value + b"\x00"

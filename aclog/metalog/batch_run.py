@@ -1,4 +1,4 @@
-"""Whole batches that follow one another, with what is needed to cut them at any of their ends."""
+"""A run of consecutive whole batches that can be split at any batch boundary."""
 
 from typing import Self
 
@@ -13,9 +13,9 @@ from aclog.metalog.vectors import Int64s
 
 @frozen(eq=False)
 class BatchRun:
-    """At least one batch, headers and CRCs checked, offsets without a gap, epochs that never go back.
+    """One or more batches, headers and CRCs checked, offsets without a gap, leader epochs that never decrease.
 
-    `positions` are where in `data` the batches begin, and where the last one ends; `ends` are the offsets after each.
+    `positions` are the batch starts in `data` followed by the end of the last one; `ends` are the offsets after each.
     """
 
     data: bytes
@@ -26,11 +26,13 @@ class BatchRun:
 
     @classmethod
     def of(cls, records: bytes) -> Self:
-        """The whole batches in the bytes of a Fetch's answer, up to damage or to a batch that the end cuts.
+        """Return the whole batches in the records of a Fetch response, up to damage or to a truncated batch.
+
+        A leader fills a response up to a byte limit, so the last batch of one is often truncated.
 
         Raises:
-            DecodeError: the first one is damaged or cut already.
-            ReplayError: they do not follow one another.
+            DecodeError: the first batch is already damaged or truncated.
+            ReplayError: the batches are not consecutive.
 
         """
         found, _ = scan_batches(records)
@@ -50,17 +52,17 @@ class BatchRun:
             self.check_follows(int(self.ends[wrong[0]]), int(self.epochs[wrong[0]]), batch=int(wrong[0]) + 1)
 
     def check_follows(self, offset: int, epoch: int, batch: int = 0) -> None:
-        """Check that this batch, the first one unless said, holds `offset`, and is not of an epoch before `epoch`.
+        """Check that a batch (by default the first) contains `offset` and that its epoch is not below `epoch`.
 
         Raises:
-            ReplayError: it is another batch.
+            ReplayError: it does not, or its epoch is lower.
 
         """
         base, end, found = int(self.bases[batch]), int(self.ends[batch]), int(self.epochs[batch])
         if not base <= offset < end or (batch and base != offset):
-            what = f"a batch of offsets {base}..{end - 1}: expected the one that holds {offset}"
+            what = f"a batch of offsets {base}..{end - 1}: expected one that contains offset {offset}"
         elif found < epoch:
-            what = f"leader epoch {found} after epoch {epoch}: expected none that goes back"
+            what = f"leader epoch {found} after epoch {epoch}: epochs never decrease"
         else:
             return
         raise ReplayError(what, position=int(self.positions[batch]), offset=base)
@@ -70,30 +72,30 @@ class BatchRun:
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Size in bytes."""
         return len(self.data)
 
     @property
     def base_offset(self) -> int:
-        """Of the first record."""
+        """Offset of the first record."""
         return int(self.bases[0])
 
     @property
     def end_offset(self) -> int:
-        """After the last record."""
+        """Offset after the last record."""
         return int(self.ends[-1])
 
     @property
     def epoch(self) -> int:
-        """Of the last batch."""
+        """Leader epoch of the last batch."""
         return int(self.epochs[-1])
 
     def below(self, offset: int) -> int:
-        """How many of the batches end at or below an offset."""
+        """Return the number of batches that end at or below an offset."""
         return int(np.searchsorted(self.ends, offset, side="right"))
 
     def slice(self, first: int, last: int) -> "BatchRun | None":
-        """The batches from number `first` to before `last`; None if there is none."""
+        """Return the batches from number `first` to before `last`; None if the slice is empty."""
         if first >= last:
             return None
         if first == 0 and last == len(self):
@@ -104,7 +106,7 @@ class BatchRun:
         return BatchRun(self.data[start:end], positions, self.bases[rows], self.ends[rows], self.epochs[rows])
 
     def read(self, offset: int, max_bytes: int) -> tuple[bytes, int]:
-        """Batches from the one that holds `offset` on, at most `max_bytes`, but one at least; and where they end."""
+        """Return (batches from the one that contains `offset`, their end offset): at most `max_bytes`, at least one."""
         first = self.below(offset)
         start = int(self.positions[first])
         fitting = int(np.searchsorted(self.positions, start + max_bytes, side="right")) - 1
@@ -112,7 +114,7 @@ class BatchRun:
         return self.data[start : int(self.positions[last])], int(self.ends[last - 1])
 
     def joined(self, after: "BatchRun") -> "BatchRun":
-        """This run and the one that follows it, as one."""
+        """Return this run and the one that follows it as a single run."""
         positions = np.concatenate((self.positions[:-1], after.positions + self.size))
         rows = ((self.bases, after.bases), (self.ends, after.ends), (self.epochs, after.epochs))
         return BatchRun(self.data + after.data, positions, *map(np.concatenate, rows))

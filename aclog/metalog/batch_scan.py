@@ -1,7 +1,8 @@
-"""Where the batches and records of a buffer begin, found and checked for all of them at once.
+"""Vectorized scan of a buffer: finds and checks all of its batches and records at once.
 
-The vectorised twin of `batches.iter_batches`, `check_crc` and `read_records`: it proves what they would accept, and
-leaves to them what it cannot prove. A loop in Python finds the starts, one length at a time; all else is numpy.
+The counterpart of `batches.iter_batches`, `check_crc` and `read_records`: it accepts what they would accept, and
+leaves to them what it cannot prove valid. A Python loop finds the batch starts, one length at a time; everything else
+is numpy.
 """
 
 import struct
@@ -36,10 +37,10 @@ _HEADER = np.dtype(
 )
 
 _LEAST_RECORD = 8
-"""Bytes of the smallest record that a metadata log can hold; more records than fit are not looked for."""
+"""Size of the smallest record that a metadata log can hold: an upper bound for the record count of a batch."""
 
-_TOGETHER = 512
-"""With as many batches at least, one step in all of them by numpy is quicker than one by one in Python."""
+_LOCKSTEP_MIN = 512
+"""From this many batches on, advancing all of them by one numpy call is faster than walking each in Python."""
 
 _MAX_INT64 = (1 << 63) - 1
 
@@ -48,9 +49,9 @@ _LENGTH = struct.Struct(">i")
 
 @frozen(kw_only=True, eq=False)
 class BatchColumns:
-    """The whole batches of a buffer, headers and CRCs checked; int64 columns but for `is_control`.
+    """The whole batches of a buffer, headers and CRCs checked; int64 columns except for `is_control`.
 
-    `position` is where a batch begins in the buffer, `end` where it ends, `max_timestamp` its time in ms since 1970.
+    `position` and `end` are the slice of a batch in the buffer, `max_timestamp` its time in ms since 1970.
     """
 
     position: Int64s
@@ -67,7 +68,7 @@ class BatchColumns:
 
 @frozen(kw_only=True, eq=False)
 class ValueColumns:
-    """The record values of the data batches, int64 columns: the batch's number, the offset, the value's slice."""
+    """The record values of the data batches in int64 columns: batch number, offset, slice of the value."""
 
     batch: Int64s
     offset: Int64s
@@ -79,15 +80,16 @@ class ValueColumns:
 
 
 def scan_batches(buffer: Buffer, position: int = 0) -> tuple[BatchColumns, int | None]:
-    """The whole batches from `position` on, and the position of the damaged one that ends them, if one does.
+    """Return the whole batches from `position` on, and the position of the first damaged one, if any.
 
-    A batch that the end of the buffer cuts ends them as well, but is not damage.
+    A batch truncated by the end of the buffer also ends the scan, but does not count as damage.
     """
     at = _batch_positions(buffer, position)
     headers = _headers(buffer, at)
     end = at + headers["batch_length"] + LENGTH_END
     good = _first(~_valid(headers))
     damage = int(at[good]) if good < len(at) else None
+    # Only the last batch can reach past the end: the next start is the end of the batch before.
     good -= bool(good and end[good - 1] > len(buffer))
     wrong_crc = _first_wrong_crc(buffer, at[:good], end[:good], headers["crc"][:good])
     if wrong_crc < good:
@@ -105,10 +107,11 @@ def scan_batches(buffer: Buffer, position: int = 0) -> tuple[BatchColumns, int |
 
 
 def _batch_positions(buffer: Buffer, position: int) -> Int64s:
-    """Where headers begin, by the lengths alone; the last one's batch may be cut, and lengths may be nonsense."""
+    """Return the starts of headers, found by lengths alone; the last batch may be truncated, lengths may be bogus."""
     found = array("q")
     while position + HEADER_SIZE <= len(buffer):
         found.append(position)
+        # A bogus length still moves forward by a header; its batch fails the validity check or the CRC.
         position += max(_LENGTH.unpack_from(buffer, position + 8)[0] + LENGTH_END, HEADER_SIZE)
     return np.frombuffer(found, np.int64)
 
@@ -120,7 +123,7 @@ def _headers(buffer: Buffer, at: Int64s) -> NDArray[np.void]:
 
 
 def _valid(headers: NDArray[np.void]) -> Bools:
-    """Which headers `batches.read_header` accepts."""
+    """Return the mask of headers that `batches.read_header` accepts."""
     base, last, count = headers["base_offset"], headers["last_offset_delta"], headers["count"]
     valid: Bools = (headers["magic"] == MAGIC) & (headers["batch_length"] >= HEADER_SIZE - LENGTH_END)
     valid &= (headers["attributes"] & ~CONTROL == 0) & (count >= 1) & (last == count - 1)
@@ -129,7 +132,7 @@ def _valid(headers: NDArray[np.void]) -> Bools:
 
 
 def _first(found: Bools) -> int:
-    """The first row that is true, else the number of rows."""
+    """Return the first row that is true, or the number of rows if none is."""
     return int(found.argmax()) if found.any() else len(found)
 
 
@@ -143,9 +146,9 @@ def _first_wrong_crc(buffer: Buffer, at: Int64s, end: Int64s, crc: NDArray[np.ui
 
 
 def scan_values(buffer: Buffer, batches: BatchColumns) -> tuple[ValueColumns, int | None]:
-    """The values in all data batches, and the number of the first batch that is not proven to be valid, if any.
+    """Return the values in all data batches, and the number of the first batch that is not proven valid, if any.
 
-    No value of that batch or a later one is given.
+    Values of that batch and of later ones are not returned.
     """
     numbers = np.flatnonzero(~batches.is_control)
     starts, whole = _record_starts(buffer, batches, numbers)
@@ -167,14 +170,15 @@ def scan_values(buffer: Buffer, batches: BatchColumns) -> tuple[ValueColumns, in
 
 
 def _record_starts(buffer: Buffer, batches: BatchColumns, numbers: Int64s) -> tuple[Int64s, int]:
-    """Where each record of these batches begins, up to the first batch whose lengths do not add up: (starts, which)."""
+    """Return the record starts up to the first batch whose lengths do not add up, and that batch's number."""
     counts, ends = batches.record_count[numbers], batches.end[numbers]
     at = batches.position[numbers] + HEADER_SIZE
+    # Bounds the allocation below: the CRC only proves that the count was written so, not that it is sane.
     whole = _first(counts * _LEAST_RECORD > ends - at)
     counts, ends, at = counts[:whole], ends[:whole], at[:whole]
     first = np.cumsum(counts) - counts
     starts = np.empty(int(counts.sum()), np.int64)
-    step = _step_together(buffer, counts, at, first, starts)
+    step = _walk_in_lockstep(buffer, counts, at, first, starts)
     for row in np.flatnonzero(counts > step).tolist():
         rest = array("q")
         at[row] = _walk(buffer, int(at[row]), int(counts[row]) - step, rest)
@@ -183,14 +187,14 @@ def _record_starts(buffer: Buffer, batches: BatchColumns, numbers: Int64s) -> tu
     return starts[: int(counts[:whole].sum())], whole
 
 
-def _step_together(buffer: Buffer, counts: Int64s, at: Int64s, first: Int64s, starts: Int64s) -> int:
-    """Walk the records of all batches in step, as long as there are many to walk; how many steps were made.
+def _walk_in_lockstep(buffer: Buffer, counts: Int64s, at: Int64s, first: Int64s, starts: Int64s) -> int:
+    """Walk the records of all batches in lockstep while enough batches remain; return the number of steps made.
 
-    `at` moves on to the next record of each batch, to a place that no batch ends at where its lengths are nonsense.
+    `at` advances to the next record of each batch, or past the end of the data if a length is bogus.
     """
     data, step = np.frombuffer(buffer, np.uint8), 0
     rows = np.flatnonzero(counts > step)
-    while len(rows) >= _TOGETHER:
+    while len(rows) >= _LOCKSTEP_MIN:
         starts[first[rows] + step] = at[rows]
         length, body, valid = lengths(data, at[rows])
         at[rows] = np.where(valid, np.minimum(body + length, len(data) + 1), len(data) + 1)
@@ -200,7 +204,7 @@ def _step_together(buffer: Buffer, counts: Int64s, at: Int64s, first: Int64s, st
 
 
 def _walk(buffer: Buffer, at: int, count: int, starts: "array[int]") -> int:
-    """Note where `count` records from `at` on begin; the end of the last one, or -1 where there can be none."""
+    """Record the starts of `count` records from `at` on; return the end of the last one, or -1 if one is malformed."""
     note = starts.append
     try:
         for _ in range(count):
@@ -219,7 +223,7 @@ def _walk(buffer: Buffer, at: int, count: int, starts: "array[int]") -> int:
 
 
 def _values(buffer: Buffer, starts: Int64s, deltas: Int64s) -> tuple[Int64s, Int64s, Bools]:
-    """(Start and end of the value, which are valid) of the data records that begin at `starts`, in blocks."""
+    """Return (starts, ends, mask of valid ones) of the values of the data records at `starts`, block by block."""
     data = np.frombuffer(buffer, np.uint8)
     value_start, value_end = np.empty_like(starts), np.empty_like(starts)
     valid = np.empty(len(starts), np.bool_)
@@ -234,6 +238,8 @@ def _block_values(data: Bytes, starts: Int64s, deltas: Int64s) -> tuple[Int64s, 
     offset_delta, key, offset_ok = unsigned_varints(data, body + 2)
     size, value_start, size_ok = lengths(data, key + 1)
     value_end = value_start + size
+    # The same conditions as batch_records.read_record: offset delta in sequence, null key (a varint of -1 is the byte
+    # 1), a value, timestamp delta 0, no headers, and lengths that agree with each other.
     valid &= offset_ok & size_ok & (offset_delta == deltas << 1) & (size > 0) & (value_end + 1 == body + length)
     valid &= (bytes_at(data, body + 1) == 0) & (bytes_at(data, key) == 1) & (bytes_at(data, value_end) == 0)
     return value_start, value_end, valid

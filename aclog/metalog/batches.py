@@ -1,8 +1,9 @@
-"""Record batches, format 2 (magic 2): the unit that is written, replicated and made visible whole.
+"""Record batches, format 2 (magic 2): the unit in which records are written, replicated and become visible.
 
-Mirrors org.apache.kafka.common.record.DefaultRecordBatch and DefaultRecord, and the rules that Kafka's raft reader
-(org.apache.kafka.raft.internals.RecordsIterator) adds for a metadata log: no compression, every timestamp delta 0, no
-headers; in a data batch no key and no empty value. Positions in errors are byte positions in the buffer.
+Mirrors org.apache.kafka.common.record.DefaultRecordBatch and DefaultRecord, and the restrictions that Kafka's raft
+reader (org.apache.kafka.raft.internals.RecordsIterator) adds for a metadata log: no compression, every timestamp
+delta 0, no record headers; in a data batch no key and no empty value. Positions in errors are byte positions in the
+buffer.
 """
 
 import struct
@@ -12,24 +13,29 @@ from typing import NamedTuple
 import crc32c
 from attrs import frozen
 
-from aclog.metalog.batch_records import LONE_HEADS, Record, plain_value, read_record, record_bytes
+from aclog.metalog.batch_records import SINGLE_RECORD_PREFIXES, Record, plain_value, read_record, record_bytes
 from aclog.metalog.errors import DecodeError, EncodeError, LogError
 from aclog.metalog.primitives import Buffer, varint
 
 HEADER_SIZE = 61
-"""Bytes before the first record."""
+"""Size of a batch header in bytes; the first record follows."""
 
 LENGTH_END = 12
-"""base_offset and batch_length: what batch_length itself does not count."""
+"""End of the batch_length field: base_offset and batch_length itself are not part of the length."""
 
 CRC_START = 21
-"""The first byte that the CRC covers (attributes); what lies before must be checked by other means."""
+"""First byte that the CRC covers (attributes).
+
+Base offset, length, leader epoch, magic and the CRC itself lie before it, so that a broker can assign offset and epoch
+without computing the CRC again. Damage there is detected by other means: offset continuity, leader-epoch-checkpoint,
+structure.
+"""
 
 MAGIC = 2
-"""The batch format's version."""
+"""The version of the batch format."""
 
 CONTROL = 0x20
-"""The attribute bit of a control batch, the only one that stands in a metadata log."""
+"""The attribute bit of a control batch, the only one that is used in a metadata log."""
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _BEFORE_CRC = struct.Struct(">qiib")
@@ -40,7 +46,7 @@ _UINT32 = struct.Struct(">I")
 class BatchHeader(NamedTuple):
     """The first 61 bytes of a batch; `crc` is unsigned, timestamps are ms since 1970, `batch_length` is as stored.
 
-    A named tuple, unlike other values: one is made of the unpacked bytes for every batch that is read.
+    A named tuple rather than an attrs class, because one is created for every batch that is read.
     """
 
     base_offset: int
@@ -59,7 +65,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The whole batch in bytes."""
+        """Size of the whole batch in bytes."""
         return self.batch_length + LENGTH_END
 
     @property
@@ -69,33 +75,33 @@ class BatchHeader(NamedTuple):
 
     @property
     def end_offset(self) -> int:
-        """The offset of the record after this batch."""
+        """The offset after the last record."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are control records (see aclog.metalog.control_records)."""
+        """Whether this is a control batch (see aclog.metalog.control_records)."""
         return bool(self.attributes & CONTROL)
 
 
 @frozen(kw_only=True)
 class RecordBatch:
-    """A whole batch, its CRC and structure checked."""
+    """A whole batch whose CRC and structure have been checked."""
 
     header: BatchHeader
     records: tuple[Record, ...]
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`; its own fields are checked, the CRC and the records are not.
+    """Read the header at `position`; its own fields are validated, the CRC and the records are not.
 
     Raises:
-        DecodeError: cut, another magic, compressed or with attributes of a topic's batch, lengths, counts or offsets
-            that no batch can have.
+        DecodeError: truncated, another magic, compressed, attributes that a metadata log does not use, or impossible
+            lengths, counts or offsets.
 
     """
     if position + HEADER_SIZE > len(buffer):
-        raise DecodeError(f"cut inside a batch header: expected {HEADER_SIZE} bytes", position=position)
+        raise DecodeError(f"truncated batch header: expected {HEADER_SIZE} bytes", position=position)
     header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
     base, length, epoch, magic, _, attributes, last, _, _, _, _, _, count = header
     if magic != MAGIC:
@@ -113,35 +119,35 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def check_crc(buffer: Buffer, position: int, header: BatchHeader) -> None:
-    """Check the CRC-32C of the batch at `position`, which covers all from its attributes on.
+    """Check the CRC-32C of the batch at `position`, which covers everything from its attributes to its end.
 
     Raises:
-        DecodeError: the batch is cut, or its CRC is another one.
+        DecodeError: the batch is truncated, or the CRC does not match.
 
     """
     end = position + header.batch_length + LENGTH_END
     if end > len(buffer):
         raise DecodeError(
-            f"cut inside a batch: {header.size} bytes announced, {len(buffer) - position} left",
+            f"truncated batch: expected {header.size} bytes, found {len(buffer) - position}",
             position=position,
             offset=header.base_offset,
         )
     found = crc32c.crc32c(memoryview(buffer)[position + CRC_START : end])
     if found != header.crc:
         raise DecodeError(
-            f"CRC mismatch: the batch says {header.crc}, its bytes give {found}",
+            f"CRC mismatch: stored {header.crc}, computed {found}",
             position=position,
             offset=header.base_offset,
         )
 
 
 def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Each whole batch from `position` on, as (its position, its header); CRCs are not checked.
+    """Yield each whole batch from `position` on, as (its position, its header); CRCs are not checked.
 
-    A batch that the buffer's end cuts ends the iteration: position + size of the last one given tells where.
+    A batch truncated by the end of the buffer ends the iteration: position + size of the last one yielded is where.
 
     Raises:
-        DecodeError: a header that no batch can have.
+        DecodeError: an invalid header.
 
     """
     while position + HEADER_SIZE <= len(buffer):
@@ -153,7 +159,7 @@ def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, Batch
 
 
 def end_offset(batches: bytes) -> int:
-    """The offset after the last of these whole batches, of which there is at least one; only lengths are looked at."""
+    """Return the offset after the last of these whole batches, at least one; only lengths are read."""
     position, last = 0, 0
     while position < len(batches):
         last = position
@@ -162,10 +168,10 @@ def end_offset(batches: bytes) -> int:
 
 
 def decode_batch(buffer: Buffer, position: int = 0) -> RecordBatch:
-    """The batch at `position`, CRC checked, every record decoded.
+    """Decode the batch at `position`: CRC checked, every record decoded.
 
     Raises:
-        DecodeError: cut, a bad CRC, or anything that a metadata log's batch cannot hold (see the module).
+        DecodeError: truncated, a CRC mismatch, or something that a metadata log cannot hold (see the module).
 
     """
     header = read_header(buffer, position)
@@ -174,17 +180,17 @@ def decode_batch(buffer: Buffer, position: int = 0) -> RecordBatch:
 
 
 def read_records(buffer: Buffer, position: int, header: BatchHeader) -> Iterator[Record]:
-    """Each record of the whole batch at `position`, whose header has been read and whose CRC has been checked.
+    """Yield each record of the whole batch at `position`, whose header has been read and whose CRC has been checked.
 
     Raises:
-        DecodeError: a record that a metadata log cannot hold, or a count that does not agree with the content.
+        DecodeError: a record that a metadata log cannot hold, or a record count that does not match the content.
 
     """
     return (record for _, record in locate_records(buffer, position, header))
 
 
 def locate_records(buffer: Buffer, position: int, header: BatchHeader) -> Iterator[tuple[int, Record]]:
-    """(The position of its value in the buffer, the record) for each of `read_records`; raises as that does."""
+    """Yield (position of the value in the buffer, record) for each record; raises what `read_records` raises."""
     end = position + header.size
     batch = memoryview(buffer)[:end]
     at = position + HEADER_SIZE
@@ -193,22 +199,25 @@ def locate_records(buffer: Buffer, position: int, header: BatchHeader) -> Iterat
             record, at = read_record(batch, at, delta, control=header.is_control)
         except DecodeError as e:
             raise e.at(offset=header.base_offset + delta) from None
+        # The value is followed by one byte, the header count 0.
         yield at - 1 - len(record.value), record
     _check_end(at, end, header)
 
 
 def read_values(buffer: Buffer, position: int, header: BatchHeader) -> list[tuple[int, bytes]]:
-    """(Its position, the value) of each record of a whole data batch; faster than `read_records`, which it agrees with.
+    """Return (position, value) of each record of a whole data batch; a faster `read_records` with the same results.
 
     Raises:
-        DecodeError: as read_records.
+        DecodeError: see read_records.
 
     """
     values = []
     end = position + header.batch_length + LENGTH_END
     at = position + HEADER_SIZE
-    if header.record_count == 1 and end - at < len(LONE_HEADS):  # the commonest batch, by a shorter way
-        head = LONE_HEADS[end - at]
+    if header.record_count == 1 and end - at < len(SINGLE_RECORD_PREFIXES):
+        # Most batches hold one small record. Its size determines every byte before the value, so that one comparison
+        # with a precomputed prefix replaces decoding four varints.
+        head = SINGLE_RECORD_PREFIXES[end - at]
         start = at + len(head)
         if head and buffer[at:start] == head and not buffer[end - 1]:
             return [(start, bytes(buffer[start : end - 1]))]
@@ -230,12 +239,12 @@ def read_values(buffer: Buffer, position: int, header: BatchHeader) -> list[tupl
 def _check_end(at: int, end: int, header: BatchHeader) -> None:
     if at != end:
         raise DecodeError(
-            f"{end - at} bytes after the last of {header.record_count} records", position=at, offset=header.last_offset
+            f"{end - at} trailing bytes after {header.record_count} records", position=at, offset=header.last_offset
         )
 
 
 def encode_batch(batch: RecordBatch) -> bytes:
-    """The bytes of a batch; length, last offset delta, count and CRC are computed from its records.
+    """Return the bytes of a batch; length, last offset delta, record count and CRC are computed from its records.
 
     Raises:
         EncodeError: no records, or a number out of its field's range.
@@ -255,10 +264,10 @@ def encode_batch(batch: RecordBatch) -> bytes:
 
 
 def build_batch(values: Sequence[bytes], *, base_offset: int, leader_epoch: int, timestamp: int) -> bytes:
-    """A data batch of these record values as Kafka's controller writes it; `timestamp` is ms since 1970.
+    """Build a data batch of these record values as Kafka's controller writes it; `timestamp` is ms since 1970.
 
     Raises:
-        LogError: no values, or an empty one (Kafka could not read it back).
+        LogError: no values, or an empty value, which Kafka could not read back.
         EncodeError: a number out of its field's range.
 
     """
@@ -281,7 +290,7 @@ def build_batch(values: Sequence[bytes], *, base_offset: int, leader_epoch: int,
 def build_control_batch(
     records: Sequence[tuple[bytes, bytes]], *, base_offset: int, leader_epoch: int, timestamp: int
 ) -> bytes:
-    """A control batch of (key, value) pairs (see aclog.metalog.control_records), as Kafka's raft client writes it.
+    """Build a control batch of (key, value) pairs (aclog.metalog.control_records), as Kafka's raft client writes it.
 
     Raises:
         EncodeError: no records, or a number out of its field's range.
@@ -318,5 +327,6 @@ def _assemble(
         before = _BEFORE_CRC.pack(base_offset, length, leader_epoch, MAGIC)
     except struct.error as e:
         raise EncodeError(f"a batch at offset {base_offset}, epoch {leader_epoch} of {count} records: {e}") from None
+    # The CRC continues over the second buffer: large batches are not copied an additional time to compute it.
     crc = crc32c.crc32c(records, crc32c.crc32c(covered))
     return b"".join((before, _UINT32.pack(crc), covered, records))

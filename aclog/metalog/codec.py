@@ -1,8 +1,10 @@
-"""Record values to records and back: frame version, apiKey, version, then the fields in Kafka's flexible encoding.
+"""The codec of metadata records: frame version, apiKey, version, then the fields in Kafka's flexible encoding.
 
-Mirrors org.apache.kafka.server.common.serialization.AbstractApiMessageSerde and the generated record classes. What
-decodes, encodes to the same bytes: a form that Kafka does not write (a varint longer than needed, a tagged field with
-its default value, bytes after the end) is a DecodeError, as is a string that is not UTF-8.
+Mirrors org.apache.kafka.server.common.serialization.AbstractApiMessageSerde and the generated record classes. Whatever
+decodes re-encodes to the same bytes: a form that Kafka does not write (an overlong varint, a tagged field with its
+default value, trailing bytes) is a DecodeError, and so is a string that is not UTF-8.
+
+Read `SCHEMAS` first, then `decode_record` and `encode_record`; the rest are fast paths for the two ACL records.
 """
 
 from types import MappingProxyType
@@ -35,7 +37,7 @@ _MAX_INT16 = 0x7FFF
 _ACL_FRAME = bytes((FRAME_VERSION, RecordType.ACCESS_CONTROL_ENTRY_RECORD, 0))
 _REMOVE_FRAME = bytes((FRAME_VERSION, RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD, 0))
 _REMOVE_SIZE = 20
-"""Frame, uuid, no tagged fields: the second commonest record."""
+"""Frame, uuid and an empty tag section: the size of the second most common record."""
 
 _STRINGS = array_of(STRING)
 
@@ -98,24 +100,24 @@ SCHEMAS = MappingProxyType(
         ),
     }
 )
-"""How every record that this project interprets stands in the log; all have version 0 only."""
+"""The schema of every record type that aclog interprets; all of them have only version 0."""
 
 _KNOWN_KEYS = frozenset(RecordType)
 
 
 def is_known_to_kafka(api_key: int) -> bool:
-    """Whether Kafka 4.3.1 has a record of this apiKey; if not, a newer Kafka wrote it and what it means is unknown.
+    """Return whether Kafka 4.3.1 has a record of this apiKey; if not, a newer Kafka wrote it.
 
-    What to do about it is the reader's policy: a node stops, a read command goes on with a warning.
+    How to react is the caller's policy: a node stops, a read-only command warns and continues.
     """
     return api_key in _KNOWN_KEYS
 
 
 def read_frame(value: Buffer) -> tuple[int, int, int]:
-    """(apiKey, version, position of the first field) of a record value.
+    """Return (apiKey, version, position of the first field) of a record value.
 
     Raises:
-        DecodeError: not frame version 1, cut, or an apiKey or version that is no int16.
+        DecodeError: frame version is not 1, truncated, or an apiKey or version outside of int16.
 
     """
     frame, at = read_unsigned_varint(value, 0)
@@ -131,12 +133,13 @@ def read_frame(value: Buffer) -> tuple[int, int, int]:
 
 
 def decode_record(value: bytes) -> MetadataRecord:
-    """The record of a value; one of a type that we do not interpret is kept whole as an OpaqueRecord.
+    """Decode a record value; a record type that aclog does not interpret is kept verbatim as an OpaqueRecord.
 
     Raises:
-        DecodeError: with the position in `value`; also for a record that we interpret in a version above 0.
+        DecodeError: with the position in `value`; also for an interpreted record type in a version above 0.
 
     """
+    # Fast paths: ACL records are nearly all of a large log. Whatever they do not match falls through to the schema.
     if value.startswith(_ACL_FRAME):
         acl = _plain_acl(value)
         if acl is not None:
@@ -148,6 +151,8 @@ def decode_record(value: bytes) -> MetadataRecord:
     if schema is None:
         return OpaqueRecord(api_key=api_key, version=version, value=value)
     if version:
+        # Reading a newer version with the schema of version 0 could silently misread an ACL, so it is refused even
+        # where records of unknown types are tolerated.
         name = RecordType(api_key).name
         raise DecodeError(f"{name} in version {version}, written by a newer Kafka: expected version 0", position=2)
     record: MetadataRecord
@@ -158,8 +163,10 @@ def decode_record(value: bytes) -> MetadataRecord:
 
 
 def _plain_acl(value: bytes) -> AccessControlEntryRecord | None:
-    """The commonest record by a shorter way; None for long or invalid strings, negative codes or tagged fields."""
+    """Decode the most common record without its schema; None for long or invalid strings, or tagged fields."""
     try:
+        # Every varint is assumed to have one byte; the check below rejects values where any has its continuation bit
+        # set.
         size, kind = value[20], value[19]
         name_end = 20 + size
         principal = name_end + 1
@@ -183,12 +190,15 @@ def _plain_acl(value: bytes) -> AccessControlEntryRecord | None:
             operation=operation,
             permission_type=permission,
         )
-    except (IndexError, ValueError):  # strings that are not UTF-8 or longer than they say, or bytes after the end
+    except (
+        IndexError,
+        ValueError,
+    ):  # not UTF-8, a length past the end, or trailing bytes: the schema says what is wrong
         return None
 
 
 def _uuid(data: bytes) -> UUID:
-    """What UUID(bytes=data) gives, but for its checks, which take twice as long as all else."""
+    """Build UUID(bytes=data) without its argument checks, which cost more than the rest of the record."""
     value = object.__new__(UUID)
     _set(value, "int", int.from_bytes(data))
     _set(value, "is_safe", _UNKNOWN)
@@ -196,10 +206,10 @@ def _uuid(data: bytes) -> UUID:
 
 
 def decode_values(buffer: Buffer, position: int, header: BatchHeader) -> list[MetadataRecord]:
-    """The records, in order, of the whole data batch at `position`, its header read and its CRC checked.
+    """Decode the records of the whole data batch at `position`, in order; header and CRC have been checked.
 
     Raises:
-        DecodeError: the batch's structure, then a record that is damaged, with position in the buffer and offset.
+        DecodeError: a malformed batch or a damaged record, with position in the buffer and offset.
 
     """
     records: list[MetadataRecord] = []
@@ -212,10 +222,10 @@ def decode_values(buffer: Buffer, position: int, header: BatchHeader) -> list[Me
 
 
 def encode_record(record: MetadataRecord) -> bytes:
-    """The value of a record, as Kafka writes it; an OpaqueRecord's is what it was.
+    """Return the value of a record, byte for byte as Kafka writes it; an OpaqueRecord returns its original bytes.
 
     Raises:
-        EncodeError: a field that the format cannot hold.
+        EncodeError: a field that the format cannot represent.
 
     """
     if isinstance(record, OpaqueRecord):

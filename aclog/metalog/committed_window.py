@@ -1,4 +1,4 @@
-"""The committed batches that a reader of a log elsewhere holds in memory: one stretch of the log without a gap."""
+"""The in-memory window of committed batches that a reader of a remote log keeps: one contiguous range of the log."""
 
 from bisect import bisect_right
 
@@ -7,7 +7,7 @@ from attrs import define, field
 from aclog.metalog.batch_run import BatchRun
 
 _JOIN_BELOW = 16 << 10
-"""Runs smaller than this are put together, in bytes: a quiet log comes in a batch at a time."""
+"""Runs of fewer bytes are joined: a quiet log delivers one batch at a time."""
 
 
 def _end_offset(run: BatchRun) -> int:
@@ -16,22 +16,22 @@ def _end_offset(run: BatchRun) -> int:
 
 @define(eq=False)
 class CommittedWindow:
-    """Batches from offset `start` to `end`; it grows at its end and is cut at its start. For one thread at a time."""
+    """Batches from offset `start` to `end`; appended at the end, trimmed at the start. Not thread-safe."""
 
     start: int = 0
     end: int = 0
     size: int = field(default=0, init=False)
-    """In bytes."""
+    """Size in bytes."""
     _runs: list[BatchRun] = field(factory=list, init=False)
 
     def restart(self, offset: int) -> None:
-        """Hold nothing, and go on at `offset`."""
+        """Discard everything and continue at `offset`."""
         self._runs.clear()
         self.start = self.end = offset
         self.size = 0
 
     def append(self, run: BatchRun) -> None:
-        """Add what follows the end. The first batch may begin below it, where one was entered in its middle."""
+        """Append the run that follows the end; the first may begin below it, if the log was entered in mid-batch."""
         if not self._runs:
             self.start = run.base_offset
         if self._runs and self._runs[-1].size + run.size <= _JOIN_BELOW:
@@ -42,16 +42,16 @@ class CommittedWindow:
         self.size += run.size
 
     def drop(self, offset: int, size: int) -> None:
-        """Forget the oldest runs that end at or below `offset`, until there are at most `size` bytes."""
+        """Discard the oldest runs that end at or below `offset`, until at most `size` bytes remain."""
         while self._runs and self.size > size and self._runs[0].end_offset <= offset:
             gone = self._runs.pop(0)
             self.size -= gone.size
             self.start = gone.end_offset
 
     def read(self, offset: int, max_bytes: int) -> tuple[bytes, int] | None:
-        """Batches from the one that holds `offset` on, at most `max_bytes`, but one at least; and where they end.
+        """Return (batches from the one that contains `offset`, their end offset): at most `max_bytes`, at least one.
 
-        None where the offset is not held.
+        None if the window does not contain the offset.
         """
         if not self.start <= offset < self.end:
             return None

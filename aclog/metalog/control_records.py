@@ -1,6 +1,6 @@
 """Control records: what the raft layer itself writes into the log and into checkpoints.
 
-Key: int16 version 0, int16 type; value: a message of its own schema (LeaderChangeMessage, SnapshotHeaderRecord,
+Key: int16 version 0, int16 type. Value: a message with its own schema (LeaderChangeMessage, SnapshotHeaderRecord,
 SnapshotFooterRecord, KRaftVersionRecord, VotersRecord), whose first field is its version, 0 in all of Kafka 4.3.
 Mirrors org.apache.kafka.common.record.internal.ControlRecordUtils and ControlRecordType.
 """
@@ -24,7 +24,7 @@ _VERSION = struct.Struct(">h")
 
 
 class ControlType(IntEnum):
-    """Types of control records that stand in a metadata log (ControlRecordType)."""
+    """The types of control records in a metadata log (ControlRecordType)."""
 
     LEADER_CHANGE = 2
     SNAPSHOT_HEADER = 3
@@ -35,7 +35,7 @@ class ControlType(IntEnum):
 
 @frozen(kw_only=True)
 class LeaderChangeVoter:
-    """A voter as LeaderChange names it."""
+    """A voter in a LeaderChange."""
 
     voter_id: int
     tagged_fields: TaggedFields = ()
@@ -43,7 +43,7 @@ class LeaderChangeVoter:
 
 @frozen(kw_only=True)
 class LeaderChange:
-    """The first record of a leader epoch: who leads it, who may vote, who voted for the leader."""
+    """The first record of a leader epoch: the leader, the voters, and who voted for the leader."""
 
     control_type: ClassVar[ControlType] = ControlType.LEADER_CHANGE
     version: int = 0
@@ -55,7 +55,7 @@ class LeaderChange:
 
 @frozen(kw_only=True)
 class SnapshotHeader:
-    """The first record of a checkpoint; the timestamp is that of the last batch it contains, ms since 1970."""
+    """The first record of a checkpoint; the timestamp is that of the last batch it includes, ms since 1970."""
 
     control_type: ClassVar[ControlType] = ControlType.SNAPSHOT_HEADER
     version: int = 0
@@ -65,7 +65,7 @@ class SnapshotHeader:
 
 @frozen(kw_only=True)
 class SnapshotFooter:
-    """The last record of a checkpoint: without it the file is cut."""
+    """The last record of a checkpoint: a file without it is truncated."""
 
     control_type: ClassVar[ControlType] = ControlType.SNAPSHOT_FOOTER
     version: int = 0
@@ -74,7 +74,7 @@ class SnapshotFooter:
 
 @frozen(kw_only=True)
 class KRaftVersion:
-    """The finalized kraft.version; 1 means that voters are in the log (KIP-853)."""
+    """The finalized kraft.version; 1 means that the voter set is in the log (KIP-853)."""
 
     control_type: ClassVar[ControlType] = ControlType.KRAFT_VERSION
     version: int = 0
@@ -84,7 +84,7 @@ class KRaftVersion:
 
 @frozen(kw_only=True)
 class Endpoint:
-    """Where a voter listens."""
+    """A listener of a voter."""
 
     name: str
     host: str
@@ -94,7 +94,7 @@ class Endpoint:
 
 @frozen(kw_only=True)
 class SupportedVersions:
-    """The kraft.version levels that a voter supports."""
+    """The range of kraft.version that a voter supports."""
 
     min_supported_version: int
     max_supported_version: int
@@ -103,7 +103,7 @@ class SupportedVersions:
 
 @frozen(kw_only=True)
 class Voter:
-    """A voter of the quorum: its node id, the id of its log directory, its endpoints."""
+    """A voter of the quorum: its node id, the id of its metadata log directory, its endpoints."""
 
     voter_id: int
     voter_directory_id: UUID
@@ -114,7 +114,7 @@ class Voter:
 
 @frozen(kw_only=True)
 class KRaftVoters:
-    """The voters of the quorum from here on (KIP-853)."""
+    """The voter set of the quorum from this offset on (KIP-853)."""
 
     control_type: ClassVar[ControlType] = ControlType.KRAFT_VOTERS
     version: int = 0
@@ -124,7 +124,7 @@ class KRaftVoters:
 
 @frozen(kw_only=True)
 class OpaqueControlRecord:
-    """A control record of a type that we do not know, kept as it is."""
+    """A control record of an unknown type, kept verbatim."""
 
     control_type: int
     key: bytes
@@ -173,11 +173,11 @@ _SCHEMAS = MappingProxyType(
 
 
 def decode_control(key: bytes, value: bytes) -> ControlRecord:
-    """The control record of a key and a value; one of an unknown type is kept as an OpaqueControlRecord.
+    """Decode the control record of a key and a value; an unknown type is kept as an OpaqueControlRecord.
 
     Raises:
-        DecodeError: a key that is not one, or a value that is not what its type says (position in the value); a
-            version above 0 too, since only a newer Kafka writes it.
+        DecodeError: a malformed key, or a value that does not match its type (position in the value); also a version
+            above 0, which only a newer Kafka writes.
 
     """
     if len(key) != _KEY.size:
@@ -191,15 +191,15 @@ def decode_control(key: bytes, value: bytes) -> ControlRecord:
     record: ControlRecord
     record, end = _SCHEMAS[kind].read(value, 0)
     if end != len(value):
-        raise DecodeError(f"{len(value) - end} bytes after the end of {kind.name}", position=end)
+        raise DecodeError(f"{len(value) - end} trailing bytes after {kind.name}", position=end)
     return record
 
 
 def decode_control_batch(buffer: Buffer, position: int, header: BatchHeader) -> tuple[ControlRecord, ...]:
-    """The records of the whole control batch at `position`, whose header has been read and whose CRC has been checked.
+    """Decode the records of the whole control batch at `position`, whose header has been read and CRC checked.
 
     Raises:
-        DecodeError: as decode_control and batches.read_records, with the position in the buffer and the offset.
+        DecodeError: see decode_control and batches.read_records; with the position in the buffer and the offset.
 
     """
     records = []
@@ -212,10 +212,10 @@ def decode_control_batch(buffer: Buffer, position: int, header: BatchHeader) -> 
 
 
 def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
-    """The (key, value) of a control record.
+    """Return the (key, value) of a control record.
 
     Raises:
-        EncodeError: a field that the format cannot hold.
+        EncodeError: a field that the format cannot represent.
 
     """
     if isinstance(record, OpaqueControlRecord):
@@ -224,13 +224,13 @@ def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
 
 
 def control_batch(*records: ControlRecord, base_offset: int, leader_epoch: int, timestamp: int) -> bytes:
-    """The bytes of a control batch of these records; `timestamp` is ms since 1970.
+    """Return the bytes of a control batch of these records; `timestamp` is ms since 1970.
 
-    A checkpoint begins with (SnapshotHeader, KRaftVersion, KRaftVoters) at offset 0, or SnapshotHeader alone where
+    A checkpoint begins with (SnapshotHeader, KRaftVersion, KRaftVoters) at offset 0, or with SnapshotHeader alone if
     kraft.version is 0, and ends with (SnapshotFooter). A leader epoch begins with (LeaderChange).
 
     Raises:
-        EncodeError: no records, or a field that the format cannot hold.
+        EncodeError: no records, or a field that the format cannot represent.
 
     """
     pairs = [encode_control(record) for record in records]
@@ -240,9 +240,10 @@ def control_batch(*records: ControlRecord, base_offset: int, leader_epoch: int, 
 def snapshot_header_records(
     *, last_contained_log_timestamp: int, kraft_version: int, voters: KRaftVoters | None
 ) -> tuple[ControlRecord, ...]:
-    """What a checkpoint begins with, as of its end offset (RecordsSnapshotWriter).
+    """Return the control records at the start of a checkpoint (RecordsSnapshotWriter).
 
-    With kraft.version 1 Kafka takes its voters from the newest checkpoint alone: without them no leader ever appears.
+    With kraft.version 1 Kafka takes the voter set from the newest checkpoint alone: a cluster that starts from a
+    checkpoint without voters never elects a leader.
     """
     header = SnapshotHeader(last_contained_log_timestamp=last_contained_log_timestamp)
     if not kraft_version or voters is None:

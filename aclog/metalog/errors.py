@@ -1,20 +1,20 @@
-"""The one error tree. Every message says what is wrong, where (path, offset, byte position) and what was expected."""
+"""The exceptions of aclog, one tree. A message says what is wrong, where (path, offset, byte) and what was expected."""
 
 from typing import Self
 
 
 class MetadataError(Exception):
-    """The root of every error that aclog raises on purpose; its text is one line, fit for an operator."""
+    """Base class of every error that aclog raises on purpose; its text is one line, written for an operator."""
 
 
 class ConfigError(MetadataError):
-    """A flag, a property or an input line that cannot be honoured: what, where, and what would be accepted."""
+    """A flag, property or input line that is not valid; the text names it and what would be accepted."""
 
 
 class DecodeError(MetadataError):
-    """Bytes that are not what the format says.
+    """Bytes that do not follow the format.
 
-    Decoders are pure and know positions only; whoever holds the file adds the rest with `at`.
+    Decoders are pure and know only positions in a buffer; the caller that owns the file adds path and offset with `at`.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class DecodeError(MetadataError):
         super().__init__(f"{prefix}{where}: {what}" if where else f"{prefix}{what}")
 
     def at(self, *, path: str | None = None, offset: int | None = None, base: int = 0) -> Self:
-        """The same error seen from further out: `base` is added to the position; what is known already stays."""
+        """Return the same error with context added: `base` is added to the position; what is set already stays."""
         return type(self)(
             self.what,
             position=None if self.position is None else self.position + base,
@@ -36,6 +36,8 @@ class DecodeError(MetadataError):
             path=self.path if self.path is not None else path,
         )
 
+    # Exceptions are pickled by calling the class with `args`, here one formatted string; Spark workers and process
+    # pools send these errors home, so the parts are pickled instead.
     def __reduce__(self) -> tuple[object, ...]:
         return (_restored, (type(self), self.what, self.position, self.offset, self.path))
 
@@ -47,24 +49,24 @@ def _restored(
 
 
 class ReplayError(DecodeError):
-    """A log that decodes, but cannot be replayed: a gap, an epoch that goes back, an ACL id added twice."""
+    """A log that decodes but cannot be replayed: an offset gap, a leader epoch that decreases, an ACL added twice."""
 
 
 class LogError(MetadataError):
-    """The place where a log lives failed, or refuses: not a log, a full disk, closed, an offset out of range."""
+    """The storage of a log fails or refuses: not a log, disk full, closed, offset out of range."""
 
 
 class LockedError(LogError):
-    """Somebody else holds the lock that a writer needs."""
+    """Another process holds a lock that a writer needs."""
 
 
 class FencedError(LogError):
-    """Another writer has taken over: this one never writes again (Kafka's ProducerFencedException)."""
+    """Another writer has taken over; this one can never write again (Kafka's ProducerFencedException)."""
 
 
 class CheckpointError(MetadataError):
-    """A checkpoint that is not whole, or that does not say what its name says."""
+    """A checkpoint that is incomplete, or whose content does not match its file name."""
 
 
 class EncodeError(MetadataError):
-    """A value that the format cannot hold: a string beyond 32,767 bytes, a number out of its field's range."""
+    """A value that the format cannot represent: a string over 32,767 bytes, a number out of its field's range."""

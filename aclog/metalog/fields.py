@@ -1,6 +1,6 @@
-"""The wire types of message fields, each a reader and a writer, and messages made of them (KIP-482, flexible versions).
+"""Wire types of message fields, each a reader and a writer, and messages composed of them (KIP-482, flexible versions).
 
-Which record has which fields is in aclog.metalog.codec and aclog.metalog.control_records.
+The schemas themselves are in aclog.metalog.codec (metadata records) and aclog.metalog.control_records.
 """
 
 import struct
@@ -34,10 +34,10 @@ class FieldType:
 
 @frozen(kw_only=True)
 class StructType:
-    """A message: its `fields` as (attribute, wire type) in wire order, then tagged fields.
+    """A message schema: `fields` as (attribute, wire type) in wire order, followed by tagged fields.
 
-    `make` builds the value from keyword arguments, `tagged_fields` among them: the unknown ones. `tag_0` names the one
-    known tagged field that Kafka's records have, a string that is absent when null.
+    `make` builds the value from keyword arguments; unknown tagged fields are passed as `tagged_fields`. `tag_0` names
+    the only known tagged field in Kafka's metadata records, a string that is omitted when null.
     """
 
     make: Callable[..., Any]
@@ -45,10 +45,10 @@ class StructType:
     tag_0: str | None = None
 
     def read(self, buffer: Buffer, position: int) -> tuple[Any, int]:
-        """(value, position after it).
+        """Return (value, position after it).
 
         Raises:
-            DecodeError: cut, or a form that would not be written so.
+            DecodeError: truncated, or not the form that `write` produces.
 
         """
         found: dict[str, Any] = {}
@@ -56,16 +56,17 @@ class StructType:
         for name, kind in self.fields:
             found[name], at = kind.read(buffer, at)
         tags, end = read_tagged_fields(buffer, at)
+        # Tags ascend, so tag 0 can only be the first one.
         if self.tag_0 is not None and tags and tags[0][0] == 0:
             found[self.tag_0] = _tagged_string(tags[0][1], at)
             tags = tags[1:]
         return self.make(**found, tagged_fields=tags), end
 
     def write(self, value: Any) -> bytes:
-        """The bytes of a value.
+        """Return the bytes of a value.
 
         Raises:
-            EncodeError: a field that the format cannot hold.
+            EncodeError: a field that the format cannot represent.
 
         """
         parts = [kind.write(getattr(value, name)) for name, kind in self.fields]
@@ -87,20 +88,23 @@ def _tagged_string(data: bytes, position: int) -> str:
     except DecodeError as e:
         raise DecodeError(f"in the field of tag 0: {e.what}", position=position) from None
     if end != len(data):
-        raise DecodeError(f"in the field of tag 0: {len(data) - end} bytes too many", position=position)
+        raise DecodeError(f"in the field of tag 0: {len(data) - end} trailing bytes", position=position)
     return text
 
 
 def array_of(element: FieldType | StructType) -> FieldType:
-    """A compact array, not nullable, of elements that take a byte or more each; its values are tuples."""
+    """Return the type of a non-nullable compact array of elements of at least one byte each; values are tuples."""
 
     def read(buffer: Buffer, position: int) -> tuple[tuple[Any, ...], int]:
-        """The elements; a count that the rest of the buffer cannot hold is refused before any is read."""
+        """Read the elements; a count that exceeds the remaining bytes is rejected before any is read."""
         count, at = read_unsigned_varint(buffer, position)
         if count == 0:
             raise DecodeError("a null array where one is required", position=position)
+        # A damaged count must not allocate gigabytes: each element takes at least one byte.
         if count - 1 > len(buffer) - at:
-            raise DecodeError(f"{count - 1} elements announced in {len(buffer) - at} bytes", position=position)
+            raise DecodeError(
+                f"array of {count - 1} elements, but only {len(buffer) - at} bytes remain", position=position
+            )
         values = []
         for _ in range(count - 1):
             value, at = element.read(buffer, at)
@@ -114,7 +118,7 @@ def array_of(element: FieldType | StructType) -> FieldType:
 
 
 def field_of(message: StructType) -> FieldType:
-    """A message as a field of another one."""
+    """Return a message schema as the type of a field of another message."""
     return FieldType(read=message.read, write=message.write)
 
 
@@ -122,11 +126,11 @@ def _integer(code: str) -> FieldType:
     layout = struct.Struct(">" + code)
 
     def read(buffer: Buffer, position: int) -> tuple[int, int]:
-        """The integer, big-endian."""
+        """Read a big-endian integer."""
         try:
             return layout.unpack_from(buffer, position)[0], position + layout.size
         except struct.error:
-            raise DecodeError(f"cut inside an integer of {layout.size} bytes", position=position) from None
+            raise DecodeError(f"truncated integer of {layout.size} bytes", position=position) from None
 
     def write(value: int) -> bytes:
         try:
@@ -140,7 +144,7 @@ def _integer(code: str) -> FieldType:
 def _read_uuid(buffer: Buffer, position: int) -> tuple[UUID, int]:
     data = bytes(buffer[position : position + 16])
     if len(data) < 16:
-        raise DecodeError("cut inside a uuid of 16 bytes", position=position)
+        raise DecodeError("truncated uuid of 16 bytes", position=position)
     return UUID(bytes=data), position + 16
 
 
@@ -159,10 +163,10 @@ BYTES = FieldType(read=read_compact_bytes, write=compact_bytes)
 
 
 def read_tagged_fields(buffer: Buffer, position: int) -> tuple[TaggedFields, int]:
-    """The tagged fields at the end of a message, known and unknown ones alike, as (tag, bytes) pairs.
+    """Read the tagged fields at the end of a message, known and unknown alike, as (tag, bytes) pairs.
 
     Raises:
-        DecodeError: cut, or tags that do not ascend.
+        DecodeError: truncated, or tags that do not ascend.
 
     """
     count, at = read_unsigned_varint(buffer, position)
@@ -174,14 +178,14 @@ def read_tagged_fields(buffer: Buffer, position: int) -> tuple[TaggedFields, int
         if pairs and tag <= pairs[-1][0]:
             raise DecodeError(f"tag {tag} after tag {pairs[-1][0]}: expected ascending tags", position=start)
         if size > len(buffer) - at:
-            raise DecodeError(f"{size} bytes of tag {tag} announced, {len(buffer) - at} left", position=start)
+            raise DecodeError(f"tag {tag} has {size} bytes, but only {len(buffer) - at} remain", position=start)
         pairs.append((tag, bytes(buffer[at : at + size])))
         at += size
     return tuple(pairs), at
 
 
 def write_tagged_fields(pairs: TaggedFields) -> bytes:
-    """The bytes of tagged fields, their count first.
+    """Return the bytes of tagged fields, preceded by their count.
 
     Raises:
         EncodeError: tags that do not ascend or do not fit.
@@ -189,6 +193,6 @@ def write_tagged_fields(pairs: TaggedFields) -> bytes:
     """
     tags = [tag for tag, _ in pairs]
     if any(later <= earlier for earlier, later in pairwise(tags)):
-        raise EncodeError(f"tags {tags}: expected ascending ones")
+        raise EncodeError(f"tags {tags}: expected ascending tags")
     written = (unsigned_varint(tag) + unsigned_varint(len(data)) + data for tag, data in pairs)
     return unsigned_varint(len(pairs)) + b"".join(written)

@@ -1,12 +1,12 @@
-"""Group commit: many threads append, one thread writes; whatever waits while it writes goes into its next write.
+"""Group commit: many threads append, one thread writes; all batches that arrive during a write share the next one.
 
-Mirrors what Kafka's `BatchAccumulator` and its append purgatory do together. Offsets are given out when a batch is
-submitted, so the order of the calls is the order of the log; a batch's CRC does not cover its base offset, which is
-therefore stamped on the finished batch.
+Combines what Kafka's `BatchAccumulator` and append purgatory do. Offsets are assigned when a batch is submitted, so
+log order is call order. The CRC of a batch does not cover its base offset, which is therefore stamped onto the
+finished batch without computing the CRC again.
 
-Those who were answered together tend to come back together, one after the other: a commit that began with the first of
-them would leave the others to the next one. So before it writes, the thread waits until as many wait as the last group
-had, or until nobody more came for as long as the last commit took. A single writer never waits for that.
+Callers acknowledged together tend to append again together, one shortly after the other: a commit that started with
+the first of them would leave the others to the next one. So the commit thread lingers, until as many batches wait as
+the last group had, or until none has arrived for as long as the last commit took. A single writer never lingers.
 """
 
 import os
@@ -24,55 +24,55 @@ from aclog.metalog.errors import DecodeError, FencedError, LogError
 from aclog.metalog.log import Appended
 
 MAX_BATCH_BYTES = 8 << 20
-"""Kafka's smallest metadata.log.segment.bytes: a larger batch would kill a Kafka that goes on with this log."""
+"""Kafka's smallest metadata.log.segment.bytes: a Kafka that takes over this log would fail on a larger batch."""
 
 MAX_WAITING_BYTES = 64 << 20
-"""What may wait to be written: a caller that never looks at its futures is stopped here, not by the memory's end."""
+"""Bound on queued bytes: a caller that never waits for its futures gets an error before memory runs out."""
 
 Commit: TypeAlias = Callable[[Sequence[bytes], Sequence[int]], int]
-"""Given batches and the offset after each: write at least the first of them, make them durable, publish; how many."""
+"""Called with batches and their end offsets: writes at least the first, durably, publishes; returns the count."""
 
 
 class Acknowledgement(Future[Appended]):
-    """A Future in every respect; only the wait of `result` and `exception` is another.
+    """The Future of an append; only the waiting in `result` and `exception` is implemented differently.
 
-    Future waits by a Condition, which takes two locks and a queue for each waiter: with 64 threads that each wait for
-    their own append, that was half of all the time (docs/decisions/0002-group-commit.md).
+    Future waits on a Condition, which takes two locks and a queue for each waiter: with 64 threads that each wait for
+    their own append, that was half of the total time (docs/decisions/0002-group-commit.md). Here all wait on one lock.
     """
 
     def __init__(self) -> None:
-        """Not done, and running already: a write that is under way cannot be called off."""
+        """Create it running rather than pending: a write that is under way cannot be cancelled."""
         super().__init__()
         self.set_running_or_notify_cancel()
         self._gate = threading.Lock()
         self._gate.acquire()
 
     def set_result(self, result: Appended) -> None:
-        """As Future has it; whoever waits goes on even if a callback raises."""
+        """Complete the future; waiters are released even if a callback raises."""
         try:
             super().set_result(result)
         finally:
             self._gate.release()
 
     def set_exception(self, exception: BaseException | None) -> None:
-        """As Future has it; whoever waits goes on even if a callback raises."""
+        """Fail the future; waiters are released even if a callback raises."""
         try:
             super().set_exception(exception)
         finally:
             self._gate.release()
 
     def result(self, timeout: float | None = None) -> Appended:
-        """As Future has it; raises TimeoutError."""
+        """Return the result or raise the exception; raises TimeoutError after `timeout` seconds."""
         self._pass(timeout)
         return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """As Future has it; raises TimeoutError."""
+        """Return the exception, if any; raises TimeoutError after `timeout` seconds."""
         self._pass(timeout)
         return super().exception(0)
 
     def _pass(self, timeout: float | None) -> None:
-        """Wait at the gate, and leave it open for whoever waits behind."""
+        """Wait at the gate, then leave it open for the next waiter."""
         if self.done():
             return
         longest = -1.0 if timeout is None else min(max(timeout, 0.0), threading.TIMEOUT_MAX)
@@ -89,16 +89,16 @@ class _Waiting:
 
 @define(eq=False)
 class GroupCommit:
-    """The batches that wait, and the thread that commits them. Safe for many threads.
+    """The queue of batches and the thread that commits them. Thread-safe.
 
-    `_commit` runs in that thread only, and never again once it has failed.
+    `_commit` runs in that thread only, and is never called again after it has failed.
     """
 
     _name: str
     _end_offset: int
     _commit: Commit
     _on_failure: Callable[[LogError], None] | None = None
-    """Called once, in the commit thread, before those who wait hear of it."""
+    """Called once, in the commit thread, before the waiting futures fail."""
     _waiting: list[_Waiting] = field(init=False, factory=list)
     _waiting_bytes: int = field(init=False, default=0)
     _guard: threading.Lock = field(init=False, factory=threading.Lock)
@@ -108,7 +108,7 @@ class GroupCommit:
     _refused_as: type[LogError] = field(init=False, default=LogError)
     _failed: bool = field(init=False, default=False)
     _abandoned: bool = field(init=False, default=False)
-    _wanted: int = field(init=False, default=1)
+    _linger_for: int = field(init=False, default=1)
     _last_size: int = field(init=False, default=1)
     _last_seconds: float = field(init=False, default=0.0)
     _closing: bool = field(init=False, default=False)
@@ -127,7 +127,7 @@ class GroupCommit:
 
     @property
     def failure(self) -> LogError | None:
-        """Why nothing can be committed any more; None while all is well, and after a close."""
+        """Why nothing can be committed any more; None while healthy, and after a normal close."""
         return self._refused_as(self._refusal) if self._failed else None
 
     def submit(
@@ -135,15 +135,17 @@ class GroupCommit:
     ) -> Future[Appended]:
         """Queue a finished batch of `count` records; its base offset is stamped here.
 
-        With `base_offset` it may get no other one.
+        If `base_offset` is given, the batch must get exactly this offset.
 
         Raises:
-            LogError: the batch is beyond 8 MiB, too much waits already, the log is closed or has failed, or ends
-                elsewhere than at `base_offset`.
+            LogError: the batch is over 8 MiB, too many bytes are queued, the log is closed or has failed, or it does
+                not
+                end at `base_offset`.
 
         """
         if len(batch) > MAX_BATCH_BYTES:
-            raise LogError(f"{self._name}: a batch of {len(batch)} bytes: at most {MAX_BATCH_BYTES} are expected")
+            raise LogError(f"{self._name}: a batch of {len(batch)} bytes: expected at most {MAX_BATCH_BYTES}")
+        # A forked child inherits this object, but neither the commit thread nor the fcntl locks of the log.
         if os.getpid() != self._pid:
             raise LogError(f"{self._name}: opened for writing by process {self._pid}, not by this one")
         future = Acknowledgement()
@@ -151,11 +153,13 @@ class GroupCommit:
             self._check(len(batch))
             if base_offset is not None:
                 check_base_offset(self._name, base_offset, self._end_offset)
+            # Assigning the offset and queueing are one step under the lock, so log order is call order.
             base, self._end_offset = self._end_offset, self._end_offset + count
             appended = Appended(base_offset=base, last_offset=base + count - 1, leader_epoch=leader_epoch)
             self._waiting.append(_Waiting(base.to_bytes(8, "big") + batch[8:], appended, future))
             self._waiting_bytes += len(batch)
-            if len(self._waiting) == self._wanted:
+            # Wake the commit thread only when the group it lingers for is complete; it wakes by itself after a timeout.
+            if len(self._waiting) == self._linger_for:
                 self._work.notify()
         return future
 
@@ -163,7 +167,9 @@ class GroupCommit:
         if self._refusal:
             raise self._refused_as(self._refusal)
         if self._waiting_bytes + size > MAX_WAITING_BYTES:
-            raise LogError(f"{self._name}: {self._waiting_bytes} bytes wait to be written: wait for earlier appends")
+            raise LogError(
+                f"{self._name}: {self._waiting_bytes} bytes are queued: wait for earlier appends to complete"
+            )
 
     def _run(self) -> None:
         while self._next_group():
@@ -171,87 +177,97 @@ class GroupCommit:
             try:
                 while self._in_commit:
                     self._commit_some(self._in_commit)
-            except Exception as error:  # noqa: BLE001 - whatever it was, nobody may wait for ever
+            except Exception as error:  # noqa: BLE001 - whatever failed, no caller may wait forever
                 self._fail(error)
                 return
 
     def _commit_some(self, group: list[_Waiting]) -> None:
         begin = time.monotonic()
-        count = self._commit([one.data for one in group], [one.appended.last_offset + 1 for one in group])
+        count = self._commit(
+            [waiting.data for waiting in group], [waiting.appended.last_offset + 1 for waiting in group]
+        )
+
         self._last_seconds = time.monotonic() - begin
         with self._guard:
             done, self._in_commit = self._in_commit[:count], self._in_commit[count:]
-        for one in done:
-            with suppress(SystemExit):  # of a callback, which must not end this thread
-                one.future.set_result(one.appended)
+        # Futures complete outside of the lock: their callbacks may append again.
+        for waiting in done:
+            with suppress(SystemExit):  # raised by a callback; it must not end the commit thread
+                waiting.future.set_result(waiting.appended)
 
     def _next_group(self) -> bool:
-        """Take what waits, once there is something; tells whether there is."""
+        """Wait for batches and take them; return False once the log is closing and none is left."""
         with self._guard:
             while not self._waiting and not self._closing:
                 self._work.wait()
-            self._gather()
+            self._linger()
             self._in_commit, self._waiting, self._waiting_bytes = self._waiting, [], 0
             return bool(self._in_commit)
 
-    def _gather(self) -> None:
-        came = 0
-        self._wanted = self._last_size
-        while came < len(self._waiting) < self._wanted and not self._closing:
-            came = len(self._waiting)
+    def _linger(self) -> None:
+        arrived = 0
+        self._linger_for = self._last_size
+        while arrived < len(self._waiting) < self._linger_for and not self._closing:
+            arrived = len(self._waiting)
             self._work.wait(self._last_seconds)
-        self._wanted = 1
+        self._linger_for = 1
 
     def _fail(self, error: Exception) -> None:
+        # Later appends fail with the same type: a fenced writer must step down, any other error may be cured by
+        # reopening.
         kind = FencedError if isinstance(error, FencedError) else LogError
         with self._guard:
             if self._abandoned:
                 return
-            group = self._refuse(kind, f"{error}; the log takes no more appends until it is opened again")
+            # What became of the failing write is unknown, so nothing may follow it: the next open finds out.
+            group = self._stop_accepting(
+                kind, f"{error}; no further appends are accepted until the log is opened again"
+            )
         try:
             if self._on_failure is not None:
                 self._on_failure(kind(self._refusal))
         finally:
-            self._tell(group)
+            self._fail_futures(group)
 
     def abandon(self, why: str) -> None:
-        """Refuse at once what waits, what is being committed, and all that comes; what became of a commit is open.
+        """Fail at once all queued batches, the ones being committed, and all later ones; that commit may still succeed.
 
-        Nothing where it has failed before, or is abandoned.
+        No effect after a failure or an earlier call.
         """
         with self._guard:
             if self._failed or self._abandoned:
                 return
             self._abandoned = self._closing = True
-            group = self._refuse(LogError, why)
+            group = self._stop_accepting(LogError, why)
             self._work.notify()
-        self._tell(group)
+        self._fail_futures(group)
 
-    def _refuse(self, kind: type[LogError], why: str) -> list[_Waiting]:
-        """Take no more from now on; who is to be told. For the holder of the guard."""
+    def _stop_accepting(self, kind: type[LogError], why: str) -> list[_Waiting]:
+        """Accept nothing from now on; return the batches to fail. The caller holds the lock."""
         group = self._in_commit + self._waiting
         self._in_commit, self._waiting, self._waiting_bytes = [], [], 0
         self._failed, self._refused_as, self._refusal = True, kind, why
         if group:
+            # None of the failed batches is in the log as far as callers know: the log ends before the first of them.
             self._end_offset = group[0].appended.base_offset
         return group
 
-    def _tell(self, group: list[_Waiting]) -> None:
-        for one in group:
+    def _fail_futures(self, group: list[_Waiting]) -> None:
+        for waiting in group:
             with suppress(SystemExit):
-                one.future.set_exception(self._refused_as(self._refusal))
+                waiting.future.set_exception(self._refused_as(self._refusal))
 
     def close(self) -> None:
-        """Commit what waits, then stop; a second close is nothing.
+        """Commit what is queued, then stop; closing twice is allowed.
 
         Raises:
-            LogError: called by a future's callback, in the thread that has to do the committing.
+            LogError: called from a future's callback, that is, in the commit thread itself.
 
         """
         if self._thread is threading.current_thread():
             raise LogError(f"{self._name}: cannot be closed by a callback of its own append")
         if self._pid != os.getpid():
-            return  # a forked child has neither the thread nor, perhaps, a guard that is free
+            return  # a forked child has no commit thread, and may have inherited the lock in its locked state
         with self._guard:
             self._closing = True
             self._refusal = self._refusal or f"{self._name}: closed"
@@ -260,36 +276,37 @@ class GroupCommit:
 
 
 def read_prebuilt_header(name: str, batch: bytes, leader_epoch: int) -> BatchHeader:
-    """The header of one whole data batch of `leader_epoch`; `name` is the log's, for the error.
+    """Check a caller-built batch before it is appended unchanged (Log.append_batch), and return its header.
 
-    The CRC tells that the records are as they were built. Its base offset is checked where offsets are given out.
+    The CRC proves that the records are as they were built. The base offset is checked in `submit`, under the lock that
+    assigns offsets. `name` is the log's, for errors.
 
     Raises:
-        LogError: it is anything else.
+        LogError: not one whole data batch of `leader_epoch`.
 
     """
     try:
         header = read_header(batch)
         check_crc(batch, 0, header)
     except DecodeError as error:
-        raise LogError(f"{name}: not a batch that can be appended: {error}") from None
+        raise LogError(f"{name}: not a valid batch, nothing is appended: {error}") from None
     if header.size != len(batch):
-        raise LogError(f"{name}: {len(batch)} bytes where one batch of {header.size} is expected: nothing is appended")
+        raise LogError(f"{name}: {len(batch)} bytes, expected exactly one batch of {header.size}: nothing is appended")
     if header.is_control:
-        raise LogError(f"{name}: a control batch where a data batch is expected: nothing is appended")
+        raise LogError(f"{name}: a control batch, expected a data batch: nothing is appended")
     if header.leader_epoch != leader_epoch:
-        what = f"a batch of epoch {header.leader_epoch}, the log's is {leader_epoch}"
+        what = f"a batch of leader epoch {header.leader_epoch}, expected {leader_epoch}"
         raise LogError(f"{name}: {what}: nothing is appended")
     return header
 
 
 def check_base_offset(name: str, base_offset: int, end_offset: int) -> None:
-    """Return if a batch built for `base_offset` continues the log of this name, which ends at `end_offset`.
+    """Check that a batch built for `base_offset` continues a log that ends at `end_offset`.
 
     Raises:
-        LogError: it does not: somebody else has appended since it was built.
+        LogError: it does not: another caller has appended since it was built.
 
     """
     if base_offset != end_offset:
         what = f"a batch of base offset {base_offset}, but the log ends at {end_offset}"
-        raise LogError(f"{name}: {what}: somebody else appends to it; nothing is appended")
+        raise LogError(f"{name}: {what}: another caller has appended; nothing is appended")

@@ -1,4 +1,4 @@
-"""Records as the JSON objects that Kafka's DumpLogSegments prints, secrets hidden unless asked for."""
+"""Records as the JSON objects that Kafka's DumpLogSegments prints, with secrets masked unless requested."""
 
 import re
 from base64 import b64encode
@@ -18,17 +18,17 @@ from aclog.metalog.uuids import uuid_text
 Json: TypeAlias = "str | int | list[Json] | dict[str, Json]"
 
 HIDDEN = "***"
-"""What stands in place of a secret."""
+"""Replaces a secret in the output."""
 
 _SECRET_CONFIG = re.compile(r"password|secret|jaas|keystore\.(key|certificate)|truststore\.certificate")
-"""Names of configs of type PASSWORD; a KRaft log holds their values in the clear."""
+"""Names of configs of type PASSWORD; a KRaft log stores their values in clear text."""
 
 
 def record_json(record: MetadataRecord, *, show_secrets: bool = False) -> dict[str, Json]:
-    """{"type", "version", "data"} with Kafka's names, in its order; null fields are left out, as Kafka does.
+    """Return {"type", "version", "data"} with Kafka's names, in Kafka's order; null fields are omitted, as in Kafka.
 
-    `type` is the name of RecordType, or UNKNOWN_n for an apiKey that Kafka 4.3.1 does not know. A record that we do not
-    interpret has {"base64": its whole value} as data. Salts, keys and configs that hold passwords are `***`.
+    `type` is the name of the RecordType, or UNKNOWN_n for an apiKey that Kafka 4.3.1 does not know. For a record that
+    aclog does not interpret, data is {"base64": its whole value}. Salts, keys and password configs are `***`.
     """
     if isinstance(record, OpaqueRecord):
         hidden = not show_secrets and may_hold_secret(record)
@@ -38,9 +38,9 @@ def record_json(record: MetadataRecord, *, show_secrets: bool = False) -> dict[s
 
 
 def control_json(record: ControlRecord) -> dict[str, Json]:
-    """{"type", "version", "data"} of a control record: the type as DumpLogSegments names it, data as it prints it.
+    """Return {"type", "version", "data"} of a control record: type and data as DumpLogSegments prints them.
 
-    A type that we do not know is UNKNOWN_n, its version that of the key, and data is {"base64": its value}.
+    An unknown type is UNKNOWN_n, its version is that of the key, and data is {"base64": its value}.
     """
     if isinstance(record, OpaqueControlRecord):
         version = int.from_bytes(record.key[:2], signed=True)
@@ -49,7 +49,7 @@ def control_json(record: ControlRecord) -> dict[str, Json]:
 
 
 def type_name(api_key: int) -> str:
-    """The name that DumpLogSegments prints; UNKNOWN_n for an apiKey that Kafka 4.3.1 does not know."""
+    """Return the name that DumpLogSegments prints; UNKNOWN_n for an apiKey that Kafka 4.3.1 does not know."""
     try:
         return RecordType(api_key).name
     except ValueError:
@@ -57,7 +57,7 @@ def type_name(api_key: int) -> str:
 
 
 def may_hold_secret(record: OpaqueRecord) -> bool:
-    """Whether this is a ConfigRecord (int8 resource type, resource name, name, value) that may hold a password."""
+    """Return whether this is a ConfigRecord (resource type, resource name, name, value) that may hold a password."""
     if record.api_key != RecordType.CONFIG_RECORD:
         return False
     try:
@@ -65,7 +65,7 @@ def may_hold_secret(record: OpaqueRecord) -> bool:
         _, at = read_compact_string(record.value, body + 1)
         name, _ = read_compact_string(record.value, at)
     except DecodeError:
-        return True
+        return True  # fail closed: a ConfigRecord that cannot be read is masked
     return _SECRET_CONFIG.search(name) is not None
 
 

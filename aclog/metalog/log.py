@@ -1,8 +1,12 @@
-"""The Log protocol: what every place where a metadata log can live offers to those above it.
+"""The Log protocol: what readers and the one writer of a metadata log can do, wherever the log is stored.
 
-A log is a sequence of record batches with dense offsets. Readers get raw bytes of whole, committed batches and
-decode them themselves (metalog.batches), as a follower of a KRaft quorum does: so a file, a topic and a live quorum
-look alike, and bytes can be mirrored unchanged.
+A log is a sequence of record batches with dense offsets. `LogReader.read` returns the raw bytes of whole committed
+batches, as a KRaft leader answers a Fetch, and the caller decodes them (aclog.metalog.batches). So a directory of
+segments, a topic and a live quorum look the same to it, and bytes can be mirrored unchanged. `Log` adds appending:
+futures complete once the batch is committed, that is, below the high-water mark.
+
+Implementations: aclog.metalog.filelog.FileLog and FileLogReader, aclog.metalog.topiclog.TopicLog and TopicReader, and
+aclog.nodes.observer for live quorums. All pass the same contract tests (tests/contracts).
 """
 
 from collections.abc import Sequence
@@ -14,7 +18,7 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class Appended:
-    """Where an acknowledged batch stands: its first and last offset, and the leader epoch it was written in."""
+    """Where a committed batch is: its first and last offset, and the leader epoch in which it was written."""
 
     base_offset: int
     last_offset: int
@@ -23,46 +27,47 @@ class Appended:
 
 @frozen(kw_only=True)
 class EpochStart:
-    """A leader epoch and the offset of its first record (a line of leader-epoch-checkpoint)."""
+    """A leader epoch and the offset of its first record (an entry of leader-epoch-checkpoint)."""
 
     epoch: int
     start_offset: int
 
 
 class LogReader(Protocol):
-    """What can be read, up to the high-water mark and never past it."""
+    """Read access to the committed part of a log: up to the high-water mark and never beyond."""
 
     @property
     def name(self) -> str:
-        """Where this log lives, for messages."""
+        """Location of the log, for messages: a directory, an address."""
         ...
 
     def start_offset(self) -> int:
-        """The first offset that can still be read."""
+        """Return the first offset that can still be read; retention raises it."""
         ...
 
     def high_watermark(self) -> int:
-        """All below this offset is committed; -1 while it is not known. It never goes back."""
+        """Return the high-water mark: everything below is committed. It never decreases; -1 while it is unknown."""
         ...
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
-        """Whole committed batches from the one that contains `offset`, at least one if there is one.
+        """Return whole committed batches, beginning with the one that contains `offset`.
 
-        Together at most `max_bytes`, unless the first batch alone is larger. Empty at the high-water mark.
+        At most `max_bytes`, unless the first batch alone is larger; empty at the high-water mark. Since batches are
+        never split, the first one may begin below `offset`.
 
         Raises:
-            LogError: the offset lies outside start_offset()..high_watermark(), or the log is closed.
-            DecodeError: the bytes there are damaged (every CRC is checked before a batch is handed out).
+            LogError: the offset is outside of start_offset()..high_watermark(), or the log is closed.
+            DecodeError: the stored bytes are damaged; the CRC of every batch is checked before it is returned.
 
         """
         ...
 
     def wait(self, offset: int, timeout: float) -> bool:
-        """Wait, at most `timeout` seconds, until the high-water mark is above `offset`; tell whether it is."""
+        """Block for up to `timeout` seconds until the high-water mark is above `offset`; return whether it is."""
         ...
 
     def close(self) -> None:
-        """Let go of files and connections; a second close is nothing."""
+        """Close files and connections; closing twice is allowed."""
         ...
 
 
@@ -71,33 +76,34 @@ class Log(LogReader, Protocol):
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch that appended batches carry."""
+        """The leader epoch of appended batches."""
         ...
 
     def end_offset(self) -> int:
-        """The offset that the next record gets, committed or not."""
+        """Return the offset of the next record to be appended: the log end offset, committed or not."""
         ...
 
     def append(self, values: Sequence[bytes], *, timestamp: int) -> Future[Appended]:
-        """Append record values as one atomic batch; the future is done when the batch and all before it are committed.
+        """Append record values as one atomic batch; the future completes when it and all earlier batches are committed.
 
-        Batches keep the order of the calls. `timestamp` is ms since 1970.
+        Batches are written in the order of the calls. `timestamp` is ms since 1970.
 
         Raises:
-            LogError: closed, no value, an empty value, a batch beyond 8 MiB, or a writer that failed earlier.
+            LogError: closed, no values, an empty value, a batch over 8 MiB, or an earlier write has failed.
 
         """
         ...
 
     def append_batch(self, batch: bytes) -> Future[Appended]:
-        """Append a batch as it is, which the caller has built (aclog.metalog.batches.build_batch) and perhaps replayed.
+        """Append a caller-built batch unchanged (aclog.metalog.batches.build_batch).
 
-        It must be one whole data batch that begins at end_offset() and carries leader_epoch: whoever builds ahead has
-        to be the only one who appends. The future is that of `append`, and so is the order.
+        A controller builds a batch ahead, replays it, and appends the very bytes it has replayed. It must be one whole
+        data batch that begins at end_offset() and carries leader_epoch, so the caller has to be the only one that
+        appends. Order and future are those of `append`.
 
         Raises:
-            LogError: it is not such a batch (cut, with a wrong CRC, of another offset or epoch, a control batch), or
-                what `append` raises it for. Nothing is written then.
+            LogError: not such a batch (truncated, CRC mismatch, another offset or epoch, a control batch), or whatever
+                `append` raises it for. Nothing is written.
 
         """
         ...

@@ -1,8 +1,8 @@
 """Kafka's primitive types as bytes: varints, compact strings, bytes and arrays (KIP-482), zigzag varints (batches).
 
-Readers take (buffer, position) and give (value, position after it); a `DecodeError` carries the byte position in that
-buffer. Only the shortest form of a varint is accepted: Kafka writes no other, and a longer one would not re-encode to
-the same bytes.
+Readers take (buffer, position) and return (value, position after it); a `DecodeError` carries the byte position in
+that buffer. Only the shortest form of a varint is accepted: Kafka never writes a longer one, and a longer one would
+not re-encode to the same bytes.
 """
 
 from mmap import mmap
@@ -11,32 +11,32 @@ from typing import TypeAlias
 from aclog.metalog.errors import DecodeError, EncodeError
 
 Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
-"""What decoders read from: anything with single bytes as ints, slices, and the buffer protocol."""
+"""What decoders read from: indexing yields ints, slicing works, and the buffer protocol is supported."""
 
 MAX_STRING = 0x7FFF
-"""The most bytes of UTF-8 in a string field; Kafka's generated readers refuse more."""
+"""Largest string field in bytes of UTF-8; Kafka's generated readers reject anything longer."""
 
 _MAX_UINT32 = 0xFFFFFFFF
 
 
 def read_unsigned_varint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """An unsigned 32-bit varint of 1 to 5 bytes (ByteUtils.readUnsignedVarint).
+    """Read an unsigned 32-bit varint of 1 to 5 bytes (ByteUtils.readUnsignedVarint).
 
     Raises:
-        DecodeError: cut, longer than needed, or beyond 32 bits.
+        DecodeError: truncated, not in its shortest form, or over 32 bits.
 
     """
     return _read_groups(buffer, position, 5, _MAX_UINT32)
 
 
 def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """A zigzag 32-bit varint (ByteUtils.readVarint); raises as `read_unsigned_varint`."""
+    """Read a zigzag 32-bit varint (ByteUtils.readVarint); raises like `read_unsigned_varint`."""
     value, after = _read_groups(buffer, position, 5, _MAX_UINT32)
     return (value >> 1) ^ -(value & 1), after
 
 
 def read_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
-    """A zigzag 64-bit varint of 1 to 10 bytes (ByteUtils.readVarlong); raises as `read_unsigned_varint`."""
+    """Read a zigzag 64-bit varint of 1 to 10 bytes (ByteUtils.readVarlong); raises like `read_unsigned_varint`."""
     value, after = _read_groups(buffer, position, 10, 0xFFFFFFFFFFFFFFFF)
     return (value >> 1) ^ -(value & 1), after
 
@@ -49,11 +49,13 @@ def _read_groups(buffer: Buffer, position: int, most: int, limit: int) -> tuple[
             at += 1
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
+                # A last group of zero means that a shorter form exists: accepting it would break byte-for-byte re-
+                # encoding.
                 if (byte == 0 and shift) or value > limit:
                     break
                 return value, at
     except IndexError:
-        raise DecodeError("cut inside a varint", position=position) from None
+        raise DecodeError("truncated varint", position=position) from None
     raise DecodeError(
         f"not a varint: expected the shortest form, at most {most} bytes and {limit.bit_length()} bits",
         position=position,
@@ -61,7 +63,7 @@ def _read_groups(buffer: Buffer, position: int, most: int, limit: int) -> tuple[
 
 
 def unsigned_varint(value: int) -> bytes:
-    """The bytes of an unsigned 32-bit varint.
+    """Return the bytes of an unsigned 32-bit varint.
 
     Raises:
         EncodeError: the value is not in 0..2^32-1.
@@ -73,7 +75,7 @@ def unsigned_varint(value: int) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """The bytes of a zigzag varint; `value` is an int32 or, for a varlong, an int64.
+    """Return the bytes of a zigzag varint; `value` is an int32 or, for a varlong, an int64.
 
     Raises:
         EncodeError: the value is not an int64.
@@ -94,10 +96,10 @@ def _groups(value: int) -> bytes:
 
 
 def read_compact_string(buffer: Buffer, position: int) -> tuple[str, int]:
-    """A compact string: unsigned varint of length + 1, then strict UTF-8.
+    """Read a compact string: unsigned varint of length + 1, then strict UTF-8.
 
     Raises:
-        DecodeError: null, cut, beyond 32,767 bytes, or not UTF-8.
+        DecodeError: null, truncated, over 32,767 bytes, or not UTF-8.
 
     """
     data, after = read_compact_bytes(buffer, position)
@@ -111,26 +113,27 @@ def read_compact_string(buffer: Buffer, position: int) -> tuple[str, int]:
 
 
 def read_compact_bytes(buffer: Buffer, position: int) -> tuple[bytes, int]:
-    """Compact bytes: unsigned varint of length + 1, then the bytes.
+    """Read compact bytes: unsigned varint of length + 1, then the bytes.
 
     Raises:
-        DecodeError: null or cut.
+        DecodeError: null or truncated.
 
     """
     length, start = read_unsigned_varint(buffer, position)
+    # Length + 1 is what is stored, so that 0 can mean null; no field that is read this way is nullable.
     if length == 0:
         raise DecodeError("null where a value is required", position=position)
     end = start + length - 1
     if end > len(buffer):
-        raise DecodeError(f"{length - 1} bytes announced, {len(buffer) - start} left", position=position)
+        raise DecodeError(f"field of {length - 1} bytes, but only {len(buffer) - start} remain", position=position)
     return bytes(buffer[start:end]), end
 
 
 def compact_string(value: str) -> bytes:
-    """The bytes of a compact string.
+    """Return the bytes of a compact string.
 
     Raises:
-        EncodeError: a lone surrogate, or beyond 32,767 bytes of UTF-8.
+        EncodeError: a lone surrogate, or over 32,767 bytes of UTF-8.
 
     """
     try:
@@ -143,5 +146,5 @@ def compact_string(value: str) -> bytes:
 
 
 def compact_bytes(value: bytes) -> bytes:
-    """The bytes of a compact bytes field."""
+    """Return the bytes of a compact bytes field."""
     return unsigned_varint(len(value) + 1) + value

@@ -1,9 +1,9 @@
 """The metadata records that aclog interprets, as frozen values, and `OpaqueRecord` for all others.
 
 Field names and meanings are those of Kafka's `metadata/src/main/resources/common/metadata/*.json`. Enum fields
-(resource type, operation, mechanism, ...) stay the raw int8 that stands in the log: a code that a newer Kafka
-knows and we do not must re-encode unchanged. `tagged_fields` holds unknown tagged fields as (tag, bytes) pairs,
-in ascending tag order. All of these records have only version 0.
+(resource type, operation, mechanism, ...) stay the raw int8 of the log, because a code that only a newer Kafka knows
+must re-encode unchanged. `tagged_fields` holds unknown tagged fields as (tag, bytes) pairs in ascending tag order.
+All of these records have only version 0.
 """
 
 from enum import IntEnum
@@ -19,7 +19,7 @@ FRAME_VERSION = 1
 
 
 class RecordType(IntEnum):
-    """apiKeys of all metadata records of Kafka 4.3.1; `.name` is the name that DumpLogSegments prints."""
+    """The apiKeys of all metadata records of Kafka 4.3.1; `.name` is what DumpLogSegments prints."""
 
     REGISTER_BROKER_RECORD = 0
     UNREGISTER_BROKER_RECORD = 1
@@ -51,7 +51,7 @@ class RecordType(IntEnum):
 
 @frozen(kw_only=True)
 class AccessControlEntryRecord:
-    """A rule came into force (KIP-801). `id` is the rule's uuid."""
+    """Adds an ACL (KIP-801). `id` is the ACL's uuid."""
 
     api_key: ClassVar[RecordType] = RecordType.ACCESS_CONTROL_ENTRY_RECORD
     id: UUID
@@ -67,7 +67,7 @@ class AccessControlEntryRecord:
 
 @frozen(kw_only=True)
 class RemoveAccessControlEntryRecord:
-    """The rule with this id is no longer in force (KIP-801)."""
+    """Removes the ACL with this id (KIP-801)."""
 
     api_key: ClassVar[RecordType] = RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD
     id: UUID
@@ -76,7 +76,7 @@ class RemoveAccessControlEntryRecord:
 
 @frozen(kw_only=True)
 class UserScramCredentialRecord:
-    """A user's SCRAM credential for one mechanism (1 SCRAM-SHA-256, 2 SCRAM-SHA-512); replaces one before it."""
+    """Sets a user's SCRAM credential for one mechanism (1 SCRAM-SHA-256, 2 SCRAM-SHA-512), replacing any other."""
 
     api_key: ClassVar[RecordType] = RecordType.USER_SCRAM_CREDENTIAL_RECORD
     name: str
@@ -90,7 +90,7 @@ class UserScramCredentialRecord:
 
 @frozen(kw_only=True)
 class RemoveUserScramCredentialRecord:
-    """The user's credential for this mechanism is gone; nothing if there was none."""
+    """Removes the user's credential for this mechanism; no effect if there is none."""
 
     api_key: ClassVar[RecordType] = RecordType.REMOVE_USER_SCRAM_CREDENTIAL_RECORD
     name: str
@@ -100,7 +100,7 @@ class RemoveUserScramCredentialRecord:
 
 @frozen(kw_only=True)
 class DelegationTokenRecord:
-    """A delegation token (KIP-48, KIP-373); timestamps in ms since 1970. Replaces one of the same id (a renewal)."""
+    """Sets a delegation token (KIP-48, KIP-373), replacing one of the same id (a renewal); times in ms since 1970."""
 
     api_key: ClassVar[RecordType] = RecordType.DELEGATION_TOKEN_RECORD
     owner: str
@@ -115,7 +115,7 @@ class DelegationTokenRecord:
 
 @frozen(kw_only=True)
 class RemoveDelegationTokenRecord:
-    """The token is gone; nothing if there was none."""
+    """Removes a delegation token; no effect if there is none."""
 
     api_key: ClassVar[RecordType] = RecordType.REMOVE_DELEGATION_TOKEN_RECORD
     token_id: str
@@ -124,7 +124,7 @@ class RemoveDelegationTokenRecord:
 
 @frozen(kw_only=True)
 class FeatureLevelRecord:
-    """The finalized level of a feature (metadata.version among them); level 0 removes it."""
+    """Sets the finalized level of a feature (such as metadata.version); level 0 removes it."""
 
     api_key: ClassVar[RecordType] = RecordType.FEATURE_LEVEL_RECORD
     name: str
@@ -134,7 +134,7 @@ class FeatureLevelRecord:
 
 @frozen(kw_only=True)
 class NoOpRecord:
-    """Written when the log is idle, so that followers see that the leader lives (KIP-835)."""
+    """Written while the log is idle, so that followers see a live leader (KIP-835)."""
 
     api_key: ClassVar[RecordType] = RecordType.NO_OP_RECORD
     tagged_fields: TaggedFields = ()
@@ -142,7 +142,7 @@ class NoOpRecord:
 
 @frozen(kw_only=True)
 class BeginTransactionRecord:
-    """What follows becomes visible together at the EndTransactionRecord (KIP-868)."""
+    """Begins a metadata transaction: later records become visible together at the EndTransactionRecord (KIP-868)."""
 
     api_key: ClassVar[RecordType] = RecordType.BEGIN_TRANSACTION_RECORD
     name: str | None = None
@@ -151,7 +151,7 @@ class BeginTransactionRecord:
 
 @frozen(kw_only=True)
 class EndTransactionRecord:
-    """All since the BeginTransactionRecord becomes visible (KIP-868)."""
+    """Commits the metadata transaction: everything since the BeginTransactionRecord becomes visible (KIP-868)."""
 
     api_key: ClassVar[RecordType] = RecordType.END_TRANSACTION_RECORD
     tagged_fields: TaggedFields = ()
@@ -159,7 +159,7 @@ class EndTransactionRecord:
 
 @frozen(kw_only=True)
 class AbortTransactionRecord:
-    """All since the BeginTransactionRecord is dropped (KIP-868)."""
+    """Aborts the metadata transaction: everything since the BeginTransactionRecord is dropped (KIP-868)."""
 
     api_key: ClassVar[RecordType] = RecordType.ABORT_TRANSACTION_RECORD
     reason: str | None = None
@@ -168,7 +168,7 @@ class AbortTransactionRecord:
 
 @frozen(kw_only=True)
 class OpaqueRecord:
-    """A record that we do not interpret: `value` is the record's whole value, frame included, kept as it is."""
+    """A record that aclog does not interpret: `value` is the whole record value, frame included, kept verbatim."""
 
     api_key: int
     version: int

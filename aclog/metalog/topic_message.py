@@ -1,11 +1,12 @@
-"""A metadata log in one partition of a topic: what a message's headers say, and batches put together from messages.
+"""How a metadata log is stored in a topic partition: message headers, and the assembly of batches from messages.
 
-One message a record: key null, value the record's value, timestamp the batch's. The headers are big-endian integers of
-fixed width: `offset` (int64, our own dense offset), `batch` (int64, the batch's base offset), `count` (int32, its
-records) and `epoch` (int32, the controller's). Kafka's own offsets have holes where markers and aborted messages stand.
+One message per record: null key, the record value as value, the batch timestamp as timestamp. Headers are big-endian
+integers of fixed width: `offset` (int64, aclog's own dense offset), `batch` (int64, the base offset of the batch),
+`count` (int32, its number of records) and `epoch` (int32, the controller's leader epoch). The partition's own offsets
+cannot serve, since they have holes at transaction markers and aborted messages.
 
-Two more headers stand where they are needed: `control`, the key of a control record (int16 version, int16 type), which
-tells a control batch; and `time` (int64), the batch's timestamp where it is 0 or less, which clients cannot send.
+Two more headers are set only when needed: `control`, the key of a control record (int16 version, int16 type), marks a
+control batch; `time` (int64) is the batch timestamp if it is 0 or less, which Kafka clients cannot send.
 """
 
 import struct
@@ -22,15 +23,15 @@ _CONTROL, _TIME = "control", "time"
 _CONTROL_KEY_BYTES = 4
 
 Headers = list[tuple[str, bytes]]
-"""What a message carries beside its value."""
+"""The headers of a message, as (name, value) pairs."""
 
 
 @frozen(kw_only=True)
 class Placement:
-    """Where a record stands: its dense offset, its batch's base offset and number of records, the leader epoch.
+    """The position of a record: its dense offset, its batch's base offset and record count, and the leader epoch.
 
-    `control` is the key of a control record, None for one of data; `time` the batch's timestamp (ms since 1970) where
-    the message's own is not, None where it is.
+    `control` is the key of a control record, None for a data record; `time` is the batch timestamp (ms since 1970) if
+    the message timestamp cannot carry it, None otherwise.
     """
 
     offset: int
@@ -48,7 +49,7 @@ class Placement:
 
 @frozen(kw_only=True)
 class BatchMessage:
-    """A record as a message carries it; `timestamp` 0 leaves it to the client, and `place.time` says the true one."""
+    """A record as a message; a `timestamp` of 0 leaves it to the client, and `place.time` then has the real one."""
 
     place: Placement
     value: bytes
@@ -57,7 +58,7 @@ class BatchMessage:
 
 @frozen(kw_only=True)
 class MessageBatch:
-    """A whole batch as messages held it; `timestamp` is ms since 1970, `keys` those of control records, if they are."""
+    """A whole batch as stored in messages; `timestamp` is ms since 1970, `keys` are set for control records only."""
 
     base_offset: int
     epoch: int
@@ -71,14 +72,14 @@ class MessageBatch:
         return self.base_offset + len(self.values)
 
     def encode(self) -> bytes:
-        """The batch in the log's own bytes, as Kafka's controller and ours build it."""
+        """Encode the batch in the log's own format, byte for byte as Kafka's controller (and ours) builds it."""
         where = {"base_offset": self.base_offset, "leader_epoch": self.epoch, "timestamp": self.timestamp}
         if self.keys:
             return build_control_batch(tuple(zip(self.keys, self.values, strict=True)), **where)
         return build_batch(self.values, **where)
 
     def messages(self) -> list[BatchMessage]:
-        """One for each record, in their order."""
+        """Return one message per record, in order."""
         sent = max(0, self.timestamp)
         time, count = None if sent else self.timestamp, len(self.values)
         keys = self.keys or (None,) * count
@@ -92,12 +93,13 @@ class MessageBatch:
 
 
 def read_batch(buffer: bytes, position: int, header: BatchHeader) -> MessageBatch:
-    """What messages say of the whole batch at `position`, whose CRC has been checked.
+    """Return what messages store of the whole batch at `position`, whose CRC has been checked.
 
-    `encode` may give other bytes: what a metadata log's writers leave at its default is not kept.
+    `encode` may yield different bytes: header fields that writers of a metadata log leave at their defaults are not
+    stored.
 
     Raises:
-        DecodeError: as batches.read_records.
+        DecodeError: see batches.read_records.
 
     """
     keys: tuple[bytes, ...] = ()
@@ -117,10 +119,10 @@ def read_batch(buffer: bytes, position: int, header: BatchHeader) -> MessageBatc
 
 
 def encode_headers(place: Placement) -> Headers:
-    """The headers of a message.
+    """Return the headers of a message.
 
     Raises:
-        EncodeError: a number out of its header's range, or a control record's key that is none.
+        EncodeError: a number out of its header's range, or a control record key of the wrong size.
 
     """
     numbers = (place.offset, place.base_offset, place.count, place.epoch)
@@ -138,23 +140,23 @@ def encode_headers(place: Placement) -> Headers:
 
 
 def decode_headers(headers: Sequence[tuple[str, bytes | None]] | None) -> Placement:
-    """The placement that a message's headers say; headers of other names are not looked at.
+    """Return the placement in a message's headers; headers of other names are ignored.
 
     Raises:
-        DecodeError: one is missing, there twice or of another width, or together they make no sense.
+        DecodeError: a header is missing, duplicated or of the wrong size, or the values are inconsistent.
 
     """
     given = _by_name(headers or ())
     offset, base, count, epoch = (layout.unpack(_required(given, name, layout.size))[0] for name, layout in _HEADERS)
     if not (0 <= base <= offset < base + count < 1 << 63 and epoch >= 0):
-        raise DecodeError(f"headers offset {offset}, batch {base}, count {count}, epoch {epoch}: no record's place")
+        raise DecodeError(f"headers offset {offset}, batch {base}, count {count}, epoch {epoch}: inconsistent")
     time = _INT64.unpack(_required(given, _TIME, _INT64.size))[0] if _TIME in given else None
     control = _required(given, _CONTROL, _CONTROL_KEY_BYTES) if _CONTROL in given else None
     return Placement(offset=offset, base_offset=base, count=count, epoch=epoch, control=control, time=time)
 
 
 def _by_name(headers: Sequence[tuple[str, bytes | None]]) -> dict[str, bytes | None]:
-    """The headers' values; None for one that is there twice."""
+    """Return the header values by name; None for a duplicated one, so that it fails like a missing one."""
     found: dict[str, bytes | None] = {}
     for name, value in headers:
         found[name] = None if name in found else value
@@ -164,19 +166,19 @@ def _by_name(headers: Sequence[tuple[str, bytes | None]]) -> dict[str, bytes | N
 def _required(headers: dict[str, bytes | None], name: str, size: int) -> bytes:
     value = headers.get(name)
     if value is None or len(value) != size:
-        raise DecodeError(f"header {name!r}: expected once, of {size} bytes")
+        raise DecodeError(f"header {name!r}: expected exactly one, of {size} bytes")
     return value
 
 
 @define
 class Assembler:
-    """Puts batches together from the messages of a partition, in their order; its owner is who consumes them.
+    """Assembles batches from the messages of a partition, in order; for the one thread that consumes them.
 
-    The messages before the first that begins a batch are left out: a topic's retention may cut inside of one.
+    Messages before the first batch start are skipped, because topic retention may cut in the middle of a batch.
     """
 
     end_offset: int | None = None
-    """The offset after the last whole batch; None before there is one."""
+    """The offset after the last complete batch; None before the first."""
     _first: Placement | None = field(init=False, default=None)
     _timestamp: int = field(init=False, default=-1)
     _values: list[bytes] = field(init=False, factory=list)
@@ -184,10 +186,10 @@ class Assembler:
     _epoch: int = field(init=False, default=0)
 
     def add(self, place: Placement, value: bytes | None, timestamp: int) -> MessageBatch | None:
-        """The batch that this message completes, else None.
+        """Add the next message; return the batch if this message completes one, else None.
 
         Raises:
-            ReplayError: a gap, a batch that is not the one under way, an epoch that goes back.
+            ReplayError: an offset gap, a message of a different batch, a leader epoch that decreases.
             DecodeError: a message without a value.
 
         """
@@ -219,15 +221,17 @@ class Assembler:
         first = self._first
         expected = self.end_offset if first is None else first.base_offset + len(self._values)
         if place.offset != (place.base_offset if expected is None else expected):
-            raise ReplayError(f"a message of offset {place.offset}: a gap, or one again", offset=expected)
+            raise ReplayError(f"a message of offset {place.offset}: a gap or a duplicate", offset=expected)
         if first is None:
             if place.offset != place.base_offset or place.epoch < self._epoch:
                 what = f"a batch of base {place.base_offset}, epoch {place.epoch}, after epoch {self._epoch}"
                 raise ReplayError(what, offset=place.offset)
         elif _batch_of(place, timestamp) != _batch_of(first, self._timestamp):
-            raise ReplayError("a message that says otherwise of its batch than the first one", offset=place.offset)
+            raise ReplayError(
+                "a message whose headers disagree with the first message of its batch", offset=place.offset
+            )
 
 
 def _batch_of(place: Placement, timestamp: int) -> tuple[object, ...]:
-    """What all messages of a batch say alike."""
+    """Return the fields that must be the same in all messages of a batch."""
     return place.base_offset, place.count, place.epoch, place.control is None, timestamp

@@ -1,4 +1,4 @@
-"""Kafka's uuid text: 22 characters of url-safe base64 without padding (org.apache.kafka.common.Uuid)."""
+"""Kafka's text form of a uuid: 22 characters of URL-safe base64 without padding (org.apache.kafka.common.Uuid)."""
 
 import binascii
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -11,12 +11,12 @@ _RESERVED = (UUID(int=0), UUID(int=1))
 
 
 def uuid_text(value: UUID) -> str:
-    """The 22-character text of a uuid."""
+    """Return the 22-character text of a uuid."""
     return urlsafe_b64encode(value.bytes).decode("ascii")[:22]
 
 
 def parse_uuid(text: str) -> UUID:
-    """The uuid of a 22-character text.
+    """Parse the 22-character text of a uuid.
 
     Raises:
         ConfigError: the text is not the canonical base64 of 16 bytes.
@@ -26,15 +26,16 @@ def parse_uuid(text: str) -> UUID:
         value = UUID(bytes=urlsafe_b64decode(text + "=="))
     except (ValueError, binascii.Error) as e:
         raise ConfigError(f"{text!r} is not a Kafka uuid: expected 22 characters of url-safe base64") from e
+    # 22 characters carry 132 bits: several texts decode to the same 16 bytes, and only one of them is Kafka's.
     if uuid_text(value) != text:
         raise ConfigError(f"{text!r} is not a Kafka uuid: expected 22 characters of url-safe base64")
     return value
 
 
 def random_uuid(token_bytes: Callable[[int], bytes]) -> UUID:
-    """A new uuid from a source of random bytes (`secrets.token_bytes` in life), as Uuid.randomUuid makes it.
+    """Return a new uuid from a source of random bytes (`secrets.token_bytes` in production), as Uuid.randomUuid does.
 
-    Version 4, never 0 or 1, and its text never begins with `-` (it would look like a flag on a command line).
+    Version 4, never 0 or 1 (reserved by Kafka), and its text never begins with `-`, which would look like a flag.
     """
     while True:
         value = UUID(bytes=token_bytes(16), version=4)

@@ -1,1 +1,1 @@
-"""State at an offset: the image and its delta, the applier, the publisher, checkpoints and recovery."""
+"""State at an offset: image and delta, applier, publisher, checkpoints, recovery, moments in the past."""

@@ -1,4 +1,4 @@
-"""Many ACL records at once, without objects: what stands at the end, or the first that cannot be replayed."""
+"""Replays many ACL records at once without creating objects: the resulting ACLs, or the first invalid record."""
 
 import numpy as np
 from attrs import frozen
@@ -14,10 +14,10 @@ from aclog.metalog.vectors import Bools, Bytes, Int64s, slices_at
 from aclog.snapshots.delta import AclChange
 
 _FRAME_AND_ID = 19
-"""Bytes of an ACL's value before what the rule says: frame, apiKey, version, uuid."""
+"""Bytes of an ACL record before its content: frame version, apiKey, version, uuid."""
 
 _REBUILD_FROM = 8
-"""A base is built anew when there are more than one change for this many rules; fewer are cheaper one by one."""
+"""The base is rebuilt if there is more than one change per this many ACLs; fewer are cheaper one by one."""
 
 
 class ViolationError(Exception):
@@ -30,9 +30,9 @@ class ViolationError(Exception):
 
 @frozen(kw_only=True, eq=False)
 class AclEvents:
-    """ACL records of one buffer: those that add, in columns, and the slices of those that remove, each by log order.
+    """ACL records of one buffer: additions in columns and the slices of removals, each in log order.
 
-    Rows are ascending numbers that order additions and removals together.
+    Rows are ascending numbers that order additions and removals relative to each other.
     """
 
     buffer: Buffer
@@ -46,16 +46,16 @@ class AclEvents:
         return len(self.added_rows) + len(self.removed_rows)
 
     def removed_ids(self) -> Bytes:
-        """(m, 16): the uuids of the rules that are removed."""
+        """(m, 16): the uuids of the removed ACLs."""
         data = np.frombuffer(self.buffer, np.uint8)
         return slices_at(data, self.removed_start + 3, 16)
 
 
 def replay_acls(acls: AclsImage, events: AclEvents) -> tuple[AclsImage, list[AclChange] | None]:
-    """The image after these records, and the records as objects if it stands on the same base, None on a new one.
+    """Return the ACLs after these records, and the changes as objects if the base was kept (None if it was rebuilt).
 
     Raises:
-        ViolationError: an id that stands already, one content under two ids, a removal of an absent id.
+        ViolationError: an id that already exists, one content under two ids, a removal of an unknown id.
 
     """
     if not len(events):
@@ -72,7 +72,7 @@ def replay_acls(acls: AclsImage, events: AclEvents) -> tuple[AclsImage, list[Acl
 
 
 def _culprit(acls: AclsImage, changes: list[AclChange], events: AclEvents) -> int:
-    """The row of the first change that cannot be applied after those before it."""
+    """Return the row of the first change that cannot be applied after those before it."""
     rows = np.sort(np.concatenate((events.added_rows, events.removed_rows)))
     for number, change in enumerate(changes):
         try:
@@ -83,13 +83,13 @@ def _culprit(acls: AclsImage, changes: list[AclChange], events: AclEvents) -> in
 
 
 def _rebuild(acls: AclsImage, events: AclEvents) -> AclsImage | None:
-    """The image after these records in a new base; None if the one there is holds records with tagged fields."""
+    """Return the ACLs after these records in a new base; None if existing records have tagged fields."""
     if not len(acls):
         if not len(events.removed_rows):
             try:
                 return AclsImage.from_columns(events.added)
             except ReplayError:
-                pass  # which record it is, is found out below
+                pass  # duplicates: `_survivors` below finds out which record is invalid
         return AclsImage.from_columns(events.added.take(_survivors(events.added, events.added_rows, events)))
     values = [*acls.records(), *_values(events.added)]
     columns, odd = _columns_of(values)
@@ -100,7 +100,7 @@ def _rebuild(acls: AclsImage, events: AclEvents) -> AclsImage | None:
 
 
 def changes_of(events: AclEvents) -> list[AclChange]:
-    """The same records as objects, in the order of the log."""
+    """Return the same records as objects, in log order."""
     start = np.concatenate((events.added.value_start, events.removed_start))
     end = np.concatenate((events.added.value_end, events.removed_end))
     order = np.argsort(np.concatenate((events.added_rows, events.removed_rows)))
@@ -122,10 +122,10 @@ def _values(columns: AclColumns) -> list[bytes]:
 
 
 def _survivors(additions: AclColumns, rows: Int64s, events: AclEvents) -> Bools:
-    """Which of the additions, in these rows, still stand after all records.
+    """Return the mask of those additions, in these rows, that still exist after all records.
 
-    Ids first: in the order of the log, each id must be added, removed, added, ... Then contents in the same way, where
-    a removal counts for the content that its id stood for.
+    Ids are checked first: in log order, each id must be added, removed, added, and so on. Then contents are checked in
+    the same way; a removal applies to the content that was added under its id.
     """
     added, removed = len(rows), len(events.removed_rows)
     ids = np.concatenate((additions.ids, events.removed_ids()))
@@ -138,9 +138,11 @@ def _survivors(additions: AclColumns, rows: Int64s, events: AclEvents) -> Bools:
     content = np.full(added + removed, -1, np.int64)
     content[:added] = _contents(additions)
     removals = np.flatnonzero(~adds[order] & ~group)
+    # In this order the row before a removal is the addition it undoes (otherwise it is already a violation).
     content[order[removals]] = content[order[removals - 1]]
     by_content = np.lexsort((row, content))
     starts = _starts(content[by_content][:, None])
+    # A content of -1 belongs to a removal of an unknown id, which has been reported above.
     wrong = _not_alternating(starts, adds[by_content]) & (content[by_content] >= 0)
     violation = min(violation, _least(row[by_content][wrong]))
     if violation < np.iinfo(np.int64).max:
@@ -152,20 +154,20 @@ def _survivors(additions: AclColumns, rows: Int64s, events: AclEvents) -> Bools:
 
 
 def _by_id(ids: Bytes, rows: Int64s) -> NDArray[np.intp]:
-    """The order by id, then row."""
+    """Return the order by id, then row."""
     halves = np.ascontiguousarray(ids).view(">u8").astype(np.uint64).reshape(-1, 2)
     return np.lexsort((rows, halves[:, 1], halves[:, 0]))
 
 
 def _starts(keys: NDArray[np.generic]) -> Bools:
-    """Where a sorted column of (n, width) keys differs from the row before, the first row included."""
+    """Return where a sorted column of (n, width) keys differs from the row before; the first row always does."""
     differs = np.ones(len(keys), np.bool_)
     differs[1:] = (keys[1:] != keys[:-1]).any(axis=1)
     return differs
 
 
 def _not_alternating(group: Bools, adds: Bools) -> Bools:
-    """Where something is added that stands, or removed that does not; each group begins with nothing standing."""
+    """Return where something is added that exists, or removed that does not; every group begins empty."""
     stands = np.zeros(len(adds), np.bool_)
     stands[1:] = adds[:-1]
     stands &= ~group
@@ -177,6 +179,6 @@ def _least(rows: Int64s) -> int:
 
 
 def _contents(acls: AclColumns) -> Int64s:
-    """A number for what each rule says, the same for the same."""
+    """Return a number for the content of each ACL, equal for equal contents."""
     rules = slices(acls.buffer, acls.value_start + _FRAME_AND_ID, acls.value_end - 1)
     return np.asarray(rules.dictionary_encode().indices).astype(np.int64)

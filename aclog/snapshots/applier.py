@@ -19,10 +19,10 @@ from aclog.snapshots.provenance import Provenance, after_control, after_data, ch
 class Applier:
     """Owned by the one thread that replays a log. `image` is always the state after a whole batch.
 
-    `next_offset` is where the next chunk must begin: above `image.end_offset` only while a transaction is open.
-    `newer` says what to do about a log of a newer Kafka: to stop, unless told otherwise. `journal`, where there is a
-    list, gets every ACL change that becomes visible; it is None again when the image was replaced or rebuilt.
-    Chunks of `bulk_bytes` or more are replayed in bulk.
+    `next_offset` is where the next chunk must begin: above `image.end_offset` only while a transaction is open. `newer`
+    is the policy for records of a newer Kafka: by default, stop. `journal`, if set to a list, collects every ACL change
+    that becomes visible; it is reset to None when the image is replaced or rebuilt. Chunks of at least `bulk_bytes` are
+    replayed in bulk.
     """
 
     image: Image = Image.EMPTY
@@ -44,31 +44,32 @@ class Applier:
 
     @property
     def failed(self) -> bool:
-        """Whether replay has met an error, and stands still until an image is loaded."""
+        """Whether replay has failed; it does not continue until an image is loaded."""
         return self._failure is not None
 
     def load(self, image: Image) -> None:
-        """Go on from this image, as from a checkpoint, whatever was replayed before."""
+        """Continue from this image, such as a checkpoint's, discarding what was replayed before."""
         self.image, self._read_to, self.next_offset = image, image.provenance, image.end_offset
         self._transactions, self._failure, self.journal = Transactions(), None, None
 
     def put_acls(self, acls: AclsImage) -> Image:
-        """The same image with the same ACLs in another form, merged, to go on from."""
+        """Replace the ACLs by the same ACLs in another representation (merged), and continue from there."""
         self.image = self.image.with_acls(acls)
         return self.image
 
     def apply(self, chunk: bytes, position: int = 0, end: int | None = None) -> Image:
-        """The image after a chunk of whole committed batches, such as LogReader.read returns.
+        """Replay a chunk of whole committed batches, as LogReader.read returns it, and return the new image.
 
-        `position` and `end` are where in the chunk they stand, all of it unless said.
+        `position` and `end` limit what of the chunk is replayed; the default is all of it.
 
-        After an error the image is the one after the last good batch, and every later call raises the same error:
-        nothing is ever skipped. Positions in errors are byte positions in the chunk.
+        After an error the image is that after the last good batch, and every later call raises the same error: nothing
+        is ever skipped. Positions in errors are byte positions in the chunk.
 
         Raises:
-            DecodeError: damaged bytes, or a record that is interpreted in a version that is not known.
-            ReplayError: a gap in offsets, an epoch that goes back, a transaction marker out of place, an ACL added
-                twice, removed while absent, or with the content of another.
+            DecodeError: damaged bytes, or an interpreted record type in an unknown version.
+            ReplayError: an offset gap, a leader epoch that decreases, a misplaced transaction marker, an ACL that is
+                added
+                twice, removed while absent, or duplicates another one.
 
         """
         if self._failure is not None:
@@ -78,16 +79,17 @@ class Applier:
         except MetadataError as e:
             self._failure = e
             raise
+        # An interrupt may have left a batch half applied: fail closed, rather than continue from an unknown state.
         except BaseException as e:
-            what = f"replay was broken off by a {type(e).__name__}: expected to go on from a checkpoint"
+            what = f"replay was interrupted by a {type(e).__name__}: reload from a checkpoint"
             self._failure = ReplayError(what, offset=self.next_offset)
             raise
         return self.image
 
     def _apply(self, chunk: bytes, position: int, end: int) -> None:
-        """Replay in bulk where that can be; where it stops, twice as many batches one by one as the last time.
+        """Replay in bulk if possible; where that stops, replay twice as many batches one by one as the last time.
 
-        So a chunk full of what cannot be replayed in bulk is looked at a few times, not once for each of its batches.
+        So a chunk full of batches that bulk replay cannot handle is scanned a few times only, not once per batch.
         """
         if end - position < self.bulk_bytes:
             while position < end:
@@ -95,6 +97,7 @@ class Applier:
             return
         one_by_one, patience = 0, 1
         while position < end:
+            # Bulk replay starts outside of transactions only: it does not carry held-back records from chunk to chunk.
             if one_by_one == 0 and end - position >= self.bulk_bytes and not self.in_transaction:
                 position = self._apply_in_bulk(chunk, position, end)
                 one_by_one, patience = patience, 2 * patience
@@ -148,7 +151,7 @@ class Applier:
             self.journal += delta.acls
 
     def _show_acls(self, offset: int, changes: list[AclChange]) -> None:
-        """As `_show`, for the commonest batch by a shorter way."""
+        """Do the same for the most common batch, which has only ACL changes, without a Delta."""
         image = self.image
         acls = apply_acls(image.acls, changes, range(offset, offset + len(changes)))
         self.image = Image(acls, image.scram, image.tokens, image.features, image.opaque, self._read_to)

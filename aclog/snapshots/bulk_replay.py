@@ -1,7 +1,7 @@
-"""Bulk replay: thousands of batches in one go, vectorised, with the outcome that the applier has batch by batch.
+"""Bulk replay: thousands of batches at once, vectorized, with the same result as the applier has batch by batch.
 
-What is replayed here is proven to be valid. At the first batch that is not plain, valid and outside of an open
-transaction this stops, and leaves that batch to the applier, which accepts it or says what is wrong with it.
+Only what is proven valid is replayed here. At the first batch that is not plain and valid, or leaves a transaction
+open, bulk replay stops (`_StopError`) and falls back to the applier, which accepts that batch or reports what is wrong.
 """
 
 from collections.abc import Iterator
@@ -31,16 +31,16 @@ from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.provenance import Provenance, after_control, after_data
 
 BULK_BYTES = 1 << 16
-"""Below this many bytes the vectors cost more than they save."""
+"""Smaller chunks are faster batch by batch: the vectorized code has a fixed cost."""
 
 _PLAIN_REMOVE_SIZE = 20
 
 
 @frozen(kw_only=True, eq=False)
 class Replayed:
-    """How far bulk replay came: the image there, and the position in the buffer.
+    """How far bulk replay got: the image, and the position in the buffer.
 
-    `acl_changes` are the ACL records that went into the image, None where its ACLs were built anew.
+    `acl_changes` are the ACL records that went into the image, None if its ACLs were rebuilt.
     """
 
     image: Image
@@ -59,9 +59,9 @@ class _StopError(Exception):
 def replay_bulk(
     buffer: bytes, position: int, end: int, image: Image, before: Provenance, newer: NewerKafka
 ) -> Replayed | None:
-    """Replay the batches of `buffer` between two positions onto `image`, as far as can be; None for not even one.
+    """Replay the batches of `buffer` between two positions onto `image`, as far as possible; None if not even one.
 
-    `before` is where the log stands at `position`, outside of a transaction.
+    `before` is the provenance at `position`, outside of a transaction.
     """
     scan = _scan(buffer, position, end, before)
     good = scan.good
@@ -69,13 +69,14 @@ def replay_bulk(
         try:
             return _replay(scan, good, image, before, newer)
         except _StopError as stop:
+            # The fallback: try again with only the batches before it. The number falls each time, so this ends.
             good = stop.batch
     return None
 
 
 @frozen(kw_only=True, eq=False)
 class _Scan:
-    """What stands in a buffer: batches, of which the first `good` are whole and in order, and their values."""
+    """The content of a buffer: batches, of which the first `good` are whole and in order, and their values."""
 
     buffer: bytes
     good: int
@@ -100,7 +101,7 @@ def _first_batches(batches: BatchColumns, count: int) -> BatchColumns:
 
 
 def _in_order(batches: BatchColumns, before: Provenance) -> int:
-    """How many batches follow one another: offsets without a gap, epochs that do not go back."""
+    """Return how many batches follow one another: contiguous offsets, leader epochs that never decrease."""
     expected = np.concatenate(([before.end_offset], (batches.base_offset + batches.record_count)[:-1]))
     epochs = np.concatenate(([before.epoch], batches.leader_epoch[:-1]))
     wrong = (batches.base_offset != expected[: len(batches)]) | (batches.leader_epoch < epochs[: len(batches)])
@@ -108,7 +109,7 @@ def _in_order(batches: BatchColumns, before: Provenance) -> int:
 
 
 def _acl_records(data: Bytes, values: ValueColumns) -> tuple[Bools, Bools]:
-    """Which values are additions of ACLs, plain or not, and which are plain removals, all of version 0."""
+    """Return the masks of ACL additions, plain or not, and of plain removals, all of version 0."""
     start, size = values.value_start, values.value_end - values.value_start
     framed = (size >= 3) & (bytes_at(data, start) == 1) & (bytes_at(data, start + 2) == 0)
     kind = bytes_at(data, start + 1)
@@ -122,6 +123,7 @@ def _replay(scan: _Scan, good: int, image: Image, before: Provenance, newer: New
     rows = int(np.searchsorted(scan.values.batch, good))
     provenance = _provenance(scan, good, before)
     others, dropped = _committed(scan, rows)
+    # Warnings count only if this attempt succeeds; otherwise the same records are replayed again.
     tried = newer.copy()
     delta = Delta(newer=tried)
     for row, record in others:
@@ -142,7 +144,7 @@ def _replay(scan: _Scan, good: int, image: Image, before: Provenance, newer: New
 
 
 def _provenance(scan: _Scan, good: int, before: Provenance) -> Provenance:
-    """Where the log stands after the first `good` batches; of them only control batches and the last are looked at."""
+    """Return the provenance after the first `good` batches; only control batches and the last one are decoded."""
     batches = scan.batches
     for number in np.flatnonzero(batches.is_control[:good]).tolist():
         position = int(batches.position[number])
@@ -172,20 +174,21 @@ def _acl_events(scan: _Scan, rows: int, dropped: Bools) -> AclEvents:
 
 
 def _other_records(scan: _Scan, rows: int) -> Iterator[tuple[int, MetadataRecord]]:
-    """(Row, record) of all that are not plain ACL records."""
+    """Yield (row, record) for all values that are not plain ACL records."""
     values, view = scan.values, memoryview(scan.buffer)
     for row in np.flatnonzero(~(scan.adds[:rows] | scan.removes[:rows])).tolist():
         try:
             record = decode_record(bytes(view[int(values.value_start[row]) : int(values.value_end[row])]))
         except DecodeError:
             raise _StopError(int(values.batch[row])) from None
+        # An ACL record in an unusual form (tagged fields, long varints): the vectorized path must not reorder it.
         if isinstance(record, AccessControlEntryRecord | RemoveAccessControlEntryRecord):
             raise _StopError(int(values.batch[row]))
         yield row, record
 
 
 def _committed(scan: _Scan, rows: int) -> tuple[list[tuple[int, MetadataRecord]], Bools]:
-    """The other records without those of aborted transactions, and which of all rows these are."""
+    """Return the other records without those of aborted transactions, and the mask of all rows that are dropped."""
     dropped = np.zeros(rows, np.bool_)
     kept: list[tuple[int, MetadataRecord]] = []
     begun, kept_before = -1, 0
@@ -196,6 +199,8 @@ def _committed(scan: _Scan, rows: int) -> tuple[list[tuple[int, MetadataRecord]]
             case EndTransactionRecord() if begun >= 0:
                 begun = -1
             case AbortTransactionRecord() if begun >= 0:
+                # KIP-868: everything between Begin and Abort is dropped, ACL rows through the mask, others from the
+                # list.
                 dropped[begun:row] = True
                 del kept[kept_before:]
                 begun = -1
@@ -204,5 +209,6 @@ def _committed(scan: _Scan, rows: int) -> tuple[list[tuple[int, MetadataRecord]]
             case _:
                 kept.append((row, record))
     if begun >= 0:
+        # Still open at the end: the applier holds its records back until a later chunk ends it.
         raise _StopError(int(scan.values.batch[begun]))
     return kept, dropped

@@ -1,4 +1,4 @@
-"""Checkpoints, read: a snapshot file is taken whole or refused (FileRawSnapshotReader, RecordsSnapshotReader)."""
+"""Reads checkpoints: a snapshot file is accepted whole or refused (FileRawSnapshotReader, RecordsSnapshotReader)."""
 
 from pathlib import Path
 
@@ -19,17 +19,17 @@ from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.provenance import Provenance
 
 BOOTSTRAP_NAME = "bootstrap.checkpoint"
-"""What `kafka-storage format` writes beside a log: records for the log's first transaction, not yet in any log."""
+"""Written by `kafka-storage format` next to a log: records for the log's first transaction, not in any log yet."""
 
 
 def read_checkpoint(path: Path | str, *, newer: NewerKafka | None = None) -> Image:
-    """The image in a checkpoint file, whose name says its end offset and epoch.
+    """Return the image in a checkpoint file, whose name has its end offset and epoch.
 
-    The file must begin with a SnapshotHeader and end with a SnapshotFooter, and every batch must carry the epoch of
-    the name, which no CRC covers. `newer` says what to do about a newer Kafka's; the default is to refuse it.
+    The file must begin with a SnapshotHeader and end with a SnapshotFooter, and every batch must have the epoch of the
+    name, which no CRC covers. `newer` is the policy for a newer Kafka's records; the default is to refuse them.
 
     Raises:
-        CheckpointError: anything that makes the file less than a whole checkpoint, or than what its name says.
+        CheckpointError: the file is not a complete checkpoint, or does not match its name.
 
     """
     path = Path(path)
@@ -51,27 +51,27 @@ def _name_of(path: Path) -> tuple[int, int]:
     if found is not None:
         return found
     if path.name.endswith(PARTIAL_SUFFIX):
-        raise CheckpointError(f"{path}: a checkpoint that was never finished: expected one without {PARTIAL_SUFFIX}")
+        raise CheckpointError(f"{path}: an unfinished checkpoint: expected a file without {PARTIAL_SUFFIX}")
     raise CheckpointError(
-        f"{path}: not a checkpoint's name: expected <20 digits of end offset>-<10 digits of epoch>.checkpoint"
+        f"{path}: not a checkpoint file name: expected <20 digits of end offset>-<10 digits of epoch>.checkpoint"
     )
 
 
 def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, newer: NewerKafka | None = None) -> Image:
-    """The image in the bytes of a checkpoint of this end offset and epoch.
+    """Return the image in the bytes of a checkpoint with this end offset and epoch.
 
     Raises:
-        DecodeError: damaged or cut, not a checkpoint, or of another epoch; positions are in `data`.
+        DecodeError: damaged or truncated, not a checkpoint, or of another epoch; positions are in `data`.
 
     """
     batches = _checked_batches(data, epoch)
     (first_at, first), (last_at, last) = batches[0], batches[-1]
     opening = _control_records(data, first_at, first)
     if not opening or not isinstance(opening[0], SnapshotHeader):
-        raise DecodeError("no SnapshotHeader: expected every checkpoint to begin with one", position=0)
+        raise DecodeError("no SnapshotHeader: every checkpoint begins with one", position=0)
     closing = _control_records(data, last_at, last)
     if len(closing) != 1 or not isinstance(closing[0], SnapshotFooter):
-        raise DecodeError("no SnapshotFooter: the checkpoint is cut, expected it to end with one", position=last_at)
+        raise DecodeError("no SnapshotFooter: the checkpoint is truncated", position=last_at)
     kraft = next((r.kraft_version for r in opening if isinstance(r, KRaftVersion)), 0)
     voters = next((r for r in opening if isinstance(r, KRaftVoters)), None)
     timestamp = opening[0].last_contained_log_timestamp
@@ -84,22 +84,23 @@ def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, newer: NewerK
 
 
 def _replay(data: bytes, position: int, end: int, start: Image, newer: NewerKafka | None) -> Image:
-    """What stands between the header and the footer; it has a log's form, but for its offsets."""
+    """Replay what is between header and footer; it has the form of a log, except that offsets begin at 0."""
     applier = Applier(image=start, newer=newer or NewerKafka())
     image = applier.apply(data, position, end)
     if applier.in_transaction:
-        raise DecodeError("the checkpoint ends inside a transaction: expected no transaction in one", position=end)
+        raise DecodeError("the checkpoint ends inside a transaction: checkpoints have none", position=end)
     return image
 
 
 def _checked_batches(data: bytes, epoch: int) -> list[tuple[int, BatchHeader]]:
-    """Every batch's place and header: whole, of this epoch, offsets dense, control at both ends."""
+    """Return every batch's position and header: whole, of this epoch, dense offsets, control batches at both ends."""
     batches = list(iter_batches(data))
     whole = batches[-1][0] + batches[-1][1].size if batches else 0
     if len(batches) < 2 or whole != len(data):
-        raise DecodeError("cut: expected a header, whole batches and a footer to the end", position=whole)
+        raise DecodeError("truncated: expected a header, whole batches and a footer", position=whole)
     offset = 0
     for number, (position, header) in enumerate(batches):
+        # Neither is covered by the CRC: offsets are checked by continuity, the epoch against the file name.
         if header.base_offset != offset or header.leader_epoch != epoch:
             raise DecodeError(
                 f"a batch at offset {header.base_offset} of epoch {header.leader_epoch}: "
@@ -107,8 +108,12 @@ def _checked_batches(data: bytes, epoch: int) -> list[tuple[int, BatchHeader]]:
                 position=position,
             )
         if header.is_control != (number in {0, len(batches) - 1}):
-            what = "control records amid the others" if header.is_control else "no footer: the checkpoint is cut"
-            raise DecodeError(f"{what}: expected control records at both ends, and only there", position=position)
+            what = (
+                "a control batch between data batches"
+                if header.is_control
+                else "no footer: the checkpoint is truncated"
+            )
+            raise DecodeError(f"{what}: expected control batches at both ends, and only there", position=position)
         offset = header.end_offset
     return batches
 

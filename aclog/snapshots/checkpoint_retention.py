@@ -1,4 +1,4 @@
-"""Which checkpoints of a directory may go (KafkaMetadataLog.deleteSnapshotsWithSizeLimit and its kin)."""
+"""Checkpoint retention: which checkpoints may be removed (KafkaMetadataLog.deleteSnapshotsWithSizeLimit)."""
 
 from pathlib import Path
 
@@ -9,15 +9,14 @@ from aclog.snapshots.checkpoint_reader import read_checkpoint
 
 
 def remove_old_checkpoints(directory: Path | str, *, keep: int) -> tuple[Path, ...]:
-    """Remove all but the newest `keep` whole checkpoints; returns what was removed.
+    """Remove all but the newest `keep` valid checkpoints; return what was removed.
 
-    A damaged one is not counted among those kept, and is not removed either while it is newer than the oldest kept:
-    it is evidence. So the last whole checkpoint always stays. What a process that died in between has renamed, but
-    not removed, goes too.
+    A damaged one does not count towards `keep`, and is not removed while it is newer than the oldest kept one: it is
+    evidence. So the last valid checkpoint always stays. Files that a process renamed before it died are removed too.
 
     Raises:
         ValueError: keep is below 1.
-        LogError: the directory cannot be listed, or the disk refuses.
+        LogError: the directory cannot be listed, or the disk fails.
 
     """
     if keep < 1:
@@ -29,6 +28,8 @@ def remove_old_checkpoints(directory: Path | str, *, keep: int) -> tuple[Path, .
         for file in old:
             file.path.replace(file.path.with_name(file.path.name + DELETED_SUFFIX))
         fsync_directory(directory)
+        # Renamed to `.deleted` first, unlinked once that is durable: a crash leaves no half-removed checkpoint that
+        # counts.
         for path in directory.glob(f"*{DELETED_SUFFIX}"):
             if parse_checkpoint_name(path.name.removesuffix(DELETED_SUFFIX)) is not None:
                 path.unlink(missing_ok=True)
@@ -38,7 +39,7 @@ def remove_old_checkpoints(directory: Path | str, *, keep: int) -> tuple[Path, .
 
 
 def _first_kept(checkpoints: tuple[CheckpointFile, ...], keep: int) -> int:
-    """The number of the oldest of the newest `keep` whole checkpoints, 0 if there are fewer."""
+    """Return the number of the oldest of the newest `keep` valid checkpoints, 0 if there are fewer."""
     whole = 0
     for number in range(len(checkpoints) - 1, -1, -1):
         if _is_whole(checkpoints[number].path):

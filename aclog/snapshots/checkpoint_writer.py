@@ -1,4 +1,4 @@
-"""Checkpoints, written: an image as the batches of a snapshot file (RecordsSnapshotWriter, FileRawSnapshotWriter)."""
+"""Writes checkpoints: an image as the batches of a snapshot file (RecordsSnapshotWriter, FileRawSnapshotWriter)."""
 
 import os
 import secrets
@@ -17,20 +17,21 @@ MAX_BATCH_BYTES = 8 << 20
 """Kafka's largest batch (KafkaRaftClient.MAX_BATCH_SIZE_BYTES)."""
 
 _RECORD_OVERHEAD = 32
-"""More than a record's own lengths, deltas and attributes ever take."""
+"""Upper bound on the bytes of a record's own lengths, deltas and attributes."""
 
 _BATCH_OVERHEAD = 256
 
 
 def checkpoint_batches(image: Image, *, max_batch_bytes: int = MAX_BATCH_BYTES) -> Iterator[bytes]:
-    """The batches of a checkpoint, one by one, so that a large one never stands in memory whole.
+    """Yield the batches of a checkpoint one by one, so that a large one is never in memory as a whole.
 
-    Control records come first, then the feature levels, the uninterpreted records in log order, ACLs, SCRAM
-    credentials and tokens; the footer is last. Offsets begin at 0, the epoch is the image's, and so is the time: the
-    same image gives the same bytes.
+    Control records come first, then feature levels, uninterpreted records in log order, ACLs, SCRAM credentials and
+    tokens; the footer is last. Offsets begin at 0, epoch and timestamp are the image's: the same image yields the same
+    bytes.
 
     Raises:
-        CheckpointError: kraft.version is 1 and no voters are known: a cluster with such a checkpoint finds no leader.
+        CheckpointError: kraft.version is 1 without a voter set: a cluster could not elect a leader from that
+            checkpoint.
 
     """
     provenance = image.provenance
@@ -62,7 +63,7 @@ def _values(image: Image) -> Iterator[bytes]:
 
 
 def _grouped(values: Iterator[bytes], max_batch_bytes: int) -> Iterator[list[bytes]]:
-    """Values in lists that fit a batch; one that does not fit any is alone in its own."""
+    """Yield values in lists that fit into a batch; a value too large for any batch is alone in its list."""
     group: list[bytes] = []
     size = _BATCH_OVERHEAD
     for value in values:
@@ -77,20 +78,23 @@ def _grouped(values: Iterator[bytes], max_batch_bytes: int) -> Iterator[list[byt
 
 
 def write_checkpoint(image: Image, directory: Path | str, *, progress: Callable[[int], None] | None = None) -> Path:
-    """Write `<end offset>-<epoch>.checkpoint` into `directory`, or nothing: it gets its name last.
+    """Write `<end offset>-<epoch>.checkpoint` into `directory`, atomically: it gets its name only when complete.
 
-    `progress` is told the bytes written so far.
+    `progress` is called with the number of bytes written so far.
 
     Raises:
-        LogError: the disk is full, or refuses.
-        CheckpointError: as `checkpoint_batches`.
+        LogError: the disk is full or fails.
+        CheckpointError: see `checkpoint_batches`.
 
     """
     directory = Path(directory)
     path = directory / checkpoint_name(image.end_offset, image.epoch)
+    # A random part: a concurrent writer of the same checkpoint must not write into this file.
     partial = directory / f"{path.stem}-{secrets.token_hex(8)}{path.suffix}{PARTIAL_SUFFIX}"
     try:
         try:
+            # Content before name, and the name before anything relies on it: retention removes segments that the
+            # checkpoint covers.
             _write_durably(partial, checkpoint_batches(image), progress)
             partial.replace(path)
         except BaseException:

@@ -1,4 +1,4 @@
-"""What one or more whole batches change in an image (org.apache.kafka.image.MetadataDelta)."""
+"""The changes of one or more whole batches to an image (org.apache.kafka.image.MetadataDelta)."""
 
 from collections.abc import Sequence
 from typing import TypeAlias, TypeGuard
@@ -34,7 +34,7 @@ _ACL_CHANGES = frozenset((AccessControlEntryRecord, RemoveAccessControlEntryReco
 
 @define(kw_only=True)
 class Delta:
-    """Changes in the order of their offsets, by what they change; owned by the applier that makes the next image."""
+    """Changes in offset order, grouped by what they change; owned by the applier that makes the next image."""
 
     newer: NewerKafka
     acls: list[AclChange] = field(factory=list)
@@ -45,7 +45,7 @@ class Delta:
     _opaque: list[OpaqueChange] = field(factory=list, init=False)
 
     def replay(self, record: MetadataRecord, offset: int) -> None:
-        """Take in a record that is no transaction marker; records come in the order of their offsets.
+        """Add a record that is not a transaction marker; records must be added in offset order.
 
         Raises:
             ReplayError: a newer Kafka wrote it, and the policy is to stop.
@@ -72,17 +72,17 @@ class Delta:
                 raise ReplayError(f"{type(record).__name__} is no change of state", offset=offset)
 
     def apply(self, image: Image, provenance: Provenance) -> Image:
-        """The image after these changes; `provenance` says up to where.
+        """Return the image after these changes; `provenance` says how far it reaches.
 
         Raises:
-            ReplayError: an ACL is added that is there, or removed that is not, with its offset.
+            ReplayError: an ACL is added that exists, or removed that does not exist, with its offset.
 
         """
         acls = apply_acls(image.acls, self.acls, self._acl_offsets) if self.acls else image.acls
         return self.apply_all_but_acls(image, acls, provenance)
 
     def apply_all_but_acls(self, image: Image, acls: AclsImage, provenance: Provenance) -> Image:
-        """As `apply`, with `acls` in the place of what the ACL changes would give."""
+        """Do the same, with `acls` instead of the result of the ACL changes."""
         return Image(
             acls=acls,
             scram=image.scram.apply(self._scram) if self._scram else image.scram,
@@ -94,15 +94,16 @@ class Delta:
 
 
 def apply_acls(acls: AclsImage, changes: Sequence[AclChange], offsets: Sequence[int]) -> AclsImage:
-    """The ACLs after these changes, which stand at these offsets.
+    """Return the ACLs after these changes, which have these offsets.
 
     Raises:
-        ReplayError: an ACL is added that is there, or removed that is not, with its offset.
+        ReplayError: an ACL is added that exists, or removed that does not exist, with its offset.
 
     """
     try:
         return acls.apply(changes)
     except ReplayError:
+        # Applying all at once is faster but does not say which change failed; applying them one by one does.
         for change, offset in zip(changes, offsets, strict=True):
             try:
                 acls = acls.apply((change,))
@@ -112,7 +113,7 @@ def apply_acls(acls: AclsImage, changes: Sequence[AclChange], offsets: Sequence[
 
 
 def only_acls(records: list[MetadataRecord]) -> TypeGuard[list[AclChange]]:
-    """Whether all of these records are changes of ACLs."""
+    """Return whether all of these records are ACL changes."""
     return _ACL_CHANGES.issuperset(map(type, records))
 
 

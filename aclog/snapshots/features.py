@@ -9,10 +9,10 @@ from immutables import Map
 from aclog.metalog.records import FeatureLevelRecord
 
 METADATA_VERSION = "metadata.version"
-"""The feature that says which record versions a log may hold."""
+"""The feature that determines which record versions a log may contain."""
 
 NEWEST_METADATA_VERSION = 30
-"""The level of metadata.version that Kafka 4.3.1 writes (4.3-IV0); what a higher one means is not known here."""
+"""The metadata.version of Kafka 4.3.1 (4.3-IV0); the meaning of a higher one is unknown here."""
 
 
 @frozen(kw_only=True)
@@ -27,18 +27,18 @@ class FeaturesImage:
         return len(self._records)
 
     def level(self, name: str) -> int:
-        """The finalized level of a feature, 0 if it has none."""
+        """Return the finalized level of a feature, 0 if it has none."""
         record = self._records.get(name)
         return 0 if record is None else record.feature_level
 
     def records(self) -> Iterator[FeatureLevelRecord]:
-        """The records that make this image: metadata.version first, as Kafka writes them, then by name."""
+        """Return the records of this image: metadata.version first, as Kafka writes them, then by name."""
         return (
             self._records[name] for name in sorted(self._records, key=lambda name: (name != METADATA_VERSION, name))
         )
 
     def apply(self, changes: Iterable[FeatureLevelRecord]) -> Self:
-        """The image after these changes, in order."""
+        """Return the image after these changes, in order."""
         records = self._records.mutate()
         for change in changes:
             if change.feature_level:
@@ -49,3 +49,4 @@ class FeaturesImage:
 
 
 FeaturesImage.EMPTY = FeaturesImage()
+"""Feature names and their levels at one offset; features at level 0 are absent."""

@@ -1,4 +1,4 @@
-"""All metadata at one offset: immutable, so that readers may keep one as long as they like (MetadataImage)."""
+"""The image: all metadata at one offset, immutable, so that readers may keep one indefinitely (MetadataImage)."""
 
 from typing import ClassVar
 
@@ -34,7 +34,7 @@ class Image:
 
     @property
     def end_offset(self) -> int:
-        """The offset after the last record of which this image knows."""
+        """The offset after the last record in this image."""
         return self.provenance.end_offset
 
     @property
@@ -48,12 +48,17 @@ class Image:
         return self.provenance.timestamp
 
     def at(self, provenance: Provenance) -> "Image":
-        """The same content, known to be that of another place in a log."""
+        """Return the same content with another provenance."""
         return evolve(self, provenance=provenance)
 
     def with_acls(self, acls: AclsImage) -> "Image":
-        """The same image with its ACLs in another form: merged, or with other semantics."""
+        """Return the same image with its ACLs in another representation: merged, or with other semantics."""
         return evolve(self, acls=acls)
 
 
 Image.EMPTY = Image()
+"""All metadata after a whole committed batch, outside of any open transaction.
+
+Immutable by convention: `frozen` would enforce it, but makes construction five times slower, and every update
+constructs an image.
+"""

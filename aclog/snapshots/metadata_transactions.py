@@ -1,7 +1,7 @@
-"""Metadata transactions (KIP-868): which records have become visible, and which are still held back.
+"""Metadata transactions (KIP-868): which records are visible, which are held back, and which are dropped by an abort.
 
-The visible state moves from the end of one whole batch to the end of a later one, and never while a transaction is
-open. Records before a Begin in its batch, or after an End, become visible with that batch like all of it; see
+The visible state advances from the end of one whole batch to the end of a later one, and never while a transaction is
+open. Records before a Begin in its batch, or after an End, become visible with that batch as a whole; see
 docs/decisions/0004-transactions.md.
 """
 
@@ -18,14 +18,14 @@ from aclog.metalog.records import (
 )
 
 Placed: TypeAlias = tuple[int, MetadataRecord]
-"""A record and its offset."""
+"""An offset and the record at it."""
 
 _MARKERS = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord})
 
 
 @define(kw_only=True)
 class Transactions:
-    """The records since the last visible state, of which those of aborted transactions are dropped."""
+    """The records since the last visible state, without those of aborted transactions."""
 
     _held: list[Placed] = field(factory=list, init=False)
     _begun_at: int | None = field(default=None, init=False)
@@ -33,14 +33,14 @@ class Transactions:
 
     @property
     def is_open(self) -> bool:
-        """Whether a transaction has begun and not ended: what is held back is not visible."""
+        """Whether a transaction has begun and not ended, so that records are held back."""
         return self._begun_at is not None
 
     def add(self, offset: int, record: MetadataRecord) -> None:
-        """Take in the record at `offset`; records come in the order of the log.
+        """Add the record at `offset`; records must be added in log order.
 
         Raises:
-            ReplayError: a Begin inside a transaction, or an End or Abort outside of one.
+            ReplayError: a Begin inside of a transaction, or an End or Abort outside of one.
 
         """
         if type(record) not in _MARKERS:
@@ -51,7 +51,7 @@ class Transactions:
             self._finish(offset, record)
 
     def take(self) -> list[Placed]:
-        """What has become visible, in order; call it at the end of a batch that leaves no transaction open."""
+        """Return what has become visible, in order; call it after a batch that leaves no transaction open."""
         taken, self._held = self._held, []
         return taken
 
@@ -65,5 +65,7 @@ class Transactions:
         if self._begun_at is None:
             raise ReplayError(f"a transaction {'aborts' if aborts else 'ends'} that has not begun", offset=offset)
         if aborts:
+            # An aborted transaction drops only what came after its Begin: records before it in the same batch still
+            # count.
             del self._held[self._held_before :]
         self._begun_at = None

@@ -13,17 +13,17 @@ Moment: TypeAlias = int | datetime
 LATEST = "latest"
 
 READ_BYTES = 64 << 20
-"""How much of a log is read and replayed together: enough for bulk replay, little enough to stand in memory."""
+"""How much of a log is read at once: enough for bulk replay, and small enough to keep in memory."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
 def parse_moment(text: str) -> Moment | None:
-    """The moment that a text names; None for `latest`. A time without a zone is in UTC.
+    """Parse a moment; None for `latest`. A time without a zone is in UTC.
 
     Raises:
-        ConfigError: it is neither an offset, nor an ISO 8601 time, nor `latest`.
+        ConfigError: neither an offset, nor an ISO 8601 time, nor `latest`.
 
     """
     if text == LATEST:
@@ -33,14 +33,12 @@ def parse_moment(text: str) -> Moment | None:
     try:
         time = datetime.fromisoformat("" if text.isdigit() else text)
     except ValueError as e:
-        raise ConfigError(
-            f"{text!r} is no moment: expected an end offset, a time such as 2026-11-20T10:00:00Z, or {LATEST}"
-        ) from e
+        raise ConfigError(f"{text!r}: expected an end offset, a time such as 2026-11-20T10:00:00Z, or {LATEST}") from e
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def moment_text(moment: Moment | None) -> str:
-    """A moment as it would be typed."""
+    """Return the text of a moment, as `parse_moment` accepts it."""
     if moment is None:
         return LATEST
     if isinstance(moment, int):
@@ -49,7 +47,7 @@ def moment_text(moment: Moment | None) -> str:
 
 
 def milliseconds(time: datetime) -> int:
-    """A time as ms since 1970, rounded down: no batch of a later ms is part of the state at that time.
+    """Return a time in ms since 1970, rounded down, so that no batch of a later ms is part of the state at that time.
 
     Raises:
         ConfigError: the time has no zone.
@@ -61,12 +59,14 @@ def milliseconds(time: datetime) -> int:
 
 
 def end_offset_at(reader: LogReader, time: datetime) -> int:
-    """The end offset of the state at `time`: where the first batch begins whose max timestamp is later.
+    """Return the end offset of the state at `time`: the base offset of the first batch with a later max timestamp.
 
-    Timestamps may go back where the leader changes; the first later batch counts. The high-water mark if none is.
+    The high-water mark if there is none. Timestamps may go back when the leader changes, so the first later batch
+    counts: a state includes all batches before it, never a selection.
 
     Raises:
-        DecodeError, LogError: the log cannot be read.
+        DecodeError: damage in the log.
+        LogError: the log cannot be read.
 
     """
     latest, offset, end = milliseconds(time), reader.start_offset(), reader.high_watermark()
@@ -76,6 +76,6 @@ def end_offset_at(reader: LogReader, time: datetime) -> int:
         if len(later):
             return int(batches.base_offset[later[0]])
         if damage is not None or not len(batches):
-            raise LogError(f"{reader.name}: offset {offset}: damaged batches, which its reader should have refused")
+            raise LogError(f"{reader.name}: offset {offset}: damaged batches, which its reader should have rejected")
         offset = int(batches.base_offset[-1] + batches.record_count[-1])
     return offset

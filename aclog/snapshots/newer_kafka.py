@@ -1,4 +1,4 @@
-"""What to do about a log that a newer Kafka wrote: a node stops, a read command goes on with a warning."""
+"""The policy for a log that a newer Kafka wrote: a node stops, a read-only command warns and continues."""
 
 from attrs import define, field
 
@@ -12,30 +12,30 @@ _NEWEST_API_KEY = max(RecordType)
 
 @define(kw_only=True)
 class NewerKafka:
-    """The policy, and the warnings it gave: one for each apiKey and each metadata.version that is not known.
+    """The policy, and its warnings so far: one for each unknown apiKey and each unknown metadata.version.
 
-    A record that is interpreted is never let through in an unknown version: its decoder refuses it.
+    An interpreted record type in an unknown version is refused under either policy, by its decoder.
     """
 
     strict: bool = True
     _warnings: dict[str, int] = field(factory=dict, init=False)
 
     def warnings(self) -> tuple[str, ...]:
-        """What was met, each with the first offset where it stood."""
+        """Return the warnings, each with the first offset that it applies to."""
         return tuple(f"offset {offset}: {what}" for what, offset in self._warnings.items())
 
     def copy(self) -> "NewerKafka":
-        """The same policy and warnings, to try something with."""
+        """Return a copy for a replay that may be discarded."""
         copy = NewerKafka(strict=self.strict)
         copy.take(self)
         return copy
 
     def take(self, other: "NewerKafka") -> None:
-        """Take over the warnings of a copy."""
+        """Adopt the warnings of a copy."""
         self._warnings = dict(other._warnings)
 
     def check_opaque(self, record: OpaqueRecord, offset: int) -> None:
-        """Look at an uninterpreted record.
+        """Check an uninterpreted record.
 
         Raises:
             ReplayError: strict, and its apiKey is above those of Kafka 4.3.1.
@@ -48,7 +48,7 @@ class NewerKafka:
             )
 
     def check_feature(self, record: FeatureLevelRecord, offset: int) -> None:
-        """Look at a feature level.
+        """Check a feature level.
 
         Raises:
             ReplayError: strict, and it is a metadata.version above that of Kafka 4.3.1.

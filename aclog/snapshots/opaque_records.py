@@ -1,10 +1,10 @@
-"""The records of an image that this project does not interpret: kept as bytes, in log order, never silently dropped.
+"""Records of an image that aclog does not interpret: kept as bytes, in log order, never silently dropped.
 
-A checkpoint of ours must not lose a cluster's topics and brokers. What may be left out is what can no longer matter:
-the earlier values of one config, quota or producer id block, and all of a topic or broker that was removed. Removing
-a topic removes its configs too, as Kafka's MetadataDelta does; its record itself goes as well, since Kafka refuses to
-remove a topic that it has never seen. A ClearElrRecord for all topics is kept in its place; a Kafka that loads it from
-a checkpoint has no topics yet to apply it to, and keeps their eligible leader replicas until it clears them again.
+A checkpoint of ours must not lose a cluster's topics and brokers. Left out is only what can no longer matter: earlier
+values of one config, quota or producer id block, and everything of a topic or broker that was removed. Removing a topic
+also removes its configs, as Kafka's MetadataDelta does; the RemoveTopicRecord itself goes as well, since Kafka refuses
+to remove a topic that it has never seen. A ClearElrRecord for all topics keeps its place; a Kafka that loads it from a
+checkpoint has no topics yet to apply it to, and keeps their eligible leader replicas until it clears them again.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ from aclog.snapshots.record_subjects import (
 
 @frozen(kw_only=True)
 class OpaqueChange:
-    """A record's value, and what the record does to those before it."""
+    """A record's value, and its effect on earlier records."""
 
     effect: Effect
     value: bytes = field(repr=False)
@@ -41,7 +41,7 @@ class Kept(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """The records of one subject, newest first, so that appending costs the same however many there are."""
+    """The records of one subject as a linked list, newest first, so that appending costs the same at any length."""
 
     kept: Kept
     before: "Chain | None"
@@ -72,7 +72,7 @@ class OpaqueImage:
         return f"OpaqueImage(count={self.count}, size={self.size})"
 
     def values(self) -> Iterator[bytes]:
-        """The values of the records, in log order; for one that was replaced, the place of the last counts."""
+        """Yield the values of the records in log order; a replaced record has the place of its last value."""
         kept = [each for group in self._latest.values() for each in group.values()]
         for chain in self._chains.values():
             kept.extend(_links(chain))
@@ -80,7 +80,7 @@ class OpaqueImage:
         return (each.value for each in kept)
 
     def apply(self, changes: Iterable[OpaqueChange]) -> Self:
-        """The image after these records, in order."""
+        """Return the image after these records, in order."""
         editor = _Editor(
             count=self.count,
             size=self.size,
@@ -102,6 +102,7 @@ class OpaqueImage:
 
 
 OpaqueImage.EMPTY = OpaqueImage()
+"""All uninterpreted records that still matter at one offset; `size` is the sum of their values in bytes."""
 
 
 def _links(chain: Chain | None) -> Iterator[Kept]:
@@ -122,7 +123,7 @@ class _Editor:
     topic_names: MapMutation[bytes, str]
 
     def replay(self, change: OpaqueChange) -> None:
-        """Take in the next record; records come in log order."""
+        """Apply the next record; records come in log order."""
         kept = Kept(self.next_sequence, change.value)
         self.next_sequence += 1
         match change.effect:

@@ -1,4 +1,4 @@
-"""Which part of a log an image holds, and how each batch moves it on (MetadataProvenance)."""
+"""The part of a log that an image covers, and how each batch advances it (MetadataProvenance)."""
 
 from typing import NamedTuple
 
@@ -8,14 +8,15 @@ from aclog.metalog.errors import DecodeError, ReplayError
 from aclog.metalog.primitives import Buffer
 
 NO_TIMESTAMP = -1
-"""The timestamp of an image that no batch went into."""
+"""The timestamp of an image without any batch."""
 
 
 class Provenance(NamedTuple):
-    """Which part of the log an image holds, and what its control records said. Named, as one is made for every batch.
+    """The part of the log that an image covers, and what its control records say.
 
-    `end_offset` is exclusive; `epoch` and `timestamp` (ms since 1970) are those of the last batch. `voters` is the
-    last KRaftVoters record, which a checkpoint must repeat where `kraft_version` is not 0.
+    `end_offset` is exclusive; `epoch` and `timestamp` (ms since 1970) are those of the last batch. `voters` is the last
+    KRaftVoters record, which a checkpoint must repeat unless `kraft_version` is 0. A named tuple, as one is created for
+    every batch.
     """
 
     end_offset: int = 0
@@ -29,31 +30,31 @@ def check_follows(before: Provenance, header: BatchHeader, position: int) -> Non
     """Check what no CRC covers: that the batch at `position` follows the one before it.
 
     Raises:
-        ReplayError: its offset leaves a gap or goes back, or its epoch goes back.
+        ReplayError: a gap or overlap in offsets, or a leader epoch that decreases.
 
     """
     if header.base_offset != before.end_offset:
         what = f"a batch begins at offset {header.base_offset}: expected {before.end_offset}"
     elif header.leader_epoch < before.epoch:
-        what = f"leader epoch {header.leader_epoch} after epoch {before.epoch}: expected none that goes back"
+        what = f"leader epoch {header.leader_epoch} after epoch {before.epoch}: epochs never decrease"
     else:
         return
     raise ReplayError(what, position=position, offset=header.base_offset)
 
 
 def after_data(before: Provenance, header: BatchHeader) -> Provenance:
-    """Where the log stands after a data batch."""
+    """Return the provenance after a data batch."""
     _, _, _, kraft_version, voters = before
     end_offset = header.base_offset + header.record_count
     return Provenance(end_offset, header.leader_epoch, header.max_timestamp, kraft_version, voters)
 
 
 def after_control(before: Provenance, header: BatchHeader, buffer: Buffer, position: int) -> Provenance:
-    """Where the log stands after the control batch at `position`.
+    """Return the provenance after the control batch at `position`.
 
     Raises:
         DecodeError: a damaged control record.
-        ReplayError: a record that stands in checkpoints only.
+        ReplayError: a record that is only valid in checkpoints.
 
     """
     kraft_version, voters = before.kraft_version, before.voters
@@ -69,8 +70,8 @@ def after_control(before: Provenance, header: BatchHeader, buffer: Buffer, posit
             case KRaftVoters():
                 voters = control
             case SnapshotHeader() | SnapshotFooter():
-                raise ReplayError(f"{type(control).__name__} in a log: expected in a checkpoint only", offset=offset)
-            case _:  # a LeaderChange says no more than the batch's epoch
+                raise ReplayError(f"{type(control).__name__} in a log: only valid in a checkpoint", offset=offset)
+            case _:  # a LeaderChange adds nothing to the batch's epoch
                 pass
     return Provenance(
         end_offset=header.base_offset + header.record_count,
@@ -82,7 +83,7 @@ def after_control(before: Provenance, header: BatchHeader, buffer: Buffer, posit
 
 
 def in_value(error: DecodeError, offset: int) -> DecodeError:
-    """An error whose position is one in a record's value, told as one of the record at `offset`."""
+    """Return an error with a position in a record's value as an error of the record at `offset`."""
     if error.position is None:
         return error.at(offset=offset)
     return type(error)(f"{error.what} (byte {error.position} of the record's value)", offset=offset)

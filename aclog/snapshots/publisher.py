@@ -1,4 +1,4 @@
-"""The publisher: what readers see is one reference, swapped after each whole batch (MetadataPublisher, KIP-801)."""
+"""The publisher: readers see one reference, which is swapped after each whole batch (MetadataPublisher, KIP-801)."""
 
 import threading
 from collections import deque
@@ -13,25 +13,25 @@ from aclog.snapshots.delta import AclChange
 from aclog.snapshots.image import Image
 
 Subscriber: TypeAlias = Callable[[Image], None]
-"""Told each new image, in order, by the thread that publishes or merges; it must be quick and must not publish."""
+"""Called with each new image, in order, by the thread that publishes or merges; must be quick and must not publish."""
 
 UNKNOWN_MARK = -1
 """A high-water mark that is not known yet (LogReader.high_watermark)."""
 
 _FEW_CHANGES = 64
-"""How many changes are applied to a merged base while the applier waits: less than a millisecond's worth."""
+"""Number of changes that may be applied to a merged base while holding the lock: under a millisecond of work."""
 
 
 @define(kw_only=True, eq=False)
 class Publisher:
     """Owns the applier and the image that readers see.
 
-    Readers take `current` once per call and keep what they took; they never wait. One thread at a time calls `advance`,
-    `stage`, `commit` or `replace`; a lock keeps a merge in another thread (see Merger) from slipping in between, also
-    between the swap and those who are told of it: they see every image, the merged ones too, in order.
+    Readers take `current` once per call and keep it; they never wait. One thread at a time calls `advance`, `stage`,
+    `commit` or `replace`; a lock excludes a merge in another thread (see Merger), also between the swap and the
+    notification of subscribers: they see every image, merged ones too, in order.
 
-    Whoever follows a log uses `advance`. Whoever writes it decides on what is appended already and shows it only when
-    it is committed: `stage`, then `commit`.
+    Followers of a log use `advance`. A writer decides on what it has already appended and shows it only once committed:
+    `stage`, then `commit`.
     """
 
     applier: Applier = field(factory=Applier)
@@ -41,16 +41,16 @@ class Publisher:
     _subscribers: list[Subscriber] = field(factory=list, init=False)
     _swapping: threading.Lock = field(factory=threading.Lock, init=False)
     _staged: deque[Image] = field(factory=deque, init=False)
-    """Images that are not shown yet, oldest first; the newest is the applier's."""
+    """Images that are not published yet, oldest first; the newest is the applier's."""
 
     def __attrs_post_init__(self) -> None:
         self.current = self.applier.image
 
     def advance(self, chunk: bytes) -> Image:
-        """Replay a chunk of whole committed batches and show what came of it. Raises as Applier.apply.
+        """Replay a chunk of whole committed batches and publish the result. Raises what Applier.apply raises.
 
-        All batches of the chunk become visible together, with whatever was staged. After an error readers keep what
-        they saw before the chunk.
+        All batches of the chunk become visible together, with whatever was staged. After an error readers keep the
+        image from before the chunk.
         """
         with self._swapping:
             self._staged.clear()
@@ -60,18 +60,18 @@ class Publisher:
 
     @property
     def latest(self) -> Image:
-        """The newest image, staged or shown: what the next change is decided on."""
+        """The newest image, staged or published: the one on which the next change is decided."""
         return self.applier.image
 
     def stage(self, chunk: bytes) -> Image:
-        """Replay a chunk of whole appended batches without showing what came of it. Raises as Applier.apply."""
+        """Replay a chunk of whole appended batches without publishing the result. Raises what Applier.apply raises."""
         with self._swapping:
             image = self.applier.apply(chunk)
             self._staged.append(image)
         return image
 
     def commit(self, high_watermark: int) -> Image:
-        """Show the newest staged image that holds nothing at or past the high-water mark; returns what is shown."""
+        """Publish the newest staged image that is entirely below the high-water mark; return the published image."""
         with self._swapping:
             newest = None
             while self._staged and self._staged[0].end_offset <= high_watermark:
@@ -82,7 +82,7 @@ class Publisher:
             return self.current
 
     def replace(self, image: Image) -> None:
-        """Show another image, such as that of a checkpoint, in one swap; replay goes on after it, nothing is staged."""
+        """Publish another image, such as a checkpoint's, in one swap; replay continues from it, without staged ones."""
         with self._swapping:
             self.applier.load(image)
             self._staged.clear()
@@ -90,22 +90,22 @@ class Publisher:
             self._tell(image)
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Tell `subscriber` of every image from now on."""
+        """Call `subscriber` with every image from now on."""
         self._subscribers.append(subscriber)
 
     def observe_high_watermark(self, high_watermark: int) -> None:
-        """Take in a high-water mark; the first that is known is what must be replayed before this node is ready."""
+        """Note the high-water mark; the first known one must be replayed before this node is ready (KIP-801)."""
         if self._mark == UNKNOWN_MARK and high_watermark >= 0:
             self._mark = high_watermark
             self._see_ready()
 
     @property
     def ready(self) -> bool:
-        """Whether all below the high-water mark first learned is visible, and anything at all; it never goes back."""
+        """Whether the image is not empty and everything below the first known high-water mark is visible."""
         return self._ready.is_set()
 
     def wait_ready(self, timeout: float | None = None) -> bool:
-        """Wait, at most `timeout` seconds, until this node is ready; tell whether it is."""
+        """Wait for up to `timeout` seconds until this node is ready; return whether it is."""
         return self._ready.wait(timeout)
 
     def _tell(self, image: Image) -> None:
@@ -115,7 +115,7 @@ class Publisher:
         for subscriber in self._subscribers:
             try:
                 subscriber(image)
-            except Exception as error:  # noqa: BLE001 - the others must see the image all the same
+            except Exception as error:  # noqa: BLE001 - the other subscribers must still see the image
                 failure = failure or error
         if failure is not None:
             raise failure
@@ -126,24 +126,24 @@ class Publisher:
             self._ready.set()
 
     def begin_merge(self) -> AclsImage:
-        """The ACLs to merge; from here on the changes to later ones are noted for `finish_merge`.
+        """Return the ACLs to merge; from here on ACL changes are journaled for `finish_merge`.
 
         Raises:
-            RuntimeError: a merge is under way already: its notes would be lost.
+            RuntimeError: a merge is already running, whose journal would be lost.
 
         """
         with self._swapping:
             if self.applier.journal is not None:
-                raise RuntimeError("a merge is under way already")
+                raise RuntimeError("a merge is already running")
             self.applier.journal = []
             return self.applier.image.acls
 
     def finish_merge(self, merged: AclsImage) -> list[AclChange]:
-        """Put merged ACLs in the place of those they were made of, with what has changed since.
+        """Replace the ACLs by their merged form, with the changes since `begin_merge` applied.
 
-        Where much has changed, nothing is put: apply what is returned to `merged` and try again with the outcome, so
-        that the lock is never held for long. Where a checkpoint has replaced the image meanwhile, or replay has failed,
-        the merge is void. Where images are staged, the merged ACLs go into the newest, and are shown with it.
+        If there are many changes, nothing is replaced: apply the returned changes to `merged` and try again, so that
+        the lock is never held for long. If a checkpoint has replaced the image in the meantime, or replay has failed,
+        the merge is void. If images are staged, the merged ACLs go into the newest one, and are published with it.
         """
         with self._swapping:
             changes = self.applier.journal
@@ -158,7 +158,7 @@ class Publisher:
             return []
 
     def _put(self, image: Image) -> None:
-        """Put the newest image in another form in its own place: among the staged, or before the readers."""
+        """Replace the newest image by an equivalent one: among the staged images, or as the published one."""
         if self._staged:
             self._staged[-1] = image
         else:
@@ -166,6 +166,6 @@ class Publisher:
             self._tell(image)
 
     def abandon_merge(self) -> None:
-        """Stop noting changes: the merge failed."""
+        """Stop journaling: the merge failed."""
         with self._swapping:
             self.applier.journal = None

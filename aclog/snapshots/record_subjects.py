@@ -1,7 +1,7 @@
-"""What an uninterpreted record is about: just enough of its fields to know what it replaces or removes.
+"""The subject of an uninterpreted record: just enough of its fields to know what it replaces or removes.
 
-Kafka's `common/metadata/*.json` put what is decoded here into the first fields of every version so far, so a record of
-a later version is read the same way.
+In Kafka's `common/metadata/*.json` the fields decoded here have been the first ones in every version so far, so records
+of later versions are read the same way.
 """
 
 import struct
@@ -21,24 +21,24 @@ Subject: TypeAlias = tuple[str, Any]
 """What records are grouped by: ("topic", its uuid's bytes), ("broker", its id), ("log", None) if none, ..."""
 
 QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
-"""Types and names, such as ("user", "alice"); None stands for the default entity of that type."""
+"""Entity types and names, such as ("user", "alice"); None is the default entity of that type."""
 
 WHOLE_LOG: Subject = ("log", None)
 TOPIC_CONFIG = 2
-"""ConfigResource.Type.TOPIC: the resource type in a ConfigRecord about a topic."""
+"""ConfigResource.Type.TOPIC: the resource type in a ConfigRecord of a topic."""
 
 _SHORT_FRAME = 3
-"""Bytes of frame version, apiKey and version, where the version is below 128; every apiKey here is."""
+"""Bytes of frame version, apiKey and version if the version is below 128; every apiKey here is."""
 
 _LEAST_ENTITY = 3
-"""Bytes of a quota entity at least: its type, its name, its tagged fields."""
+"""Smallest size of a quota entity in bytes: its type, its name, its tagged fields."""
 
 _INT32 = struct.Struct(">i")
 
 
 @frozen(kw_only=True)
 class Appended:
-    """A record that stays beside those before it; `topic_name` is set by a TopicRecord only."""
+    """The record is kept next to earlier ones; `topic_name` is set for a TopicRecord only."""
 
     subject: Subject
     topic_name: str | None = None
@@ -46,7 +46,7 @@ class Appended:
 
 @frozen(kw_only=True)
 class Latest:
-    """A record that takes the place of the one before it with the same group and key; `removes`: and leaves nothing."""
+    """The record replaces the one before with the same group and key; with `removes`, it only deletes it."""
 
     group: Subject
     key: str
@@ -55,7 +55,7 @@ class Latest:
 
 @frozen(kw_only=True)
 class Removed:
-    """A record that ends its subject: nothing of it stays, nor the record itself."""
+    """The record deletes its subject: all of its records, and this record itself."""
 
     subject: Subject
 
@@ -64,10 +64,10 @@ Effect: TypeAlias = Appended | Latest | Removed
 
 
 def effect_of(record: OpaqueRecord) -> Effect:
-    """What an uninterpreted record does to those before it.
+    """Return the effect of an uninterpreted record on earlier ones.
 
     Raises:
-        DecodeError: the fields that would tell are damaged; the position is one in the record's value.
+        DecodeError: the fields that identify its subject are damaged, with the position in the record's value.
 
     """
     read = _READERS.get(record.api_key)
@@ -78,12 +78,12 @@ def effect_of(record: OpaqueRecord) -> Effect:
 
 
 def config_group(resource_type: int, resource_name: str) -> Subject:
-    """The group of all ConfigRecords of one resource."""
+    """Return the group of all ConfigRecords of one resource."""
     return "config", (resource_type, resource_name)
 
 
 def named_topic(name: str) -> Subject:
-    """The subject of records that name a topic instead of giving its uuid (ClearElrRecord)."""
+    """Return the subject of records that identify a topic by name instead of uuid (ClearElrRecord)."""
     return "topic name", name
 
 
@@ -131,17 +131,17 @@ def _client_quota(value: bytes, at: int) -> Effect:
 
 
 def read_quota_key(value: bytes, at: int) -> tuple[QuotaEntity, str, int]:
-    """What a ClientQuotaRecord's body, which begins at `at`, is about: the entity, the quota's key, and what follows.
+    """Read the body of a ClientQuotaRecord from `at`: the entity, the quota's key, and the position after them.
 
     Raises:
-        DecodeError: it is cut, or none.
+        DecodeError: truncated or malformed.
 
     """
     count, at = read_unsigned_varint(value, at)
     if count == 0:
         raise DecodeError("a null array of quota entities", position=at - 1)
     if _LEAST_ENTITY * (count - 1) > len(value) - at:
-        raise DecodeError(f"{count - 1} quota entities announced in {len(value) - at} bytes", position=at)
+        raise DecodeError(f"{count - 1} quota entities, but only {len(value) - at} bytes remain", position=at)
     entity = []
     for _ in range(count - 1):
         entity_type, at = read_compact_string(value, at)
@@ -160,20 +160,20 @@ def _nullable_string(value: bytes, at: int) -> tuple[str | None, int]:
 
 def _byte(value: bytes, at: int) -> int:
     if at >= len(value):
-        raise DecodeError("cut inside a record", position=at)
+        raise DecodeError("truncated record", position=at)
     return value[at]
 
 
 def _int32(value: bytes, at: int) -> int:
     if at + 4 > len(value):
-        raise DecodeError("cut inside an integer of 4 bytes", position=at)
+        raise DecodeError("truncated integer of 4 bytes", position=at)
     number: int = _INT32.unpack_from(value, at)[0]
     return number
 
 
 def _topic_id(value: bytes, at: int) -> bytes:
     if at + 16 > len(value):
-        raise DecodeError("cut inside a uuid of 16 bytes", position=at)
+        raise DecodeError("truncated uuid of 16 bytes", position=at)
     return value[at : at + 16]
 
 

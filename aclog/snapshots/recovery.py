@@ -1,4 +1,4 @@
-"""Recovery: the newest checkpoint that is whole, then the log after it (what a Kafka node does as it starts)."""
+"""Recovery: the newest valid checkpoint, then the log after it (what a Kafka node does at startup)."""
 
 import ctypes
 from collections.abc import Callable, Sequence
@@ -23,14 +23,14 @@ from aclog.snapshots.moments import Moment, end_offset_at, milliseconds
 from aclog.snapshots.newer_kafka import NewerKafka
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Told (offset reached, offset to reach) after each chunk."""
+"""Called with (offset reached, offset to reach) after each chunk."""
 
 
 @frozen(kw_only=True)
 class Recovered:
-    """A state, where it came from, and what an operator should know about it.
+    """A state, its source, and notes for the operator.
 
-    `applier` stands where replay ended, an open transaction included: follow the log from its `next_offset`.
+    `applier` is where replay ended, including an open transaction: follow the log from its `next_offset`.
     """
 
     image: Image
@@ -42,14 +42,14 @@ class Recovered:
 def recover(
     path: Path | str, as_of: Moment | None = None, *, strict: bool = True, progress: Progress | None = None
 ) -> Recovered:
-    """The state in a directory of segments and checkpoints, or in one checkpoint file.
+    """Return the state in a directory of segments and checkpoints, or in a single checkpoint file.
 
-    Not `strict`, as for commands that read, a log of a newer Kafka is gone through with a note.
+    Unless `strict`, a log of a newer Kafka is replayed with a note, as read-only commands do.
 
     Raises:
-        LogError: no such directory or log, or `as_of` lies outside of what can be reached.
-        CheckpointError: no whole checkpoint reaches back to where the log begins, or the file is not whole.
-        DecodeError: damage in the log, a ReplayError if it is in what the records say; with path and offset.
+        LogError: no such directory or log, or `as_of` is out of reach.
+        CheckpointError: no valid checkpoint covers what precedes the log, or the file is not valid.
+        DecodeError: damage in the log, a ReplayError if its records are inconsistent; with path and offset.
 
     """
     path = Path(path)
@@ -60,7 +60,7 @@ def recover(
         try:
             return _recover_directory(path, checkpoints, as_of, NewerKafka(strict=strict), progress)
         except (LogError, CheckpointError):
-            # A node may have written a checkpoint meanwhile, and removed what it made superfluous.
+            # A live node may have written a checkpoint in the meantime and removed the segments it covers: list again.
             before, checkpoints = checkpoints, _checkpoints_in(path)
             if checkpoints == before:
                 raise
@@ -107,27 +107,27 @@ def recover_log(
     newer: NewerKafka | None = None,
     progress: Progress | None = None,
 ) -> Recovered:
-    """The state of a log, wherever it lives, with the help of these checkpoints (in the order of their offsets).
+    """Return the state of a log, wherever it is stored, using these checkpoints (sorted by offset).
 
-    Raises as `recover`.
+    Raises what `recover` raises.
     """
     recovery = _Recovery(reader=reader, checkpoints=checkpoints, newer=newer or NewerKafka(), progress=progress)
     return recovery.run(as_of)
 
 
 _CHUNK_BYTES = 256 << 20
-"""How much is replayed at once, across segments: each further chunk has the ACLs' base built anew."""
+"""How much is replayed at once, across segments: every further chunk rebuilds the base of the ACLs."""
 
 
 def _read(reader: LogReader, offset: int, end: int) -> bytes:
-    """Whole committed batches from `offset` on, as many as are replayed at once; they end before damage."""
+    """Return whole committed batches from `offset` on, up to a chunk, ending before damage."""
     pieces: list[bytes] = []
     size = 0
     while offset < end and size < _CHUNK_BYTES:
         try:
             piece = reader.read(offset, _CHUNK_BYTES - size)
         except DecodeError:
-            if pieces:
+            if pieces:  # replay what is good: the next call begins at the damage and reports it
                 break
             raise
         if not piece:
@@ -139,7 +139,7 @@ def _read(reader: LogReader, offset: int, end: int) -> bytes:
 
 @define(kw_only=True)
 class _Recovery:
-    """One recovery under way: what to read from, and the notes it has made."""
+    """One recovery in progress: its inputs, and its notes so far."""
 
     reader: LogReader | None
     checkpoints: Sequence[CheckpointFile]
@@ -148,7 +148,7 @@ class _Recovery:
     notes: list[str] = field(factory=list)
 
     def run(self, as_of: Moment | None) -> Recovered:
-        """Read and replay; raises as `recover`."""
+        """Read and replay; raises what `recover` raises."""
         limit = self._limit(as_of)
         image, checkpoint = self._start(limit, as_of)
         sources = [] if checkpoint is None else [str(checkpoint.path)]
@@ -164,7 +164,7 @@ class _Recovery:
         return Recovered(image=applier.image, notes=notes, source=", then ".join(sources), applier=applier)
 
     def _limit(self, as_of: Moment | None) -> int:
-        """The end offset to reach."""
+        """Return the end offset to reach."""
         newest = self.checkpoints[-1].end_offset if self.checkpoints else 0
         end = newest if self.reader is None else max(self.reader.high_watermark(), newest)
         if as_of is None:
@@ -176,18 +176,20 @@ class _Recovery:
         return as_of
 
     def _start(self, limit: int, as_of: Moment | None) -> tuple[Image, CheckpointFile | None]:
-        """The newest image at or below `limit` from which the log goes on."""
+        """Return the newest image at or below `limit` from which the log continues."""
         log_start = self._log_start(limit)
         failure: CheckpointError | None = None
         for checkpoint in reversed(self.checkpoints):
             end = checkpoint.end_offset
+            # A checkpoint below the log start leaves a gap before the first segment, unless it already is the wanted
+            # state.
             if end > limit or not (end == limit or (log_start is not None and log_start <= end)):
                 continue
             try:
                 image = read_checkpoint(checkpoint.path, newer=self.newer)
             except CheckpointError as e:
                 failure = e
-                self.notes.append(f"{e}; what came before it is used instead")
+                self.notes.append(f"{e}; falling back to an older checkpoint or the log")
                 continue
             if not isinstance(as_of, datetime) or image.timestamp <= milliseconds(as_of) or end == 0:
                 return image, checkpoint
@@ -198,7 +200,7 @@ class _Recovery:
         raise self._unreachable(as_of)
 
     def _log_start(self, limit: int) -> int | None:
-        """From where on the log takes a state to `limit`; None where it does not: a checkpoint may be ahead of it."""
+        """Return the offset from which the log leads to `limit`; None if it does not (a checkpoint is ahead of it)."""
         if self.reader is None or limit > self.reader.high_watermark():
             return None
         return self.reader.start_offset()
@@ -211,7 +213,7 @@ class _Recovery:
             try:
                 applier.apply(chunk, 0, size)
             except DecodeError as e:
-                # A position in the chunk says nothing to an operator; the offset is what finds the place.
+                # A position in the chunk means nothing to an operator; the offset identifies the place.
                 raise type(e)(e.what, offset=e.offset, path=reader.name) from None
             if self.progress is not None:
                 self.progress(applier.next_offset, limit)
@@ -221,8 +223,8 @@ class _Recovery:
     def _note_lowered(self, applier: Applier, limit: int) -> None:
         reached = applier.image.end_offset
         if reached < limit:
-            why = "a transaction is open there" if applier.in_transaction else "a batch holds it"
-            self.notes.append(f"offset {limit} lowered to {reached}, the end of the last whole batch: {why}")
+            why = "a transaction is open there" if applier.in_transaction else "it is inside a batch"
+            self.notes.append(f"offset {limit} was lowered to {reached}, the end of the last whole batch: {why}")
 
     def _unreachable(self, as_of: Moment | None) -> LogError:
         where = self.reader.name if self.reader is not None else str(self.checkpoints[0].path.parent)
@@ -232,14 +234,14 @@ class _Recovery:
         start, end = self.reader.start_offset(), self.reader.high_watermark()
         earliest = min((e for e in (*ends, *([0] * (start == 0))) if e >= start), default=None)
         if earliest is None:
-            return LogError(f"{where}: the log begins at offset {start}, and no checkpoint reaches so far")
+            return LogError(f"{where}: the log begins at offset {start}, and no checkpoint covers what precedes it")
         return LogError(f"{where}: as of {as_of}: expected an offset or a time from {earliest} to {end}")
 
 
 def _release_freed_memory() -> None:
-    """Let the allocators return what they hold but nobody uses: after a large replay that is most of what it took.
+    """Return memory that the allocators hold but nobody uses; after a large replay that is most of it.
 
-    It is a hint: where the C library has no malloc_trim, only Arrow's pool is asked.
+    Only a hint: without malloc_trim in the C library, only Arrow's pool is released.
     """
     pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -248,7 +250,7 @@ def _release_freed_memory() -> None:
 
 
 def _size_below(chunk: bytes, limit: int) -> int:
-    """How many bytes of a chunk of whole batches lie below the offset `limit`, to a whole batch."""
+    """Return how many bytes of a chunk of whole batches are below the offset `limit`, up to a whole batch."""
     batches, _ = scan_batches(chunk)
     beyond = (batches.base_offset + batches.record_count > limit).nonzero()[0]
     return int(batches.position[beyond[0]]) if len(beyond) else len(chunk)

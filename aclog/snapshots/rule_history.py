@@ -1,4 +1,4 @@
-"""The history of rules: each one that came into force or was removed, in the order of the log."""
+"""The history of ACLs: every addition and removal, in log order."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -27,7 +27,7 @@ _READ_BYTES = 4 << 20
 
 
 class ChangeKind(Enum):
-    """What became of a rule."""
+    """What happened to an ACL."""
 
     ADDED = "ADDED"
     REMOVED = "REMOVED"
@@ -35,11 +35,11 @@ class ChangeKind(Enum):
 
 @frozen(kw_only=True)
 class Change:
-    """One committed change: where and when (ms since 1970) its record stands, and the rule, also of one removed.
+    """One committed change: offset and time (ms since 1970) of its record, and the ACL, also for a removal.
 
-    `end_offset` is that of the first state that has it: changes with the same one became visible together.
-    `first_seen`: the log does not reach back to where the rule was added. It stood in the checkpoint from which this
-    history starts, whose last offset and time stand here.
+    `end_offset` is that of the first state that includes it: changes with the same one became visible together.
+    `first_seen`: the log does not reach back to the addition of this ACL. It was in the checkpoint that this history
+    starts from, and offset and time are the checkpoint's last.
     """
 
     offset: int
@@ -51,12 +51,12 @@ class Change:
 
 
 def history(directory: Path | str) -> Iterator[Change]:
-    """Every change of a rule in a log directory, up to the high-water mark; aborted transactions are left out.
+    """Yield every change of an ACL in a log directory, up to the high-water mark, except in aborted transactions.
 
     Raises:
-        LogError: no log is there, or it cannot be read.
-        CheckpointError: the log does not begin at offset 0, and no whole checkpoint reaches its start.
-        DecodeError: damage, a ReplayError if it is in what the records say; with path and offset.
+        LogError: there is no log, or it cannot be read.
+        CheckpointError: the log does not begin at offset 0, and no valid checkpoint covers what precedes it.
+        DecodeError: damage, a ReplayError if its records are inconsistent; with path and offset.
 
     """
     directory = Path(directory)
@@ -65,7 +65,7 @@ def history(directory: Path | str) -> Iterator[Change]:
 
 
 def log_history(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> Iterator[Change]:
-    """As `history`, of a log wherever it lives; `checkpoints` are in the order of their offsets."""
+    """Do the same for a log wherever it is stored; `checkpoints` are sorted by offset."""
     start = Image.EMPTY if reader.start_offset() == 0 else first_image(reader, checkpoints)
     found = _History(read_to=start.provenance)
     yield from found.seen_first(start)
@@ -77,10 +77,10 @@ def log_history(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> I
 
 
 def first_image(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> Image:
-    """The oldest checkpoint that the log goes on from: it leaves the most history after it.
+    """Return the image of the oldest checkpoint that the log continues: it leaves the most history after it.
 
     Raises:
-        CheckpointError: none that is whole reaches the log's start.
+        CheckpointError: no valid checkpoint reaches the log start.
 
     """
     start = reader.start_offset()
@@ -93,12 +93,14 @@ def first_image(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> I
                 failures.append(e)
     if failures:
         raise failures[0]
-    raise CheckpointError(f"{reader.name}: the log begins at offset {start}: expected a checkpoint that reaches so far")
+    raise CheckpointError(
+        f"{reader.name}: the log begins at offset {start}: expected a checkpoint that covers what precedes it"
+    )
 
 
 @define(kw_only=True)
 class _History:
-    """A history under way: the rules that stand, by id and by content, and the batches since the last visible state."""
+    """A history in progress: the existing ACLs, by id and by content, and the batches since the last visible state."""
 
     read_to: Provenance
     _rules: dict[UUID, StandardAcl] = field(factory=dict, init=False)

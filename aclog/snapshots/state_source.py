@@ -1,4 +1,4 @@
-"""Where the shell's states come from."""
+"""The StateSource protocol: where commands and the shell get their states from."""
 
 from typing import Protocol
 
@@ -17,32 +17,32 @@ class StateSource(Protocol):
 
     @property
     def log(self) -> LogReader | None:
-        """The log that can be followed, or None where there is nothing to follow."""
+        """The log that can be followed, or None if there is none."""
         ...
 
     @property
     def writable_log(self) -> str | None:
-        """The directory of a log that `aclog acls` changes as it is; None where there is none, or it is a Kafka's."""
+        """The directory of a log that `aclog acls` can change in place; None if there is none, or it is a Kafka's."""
         ...
 
     def image(self) -> Image:
-        """The newest committed state.
+        """Return the newest committed state.
 
         Raises:
-            MetadataError: the source is damaged, or gone.
+            MetadataError: the source is damaged or missing.
 
         """
         ...
 
     def image_at(self, moment: Moment) -> Image:
-        """The state at a moment in the past.
+        """Return the state at a moment in the past.
 
         Raises:
-            MetadataError: the source does not reach there, or holds one state only.
+            MetadataError: the moment is out of reach, or the source has a single state.
 
         """
         ...
 
     def close(self) -> None:
-        """Let go of files and connections, if any are held; a second close is nothing."""
+        """Close files and connections, if any; closing twice is allowed."""
         ...

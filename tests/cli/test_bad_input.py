@@ -93,7 +93,7 @@ class TestSources:
 
     @pytest.mark.parametrize("moment", ["-1", "yesterday", "2026-13-01", "1" * 30, ""])
     def test_a_moment_that_is_none(self, read, moment):
-        assert "is no moment" in read("--log", LOG, f"--as-of={moment}")
+        assert "expected an end offset, a time such as" in read("--log", LOG, f"--as-of={moment}")
 
     def test_a_moment_in_a_source_without_past(self, read):
         rules = LOG.parent / "expected/acls.jsonl"

@@ -52,7 +52,7 @@ def test_a_quorum_of_several_is_told_of_in_one_line(kafka, tmp_path):
     log = Path(shutil.copytree(DATA / kafka / "__cluster_metadata-0", tmp_path / "log"))
     with_another_voter(log)
     [said] = aclog(*LISTED, log).ok().err.splitlines()
-    end = "is taken as committed: in a quorum of several voters the last records may not be"
+    end = "is treated as committed: in a quorum of several voters the last records may not be"
     assert said.startswith(f"aclog: note: {log}: the end of this Kafka's log, offset 13")
     assert said.endswith(end)
     assert end in aclog("log", "verify", log).err

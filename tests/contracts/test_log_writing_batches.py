@@ -72,18 +72,18 @@ def test_another_base_offset_is_refused(log, later):
 def test_what_was_built_before_somebody_else_appended_is_refused(log):
     batch = batch_of(log, b"late")
     log.append([b"early"], timestamp=0)
-    refused(log, batch, "somebody else")
+    refused(log, batch, "another caller has appended")
 
 
 def test_the_same_batch_again_is_refused(log):
     batch = batch_of(log, b"once")
     log.append_batch(batch)
-    refused(log, batch, "somebody else")
+    refused(log, batch, "another caller has appended")
 
 
 @pytest.mark.parametrize("newer", [-1, 1])
 def test_another_epoch_is_refused(log, newer):
-    expected = f"epoch {log.leader_epoch + newer}, the log's is {log.leader_epoch}"
+    expected = f"a batch of leader epoch {log.leader_epoch + newer}, expected {log.leader_epoch}"
     refused(log, batch_of(log, b"x", newer=newer), expected)
 
 

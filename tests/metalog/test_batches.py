@@ -118,14 +118,14 @@ def test_bad_headers_are_refused_with_the_position(at, patch, what, position):
 
 
 def test_a_cut_batch_is_refused():
-    with pytest.raises(DecodeError, match="cut inside a batch header"):
+    with pytest.raises(DecodeError, match="truncated batch header"):
         b.read_header(SMALL[:60])
-    with pytest.raises(DecodeError, match=r"offset 7, byte 0: cut inside a batch: 83 bytes announced, 82 left"):
+    with pytest.raises(DecodeError, match=r"offset 7, byte 0: truncated batch: expected 83 bytes, found 82"):
         b.decode_batch(SMALL[:-1])
 
 
 def test_a_bad_crc_is_refused():
-    with pytest.raises(DecodeError, match="offset 7, byte 0: CRC mismatch: the batch says"):
+    with pytest.raises(DecodeError, match="offset 7, byte 0: CRC mismatch: stored"):
         b.decode_batch(SMALL[:-1] + b"\x01")
 
 
@@ -160,7 +160,7 @@ def test_a_control_record_needs_a_key():
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_count_that_does_not_agree_with_the_content_is_refused(count):
     data = SMALL[:23] + struct.pack(">i", count - 1) + SMALL[27:57] + struct.pack(">i", count) + SMALL[61:]
-    with pytest.raises(DecodeError, match="after the last of 1 records" if count == 1 else "cut inside a varint"):
+    with pytest.raises(DecodeError, match="trailing bytes after 1 records" if count == 1 else "truncated varint"):
         b.decode_batch(recrc(data))
 
 

@@ -79,7 +79,7 @@ def test_cut_stretched_and_newer_records_are_refused(example):
     for size in range(len(value)):
         with pytest.raises(DecodeError):
             c.decode_control(key, value[:size])
-    with pytest.raises(DecodeError, match="1 bytes after the end"):
+    with pytest.raises(DecodeError, match="1 trailing bytes after"):
         c.decode_control(key, value + b"\x00")
     with pytest.raises(DecodeError, match="version above 0, written by a newer Kafka"):
         c.decode_control(key, b"\x00\x01" + value[2:])

@@ -93,8 +93,8 @@ def test_a_lone_surrogate_has_no_bytes():
     ("data", "position", "what"),
     [
         ("00", 0, "null"),
-        ("0561", 0, "4 bytes announced, 1 left"),
-        ("ffffffff0f61", 0, "announced"),
+        ("0561", 0, "field of 4 bytes, but only 1 remain"),
+        ("ffffffff0f61", 0, "field of 4294967294 bytes, but only 1 remain"),
         ("0461ff62", 2, "UTF-8"),
         ("03c0af", 1, "UTF-8"),
         ("04eda080", 1, "UTF-8"),

@@ -261,7 +261,7 @@ def test_what_failed_half_way_in_a_batch_is_not_applied_twice(monkeypatch):
         patched.setattr(applier_module, "decode_values", out_of_memory)
         with pytest.raises(MemoryError):
             applier.apply(data)
-    with pytest.raises(ReplayError, match="broken off by a MemoryError"):
+    with pytest.raises(ReplayError, match="interrupted by a MemoryError"):
         applier.apply(data)
     assert applier.image.opaque.count == 0
     applier.load(applier.image)

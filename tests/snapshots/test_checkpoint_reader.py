@@ -106,7 +106,7 @@ class TestDamage:
     def test_a_cut_at_a_batch_says_that_the_footer_is_missing(self):
         data = tiny_checkpoint()
         position = [position for position, _ in iter_batches(data)][-1]
-        self.refused(data[:position], match="no footer: the checkpoint is cut")
+        self.refused(data[:position], match="no footer: the checkpoint is truncated")
 
     def test_bytes_after_the_footer(self):
         self.refused(tiny_checkpoint() + b"\0")
@@ -156,13 +156,13 @@ class TestRead:
     )
     def test_a_name_that_is_none(self, tmp_path, name):
         (tmp_path / name).write_bytes(tiny_checkpoint())
-        with pytest.raises(CheckpointError, match="not a checkpoint's name"):
+        with pytest.raises(CheckpointError, match="not a checkpoint file name"):
             read_checkpoint(tmp_path / name)
 
     def test_one_that_was_never_finished(self, tmp_path):
         path = tmp_path / "00000000000000000009-0000000001-abc.checkpoint.part"
         path.write_bytes(tiny_checkpoint())
-        with pytest.raises(CheckpointError, match="never finished"):
+        with pytest.raises(CheckpointError, match="an unfinished checkpoint"):
             read_checkpoint(path)
 
     def test_no_such_file(self, tmp_path):

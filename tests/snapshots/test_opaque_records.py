@@ -136,7 +136,7 @@ def test_a_cut_record_is_refused(key):
 @pytest.mark.parametrize("announced", [400, 2**31 - 1, 2**32 - 1])
 def test_more_quota_entities_than_there_are_bytes_are_refused_at_once(announced):
     entities = b"\1\0\0" * 300
-    with pytest.raises(DecodeError, match=f"{announced - 1} quota entities announced in 900 bytes"):
+    with pytest.raises(DecodeError, match=f"{announced - 1} quota entities, but only 900 bytes remain"):
         changes([record(14, unsigned_varint(announced) + entities)])
 
 

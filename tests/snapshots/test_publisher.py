@@ -246,7 +246,7 @@ def test_two_merges_lose_nothing():
     publisher.advance(chunk(0, acl(0)))
     first = publisher.begin_merge()
     publisher.advance(chunk(1, acl(1)))
-    with pytest.raises(RuntimeError, match="under way"):
+    with pytest.raises(RuntimeError, match="already running"):
         publisher.begin_merge()
     publisher.advance(chunk(2, acl(2)))
     publisher.finish_merge(first.merged())

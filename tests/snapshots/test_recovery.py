@@ -55,7 +55,10 @@ class TestWhatIsRead:
         found = recover(log)
         assert numbers(found.image) == [0, 1, 2, 3, 4, 5]
         assert found.source.startswith(str(before))
-        assert any(note.startswith(f"{newest}: ") and "used instead" in note for note in found.notes)
+        assert any(
+            note.startswith(f"{newest}: ") and "falling back to an older checkpoint or the log" in note
+            for note in found.notes
+        )
 
     def test_all_checkpoints_damaged_the_log_from_its_start(self, log):
         damage(checkpoint_at(log, 4))
@@ -116,7 +119,7 @@ class TestWhatIsRead:
         monkeypatch.setattr(recovery, "read_checkpoint", meanwhile)
         found = recover(log)
         assert numbers(found.image) == [0, 1, 2, 3, 4, 5]
-        assert not any("used instead" in note for note in found.notes)
+        assert not any("falling back to an older checkpoint or the log" in note for note in found.notes)
 
     def test_a_checkpoint_file_alone(self, log):
         path = checkpoint_at(log, 4)
@@ -196,7 +199,7 @@ class TestOffsets:
             found = recover(log, offset)
             assert numbers(found.image) == [0]
             assert found.image.end_offset == 1
-            lowered = f"offset {offset} lowered to 1, the end of the last whole batch: a batch holds it"
+            lowered = f"offset {offset} was lowered to 1, the end of the last whole batch: it is inside a batch"
             assert (lowered in found.notes) == (offset > 1)
 
     def test_inside_a_transaction_it_is_lowered(self, tmp_path):

@@ -1,4 +1,4 @@
-"""`aclog log copy`: a log carried over from a directory into a topic of a Kafka, or back, or into another directory."""
+"""`aclog log copy`: copies a log from a directory to a Kafka topic, back, or to another directory."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ _TOPIC = re.compile(r"kafka://([^/]+)/((?!\.{1,2}$)[a-zA-Z0-9._-]{1,249})")
 
 @frozen(kw_only=True)
 class TopicClient:
-    """How to reach the brokers of a topic, in librdkafka's words, and how many replicas a new one gets."""
+    """How to reach the brokers of a topic (librdkafka properties), and the replication factor of a new topic."""
 
     properties: dict[str, str] = field(repr=False)
     replication_factor: int
@@ -40,7 +40,7 @@ class TopicClient:
 
 @frozen(kw_only=True)
 class Copied:
-    """What was carried over: the offsets, and a digest of all batches as they stand in the copy."""
+    """The result of a copy: offsets, and a digest of all batches as they are in the copy."""
 
     start_offset: int
     end_offset: int
@@ -52,35 +52,35 @@ Place: TypeAlias = "Path | TopicSettings"
 
 
 def copy_log(source: str, target: str, client: TopicClient, checkpoint: Path | None) -> None:
-    """Copy all that is committed now, read the copy again, and say what was copied.
+    """Copy everything that is committed now, read the copy again, and print what was copied.
 
     Raises:
-        ConfigError: an address that is none; a topic that is not fit to hold a log; no confluent-kafka.
+        ConfigError: an invalid address; a topic that cannot hold a log; confluent-kafka is missing.
         LogError: the target is not empty, or cannot be written; the source cannot be read; or the copy differs.
         DecodeError: the source is damaged.
 
     """
-    come_from, go_to = parse_place(source, client), parse_place(target, client)
-    with _opened(come_from) as reader:
-        checkpoints = _checkpoints(come_from, checkpoint)
+    origin, destination = parse_place(source, client), parse_place(target, client)
+    with _opened(origin) as reader:
+        checkpoints = _checkpoints(origin, checkpoint)
         if reader.high_watermark() <= reader.start_offset():
-            raise LogError(f"{reader.name}: there is nothing in it to be copied")
+            raise LogError(f"{reader.name}: empty: nothing to copy")
         with progress(f"copying to {target}") as advance:
-            if isinstance(go_to, Path):
-                copied = _copy_to_directory(reader, go_to, checkpoints, advance)
+            if isinstance(destination, Path):
+                copied = _copy_to_directory(reader, destination, checkpoints, advance)
             else:
-                copied = _copy_to_topic(reader, go_to, advance)
+                copied = _copy_to_topic(reader, destination, advance)
     what = f"offsets {copied.start_offset} to {copied.end_offset}, {copied.batches} batches"
-    print(f"{target}: {what}, read again and found alike: SHA-256 {copied.digest}")
-    if not isinstance(go_to, Path) and copied.start_offset:
-        _tell_of_checkpoints(copied.start_offset, checkpoints)
+    print(f"{target}: {what}, read back and verified: SHA-256 {copied.digest}")
+    if not isinstance(destination, Path) and copied.start_offset:
+        _note_missing_checkpoints(copied.start_offset, checkpoints)
 
 
 def parse_place(text: str, client: TopicClient) -> Place:
-    """A directory, or the topic of kafka://HOST:PORT[,HOST:PORT...]/TOPIC.
+    """Parse a directory, or the topic of kafka://HOST:PORT[,HOST:PORT...]/TOPIC.
 
     Raises:
-        ConfigError: an address that is none; confluent-kafka is not installed.
+        ConfigError: an invalid address; confluent-kafka is not installed.
 
     """
     if not text.startswith("kafka:"):
@@ -101,7 +101,7 @@ def parse_place(text: str, client: TopicClient) -> Place:
 
 @contextmanager
 def _opened(place: Place) -> Iterator[LogReader]:
-    """A reader that knows how far the log reaches."""
+    """Open a reader whose high-water mark is known."""
     if isinstance(place, Path):
         with open_reader(place) as directory:
             directory.high_watermark()
@@ -112,8 +112,8 @@ def _opened(place: Place) -> Iterator[LogReader]:
     from aclog.metalog.topiclog import TopicReader
     from aclog.metalog.topiclog.historical_reads import HistoricalReads
 
-    with closing(HistoricalReads(place, Event())) as look:
-        look.connect(_KNOWN_SECONDS)  # a reader would wait for a topic that is not there
+    with closing(HistoricalReads(place, Event())) as reads:
+        reads.connect(_KNOWN_SECONDS)  # fails at once if the topic does not exist; a reader would wait for it
     with TopicReader(place) as topic:
         topic.wait_known(_KNOWN_SECONDS)
         yield topic
@@ -125,7 +125,7 @@ def _checkpoints(source: Place, given: Path | None) -> tuple[CheckpointFile, ...
         return found
     named = [one for one in list_checkpoints(given.parent) if one.path.name == given.name]
     if not named:
-        what = "no finished checkpoint: expected a file as 00000000000000000211-0000000002.checkpoint"
+        what = "not a finished checkpoint: expected a file such as 00000000000000000211-0000000002.checkpoint"
         raise ConfigError(f"--checkpoint {given}: {what}")
     return (*found, *named)
 
@@ -136,7 +136,7 @@ def _copy_to_directory(
     start, end = reader.start_offset(), reader.high_watermark()
     needed = [one for one in checkpoints if one.end_offset >= start] if start else []
     if start and not needed:
-        what = f"the log begins at offset {start}, and so needs a checkpoint of {start} or later"
+        what = f"the log begins at offset {start} and needs a checkpoint with end offset {start} or higher"
         raise LogError(f"{reader.name}: {what}: expected --checkpoint FILE")
     with copied_directory(target, start, needed) as copy:
         written = LogDigest()
@@ -154,35 +154,35 @@ def _copy_to_topic(reader: LogReader, settings: "TopicSettings", advance: Advanc
     start, end = reader.start_offset(), reader.high_watermark()
     ensure_topic(settings)
     written = LogDigest()
-    fill_topic(settings, _carried(_batches(reader, start, end, advance), written))
+    fill_topic(settings, _as_stored_in_topic(_batches(reader, start, end, advance), written))
     if written.changed:
-        note(f"{written.changed} batches stand there in other bytes: records, offsets, epochs and times are the same")
+        note(f"{written.changed} batches differ in bytes: records, offsets, epochs and times are the same")
     with _opened(settings) as again:
-        again.wait(end - 1, _KNOWN_SECONDS)  # a commit is acknowledged a little before readers see it
+        again.wait(end - 1, _KNOWN_SECONDS)  # a commit is acknowledged shortly before read_committed readers see it
         return _verified(again, start, end, written)
 
 
 @define(eq=False)
 class LogDigest:
-    """What batches amount to, in their order."""
+    """A digest over batches in order."""
 
     batches: int = field(default=0, init=False)
     changed: int = field(default=0, init=False)
-    """Those that a copy holds in other bytes than its source."""
+    """Number of batches whose bytes differ between source and copy."""
     _hash: "Hash" = field(factory=sha256, init=False)
 
     def add(self, batch: bytes) -> None:
-        """One more of them."""
+        """Add the next batch."""
         self.batches += 1
         self._hash.update(batch)
 
     def text(self) -> str:
-        """All of them, in hexadecimal digits."""
+        """Return the digest in hexadecimal."""
         return self._hash.hexdigest()
 
 
 def _batches(reader: LogReader, start: int, end: int, advance: Advance | None = None) -> Iterator[bytes]:
-    """Each batch of these offsets, its CRC checked."""
+    """Yield each batch in this range of offsets, its CRC checked."""
     offset = start
     while offset < end:
         data = reader.read(offset, _READ_BYTES)
@@ -196,9 +196,11 @@ def _batches(reader: LogReader, start: int, end: int, advance: Advance | None = 
             advance(offset - start, end - start)
 
 
-def _carried(batches: Iterator[bytes], digest: LogDigest) -> Iterator[bytes]:
-    """The batches as a topic holds them; the digest is of those."""
+def _as_stored_in_topic(batches: Iterator[bytes], digest: LogDigest) -> Iterator[bytes]:
+    """Yield the batches as a topic stores them, and compute the digest over these."""
     for batch in batches:
+        # A topic stores records, not batch bytes: header fields such as producer ids are not kept. The copy is compared
+        # with what a reader of the topic will rebuild.
         carried = read_batch(batch, 0, read_header(batch)).encode()
         digest.changed += carried != batch
         digest.add(carried)
@@ -206,20 +208,20 @@ def _carried(batches: Iterator[bytes], digest: LogDigest) -> Iterator[bytes]:
 
 
 def _verified(again: LogReader, start: int, end: int, written: LogDigest) -> Copied:
-    """What was written, read again, and compared by its ends and its digest."""
+    """Read the copy again, and compare its offsets and its digest."""
     found = LogDigest()
     for batch in _batches(again, again.start_offset(), again.high_watermark()):
         found.add(batch)
     ends = again.start_offset(), again.high_watermark()
     if ends != (start, end) or found.text() != written.text():
         what = f"the copy holds offsets {ends[0]} to {ends[1]}, SHA-256 {found.text()}"
-        raise LogError(f"{again.name}: {what}: expected {start} to {end}, {written.text()}; do not use it")
+        raise LogError(f"{again.name}: {what}: expected {start} to {end}, {written.text()}; do not use the copy")
     return Copied(start_offset=start, end_offset=end, batches=found.batches, digest=found.text())
 
 
-def _tell_of_checkpoints(start: int, checkpoints: tuple[CheckpointFile, ...]) -> None:
-    """A topic holds no checkpoints, which stand in files beside each controller."""
+def _note_missing_checkpoints(start: int, checkpoints: tuple[CheckpointFile, ...]) -> None:
+    """Print that checkpoints are not copied to a topic: each controller keeps them in its own directory."""
     useful = [str(one.path) for one in checkpoints if one.end_offset >= start]
-    which = f"such as {useful[-1]}" if useful else "which the source does not have"
-    what = f"the log begins at offset {start}: each controller needs a checkpoint of {start} or later, {which}"
-    note(f"{what}: copy it into the controller's own metadata directory")
+    which = f"such as {useful[-1]}" if useful else "but the source has none"
+    what = f"the log begins at offset {start}: each controller needs a checkpoint of {start} or higher, {which}"
+    note(f"{what}: copy it into each controller's metadata directory")

@@ -1,4 +1,4 @@
-"""The copy of a log in a directory: written beside it, and put in its place when it is whole and was read again."""
+"""A copy of a log in a directory: written under a temporary name and renamed once it is complete and verified."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ _TOGETHER_BYTES = 1 << 20
 
 @define(eq=False)
 class DirectoryCopy:
-    """A log that grows in a directory which is not yet what it will be called."""
+    """A log being written in a directory with a temporary name."""
 
     directory: Path
     _writer: MirrorWriter
@@ -32,11 +32,11 @@ class DirectoryCopy:
     _size: int = 0
 
     def append(self, batch: bytes) -> None:
-        """The next batch.
+        """Append the next batch.
 
         Raises:
-            ReplayError: it does not follow the one before.
-            LogError: the disk is full, or refuses.
+            ReplayError: it does not follow the previous one.
+            LogError: the disk is full or fails.
 
         """
         self._waiting.append(batch)
@@ -51,7 +51,7 @@ class DirectoryCopy:
 
     @contextmanager
     def read_again(self) -> Iterator[LogReader]:
-        """What is written, from the disk; raises as `append`."""
+        """Open a reader of what has been written, from disk; raises what `append` raises."""
         self._write()
         with open_reader(self.directory) as reader:
             yield reader
@@ -59,12 +59,12 @@ class DirectoryCopy:
 
 @contextmanager
 def copied_directory(target: Path, start: int, checkpoints: Sequence[CheckpointFile]) -> Iterator[DirectoryCopy]:
-    """A copy whose log begins at offset `start`; it becomes `target` when the block ends without an error.
+    """Create a copy whose log begins at offset `start`; it is renamed to `target` if the block ends without an error.
 
     After an error nothing is left.
 
     Raises:
-        LogError: there is something in `target`; a copy that was killed is left beside it; or the disk refuses.
+        LogError: `target` is not empty; the remains of a killed copy are next to it; or the disk fails.
 
     """
     partial = target.with_name(target.name + PARTIAL_SUFFIX)
@@ -72,6 +72,7 @@ def copied_directory(target: Path, start: int, checkpoints: Sequence[CheckpointF
     try:
         with _written(partial, start, checkpoints) as copy:
             yield copy
+        # The caller has verified the copy inside of the block; the rename publishes it, and is itself made durable.
         partial.replace(target)
         fsync_directory(target.parent)
     except OSError as error:
@@ -98,6 +99,6 @@ def _check_free(target: Path, partial: Path) -> None:
     except OSError as error:
         raise log_error(error, target, "cannot list") from error
     if inside:
-        raise LogError(f"{target}: not empty ({inside[0]} is in it): expected an empty directory, or none")
+        raise LogError(f"{target}: not empty (it contains {inside[0]}): expected an empty directory, or none")
     if partial.exists():
-        raise LogError(f"{partial}: left behind by a copy that was broken off: remove it")
+        raise LogError(f"{partial}: left by an interrupted copy: remove it, then try again")

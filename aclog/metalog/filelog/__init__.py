@@ -1,4 +1,4 @@
-"""The embedded home of a metadata log: a directory of Kafka's segment files, one writer, readers in any process."""
+"""A metadata log as a directory of Kafka segment files: one writer, and readers in any process."""
 
 from aclog.metalog.filelog.file_log import FileLog
 from aclog.metalog.filelog.reader import FileLogReader, open_reader

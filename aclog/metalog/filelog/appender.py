@@ -1,7 +1,7 @@
-"""Write batches to the end of the last segment, and roll to a new one when it is full.
+"""Appends batches to the last segment, and rolls to a new segment when it is full.
 
-The batches between two calls of fsync are one run: they go to one segment with one write. A segment is rolled only
-when everything in the one before is durable and published, so a torn tail can only be in the last segment.
+All batches between two fsyncs go to one segment in one write. A segment is rolled only after everything in the previous
+one is durable and published, so only the last segment can have a torn tail.
 """
 
 import os
@@ -16,15 +16,15 @@ from aclog.metalog.filelog.filesystem import FILE_MODE, fsync_directory, log_err
 from aclog.metalog.group_commit import MAX_BATCH_BYTES
 
 SEGMENT_BYTES = MAX_BATCH_BYTES
-"""Where a segment is rolled unless another size is asked for: the smallest metadata.log.segment.bytes of a Kafka."""
+"""Default size at which a segment is rolled: the smallest metadata.log.segment.bytes that a Kafka accepts."""
 
 Fsync = Callable[[int], None]
-"""Make a file durable: os.fsync, or what a test or a benchmark puts in its place."""
+"""Makes a file durable: os.fsync, or a replacement in tests and benchmarks."""
 
 
 @define(eq=False)
 class Appender:
-    """The open last segment; `_size` counts the bytes that are durable. Owned by one thread at a time."""
+    """The open last segment; `_size` counts its durable bytes. Not thread-safe."""
 
     directory: Path
     segment_bytes: int
@@ -35,15 +35,17 @@ class Appender:
 
     @classmethod
     def open(cls, path: Path, size: int, *, segment_bytes: int, fsync: Fsync) -> "Appender":
-        """Go on at `size` of a segment, cutting what lies beyond (a torn tail), and make all of it durable.
+        """Continue a segment at `size`, truncating what follows (a torn tail), and make all of it durable.
 
         Raises:
-            LogError: the disk refuses.
+            LogError: the disk fails.
 
         """
         try:
             fd = os.open(path, os.O_WRONLY | os.O_APPEND)
             try:
+                # This is where a torn tail is cut. fsync also covers batches that the crashed writer wrote but did not
+                # sync.
                 os.ftruncate(fd, size)
                 fsync(fd)
             except OSError:
@@ -54,28 +56,32 @@ class Appender:
         return cls(path.parent, segment_bytes, fsync, path, fd, size)
 
     def fits(self, batches: Sequence[bytes]) -> int:
-        """How many of `batches` still go into this segment: 0 means that it must be rolled first."""
+        """Return how many of `batches` still fit into this segment; 0 means that it must be rolled first."""
         size = self._size
         for number, batch in enumerate(batches):
             size += len(batch)
+            # A batch larger than a segment gets a segment of its own.
             if size > self.segment_bytes and (number or self._size):
                 return number
         return len(batches)
 
     def write(self, batches: Sequence[bytes]) -> None:
-        """Write a run of batches and make it durable.
+        """Write batches and make them durable.
 
         Raises:
-            LogError: the disk is full, or refuses, or another writer was here. The segment must not be written again
-                then: after a failed fsync nobody knows what is on the disk, and a second fsync may claim success for
-                pages that were dropped.
+            LogError: the disk is full or fails, or another writer has written here. The segment must not be written to
+                again:
+                after a failed fsync the state on disk is unknown, and a second fsync may report success for dropped
+                    pages.
 
         """
         data = b"".join(batches)
         try:
+            # O_APPEND writes at the end, wherever it is: if the file has another length than we left it with, the lock
+            # was circumvented, and appending would put our batch at a wrong position.
             there = os.fstat(self._fd).st_size
             if there != self._size:
-                what = f"{there} bytes long where this writer left it at {self._size}: somebody else writes to it"
+                what = f"{there} bytes long, but this writer left it at {self._size}: another process writes to it"
                 raise LogError(f"{self._path}: {what}; nothing is appended")
             self._write_durably(data)
         except OSError as error:
@@ -83,23 +89,24 @@ class Appender:
         self._size += len(data)
 
     def _write_durably(self, data: bytes) -> None:
-        """Write and fsync; where that fails, cut what was written, so that it is never taken for committed."""
+        """Write and fsync; if that fails, truncate what was written, so that recovery never takes it for committed."""
         try:
             write_all(self._fd, data)
             self._fsync(self._fd)
+        # Recovery keeps whole batches above the mark. These are about to be reported as failed, so they must go now.
         except BaseException as error:
             try:
                 os.ftruncate(self._fd, self._size)
             except OSError as again:
-                what = f"{error}; what was written may be found again, since it cannot be cut: {again.strerror}"
+                what = f"{error}; the records may reappear, because truncating them failed too: {again.strerror}"
                 raise LogError(f"{self._path}: cannot append: {what}") from error
             raise
 
     def roll(self, base_offset: int) -> SegmentFile:
-        """Begin the segment whose first record is `base_offset`.
+        """Begin a new segment whose first record is `base_offset`.
 
         Raises:
-            LogError: the disk is full, or refuses.
+            LogError: the disk is full or fails.
 
         """
         file = SegmentFile(base_offset=base_offset, path=self.directory / segment_name(base_offset))
@@ -109,15 +116,15 @@ class Appender:
         return file
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._fd)
 
 
 def create_segment(file: SegmentFile) -> int:
-    """Create an empty segment, its name durable; returns the open file.
+    """Create an empty segment, its name durable; return the open file.
 
     Raises:
-        LogError: the disk is full, or refuses; or there is such a file.
+        LogError: the disk is full or fails; or the file exists.
 
     """
     try:

@@ -1,8 +1,8 @@
-"""Walk through the batches of a segment file and check each: whole, CRC, offset continuity, leader epoch.
+"""Walks the batches of a segment file and checks each: completeness, CRC, offset continuity, leader epoch.
 
-The CRC of a batch does not cover its first 21 bytes: a wrong length or magic shows in the CRC or the structure, a
-wrong base offset by continuity, a wrong epoch against leader-epoch-checkpoint. Memory stays bounded by the larger of
-the window and the largest batch that is really there.
+The CRC of a batch does not cover its first 21 bytes: a wrong length or magic shows up in the CRC or the structure, a
+wrong base offset breaks continuity, and a wrong epoch disagrees with leader-epoch-checkpoint. Memory is bounded by the
+larger of the window and the largest batch that is really present.
 """
 
 import os
@@ -23,17 +23,17 @@ _FOREVER = 1 << 63
 _NEWEST = (1 << 31) - 1
 
 Epochs = Sequence[EpochStart] | None
-"""What leader-epoch-checkpoint says; None where there is no such file and only the order can be checked."""
+"""The content of leader-epoch-checkpoint; None if there is no such file and only epoch order can be checked."""
 
 
 def checked_batches(data: bytes, offset: int, epochs: Epochs, before: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Each whole batch of `data`, checked, as (its position, its header); `offset` is where the first must begin.
+    """Yield each whole batch of `data`, checked, as (its position, its header); the first must begin at `offset`.
 
-    `before` is the epoch of the batch before, as far as it is known. A batch that the end cuts is left out.
+    `before` is the epoch of the preceding batch, if known. A batch truncated by the end of `data` is not yielded.
 
     Raises:
-        DecodeError: a damaged batch; the position is that in `data`.
-        ReplayError: a batch whose offset does not continue, or whose epoch is not that of its offset.
+        DecodeError: a damaged batch, with the position in `data`.
+        ReplayError: a batch that does not continue the offsets, or has the wrong epoch for its offset.
 
     """
     low, high, until = before, _NEWEST, offset
@@ -49,10 +49,11 @@ def checked_batches(data: bytes, offset: int, epochs: Epochs, before: int = 0) -
 
 
 def epoch_span(epochs: Epochs, offset: int, before: int) -> tuple[int, int, int]:
-    """The lowest and the highest epoch that the record at `offset` can have, and the offset up to which this holds.
+    """Return the lowest and highest valid epoch at `offset`, and the offset up to which they apply.
 
-    `before` is the epoch of the record before. The two are one but where there is no file, and before its first entry:
-    when its retention raises the start of the log into the middle of a segment, Kafka moves that entry there.
+    `before` is the epoch of the preceding record. The two differ only without a file, and before its first entry: when
+    retention raises the log start into the middle of a segment, Kafka moves the first entry there, although the earlier
+    batches of that segment are still in the file.
     """
     if epochs is None:
         return before, _NEWEST, _FOREVER
@@ -66,26 +67,26 @@ def epoch_span(epochs: Epochs, offset: int, before: int) -> tuple[int, int, int]
 def _check_epoch(header: BatchHeader, position: int, low: int, high: int, until: int) -> None:
     found = header.leader_epoch
     if not low <= found <= high:
-        expected = (
-            f"epoch {low} is expected there" if low == high else f"an epoch from {low} to {high} is expected there"
-        )
+        expected = f"expected epoch {low}" if low == high else f"expected an epoch from {low} to {high}"
         if high < 0:
-            expected = "leader-epoch-checkpoint knows none there"
+            expected = "leader-epoch-checkpoint has none for this offset"
         raise ReplayError(f"a batch of epoch {found}: {expected}", position=position, offset=header.base_offset)
     if header.end_offset > until:
-        what = f"a batch of epoch {found} reaches beyond offset {until}, where leader-epoch-checkpoint has the next one"
+        what = (
+            f"a batch of epoch {found} reaches beyond offset {until}, where leader-epoch-checkpoint begins the next one"
+        )
         raise ReplayError(what, position=position, offset=header.base_offset)
 
 
 def walk_batches(
     fd: int, path: Path, *, position: int, offset: int, epochs: Epochs, window: int = WINDOW
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """Each batch of a segment file from `position` (where `offset` must begin), checked, as (position, header).
+    """Yield each batch of a segment file from `position` (which must be `offset`) to its end, checked.
 
-    Ends where the file ends.
+    Batches are yielded as (position, header).
 
     Raises:
-        DecodeError: at the first batch that is damaged or cut, with path, position and offset.
+        DecodeError: at the first batch that is damaged or truncated, with path, position and offset.
 
     """
     before = 0
@@ -104,7 +105,7 @@ def walk_batches(
 
 
 def _window(fd: int, position: int, size: int) -> bytes:
-    """The next `size` bytes of a file, or more if the first batch is larger and is there as a whole."""
+    """Read the next `size` bytes of a file, or more if the first batch is larger and entirely in the file."""
     data = read_at(fd, position, size)
     if len(data) < size or size < HEADER_SIZE:
         return data
@@ -112,14 +113,15 @@ def _window(fd: int, position: int, size: int) -> bytes:
         needed = read_header(data).size
     except DecodeError:
         return data
+    # A damaged length must not make us read gigabytes: only what the file really contains is read.
     there = os.fstat(fd).st_size - position
     return read_at(fd, position, needed) if size < needed <= there else data
 
 
 def check_records(fd: int, path: Path, position: int, header: BatchHeader) -> DecodeError | None:
-    """What is wrong with the first damaged record of a batch whose CRC is right; None if every record decodes.
+    """Return what is wrong with the first damaged record of a batch whose CRC is valid; None if every record decodes.
 
-    A record of a type that we do not interpret, or do not know, is only looked at as far as that.
+    Of a record type that is not interpreted, only the frame is checked.
     """
     data = read_at(fd, position, header.size)
     try:

@@ -1,4 +1,4 @@
-"""Create a log directory: everything but its first epoch, in an order that a crash can interrupt anywhere."""
+"""Creates a log directory, all but its first epoch, in an order that a crash may interrupt anywhere."""
 
 import os
 from pathlib import Path
@@ -21,15 +21,15 @@ from aclog.metalog.filelog.quorum_state import QUORUM_STATE_FILE
 PARTITION_FILE = "partition.metadata"
 PARTITION = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
 _FORMATTED = (0, 0)
-"""End offset and epoch of the checkpoint that `kafka-storage format` puts into a directory for a log to come."""
+"""End offset and epoch of the checkpoint that `kafka-storage format` writes for a log that does not exist yet."""
 _BEFORE_SEGMENT = {LOCK_FILE, MARK_FILE, EPOCHS_FILE, QUORUM_STATE_FILE, PARTITION_FILE}
 
 
 def create_directory(directory: Path) -> None:
-    """Make sure that the directory is there and holds a log, or nothing but what an interrupted creation leaves.
+    """Ensure that the directory exists and contains a log, or only what an interrupted creation leaves behind.
 
     Raises:
-        LogError: it holds something else, or cannot be created.
+        LogError: it contains something else, or cannot be created.
 
     """
     try:
@@ -40,22 +40,25 @@ def create_directory(directory: Path) -> None:
         raise log_error(error, directory, "cannot create") from error
     others = {name for name in names - _BEFORE_SEGMENT if parse_checkpoint_name(name) != _FORMATTED}
     if others and not list_segments(directory):
-        raise LogError(f"{directory}: no log can be created here: {min(others)} is in it, but no segment")
+        raise LogError(f"{directory}: cannot create a log here: it contains {min(others)}, but no segment")
 
 
 def create_log(directory: Path) -> None:
-    """Write the files of an empty log, its segment last: a crash before it leaves nothing that looks like a log.
+    """Write the files of an empty log, its segment last: before it exists, nothing here looks like a log.
 
     Raises:
-        LogError: there was a log here, whose segments are gone; or the disk refuses.
+        LogError: a log was committed here, but its segments are gone; or the disk fails.
 
     """
     marks = MarkFile.open(directory)
     if marks is not None:
         mark = marks.read()
         marks.close()
+        # A new log at offset 0 would silently replace committed records that someone may still restore.
         if mark.offset > 0:
-            raise LogError(f"{directory}: a log was committed here up to {mark.offset}, but its segments are gone")
+            raise LogError(
+                f"{directory}: a log was committed here up to offset {mark.offset}, but its segments are missing"
+            )
     create_mark_file(directory, Mark(epoch=0, offset=0)).close()
     replace_durably(directory / PARTITION_FILE, PARTITION)
     write_epochs(directory, ())

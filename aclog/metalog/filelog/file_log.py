@@ -1,4 +1,4 @@
-"""A log of ours, open for writing: appends by group commit, reads up to its own high-water mark, retention."""
+"""The writable file log: appends by group commit, reads up to its own high-water mark, and retention."""
 
 import threading
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from aclog.metalog.log import Appended
 class FileLog:
     """The one writer of a log directory, and a reader of it (aclog.metalog.log.Log). Made by `open_log`.
 
-    Safe for many threads. `notes` says what was found and done when it was opened (a torn tail that was cut).
+    Thread-safe. `notes` reports what recovery did when it was opened (a torn tail that was truncated).
     """
 
     directory: Path
@@ -50,15 +50,15 @@ class FileLog:
         return str(self.directory)
 
     def start_offset(self) -> int:
-        """The first offset that can still be read."""
+        """Return the first offset that can still be read."""
         return self._segments.start_offset()
 
     def high_watermark(self) -> int:
-        """All below is on the disk and published to readers in other processes."""
+        """Return the high-water mark: everything below is fsynced and published to readers in other processes."""
         return self._high_watermark
 
     def end_offset(self) -> int:
-        """The offset that the next record gets."""
+        """Return the offset of the next record to be appended."""
         return self._committer.end_offset
 
     def append(self, values: Sequence[bytes], *, timestamp: int) -> Future[Appended]:
@@ -67,7 +67,7 @@ class FileLog:
         return self._committer.submit(batch, len(values), self.leader_epoch)
 
     def append_batch(self, batch: bytes) -> Future[Appended]:
-        """Append a batch as it is (aclog.metalog.log.Log.append_batch)."""
+        """Append a caller-built batch unchanged (aclog.metalog.log.Log.append_batch)."""
         header = read_prebuilt_header(self.name, batch, self.leader_epoch)
         return self._committer.submit(batch, header.record_count, self.leader_epoch, base_offset=header.base_offset)
 
@@ -77,27 +77,27 @@ class FileLog:
         return self._committer.submit(batch, len(records), self.leader_epoch)
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
-        """Whole committed batches from the one that holds `offset` (aclog.metalog.log.LogReader.read)."""
+        """Return whole committed batches from the one that contains `offset` (aclog.metalog.log.LogReader.read)."""
         self._check_open()
         start, mark = self.start_offset(), self._high_watermark
         if not start <= offset <= mark:
-            raise LogError(f"{self.name}: offset {offset} is outside {start}..{mark}, the log's start and end")
+            raise LogError(f"{self.name}: offset {offset} is outside of {start}..{mark}, log start to high-water mark")
         return b"" if offset == mark else self._segments.read(offset, mark, max_bytes)
 
     def wait(self, offset: int, timeout: float) -> bool:
-        """Wait until the high-water mark is above `offset` (aclog.metalog.log.LogReader.wait)."""
+        """Block until the high-water mark is above `offset` (aclog.metalog.log.LogReader.wait)."""
         with self._published:
             most = min(timeout, threading.TIMEOUT_MAX)
             self._published.wait_for(lambda: self._high_watermark > offset or self._closed, most)
             return self._high_watermark > offset
 
     def delete_segments_below(self, offset: int) -> int:
-        """Remove segments that lie wholly below `offset`, a checkpoint's end offset; returns the new start offset.
+        """Remove segments entirely below `offset`, the end offset of a checkpoint; return the new start offset.
 
-        The last segment always stays. A crash in between leaves a log that begins where a removed segment ended.
+        The last segment always stays. A crash half-way leaves a log that begins where a removed segment ended.
 
         Raises:
-            LogError: no checkpoint in the directory reaches to `offset`, the disk refuses, or the log is closed.
+            LogError: no checkpoint in the directory reaches `offset`, the disk fails, or the log is closed.
 
         """
         self._check_open()
@@ -108,13 +108,14 @@ class FileLog:
             raise LogError(f"{self.name}: closed")
 
     def close(self) -> None:
-        """Commit what waits, let go of files and locks; a second close is nothing."""
+        """Commit what is queued, then close files and release the locks; closing twice is allowed."""
         self._committer.close()
         with self._published:
             if self._closed:
                 return
             self._closed = True
             self._published.notify_all()
+        # Callbacks run in reverse order: the locks go last, when no file is open for writing any more.
         with ExitStack() as stack:
             stack.callback(self._lock.close)
             stack.callback(self._marks.close)
@@ -130,12 +131,15 @@ class FileLog:
         self.close()
 
     def _commit(self, batches: Sequence[bytes], ends: Sequence[int]) -> int:
-        """Write as many of `batches` as go into one segment, make them durable, publish; in the commit thread."""
+        """Write as many of `batches` as fit into one segment, make them durable, publish; runs in the commit thread."""
         count = self._appender.fits(batches)
         if not count:
-            self._marks.sync()  # so that the mark that a power loss leaves behind is in the last segment
+            # Rolling makes every earlier segment final: after a power loss the mark must not be below its end, or
+            # recovery would look for the torn tail there.
+            self._marks.sync()
             self._segments.add(self._appender.roll(self._high_watermark))
             count = self._appender.fits(batches)
+        # fsync first, then the mark file, then our own readers: nobody sees a batch that a crash could take back.
         self._appender.write(batches[:count])
         self._publish(ends[count - 1])
         with self._published:
@@ -147,4 +151,4 @@ class FileLog:
         try:
             self._marks.publish(Mark(epoch=self.leader_epoch, offset=offset))
         except LogError as error:
-            raise LogError(f"{error}; what was appended last stands in the log, and may be found again") from error
+            raise LogError(f"{error}; the last append is in the log and may reappear") from error

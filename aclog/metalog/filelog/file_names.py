@@ -1,8 +1,8 @@
-"""The names of the files of a log directory: segments and checkpoints; everything else is not ours to read.
+"""The names of the files of a log directory: segments and checkpoints; all other files are ignored.
 
 Mirrors Kafka's `LogFileUtils` (segments: 20 digits of base offset) and `org.apache.kafka.snapshot.Snapshots`
-(checkpoints: 20 digits of end offset, 10 digits of epoch, `.checkpoint`; `.part` while it is written, `.deleted`
-while it is removed). `.index`, `.timeindex` and `.snapshot` files can be rebuilt and are ignored.
+(checkpoints: 20 digits of end offset, 10 digits of epoch, `.checkpoint`; `.part` while being written, `.deleted`
+while being removed). `.index`, `.timeindex` and `.snapshot` files can be rebuilt and are not read.
 """
 
 import os
@@ -24,7 +24,7 @@ _MAX_EPOCH = 2**31 - 1
 
 @frozen(kw_only=True)
 class SegmentFile:
-    """A segment: the offset of its first record, from its name, and where it is."""
+    """A segment: its path, and the offset of its first record, from its name."""
 
     base_offset: int
     path: Path
@@ -32,7 +32,7 @@ class SegmentFile:
 
 @frozen(kw_only=True)
 class CheckpointFile:
-    """A finished checkpoint: its end offset (exclusive) and epoch, from its name, and where it is."""
+    """A finished checkpoint: its path, and its end offset (exclusive) and epoch, from its name."""
 
     end_offset: int
     epoch: int
@@ -40,12 +40,12 @@ class CheckpointFile:
 
 
 def segment_name(base_offset: int) -> str:
-    """The file name of the segment whose first record has this offset."""
+    """Return the file name of the segment whose first record has this offset."""
     return f"{base_offset:020d}.log"
 
 
 def parse_segment_name(name: str) -> int | None:
-    """The base offset in a segment's file name; None for any other name."""
+    """Return the base offset in a segment's file name; None for any other name."""
     found = _SEGMENT.fullmatch(name)
     if found is None or int(found[1]) > _MAX_OFFSET:
         return None
@@ -53,12 +53,12 @@ def parse_segment_name(name: str) -> int | None:
 
 
 def checkpoint_name(end_offset: int, epoch: int) -> str:
-    """The file name of the checkpoint of everything below `end_offset`, whose last record is of `epoch`."""
+    """Return the file name of the checkpoint of all records below `end_offset`, the last of which has this epoch."""
     return f"{end_offset:020d}-{epoch:010d}.checkpoint"
 
 
 def parse_checkpoint_name(name: str) -> tuple[int, int] | None:
-    """End offset and epoch in a finished checkpoint's file name; None for any other (`.part` and `.deleted` too)."""
+    """Return (end offset, epoch) of a finished checkpoint's file name; None for others, `.part` and `.deleted` too."""
     found = _CHECKPOINT.fullmatch(name)
     if found is None or int(found[1]) > _MAX_OFFSET or int(found[2]) > _MAX_EPOCH:
         return None
@@ -66,7 +66,7 @@ def parse_checkpoint_name(name: str) -> tuple[int, int] | None:
 
 
 def list_segments(directory: Path) -> tuple[SegmentFile, ...]:
-    """The segments of a directory, by base offset.
+    """Return the segments of a directory, sorted by base offset.
 
     Raises:
         LogError: the directory cannot be listed.
@@ -78,7 +78,7 @@ def list_segments(directory: Path) -> tuple[SegmentFile, ...]:
 
 
 def list_checkpoints(directory: Path) -> tuple[CheckpointFile, ...]:
-    """The finished checkpoints of a directory, by end offset and epoch: the newest is the last.
+    """Return the finished checkpoints of a directory, sorted by end offset and epoch: the newest is the last.
 
     Raises:
         LogError: the directory cannot be listed.
@@ -90,16 +90,16 @@ def list_checkpoints(directory: Path) -> tuple[CheckpointFile, ...]:
 
 
 def list_deleted_segments(directory: Path) -> tuple[Path, ...]:
-    """Segments that were renamed for removal and are still there: a process died in between."""
+    """Return segments that were renamed for removal but still exist because a process died before unlinking them."""
     suffixed = (name for name in _listed(directory) if name.endswith(DELETED_SUFFIX))
     return tuple(directory / name for name in suffixed if _SEGMENT.fullmatch(name.removesuffix(DELETED_SUFFIX)))
 
 
 def find_segments(directory: Path) -> tuple[SegmentFile, ...]:
-    """The segments of what must be a log directory, by base offset.
+    """Return the segments of a log directory, sorted by base offset.
 
     Raises:
-        LogError: it is not there, is no directory, or has no segment.
+        LogError: it does not exist, is not a directory, or has no segment.
 
     """
     if not directory.is_dir():
@@ -107,13 +107,13 @@ def find_segments(directory: Path) -> tuple[SegmentFile, ...]:
     segments = list_segments(directory)
     if not segments:
         inner = directory / "__cluster_metadata-0"
-        hint = f"; is {inner} meant?" if inner.is_dir() else ""
-        raise LogError(f"{directory}: not a metadata log: it holds no segment (such as {segment_name(0)}){hint}")
+        hint = f"; did you mean {inner}?" if inner.is_dir() else ""
+        raise LogError(f"{directory}: not a metadata log: no segment (such as {segment_name(0)}) in it{hint}")
     return segments
 
 
 def _listed(directory: Path) -> list[str]:
     try:
-        return os.listdir(directory)  # noqa: PTH208 - a reader lists at each read, and paths would cost ten times that
+        return os.listdir(directory)  # noqa: PTH208 - done for every read, and Path objects cost ten times as much
     except OSError as error:
         raise log_error(error, directory, "cannot list") from error

@@ -1,4 +1,4 @@
-"""What the file log asks of the operating system: whole writes, durable replacement, and errors in our words."""
+"""File system primitives of the file log: complete writes, durable replacement, and OSErrors as LogErrors."""
 
 import errno
 import os
@@ -12,21 +12,21 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 def log_error(error: OSError, path: Path, doing: str) -> LogError:
-    """The operating system's error as ours; a full disk or quota is said as such."""
+    """Return an OSError as a LogError; a full disk or quota is named as such."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return LogError(f"{path}: {doing}: the disk is full")
     return LogError(f"{path}: {doing}: {error.strerror or error}")
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write all of `data` at the file's end (the file is open for append); a short write is continued."""
+    """Append all of `data` to a file opened with O_APPEND, continuing after short writes."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
 
 
 def read_at(fd: int, position: int, size: int) -> bytes:
-    """Up to `size` bytes from `position`: fewer only at the file's end."""
+    """Read up to `size` bytes from `position`; fewer only at the end of the file."""
     data = os.pread(fd, size, position)
     while 0 < len(data) < size:
         more = os.pread(fd, size - len(data), position + len(data))
@@ -37,7 +37,8 @@ def read_at(fd: int, position: int, size: int) -> bytes:
 
 
 def fsync_directory(directory: Path) -> None:
-    """Make names that were created, renamed or removed in `directory` durable."""
+    """Make the names that were created, renamed or removed in `directory` durable."""
+    # fsync of a file does not cover its name: after a power loss the file may be gone from its directory.
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
@@ -46,10 +47,10 @@ def fsync_directory(directory: Path) -> None:
 
 
 def replace_durably(path: Path, data: bytes) -> None:
-    """Put `data` at `path` so that a crash leaves the old content or the new, never a mixture.
+    """Replace the content of `path` so that a crash leaves either the old or the new content.
 
     Raises:
-        LogError: the disk is full, or refuses.
+        LogError: the disk is full or fails.
 
     """
     partial = path.with_name(path.name + TEMPORARY_SUFFIX)
@@ -60,6 +61,7 @@ def replace_durably(path: Path, data: bytes) -> None:
             os.fsync(fd)
         finally:
             os.close(fd)
+        # The data must be durable before the rename, or a power loss could leave the new name with an empty file.
         partial.replace(path)
         fsync_directory(path.parent)
     except OSError as error:
@@ -67,7 +69,7 @@ def replace_durably(path: Path, data: bytes) -> None:
 
 
 def read_small(path: Path, limit: int = 1 << 20) -> bytes | None:
-    """The content of a small file; None if there is no such file.
+    """Return the content of a small file; None if it does not exist.
 
     Raises:
         LogError: it cannot be read, or is larger than `limit` bytes, which none of these files ever is.
@@ -81,5 +83,5 @@ def read_small(path: Path, limit: int = 1 << 20) -> bytes | None:
     except OSError as error:
         raise log_error(error, path, "cannot read") from error
     if len(data) > limit:
-        raise LogError(f"{path}: larger than {limit} bytes, which such a file never is")
+        raise LogError(f"{path}: larger than {limit} bytes, so not a file of this kind")
     return data

@@ -1,8 +1,9 @@
-"""The locks of a writer: ours on a log directory and, beside a Kafka's meta.properties, that Kafka's own.
+"""The locks of a writer: aclog's own on a log directory and, next to a Kafka's meta.properties, that Kafka's `.lock`.
 
-fcntl record locks, because Java's are: `flock` would not see them. They belong to the process, so two things are
-minded here: a second open in the same process (the operating system would grant it), and that closing any file
-descriptor of a locked file gives the lock up (so a file that this process holds is never opened a second time).
+These are fcntl record locks because Java's FileLock uses them; `flock` and fcntl locks do not see each other. fcntl
+locks belong to the process, which has two consequences. A second open in the same process would succeed, so held locks
+are also tracked here. And closing any file descriptor of a locked file releases the lock, so a lock file that this
+process holds is never opened a second time.
 """
 
 import errno
@@ -21,44 +22,46 @@ LOCK_FILE = "aclog.lock"
 KAFKA_LOCK_FILE = ".lock"
 _META_PROPERTIES = "meta.properties"
 
-# The one piece of module state in this package: what a process locks, it locks as a whole. Maps the file (device,
-# inode) to the process that locked it, since a forked child inherits this table but not the locks.
+# Maps the (device,
+# inode) to the process that locked it: a forked child inherits this table but not the locks.
+# The only module-level state of this package, because fcntl locks are per process.
 _HELD: dict[tuple[int, int], int] = {}
 _HELD_GUARD = threading.Lock()
 
 
 def kafka_log_dir(directory: Path) -> Path | None:
-    """The log.dirs directory of a Kafka that `directory` belongs to: itself or the one above, with meta.properties."""
+    """Return the Kafka log directory (with meta.properties) that `directory` belongs to: itself or its parent."""
     candidates = (directory, directory.resolve().parent)
     return next((candidate for candidate in candidates if (candidate / _META_PROPERTIES).is_file()), None)
 
 
 @define
 class WriterLock:
-    """The locks that one writer holds; released by `close`, or by the operating system when the process ends."""
+    """The locks of one writer; released by `close`, or by the operating system when the process ends."""
 
     _files: list[tuple[int, tuple[int, int]]] = field(factory=list)
 
     @classmethod
     def acquire(cls, directory: Path, *, force: bool) -> Self:
-        """Lock a log directory for writing, and the Kafka's directory it belongs to, if it does.
+        """Lock a log directory for writing, and also the Kafka directory that it belongs to, if any.
 
         Raises:
-            LockedError: somebody holds one of the locks.
-            LogError: the directory is a Kafka's and `force` is not given, or locking fails.
+            LockedError: another process holds one of the locks.
+            LogError: the directory is a Kafka's and `force` is not set, or locking fails.
 
         """
         kafka = kafka_log_dir(directory)
         if kafka is not None and not force:
             raise LogError(
-                f"{directory}: belongs to a Kafka ({kafka / _META_PROPERTIES} is there); "
-                "stop that Kafka, and force the write (--force) if it is meant"
+                f"{directory}: belongs to a Kafka ({kafka / _META_PROPERTIES} exists); "
+                "to write to it anyway, stop that Kafka and use --force"
             )
         lock = cls()
         try:
-            lock._take(directory / LOCK_FILE, "another writer of aclog")
+            # Always in this order, so two writers never each hold one of the two locks.
+            lock._take(directory / LOCK_FILE, "another aclog writer")
             if kafka is not None:
-                lock._take(kafka / KAFKA_LOCK_FILE, "a Kafka that runs on this directory")
+                lock._take(kafka / KAFKA_LOCK_FILE, "a Kafka running on this directory")
         except BaseException:
             lock.close()
             raise
@@ -66,8 +69,9 @@ class WriterLock:
 
     def _take(self, path: Path, holder: str) -> None:
         with _HELD_GUARD:
+            # Compared by inode, before the file is opened: opening and closing it again would release the lock we hold.
             if _HELD.get(_identity(path) or (-1, -1)) == os.getpid():
-                raise LockedError(f"{path}: held by this very process, which has the log open for writing already")
+                raise LockedError(f"{path}: already locked by this process, which has the log open for writing")
             fd = _locked_fd(path, holder)
             status = os.fstat(fd)
             identity = (status.st_dev, status.st_ino)
@@ -75,7 +79,7 @@ class WriterLock:
             self._files.append((fd, identity))
 
     def close(self) -> None:
-        """Release the locks; a second close is nothing."""
+        """Release the locks; closing twice is allowed."""
         with _HELD_GUARD:
             while self._files:
                 fd, identity = self._files.pop()

@@ -1,10 +1,10 @@
-"""The file `high-watermark`: how far a log of ours is committed, for readers in other processes.
+"""The `high-watermark` file: how far a log of ours is committed, for readers in other processes.
 
-Two slots of 512 bytes, written in turn, in place: `AHWM`, version (int16, 1), leader epoch (int32), high-water mark
-(int64), zeros, and in the last four bytes the CRC-32C of the 508 before them. All big-endian. The newest valid slot
-counts, by (epoch, mark): a reader that meets a half-written slot finds the mark before it in the other one. The
-epoch is the writer's, and it is published here before leader-epoch-checkpoint learns of it: where that file knows
-of a later epoch, somebody else, a Kafka, wrote to the log since, and this file no longer counts.
+Two slots of 512 bytes, written alternately in place: `AHWM`, version (int16, 1), leader epoch (int32), high-water mark
+(int64), zeros, and in the last four bytes the CRC-32C of the 508 before them. All big-endian. The newest valid slot by
+(epoch, mark) counts: a reader that meets a half-written slot still finds the previous mark in the other one. The epoch
+is the writer's, and it is published here before leader-epoch-checkpoint is updated: if that file has a later epoch,
+another writer, that is, a Kafka, has written to the log since, and this file is stale.
 """
 
 import os
@@ -30,23 +30,23 @@ _ATTEMPTS = 5
 
 @frozen(kw_only=True, order=True)
 class Mark:
-    """All below `offset` is committed; `epoch` is that of the writer that said so. Later marks are greater."""
+    """Everything below `offset` is committed, says the writer of leader epoch `epoch`. Later marks compare greater."""
 
     epoch: int
     offset: int
 
 
 def encode_slot(mark: Mark) -> bytes:
-    """The 512 bytes of a slot."""
+    """Return the 512 bytes of a slot."""
     head = _SLOT.pack(_MAGIC, _VERSION, mark.epoch, mark.offset).ljust(_SLOT_BYTES - _CRC.size, b"\0")
     return head + _CRC.pack(crc32c.crc32c(head))
 
 
 def decode_slot(data: bytes) -> Mark | None:
-    """The mark in a slot; None if its CRC says that it is damaged or half-written.
+    """Return the mark in a slot; None if its CRC does not match (damaged or half-written).
 
     Raises:
-        DecodeError: a whole slot of another format or version.
+        DecodeError: a valid slot of another format or version.
 
     """
     head, crc = data[: -_CRC.size], data[-_CRC.size :]
@@ -59,14 +59,14 @@ def decode_slot(data: bytes) -> Mark | None:
 
 
 def decode_slots(data: bytes) -> tuple[Mark | None, Mark | None]:
-    """What stands in the two slots of the file.
+    """Return the marks in the two slots of the file.
 
     Raises:
-        DecodeError: the file has another size, or a slot has another format.
+        DecodeError: the file has another size, or a slot another format.
 
     """
     if len(data) != 2 * _SLOT_BYTES:
-        raise DecodeError(f"{len(data)} bytes are not the two slots of {_SLOT_BYTES} bytes that are expected")
+        raise DecodeError(f"a file of {len(data)} bytes: expected two slots of {_SLOT_BYTES} bytes")
     return decode_slot(data[:_SLOT_BYTES]), decode_slot(data[_SLOT_BYTES:])
 
 
@@ -82,7 +82,7 @@ class MarkFile:
 
     @classmethod
     def open(cls, directory: Path, *, writable: bool = False) -> Self | None:
-        """The file of a log directory; None if it has none.
+        """Open the file of a log directory; None if there is none.
 
         Raises:
             LogError: it cannot be opened.
@@ -97,20 +97,22 @@ class MarkFile:
             raise log_error(error, path, "cannot open") from error
 
     def read(self) -> Mark:
-        """The newest mark that was published.
+        """Return the newest published mark.
 
         Raises:
-            DecodeError: neither slot is whole, or the file is not a mark file.
+            DecodeError: neither slot is valid, or this is not a mark file.
 
         """
+        # A read can overlap a write, and even two when the writer is fast; one of the next reads finds a whole slot.
         for _ in range(_ATTEMPTS):
+            # One byte more than the file should have, to notice a file of another size.
             data = os.pread(self._fd, 2 * _SLOT_BYTES + 1, 0)
             if data == self._seen:
                 return self._mark
             if self._take(data):
                 return self._mark
         raise DecodeError(
-            "neither slot is whole; without the file, the end of the last whole batch would count", path=str(self.path)
+            "neither slot is valid; if the file is deleted, the end of the last whole batch counts", path=str(self.path)
         )
 
     def _take(self, data: bytes) -> bool:
@@ -125,25 +127,26 @@ class MarkFile:
         return bool(whole)
 
     def publish(self, mark: Mark) -> None:
-        """Show `mark` to readers in other processes. Not durable by itself: see `sync`.
+        """Make `mark` visible to readers in other processes. Not durable by itself: see `sync`.
 
         Raises:
-            LogError: the disk refuses.
+            LogError: the write fails.
 
         """
         try:
+            # Always over the older slot, so the newest mark survives a write that a crash interrupts.
             written = os.pwrite(self._fd, encode_slot(mark), self._next_slot * _SLOT_BYTES)
         except OSError as error:
             raise log_error(error, self.path, "cannot write") from error
         if written < _SLOT_BYTES:
-            raise LogError(f"{self.path}: cannot write: the disk took {written} of {_SLOT_BYTES} bytes")
+            raise LogError(f"{self.path}: cannot write: {written} of {_SLOT_BYTES} bytes written")
         self._mark, self._next_slot = mark, 1 - self._next_slot
 
     def sync(self) -> None:
-        """Make what was published durable.
+        """Make the published mark durable.
 
         Raises:
-            LogError: the disk refuses.
+            LogError: fsync fails.
 
         """
         try:
@@ -152,32 +155,32 @@ class MarkFile:
             raise log_error(error, self.path, "cannot sync") from error
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._fd)
 
 
 def publish_durably(file: MarkFile, mark: Mark) -> None:
-    """Publish a mark that a power loss must not take back. Raises LogError: the disk refuses."""
+    """Publish a mark that a power loss must not undo. Raises LogError if the disk fails."""
     file.publish(mark)
     file.sync()
 
 
 def create_mark_file(directory: Path, mark: Mark) -> MarkFile:
-    """Put a new mark file into a directory, also in the place of one that does not count any more, and open it.
+    """Create the mark file of a directory, replacing a stale one, and open it.
 
     Raises:
-        LogError: the disk is full, or refuses.
+        LogError: the disk is full or fails.
 
     """
     replace_durably(directory / MARK_FILE, encode_slot(mark) * 2)
     file = MarkFile.open(directory, writable=True)
     if file is None:
-        raise LogError(f"{directory / MARK_FILE}: removed just after it was created")
+        raise LogError(f"{directory / MARK_FILE}: removed by another process right after it was created")
     return file
 
 
 def open_valid_mark_file(directory: Path, *, writable: bool = False) -> MarkFile | None:
-    """The mark file of a directory, if there is one and nobody else wrote to the log since.
+    """Open the mark file of a directory, if there is one and it is not stale.
 
     Raises:
         DecodeError: the mark file or leader-epoch-checkpoint is damaged.
@@ -189,6 +192,8 @@ def open_valid_mark_file(directory: Path, *, writable: bool = False) -> MarkFile
         return None
     try:
         starts = read_epochs(directory)
+        # A later epoch in leader-epoch-checkpoint means that a Kafka led this log after us; it does not update our
+        # file.
         if not starts or file.read().epoch >= starts[-1].epoch:
             return file
     except BaseException:

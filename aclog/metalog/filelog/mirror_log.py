@@ -1,4 +1,4 @@
-"""A mirror: a log directory that holds what a quorum has committed, byte for byte, and remembers of which cluster."""
+"""A mirror: a log directory with a byte-for-byte copy of a quorum's committed log, bound to its cluster id."""
 
 import os
 from contextlib import ExitStack, closing
@@ -34,9 +34,9 @@ _LOG_START = LogEnd(end_offset=0, epoch=0)
 
 @define(eq=False)
 class MirrorLog:
-    """The one writer of a mirror; for one thread at a time. Made by `open_mirror`.
+    """The one writer of a mirror; not thread-safe. Made by `open_mirror`.
 
-    A new one is bound to a cluster first (`bind`), then begins (`begin`), and grows by `append`.
+    A new one is first bound to a cluster (`bind`), then started (`begin`), and grows by `append`.
     """
 
     directory: Path
@@ -53,24 +53,24 @@ class MirrorLog:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was cut when it was opened."""
+        """What was truncated when it was opened."""
         return () if self._writer is None else self._writer.notes
 
     @property
     def cluster_id(self) -> str | None:
-        """Of the cluster that is mirrored; None for a new mirror."""
+        """The id of the mirrored cluster; None for a new mirror."""
         return None if self._properties is None else self._properties.cluster_id
 
     @property
     def end(self) -> LogEnd | None:
-        """The end of what is mirrored; None before the log has begun."""
+        """The end of the mirrored log; None before it has begun."""
         return None if self._writer is None else self._writer.end
 
     def bind(self, cluster_id: str) -> None:
-        """Remember for good which cluster is mirrored.
+        """Bind the mirror to a cluster, permanently.
 
         Raises:
-            LogError: it is another one than that of the mirror; or the disk refuses.
+            LogError: it is bound to another cluster; or the disk fails.
 
         """
         if self._properties is None:
@@ -78,13 +78,13 @@ class MirrorLog:
             write_mirror_properties(self.directory, properties)
             self._properties = properties
         if cluster_id != self._properties.cluster_id:
-            raise LogError(f"{self.name}: a mirror of cluster {self._properties.cluster_id}, not of {cluster_id}")
+            raise LogError(f"{self.name}: mirrors cluster {self._properties.cluster_id}, not {cluster_id}")
 
     def begin(self, snapshot: CheckpointFile | None) -> Path | None:
-        """Begin at offset 0, or after a snapshot, which is copied; returns where the log before it is kept, if any.
+        """Begin at offset 0, or after a snapshot, which is copied; return where the previous log is archived, if any.
 
         Raises:
-            LogError: the mirror reaches as far as the snapshot; or the disk is full, or refuses.
+            LogError: the mirror already reaches the snapshot; or the disk is full or fails.
 
         """
         if self._properties is None:
@@ -94,10 +94,14 @@ class MirrorLog:
             start = LogEnd(end_offset=snapshot.end_offset, epoch=snapshot.epoch)
         before = self.end
         if before is not None and start.end_offset <= before.end_offset:
-            raise LogError(f"{self.name}: ends at {before.end_offset}: expected a snapshot of more than that")
+            raise LogError(
+                f"{self.name}: ends at offset {before.end_offset}: expected a snapshot with a higher end offset"
+            )
         if snapshot is not None:
             add_checkpoint(self.directory, snapshot)
         self._close_writer()
+        # The commit point: a crash before this write leaves the old log with a checkpoint ahead of it; after it, the
+        # next open completes the switch.
         properties = evolve(self._properties, start=start)
         write_mirror_properties(self.directory, properties)
         self._properties = properties
@@ -105,7 +109,7 @@ class MirrorLog:
         return self.directory / archive_name(before.end_offset) if before and before.end_offset else None
 
     def open_writer(self) -> None:
-        """Open the log, if it has begun. Raises as `open_mirror`."""
+        """Open the log for writing, if it has begun. Raises what `open_mirror` raises."""
         if self._properties is None or self._properties.start is None:
             return
         start = self._properties.start
@@ -113,10 +117,11 @@ class MirrorLog:
         self._writer = MirrorWriter.open(self.directory, start, segment_bytes=self._segment_bytes, fsync=self._fsync)
 
     def last_batch(self) -> bytes:
-        """The last batch that is mirrored; nothing where the log holds none.
+        """Return the last mirrored batch; empty if there is none.
 
         Raises:
-            LogError: it cannot be read; DecodeError: it is damaged.
+            LogError: it cannot be read.
+            DecodeError: it is damaged.
 
         """
         if self.end is None:
@@ -126,13 +131,13 @@ class MirrorLog:
             return b"" if offset < reader.start_offset() else reader.read(offset, 1)
 
     def append(self, batches: bytes) -> int:
-        """Append whole committed batches that follow the end, durably; returns how many (MirrorWriter.append)."""
+        """Append whole committed batches that follow the end, durably; return how many (MirrorWriter.append)."""
         if self._writer is None:
-            raise LogError(f"{self.name}: not open, or its log has not begun")
+            raise LogError(f"{self.name}: closed, or its log has not begun")
         return self._writer.append(batches)
 
     def close(self) -> None:
-        """Let go of files and locks; a second close is nothing."""
+        """Close files and release the lock; closing twice is allowed."""
         with ExitStack() as stack:
             stack.callback(self._lock.close)
             self._close_writer()
@@ -152,14 +157,14 @@ class MirrorLog:
 
 
 def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fsync: Fsync = os.fsync) -> MirrorLog:
-    """Open a mirror, to go on where it ends, or make a new one of a directory that is empty or not there.
+    """Open a mirror to continue where it ends, or create one in a directory that is empty or does not exist.
 
-    What a crash left undone is done: a torn tail is cut (`notes`), an old log set aside.
+    Whatever a crash interrupted is completed: a torn tail is truncated (`notes`), an old log is archived.
 
     Raises:
-        LockedError: somebody else writes to it.
-        LogError: the directory holds something else, belongs to a Kafka, or cannot be read or written.
-        DecodeError: what is mirrored is damaged, with path, position and offset.
+        LockedError: another process writes to it.
+        LogError: the directory has other content, belongs to a Kafka, or cannot be read or written.
+        DecodeError: mirrored data is damaged, with path, position and offset.
 
     """
     directory = Path(directory)
@@ -169,7 +174,7 @@ def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fs
     except OSError as error:
         raise log_error(error, directory, "cannot create") from error
     with ExitStack() as stack:
-        _check_is_mirror_or_empty(directory)  # before a lock file is left in what is something else
+        _check_is_mirror_or_empty(directory)  # before a lock file is created in a directory that is not ours
         lock = stack.enter_context(closing(WriterLock.acquire(directory, force=False)))
         remove_unfinished_checkpoint(directory)
         mirror = MirrorLog(directory, lock, _check_is_mirror_or_empty(directory), segment_bytes, fsync)
@@ -187,6 +192,6 @@ def _check_is_mirror_or_empty(directory: Path) -> MirrorProperties | None:
     except OSError as error:
         raise log_error(error, directory, "cannot list") from error
     if others := names - {LOCK_FILE, MIRROR_FILE}:
-        what = f"no mirror ({min(others)} is in it, but no {MIRROR_FILE})"
+        what = f"not a mirror (it contains {min(others)}, but no {MIRROR_FILE})"
         raise LogError(f"{directory}: {what}: expected a mirror of this cluster, or an empty directory")
     return None

@@ -1,7 +1,7 @@
-"""The file `mirror.properties`: that a directory is a mirror, of which cluster, and where its log begins.
+"""The `mirror.properties` file: marks a directory as a mirror, with its cluster id and where its log begins.
 
-A mirror is a log directory that `aclog mirror` fills with what a quorum has committed. Nobody else may append to it:
-the file says so to every writer. It is also where a mirror that goes on after a snapshot decides so, in one step.
+A mirror is a log directory that `aclog mirror` fills with what a quorum has committed. The file tells every other
+writer not to append to it. Replacing it is also the commit point when a mirror restarts after a snapshot.
 """
 
 from io import BytesIO
@@ -22,7 +22,7 @@ _MAX_OFFSET = 2**63 - 1
 
 @frozen(kw_only=True, order=True)
 class LogEnd:
-    """Where a log ends, or a part of it: the offset after its last record, and that record's epoch (0 at offset 0)."""
+    """The end of a log, or of a part of it: the offset after its last record, and that record's epoch."""
 
     end_offset: int
     epoch: int
@@ -30,17 +30,17 @@ class LogEnd:
 
 @frozen(kw_only=True)
 class MirrorProperties:
-    """What the file says; `start` is the end of what the log begins after, None as long as that is not known."""
+    """The content of the file; `start` is the end of what precedes the log, None until that is known."""
 
     cluster_id: str
     start: LogEnd | None = None
 
 
 def read_mirror_properties(directory: Path) -> MirrorProperties | None:
-    """What a directory's file says; None if it has none, and so is no mirror.
+    """Return the content of a directory's file; None if there is none, so that it is not a mirror.
 
     Raises:
-        DecodeError: the file is not what `write_mirror_properties` writes.
+        DecodeError: the file is not in the format of `write_mirror_properties`.
         LogError: it cannot be read.
 
     """
@@ -58,17 +58,17 @@ def write_mirror_properties(directory: Path, properties: MirrorProperties) -> No
     """Replace the file durably.
 
     Raises:
-        LogError: the disk is full, or refuses.
+        LogError: the disk is full or fails.
 
     """
     replace_durably(directory / MIRROR_FILE, encode_mirror_properties(properties))
 
 
 def refuse_mirror(directory: Path) -> None:
-    """Return if a directory is no mirror, or none at all.
+    """Raise if a directory is a mirror.
 
     Raises:
-        LogError: it is: what is in it is a quorum's, and nobody appends to it but `aclog mirror`.
+        LogError: it is: its content belongs to a quorum, and only `aclog mirror` appends to it.
         DecodeError: its file is damaged.
 
     """
@@ -81,7 +81,7 @@ def refuse_mirror(directory: Path) -> None:
 
 
 def encode_mirror_properties(properties: MirrorProperties) -> bytes:
-    """The file's content."""
+    """Return the file's content."""
     values = {"version": _VERSION, "cluster.id": properties.cluster_id}
     if properties.start is not None:
         values |= {"start.offset": str(properties.start.end_offset), "start.epoch": str(properties.start.epoch)}
@@ -89,10 +89,10 @@ def encode_mirror_properties(properties: MirrorProperties) -> bytes:
 
 
 def decode_mirror_properties(data: bytes) -> MirrorProperties:
-    """What the file's content says.
+    """Parse the file's content.
 
     Raises:
-        DecodeError: not a properties file, another version, or a value that is missing or cannot be.
+        DecodeError: not a properties file, another version, or a missing or invalid value.
 
     """
     try:
@@ -100,7 +100,7 @@ def decode_mirror_properties(data: bytes) -> MirrorProperties:
     except ValueError as error:
         raise DecodeError(f"not a properties file: {error}") from error
     if values.get("version") != _VERSION:
-        raise DecodeError(f"version {values.get('version')} is not known: expected {_VERSION}")
+        raise DecodeError(f"unknown version {values.get('version')}: expected {_VERSION}")
     if not values.get("cluster.id"):
         raise DecodeError("cluster.id is missing")
     if "start.offset" not in values:
@@ -114,5 +114,5 @@ def decode_mirror_properties(data: bytes) -> MirrorProperties:
 def _number(values: dict[str, str], key: str, most: int) -> int:
     text = values.get(key, "")
     if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= most):
-        raise DecodeError(f"{key}={text}: expected a whole number from 0 to {most}")
+        raise DecodeError(f"{key}={text}: expected an integer from 0 to {most}")
     return int(text)

@@ -1,12 +1,12 @@
-"""Where a mirror's log begins: at offset 0, or after a snapshot; what stood there before is set aside first.
+"""The start of a mirror's log: at offset 0, or after a snapshot; an older log is archived first.
 
-A mirror that fell behind finds that the quorum's log no longer reaches back to where the mirror ends. The old segments
-and what comes after the snapshot cannot stand in one log without a gap, so the old ones move to `archive-<end offset>`
-in the mirror's directory, with their checkpoints, epochs and mark: a log directory like any other.
+A mirror that has fallen behind finds that the quorum's log no longer reaches back to the mirror's end. Old segments and
+what follows the snapshot cannot form one log without a gap, so the old ones move to `archive-<end offset>` inside the
+mirror's directory, with their checkpoints, epochs and mark: a complete log directory of its own.
 
-The order of the steps lets a crash interrupt them anywhere. The snapshot stands in the directory before anything goes;
-mirror.properties then says where the log begins now, and from there on the next open finishes what is not done. At any
-moment the directory holds the old log or the end of it, with a checkpoint ahead of it, or the checkpoint, or the new
+The order of steps lets a crash interrupt them anywhere. The snapshot is in the directory before anything is moved;
+mirror.properties then records the new start, and from there on the next open completes what is missing. At any moment
+the directory contains the old log or the rest of it, with a checkpoint ahead of it, or the checkpoint alone, or the new
 log after it.
 """
 
@@ -38,15 +38,15 @@ ARCHIVE_PREFIX = "archive-"
 
 
 def archive_name(end_offset: int) -> str:
-    """The directory, in that of the mirror, of a log that ended at this offset."""
+    """Return the name, inside the mirror's directory, of the archive of a log that ended at this offset."""
     return f"{ARCHIVE_PREFIX}{end_offset:020d}"
 
 
 def add_checkpoint(directory: Path, snapshot: CheckpointFile) -> None:
-    """Copy a snapshot into a directory, under the name that Kafka gives it; it has it when it is whole and durable.
+    """Copy a snapshot into a directory under Kafka's name for it; it gets that name once it is complete and durable.
 
     Raises:
-        LogError: the disk is full, or refuses.
+        LogError: the disk is full or fails.
 
     """
     path = directory / checkpoint_name(snapshot.end_offset, snapshot.epoch)
@@ -67,10 +67,10 @@ def add_checkpoint(directory: Path, snapshot: CheckpointFile) -> None:
 
 
 def remove_unfinished_checkpoint(directory: Path) -> None:
-    """Remove what `add_checkpoint` had not finished when its process died.
+    """Remove what `add_checkpoint` left unfinished when its process died.
 
     Raises:
-        LogError: the disk refuses.
+        LogError: the disk fails.
 
     """
     try:
@@ -82,10 +82,10 @@ def remove_unfinished_checkpoint(directory: Path) -> None:
 
 
 def establish_start(directory: Path, start: LogEnd) -> None:
-    """Make sure that the log of a mirror begins after `start`, whatever a crash has left undone.
+    """Ensure that the log of a mirror begins after `start`, completing whatever a crash interrupted.
 
     Raises:
-        LogError: the segments of the log are gone; or the disk is full, or refuses.
+        LogError: the segments of the log are missing; or the disk is full or fails.
 
     """
     old = [file for file in list_segments(directory) if file.base_offset < start.end_offset]
@@ -96,7 +96,7 @@ def establish_start(directory: Path, start: LogEnd) -> None:
         if not list_segments(directory):
             _create(directory, start, mark)
     except OSError as error:
-        raise log_error(error, directory, "cannot set the old log aside") from error
+        raise log_error(error, directory, "cannot archive the old log") from error
 
 
 def _read_mark(directory: Path) -> Mark | None:
@@ -110,7 +110,7 @@ def _read_mark(directory: Path) -> Mark | None:
 
 
 def _set_aside(directory: Path, old: list[SegmentFile], mark: Mark, start: LogEnd) -> None:
-    """Move the old log into its archive, the oldest segment first: what is left is a log that a checkpoint covers."""
+    """Move the old log into its archive, oldest segment first: what remains is a log that a checkpoint covers."""
     if not mark.offset:  # nothing was mirrored
         for file in old:
             file.path.unlink()
@@ -118,8 +118,9 @@ def _set_aside(directory: Path, old: list[SegmentFile], mark: Mark, start: LogEn
     archive = directory / archive_name(mark.offset)
     if archive.exists():
         if old:
-            raise LogError(f"{archive}: there is such an archive already: the old log cannot be set aside")
+            raise LogError(f"{archive}: already exists: cannot archive the old log")
         return
+    # Collected under a `.part` name: only a complete archive gets its final name. A crash resumes here.
     partial = archive.with_name(archive.name + PARTIAL_SUFFIX)
     partial.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     if not (partial / EPOCHS_FILE).exists():
@@ -135,7 +136,7 @@ def _set_aside(directory: Path, old: list[SegmentFile], mark: Mark, start: LogEn
 
 
 def _copy_small(directory: Path, archive: Path, base_offset: int, mark: Mark) -> None:
-    """The files beside the segments; leader-epoch-checkpoint last, which tells that all are there."""
+    """Write the archive's other files; leader-epoch-checkpoint last, since its presence means that all are there."""
     create_mark_file(archive, mark).close()
     replace_durably(archive / PARTITION_FILE, PARTITION)
     properties = read_mirror_properties(directory)
@@ -147,9 +148,11 @@ def _copy_small(directory: Path, archive: Path, base_offset: int, mark: Mark) ->
 
 
 def _create(directory: Path, start: LogEnd, mark: Mark | None) -> None:
-    """The files of a log that begins after `start`, its segment last."""
+    """Write the files of a log that begins after `start`, its segment last."""
     if mark is not None and mark.offset > start.end_offset:
-        raise LogError(f"{directory}: a log was committed here up to {mark.offset}, but its segments are gone")
+        raise LogError(
+            f"{directory}: a log was committed here up to offset {mark.offset}, but its segments are missing"
+        )
     replace_durably(directory / PARTITION_FILE, PARTITION)
     write_epochs(directory, ())
     _publish(directory, Mark(epoch=start.epoch, offset=start.end_offset))
@@ -158,13 +161,13 @@ def _create(directory: Path, start: LogEnd, mark: Mark | None) -> None:
 
 
 def _publish(directory: Path, mark: Mark) -> None:
-    """In place where there is a mark already, for the sake of those who have the file open."""
+    """Publish in place if there is a mark file, because readers have it open; else create it."""
     marks = MarkFile.open(directory, writable=True)
     if marks is None:
         create_mark_file(directory, mark).close()
         return
     try:
-        marks.read()
+        marks.read()  # finds out which slot is the older one, the next to be written
         publish_durably(marks, mark)
     finally:
         marks.close()

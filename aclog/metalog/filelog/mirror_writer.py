@@ -1,4 +1,4 @@
-"""Append batches of any epoch as a quorum's leader wrote them: a follower's log (KafkaMetadataLog.appendAsFollower)."""
+"""Appends a quorum's batches, of any epoch, as its leader wrote them (KafkaMetadataLog.appendAsFollower)."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,9 +18,9 @@ from aclog.metalog.log import EpochStart
 
 @define(eq=False)
 class MirrorWriter:
-    """The open log of a mirror; for one thread at a time. `notes` says what was cut when it was opened.
+    """The open log of a mirror; not thread-safe. `notes` says what was truncated when it was opened.
 
-    A batch that it is given is committed in the quorum: what a crash leaves above the mark is kept, if it is whole.
+    Every batch it is given is committed in the quorum, so a whole batch that a crash leaves above the mark is kept.
     """
 
     directory: Path
@@ -33,7 +33,7 @@ class MirrorWriter:
 
     @classmethod
     def open(cls, directory: Path, start: LogEnd, *, segment_bytes: int, fsync: Fsync) -> Self:
-        """Go on with a log that begins after `start`; the caller holds the writer's lock.
+        """Continue a log that begins after `start`; the caller holds the writer's lock.
 
         Raises:
             LogError: it cannot be read or written.
@@ -50,17 +50,17 @@ class MirrorWriter:
 
     @property
     def end(self) -> LogEnd:
-        """The end of what is durable."""
+        """The end of the durable log."""
         return self._end
 
     def append(self, batches: bytes) -> int:
-        """Append whole batches that follow the end, make them durable and publish them; returns how many they are.
+        """Append whole batches that follow the end, make them durable and publish them; return how many there are.
 
-        A batch that begins a new epoch is written only when leader-epoch-checkpoint knows of it.
+        A batch that begins a new epoch is written only after leader-epoch-checkpoint has that epoch.
 
         Raises:
-            DecodeError: damaged or cut; a ReplayError if they do not follow the end. Nothing is written then.
-            LogError: the disk is full, or refuses; the mirror must be opened anew then.
+            DecodeError: damaged or truncated; a ReplayError if they do not follow the end. Nothing is written.
+            LogError: the disk is full or fails; the mirror must then be opened again.
 
         """
         if self._failure:
@@ -72,22 +72,22 @@ class MirrorWriter:
                 self._append_epoch(run, first, last)
                 first = last
         except BaseException as error:
-            self._failure = f"{error}; the mirror takes no more until it is opened again"
+            self._failure = f"{error}; no further appends are accepted until the mirror is opened again"
             raise
         return len(run)
 
     def _checked(self, batches: bytes) -> BatchRun:
         run = BatchRun.of(batches)
         if run.size != len(batches):
-            raise DecodeError("a damaged batch, or one that is cut", position=run.size, offset=run.end_offset)
+            raise DecodeError("a damaged or truncated batch", position=run.size, offset=run.end_offset)
         run.check_follows(self._end.end_offset, self._end.epoch)
         if run.base_offset != self._end.end_offset:
-            what = f"a batch that begins at {run.base_offset}: expected one that begins where the mirror ends"
+            what = f"a batch with base offset {run.base_offset}: expected one that begins where the mirror ends"
             raise ReplayError(what, position=0, offset=self._end.end_offset)
         return run
 
     def _append_epoch(self, run: BatchRun, first: int, last: int) -> None:
-        """Append the batches from number `first` to before `last`, which are of one epoch."""
+        """Append the batches from number `first` to before `last`, all of one epoch."""
         epoch = int(run.epochs[first])
         if not self._epochs or epoch > self._epochs[-1].epoch:
             self._begin_epoch(epoch)
@@ -95,7 +95,7 @@ class MirrorWriter:
             batches = [run.data[run.positions[n] : run.positions[n + 1]] for n in range(first, last)]
             count = self._appender.fits(batches)
             if not count:
-                self._marks.sync()  # so that the mark that a power loss leaves behind is in the last segment
+                self._marks.sync()  # as in FileLog: after a power loss the mark must be in the last segment
                 self._appender.roll(self._end.end_offset)
                 count = self._appender.fits(batches)
             self._appender.write(batches[:count])
@@ -107,7 +107,7 @@ class MirrorWriter:
         self._end = end
 
     def _begin_epoch(self, epoch: int) -> None:
-        """The mark file first, so that it is never behind leader-epoch-checkpoint (see aclog.metalog.filelog.mark)."""
+        """Enter a new epoch: the mark file first, so that it is never behind leader-epoch-checkpoint (see mark.py)."""
         start = self._end.end_offset
         publish_durably(self._marks, Mark(epoch=epoch, offset=start))
         epochs = (*self._epochs, EpochStart(epoch=epoch, start_offset=start))
@@ -115,7 +115,7 @@ class MirrorWriter:
         self._epochs = epochs
 
     def close(self) -> None:
-        """Make the mark durable too, and let go of the files."""
+        """Make the mark durable and close the files."""
         with ExitStack() as stack:
             stack.callback(self._marks.close)
             stack.callback(self._appender.close)
@@ -123,6 +123,6 @@ class MirrorWriter:
 
 
 def _epoch_ends(run: BatchRun) -> list[int]:
-    """The number of the batch after the last one of each epoch."""
+    """Return the number of the batch after the last one of each epoch."""
     changes = (run.epochs[1:] != run.epochs[:-1]).nonzero()[0] + 1
     return [*map(int, changes), len(run)]

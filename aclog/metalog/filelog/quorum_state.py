@@ -1,7 +1,7 @@
-"""The file `quorum-state`: which epoch a Kafka quorum is in, who leads and whom this node voted for, as JSON.
+"""The `quorum-state` file: the epoch of a Kafka quorum, its leader and this node's vote, as JSON.
 
-Mirrors Kafka's `FileQuorumStateStore` and `QuorumStateData`: version 1 for a quorum whose voters stand in the log
-(kraft.version 1), version 0, with the voters in the file, for one whose voters stand in the configuration.
+Mirrors Kafka's `FileQuorumStateStore` and `QuorumStateData`: version 1 if the voters are in the log (kraft.version 1),
+version 0, with the voters in the file, if they are in the configuration.
 """
 
 import json
@@ -20,7 +20,7 @@ _NO_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
 
 @frozen(kw_only=True)
 class QuorumState:
-    """What the file says. `voters` (ids) is None in version 1; -1 stands for nobody."""
+    """The content of the file. `voters` (ids) is None in version 1; an id of -1 means none."""
 
     leader_id: int
     leader_epoch: int
@@ -29,17 +29,17 @@ class QuorumState:
     voters: tuple[int, ...] | None = None
 
     def led_by(self, leader_id: int, leader_epoch: int) -> "QuorumState":
-        """The state in which `leader_id` leads a new epoch, and nobody has voted for anybody else."""
+        """Return the state in which `leader_id` leads a new epoch and no vote has been cast."""
         return evolve(
             self, leader_id=leader_id, leader_epoch=leader_epoch, voted_id=-1, voted_directory_id=_NO_DIRECTORY
         )
 
 
 def read_quorum_state(directory: Path) -> QuorumState | None:
-    """The quorum state of a log directory; None if it has none.
+    """Return the quorum state of a log directory; None if there is none.
 
     Raises:
-        DecodeError: the file is not what Kafka writes.
+        DecodeError: the file is not in Kafka's format.
         LogError: it cannot be read.
 
     """
@@ -57,14 +57,14 @@ def write_quorum_state(directory: Path, state: QuorumState) -> None:
     """Replace the file durably.
 
     Raises:
-        LogError: the disk is full, or refuses.
+        LogError: the disk is full or fails.
 
     """
     replace_durably(directory / QUORUM_STATE_FILE, encode_quorum_state(state))
 
 
 def encode_quorum_state(state: QuorumState) -> bytes:
-    """The file's content: keys in Kafka's order, without blanks."""
+    """Return the file's content: keys in Kafka's order, without whitespace."""
     led: dict[str, object] = {"leaderId": state.leader_id, "leaderEpoch": state.leader_epoch, "votedId": state.voted_id}
     if state.voters is None:
         content = {**led, "votedDirectoryId": state.voted_directory_id, "data_version": 1}
@@ -75,7 +75,7 @@ def encode_quorum_state(state: QuorumState) -> bytes:
 
 
 def decode_quorum_state(data: bytes) -> QuorumState:
-    """The quorum state in the file's content.
+    """Parse the file's content.
 
     Raises:
         DecodeError: not JSON, an unknown version, or a key that is missing or of the wrong type.
@@ -89,7 +89,7 @@ def decode_quorum_state(data: bytes) -> QuorumState:
         raise DecodeError("not a JSON object")
     version = _int(content, "data_version")
     if version not in {0, 1}:
-        raise DecodeError(f"data_version {version} is not known (0 or 1 is expected)")
+        raise DecodeError(f"unknown data_version {version}: expected 0 or 1")
     return QuorumState(
         leader_id=_int(content, "leaderId"),
         leader_epoch=_int(content, "leaderEpoch"),
@@ -109,5 +109,5 @@ def _voters(content: dict[str, object]) -> tuple[int, ...]:
 def _int(content: dict[str, object], key: str) -> int:
     value = content.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not -1 <= value <= _MAX_INT32:
-        raise DecodeError(f"{key} is missing or not a whole number from -1 to {_MAX_INT32}")
+        raise DecodeError(f"{key} is missing or not an integer from -1 to {_MAX_INT32}")
     return value

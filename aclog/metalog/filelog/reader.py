@@ -1,4 +1,4 @@
-"""A log directory, open for reading only: it takes no lock, changes nothing, and follows a writer live."""
+"""The read-only file log: takes no lock, changes nothing, and follows a live writer."""
 
 import threading
 import time
@@ -20,16 +20,16 @@ _FIRST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.02
 _GROWTH = 1.5
 
-UNCOMMITTED_TAIL = "is taken as committed: in a quorum of several voters the last records may not be"
-"""How the note ends of a log that a Kafka wrote; it can be left out where the quorum is known to have one voter."""
+UNCOMMITTED_TAIL = "is treated as committed: in a quorum of several voters the last records may not be"
+"""End of the note about a log that a Kafka wrote; irrelevant if the quorum is known to have a single voter."""
 
 
 @define(eq=False)
 class FileLogReader:
     """Reads a log that another process may be writing (aclog.metalog.log.LogReader). Made by `open_reader`.
 
-    Where a writer of ours publishes a high-water mark, nothing is read beyond it. In a directory that a Kafka wrote,
-    the end of the last whole batch stands for it; `notes` says so. Safe for many threads.
+    If a writer of ours publishes a high-water mark, nothing beyond it is read. In a directory that a Kafka wrote, the
+    end of the last whole batch is used instead; `notes` says so. Thread-safe.
     """
 
     directory: Path
@@ -49,13 +49,13 @@ class FileLogReader:
         return str(self.directory)
 
     def start_offset(self) -> int:
-        """The first offset that can still be read; retention moves it up."""
+        """Return the first offset that can still be read; retention raises it."""
         self._check_open()
         self._segments.refresh()
         return self._segments.start_offset()
 
     def high_watermark(self) -> int:
-        """What the writer has published by now; it never goes back.
+        """Return the mark that the writer has published; it never decreases.
 
         Raises:
             LogError: closed.
@@ -68,15 +68,16 @@ class FileLogReader:
             return self._high_watermark
 
     def _published(self) -> int:
-        """The mark, or the end of a Kafka's log; the epochs known are then those of all batches below it.
+        """Return the mark, or the end of a Kafka's log; the known epochs then cover all batches below it.
 
-        Looked at again whenever a new epoch has begun: it is a Kafka's or ours, and the mark counts no more or again.
+        A new leader epoch may mean that a Kafka took over the directory from us, or the reverse, so which of the two
+        applies is decided again whenever leader-epoch-checkpoint changes, also if it changes during the read.
         """
         self._learn_epochs()
         while True:
             try:
                 end = self._marks.read().offset if self._marks is not None else self._end_of_kafkas_log()
-            except ReplayError:
+            except ReplayError:  # an epoch unknown to us: only damage if leader-epoch-checkpoint has not changed
                 if not self._learn_epochs():
                     raise
             else:
@@ -84,7 +85,7 @@ class FileLogReader:
                     return end
 
     def _learn_epochs(self) -> bool:
-        """Begin anew with leader-epoch-checkpoint and the mark file if the former has changed; tells whether it has."""
+        """Reload leader-epoch-checkpoint and the mark file if the former has changed; return whether it has."""
         seen = _identity(self.directory / EPOCHS_FILE)
         if seen == self._epochs_seen:
             return False
@@ -101,7 +102,7 @@ class FileLogReader:
         self.notes = self.notes if self._marks is None else ()
 
     def _end_of_kafkas_log(self) -> int:
-        """The end of the last whole batch, looked for again only when the last segment has changed."""
+        """Return the end of the last whole batch, computed again only if the last segment has changed."""
         self._segments.refresh()
         path = self._segments.files()[-1].path
         seen = (path, _identity(path))
@@ -109,18 +110,18 @@ class FileLogReader:
             tail = find_tail(self._segments.files(), None, self._segments.epochs)
             self._end, self._end_seen = tail.end_offset, seen
             self.notes = _kafka_notes(self.directory, tail)
-        self._look_for_marks()  # a writer of ours may have taken over meanwhile
+        self._look_for_marks()  # a writer of ours may have taken over in the meantime
         return self._end if self._marks is None else self._marks.read().offset
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
-        """Whole committed batches from the one that holds `offset` (aclog.metalog.log.LogReader.read)."""
+        """Return whole committed batches from the one that contains `offset` (aclog.metalog.log.LogReader.read)."""
         mark, start = self.high_watermark(), self.start_offset()
         if not start <= offset <= mark:
-            raise LogError(f"{self.name}: offset {offset} is outside {start}..{mark}, the log's start and end")
+            raise LogError(f"{self.name}: offset {offset} is outside of {start}..{mark}, log start to high-water mark")
         return b"" if offset == mark else self._segments.read(offset, mark, max_bytes)
 
     def wait(self, offset: int, timeout: float) -> bool:
-        """Wait until the high-water mark is above `offset`, looking again after 0.5 ms, and rising to every 20 ms."""
+        """Block until the high-water mark is above `offset`, polling at intervals of 0.5 to 20 ms."""
         end, pause = time.monotonic() + timeout, _FIRST_PAUSE
         while self.high_watermark() <= offset:
             left = end - time.monotonic()
@@ -131,7 +132,7 @@ class FileLogReader:
         return True
 
     def close(self) -> None:
-        """Let go of the mark file; a second close is nothing."""
+        """Close the mark file; closing twice is allowed."""
         with self._guard:
             if not self._closed and self._marks is not None:
                 self._marks.close()
@@ -154,7 +155,7 @@ def open_reader(directory: Path | str) -> FileLogReader:
     """Open a log directory for reading: one of ours, live or not, or the `__cluster_metadata-0` of a stopped Kafka.
 
     Raises:
-        LogError: no log is there, or it cannot be read.
+        LogError: there is no log, or it cannot be read.
         DecodeError: the mark file, leader-epoch-checkpoint or the end of a Kafka's log is damaged.
 
     """
@@ -170,7 +171,7 @@ def open_reader(directory: Path | str) -> FileLogReader:
 
 
 def _identity(path: Path) -> tuple[int, ...] | None:
-    """What changes when a file is replaced or written to; None if there is none."""
+    """Return what changes when a file is replaced or written to; None if it does not exist."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -185,4 +186,4 @@ def _kafka_notes(directory: Path, tail: Tail) -> tuple[str, ...]:
     if not tail.torn_bytes:
         return (note,)
     where = f"{tail.path}: byte {tail.position}, offset {tail.end_offset}"
-    return note, f"{where}: {tail.torn_bytes} bytes that are not a whole batch are left out ({tail.problem})"
+    return note, f"{where}: ignored {tail.torn_bytes} bytes that are not a whole batch ({tail.problem})"

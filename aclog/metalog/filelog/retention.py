@@ -1,8 +1,8 @@
-"""Remove the segments that a checkpoint has made superfluous, so that a crash in between does no harm.
+"""Segment retention: removes segments that a checkpoint covers, in an order that a crash may interrupt anywhere.
 
-Mirrors Kafka's `KafkaMetadataLog.deleteBeforeSnapshot` and `UnifiedLog.deleteOldSegments`. From the oldest on, each
-segment is first renamed to `.deleted`, which takes it out of the log, and unlinked only when the new names are
-durable: what a crash leaves is a log that begins at a segment's start, without a hole.
+Mirrors Kafka's `KafkaMetadataLog.deleteBeforeSnapshot` and `UnifiedLog.deleteOldSegments`. Beginning with the oldest,
+each segment is first renamed to `.deleted`, which takes it out of the log, and unlinked only once the renames are
+durable: a crash leaves a log that begins at a segment boundary and has no gap.
 """
 
 from pathlib import Path
@@ -15,10 +15,10 @@ from aclog.metalog.filelog.verify_checkpoint import verify_checkpoint
 
 
 def remove_segments_below(segments: Segments, offset: int) -> int:
-    """Remove the segments that lie wholly below `offset`, but never the last; returns the log's new start offset.
+    """Remove the segments entirely below `offset`, but never the last one; return the new log start offset.
 
     Raises:
-        LogError: no sound checkpoint reaches as far as the new start, so that state would be lost; or the disk refuses.
+        LogError: no valid checkpoint reaches the new start, so state would be lost; or the disk fails.
 
     """
     files = segments.files()
@@ -27,8 +27,11 @@ def remove_segments_below(segments: Segments, offset: int) -> int:
         return files[0].base_offset
     start = files[count].base_offset
     if not _is_covered(segments, start):
-        raise LogError(f"{segments.directory}: no sound checkpoint of all below offset {start}: its segments are kept")
+        raise LogError(
+            f"{segments.directory}: no valid checkpoint covers the log below offset {start}: segments are kept"
+        )
     try:
+        # Oldest first: the renames may reach the disk only in part, and the remaining segments must be contiguous.
         for file in files[:count]:
             file.path.replace(file.path.with_name(file.path.name + DELETED_SUFFIX))
             segments.remove_first(1)
@@ -40,7 +43,7 @@ def remove_segments_below(segments: Segments, offset: int) -> int:
 
 
 def _is_covered(segments: Segments, start: int) -> bool:
-    """Whether a checkpoint that is sound holds all below `start`; the newest is looked at first."""
+    """Return whether a valid checkpoint covers everything below `start`; the newest is tried first."""
     log_start = segments.start_offset()
     for checkpoint in reversed(list_checkpoints(segments.directory)):
         if checkpoint.end_offset < start:
@@ -51,10 +54,10 @@ def _is_covered(segments: Segments, start: int) -> bool:
 
 
 def unlink_deleted_segments(directory: Path) -> None:
-    """Unlink what was renamed for removal, now or by a process that died before it came to this.
+    """Unlink segments renamed for removal, now or by a process that died before it could.
 
     Raises:
-        LogError: the disk refuses.
+        LogError: the disk fails.
 
     """
     try:

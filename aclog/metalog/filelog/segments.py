@@ -1,7 +1,7 @@
-"""The segments of a log directory: which file holds an offset, and reading whole batches out of it.
+"""The segments of a log directory: locating an offset in them, and reading whole batches.
 
-Mirrors what Kafka's `LogSegments`, `OffsetIndex` and `FileRecords.slice` are for. Files are opened for one read at a
-time, so that nothing is held of a segment that retention removes.
+Does the work of Kafka's `LogSegments`, `OffsetIndex` and `FileRecords.slice`. A file is opened for each read, so that
+no descriptor keeps the space of a segment that retention removes.
 """
 
 import os
@@ -28,7 +28,7 @@ _BULK = 4096
 
 @define(eq=False)
 class Segment:
-    """One segment file, and the positions of some of its batches (at least 4 KiB apart), filled by what is read."""
+    """One segment file with a sparse in-memory offset index (an entry per 4 KiB or more), filled while reading."""
 
     file: SegmentFile
     _offsets: list[int] = field(init=False)
@@ -38,12 +38,12 @@ class Segment:
         self._offsets, self._positions = [self.file.base_offset], [0]
 
     def floor(self, offset: int) -> tuple[int, int]:
-        """Offset and position of the last known batch that begins at or below `offset`."""
+        """Return (offset, position) of the last indexed batch that begins at or below `offset`."""
         number = bisect_right(self._offsets, offset) - 1
         return self._offsets[number], self._positions[number]
 
     def learn(self, offset: int, position: int) -> None:
-        """A batch begins here; kept if it is far enough from the last one known."""
+        """Add a batch to the index, if it is far enough from the last entry."""
         if position - self._positions[-1] >= _INDEX_INTERVAL:
             self._offsets.append(offset)
             self._positions.append(position)
@@ -51,7 +51,7 @@ class Segment:
 
 @define(eq=False)
 class Segments:
-    """All segments of a directory, by base offset. Safe for many threads; it knows nothing of the high-water mark."""
+    """All segments of a directory, sorted by base offset. Thread-safe; high-water marks are the caller's business."""
 
     directory: Path
     epochs: Epochs
@@ -60,7 +60,7 @@ class Segments:
 
     @classmethod
     def open(cls, directory: Path, epochs: Epochs) -> Self:
-        """The segments that are there now.
+        """Return the segments that exist now.
 
         Raises:
             LogError: the directory cannot be listed.
@@ -71,54 +71,54 @@ class Segments:
         return segments
 
     def refresh(self) -> None:
-        """See what another process has added or removed.
+        """List the directory again, to see what another process has added or removed; indexes are kept.
 
         Raises:
-            LogError: the directory cannot be listed, or is empty of segments.
+            LogError: the directory cannot be listed, or has no segments.
 
         """
         with self._guard:
             known = {segment.file.base_offset: segment for segment in self._segments}
             listed = list_segments(self.directory)
             if not listed:
-                raise LogError(f"{self.directory}: no segment is there (any more): not a metadata log")
+                raise LogError(f"{self.directory}: no segments (any more): not a metadata log")
             self._segments = [known.get(file.base_offset) or Segment(file) for file in listed]
 
     def files(self) -> tuple[SegmentFile, ...]:
-        """The files, by base offset."""
+        """Return the files, sorted by base offset."""
         with self._guard:
             return tuple(segment.file for segment in self._segments)
 
     def add(self, file: SegmentFile) -> None:
-        """A new last segment, created by this process."""
+        """Add a new last segment that this process has created."""
         with self._guard:
             self._segments.append(Segment(file))
 
     def remove_first(self, count: int) -> None:
-        """The first `count` segments are gone, removed by this process."""
+        """Forget the first `count` segments, which this process has removed."""
         with self._guard:
             del self._segments[:count]
 
     def start_offset(self) -> int:
-        """The first offset that is there."""
+        """Return the first offset of the first segment."""
         with self._guard:
             return self._segments[0].file.base_offset
 
     def read(self, offset: int, end: int, max_bytes: int) -> bytes:
-        """Whole checked batches from the one that holds `offset`, none at or beyond `end`; at least one, of one file.
+        """Return whole checked batches from the one that contains `offset`, all ending at or below `end`.
 
-        At most `max_bytes` together, unless the first alone is larger. `offset` is below `end`.
+        At least one batch, all from one file; at most `max_bytes`, unless the first is larger. `offset` is below `end`.
 
         Raises:
-            LogError: `offset` lies below the first segment (also one removed just now).
-            DecodeError: the bytes are damaged, or the segment ends below `end` and the next does not continue it.
+            LogError: `offset` is below the first segment (perhaps it has just been removed).
+            DecodeError: damaged bytes, or the segment ends below `end` and the next one does not continue it.
 
         """
         with self._guard:
             number = bisect_right(self._segments, offset, key=lambda segment: segment.file.base_offset) - 1
             if number < 0:
                 first = self._segments[0].file.base_offset
-                raise LogError(f"{self.directory}: offset {offset} is below the log's start, {first}")
+                raise LogError(f"{self.directory}: offset {offset} is below the log start offset {first}")
             segment = self._segments[number]
             with _opened(segment.file.path) as fd:
                 base, position = self._locate(fd, segment, offset)
@@ -132,7 +132,7 @@ class Segments:
         return data[:taken]
 
     def _locate(self, fd: int, segment: Segment, offset: int) -> tuple[int, int]:
-        """Base offset and position of the batch that holds `offset`."""
+        """Return (base offset, position) of the batch that contains `offset`."""
         base, position = segment.floor(offset)
         if base == offset:
             return base, position
@@ -141,28 +141,28 @@ class Segments:
             if header.end_offset > offset:
                 return header.base_offset, found
             segment.learn(header.end_offset, found + header.size)
-        what = "the segment ends here, below the high-water mark, and no other segment has this offset"
+        what = "the segment ends here, below the high-water mark, and no other segment contains this offset"
         raise DecodeError(what, path=str(segment.file.path), offset=offset, position=os.fstat(fd).st_size)
 
 
 def _first_size(fd: int, path: Path, base: int, position: int) -> tuple[int, int]:
-    """How many bytes the batch at `position` has, if the file has them all, and how many the file has there."""
+    """Return the size of the batch at `position`, and how many bytes the file has from there on."""
     there = os.fstat(fd).st_size - position
     try:
         size = read_header(read_at(fd, position, HEADER_SIZE)).size
     except DecodeError as error:
         raise error.at(path=str(path), base=position, offset=base) from error
     if size > there:
-        what = f"the file ends inside a batch: {size} bytes announced, {there} there"
+        what = f"the file ends inside a batch: expected {size} bytes, found {there}"
         raise DecodeError(what, path=str(path), position=position, offset=base)
     return size, there
 
 
 def _checked_size(data: bytes, base: int, end: int, epochs: Epochs) -> tuple[int, int]:
-    """How many bytes of `data` are whole, sound batches below `end`, and the offset after them.
+    """Return the size of the whole valid batches in `data` below `end`, and the offset after them.
 
-    What lies at or beyond `end` is not looked at: a writer may be at work there. Large reads are proved in bulk first;
-    what that does not prove is left to the exact check, which also says what is wrong.
+    Bytes at or beyond `end` are not looked at, as a writer may be changing them. Large reads are first checked in bulk;
+    what that cannot prove valid is left to the exact check, which also reports what is wrong.
     """
     if len(data) > _BULK and (proved := _bulk_checked_size(data, base, end, epochs)):
         return proved
@@ -174,16 +174,17 @@ def _checked_size(data: bytes, base: int, end: int, epochs: Epochs) -> tuple[int
             taken, last = position + header.size, header.end_offset
             if last == end:
                 break
+    # Damage after good batches is reported by the next read, which begins there.
     except DecodeError:
         if not taken:
             raise
     if not taken:
-        raise DecodeError(f"this batch reaches beyond {end}, a high-water mark that is not this log's", position=0)
+        raise DecodeError(f"this batch reaches beyond {end}: the high-water mark is not from this log", position=0)
     return taken, last
 
 
 def _bulk_checked_size(data: bytes, base: int, end: int, epochs: Epochs) -> tuple[int, int] | None:
-    """The same, where offsets and epochs of all batches are those that are expected; None where they are not."""
+    """Do the same if all batches have the expected offsets and one expected epoch; None otherwise."""
     batches, _ = scan_batches(data)
     ends = batches.base_offset + batches.record_count
     below = int(np.searchsorted(ends, end, side="right"))
@@ -200,7 +201,7 @@ def _opened(path: Path) -> Iterator[int]:
     try:
         fd = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
-        raise LogError(f"{path}: removed by retention: its offsets are below the log's start now") from None
+        raise LogError(f"{path}: removed by retention: its offsets are now below the log start offset") from None
     except OSError as error:
         raise log_error(error, path, "cannot open") from error
     try:

@@ -1,6 +1,6 @@
-"""Open a log directory for writing: create it, recover what a crash left, begin or go on with a leader epoch.
+"""Opens a log directory for writing: creates it, recovers from a crash, continues or begins a leader epoch.
 
-Only the holder of the writer's lock ever gets here, so only it ever cuts a tail.
+All of this happens under the writer's lock.
 """
 
 import os
@@ -35,18 +35,18 @@ def open_log(
     segment_bytes: int = SEGMENT_BYTES,
     fsync: Fsync = os.fsync,
 ) -> FileLog:
-    """Open a log directory for writing; this process is then its one writer until the log is closed.
+    """Open a log directory for writing; this process is its only writer until the log is closed.
 
-    `create` makes a new log where there is none: its epoch 1 begins with a LeaderChange of `node_id`. An existing log
-    stays in its epoch, or begins the next one with `new_epoch`; an epoch begins at `timestamp` (ms since 1970), now by
-    default. `force` is needed beside a Kafka's meta.properties. Bytes above the high-water mark that are not a whole
-    batch are cut; whole batches there are kept (`log.notes`).
+    `create` makes a new log if there is none: its epoch 1 begins with a LeaderChange of `node_id`. An existing log
+    stays in its epoch, or begins the next one with `new_epoch`; an epoch begins at `timestamp` (ms since 1970, default
+    now). `force` is required next to a Kafka's meta.properties. Bytes above the high-water mark that are not a whole
+    batch are truncated; whole batches there are kept (`log.notes`).
 
     Raises:
-        LockedError: somebody else writes to it, or a Kafka runs on it.
-        LogError: no log is there, or it is a mirror, or cannot be written.
+        LockedError: another process writes to it, or a Kafka is running on it.
+        LogError: there is no log, or it is a mirror, or cannot be written.
         DecodeError: committed bytes are damaged, with path, position and offset.
-        EncodeError: a node id or a timestamp that the format cannot hold.
+        EncodeError: a node id or a timestamp that the format cannot represent.
 
     """
     directory = Path(directory)
@@ -78,19 +78,22 @@ def open_log(
 
 
 def _has_no_leader(directory: Path, found: RecoveredEnd) -> bool:
-    """Whether nobody who wrote to this directory led the epoch that it ends in: it is new, or was a mirror."""
+    """Return whether nobody who wrote to this directory led its last epoch: it is new, or was a mirror."""
     begun = found.epochs and found.epochs[-1].epoch == found.latest_epoch
     return not begun or read_quorum_state(directory) is None
 
 
 def _begin_epoch(directory: Path, found: RecoveredEnd, node_id: int, timestamp: int) -> RecoveredEnd:
-    """Begin the next leader epoch: the mark file first, so that it is never behind leader-epoch-checkpoint."""
+    """Begin the next leader epoch: update the mark file first, so that it is never behind leader-epoch-checkpoint."""
     state = read_quorum_state(directory) or QuorumState(leader_id=node_id, leader_epoch=0, voters=(node_id,))
     epoch = max(found.latest_epoch, state.leader_epoch) + 1
     leader = state.leader_id if state.leader_id >= 0 else node_id
     voters = tuple(LeaderChangeVoter(voter_id=voter) for voter in state.voters or (leader,))
     change = LeaderChange(leader_id=leader, voters=voters, granting_voters=(LeaderChangeVoter(voter_id=leader),))
     batch = control_batch(change, base_offset=found.end_offset, leader_epoch=epoch, timestamp=timestamp)
+    # The order matters. If leader-epoch-checkpoint had an epoch that the mark file has not, the mark would look stale
+    # (as if a Kafka had led since) and be ignored. A crash between any two of these steps leaves an epoch without
+    # batches, which the next open skips.
     publish_durably(found.marks, Mark(epoch=epoch, offset=found.end_offset))
     write_quorum_state(directory, state.led_by(leader, epoch))
     epochs = (*found.epochs, EpochStart(epoch=epoch, start_offset=found.end_offset))

@@ -1,7 +1,7 @@
-"""Find where a log ends: the end of the last whole batch, and whether what follows is a torn tail or damage.
+"""Finds the end of a log: the end of the last whole batch, and whether what follows is a torn tail or damage.
 
-Mirrors the recovery of Kafka's `LogSegment.recover`, with one difference: Kafka cuts at the first bad batch, wherever
-it is; here only what was never committed may be cut, everything else is an error.
+Mirrors the recovery in Kafka's `LogSegment.recover`, with one difference: Kafka truncates at the first bad batch,
+wherever it is; here only bytes that were never committed may be truncated, anything else is an error.
 """
 
 import os
@@ -16,11 +16,11 @@ from aclog.metalog.filelog.file_names import SegmentFile
 from aclog.metalog.filelog.filesystem import log_error, read_at
 
 _CRC_BUDGET = 4
-"""How many times a tail's bytes may be summed in the search for a batch behind damage, whatever they claim."""
+"""Bound on CRC work when searching for a batch after damage, as a multiple of the data's length."""
 
 _SMALLEST_WINDOW = 1 << 16
 _LARGEST_WINDOW = 1 << 24
-"""Twice the largest batch, so that one lies whole in one of two windows that overlap by half."""
+"""Twice the largest batch: with windows that overlap by half, any batch is entirely inside one of them."""
 
 
 @frozen(kw_only=True)
@@ -35,16 +35,19 @@ class Tail:
 
 
 def find_tail(segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epochs) -> Tail:
-    """Where the log ends; `mark` is the published high-water mark, None in a directory that a Kafka wrote.
+    """Return where the log ends; `mark` is the published high-water mark, None in a directory that a Kafka wrote.
 
-    Below the mark everything must be sound, and segments must join; above it, what is not a whole batch is a torn
-    tail. Without a mark it is a torn tail only if no whole batch follows it.
+    Below the mark everything must be valid and segments must be contiguous; above it, anything but a whole batch is a
+    torn tail. Without a mark it is a torn tail only if no whole batch follows it.
 
     Raises:
-        DecodeError: damage, with path, position and offset; segments that do not join; a log that ends below its mark.
+        DecodeError: damage, with path, position and offset; segments that are not contiguous; a log that ends below
+            its mark.
         LogError: a file cannot be read.
 
     """
+    # Only the segment that contains the mark and later ones are read: earlier ones were fsynced before they were
+    # rolled, and `verify` checks them.
     first = 0 if mark is None else max((n for n, file in enumerate(segments) if file.base_offset <= mark), default=0)
     if mark is None:
         first = len(segments) - 1
@@ -53,7 +56,7 @@ def find_tail(segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epoch
         if tail.problem:
             raise DecodeError(tail.problem, path=str(tail.path), position=tail.position, offset=tail.end_offset)
         if file.base_offset != tail.end_offset:
-            what = f"the segment before ends at offset {tail.end_offset}, expected {file.base_offset}"
+            what = f"the previous segment ends at offset {tail.end_offset}, expected {file.base_offset}"
             raise DecodeError(what, path=str(file.path), position=0, offset=tail.end_offset)
         tail = _end_of(file, mark, epochs)
     if mark is not None and tail.end_offset < mark:
@@ -69,9 +72,12 @@ def _end_of(file: SegmentFile, mark: int | None, epochs: Epochs) -> Tail:
         try:
             for at, header in walk_batches(fd, file.path, position=0, offset=offset, epochs=epochs):
                 position, offset = at + header.size, header.end_offset
+        # The batch is whole and its CRC valid, but it is not the next one: no crash leaves that behind.
         except ReplayError:
             raise
         except DecodeError as error:
+            # Damage below the mark is never cut. Without a mark, a whole batch after the damage proves that this is not
+            # the end of an interrupted write but damage inside of the log.
             if offset < (mark or 0) or (mark is None and next_whole_batch(fd, position, offset)):
                 raise
             torn = os.fstat(fd).st_size - position
@@ -84,9 +90,9 @@ def _end_of(file: SegmentFile, mark: int | None, epochs: Epochs) -> Tail:
 
 
 def next_whole_batch(fd: int, position: int, offset: int) -> tuple[int, int] | None:
-    """Position and base offset of the first whole batch behind damage at `position`, whose offset is above `offset`.
+    """Return (position, base offset) of the first whole batch after damage at `position` with an offset above `offset`.
 
-    The file is looked at in windows, which grow, since the next batch is mostly near, and then move on by half.
+    The file is searched in windows: they grow, as the next batch is usually near, and then advance by half their size.
     """
     size, end = _SMALLEST_WINDOW, os.fstat(fd).st_size
     start = position + 1
@@ -104,12 +110,13 @@ def next_whole_batch(fd: int, position: int, offset: int) -> tuple[int, int] | N
 
 
 def _next_batch(data: bytes, offset: int, most: int) -> tuple[int, int] | None:
-    """Position and base offset of the first whole batch in `data` whose offset is above `offset`, and at most `most`.
+    """Return (position, base offset) of the first whole batch in `data` with `offset` < base offset <= `most`.
 
-    Bytes that only look like batches cost at most a few times the data's length: when that is spent, the next thing
-    that looks like a batch is taken for one, since it is safer to call it damage.
+    Bytes that merely look like batches cost at most a few times the data's length in CRCs: once that is spent, the next
+    plausible header is accepted as a batch, as reporting damage is the safe answer.
     """
     budget = _CRC_BUDGET * len(data)
+    # The magic byte is at position 16 of a header: searching for it is what makes this fast.
     magic = data.find(b"\x02", 16)
     while 0 <= magic <= len(data) - HEADER_SIZE + 16:
         start = magic - 16

@@ -1,6 +1,6 @@
-"""The end of a log directory that is opened for writing: what a crash left is cut, and what is kept is made durable.
+"""Recovery of the end of a log that is opened for writing: the torn tail is truncated, the rest made durable.
 
-Only the holder of the writer's lock ever gets here, so only it ever cuts a tail.
+Only the holder of the writer's lock runs this, so nobody else ever truncates a log.
 """
 
 from contextlib import ExitStack, closing
@@ -20,7 +20,7 @@ from aclog.metalog.log import EpochStart
 
 @frozen(kw_only=True)
 class RecoveredEnd:
-    """A log directory whose end is known and durable: what it ends with, and the open files to go on with."""
+    """A log directory whose end is known and durable, with the open files of its last segment and mark."""
 
     marks: MarkFile
     segments: Segments
@@ -32,22 +32,27 @@ class RecoveredEnd:
 
 
 def recover_end(directory: Path, stack: ExitStack, segment_bytes: int, fsync: Fsync) -> RecoveredEnd:
-    """Find the end, cut what was torn, make all of it durable, and only then publish it.
+    """Find the end, truncate a torn tail, make the rest durable, and only then publish its end as the mark.
 
-    Whole batches above the published mark are kept. They stand in the order in which offsets were given out, and
-    nobody was told that they failed: a failed write is cut back at once, and who waited when the process died learned
-    nothing. Cutting them could lose what was acknowledged, since a power loss may leave an old mark behind.
+    Whole batches above the published mark are kept. They are in the order in which offsets were assigned, and no caller
+    was ever told that they failed: a failed write is truncated at once, and callers that waited when the process died
+    got no answer. Truncating them could lose acknowledged records, since a power loss may leave an old mark behind.
     """
+    # A crash during retention leaves renamed segments; they are no longer part of the log.
     unlink_deleted_segments(directory)
     epochs = read_epochs(directory)
     if epochs is None:
-        raise LogError(f"{directory / EPOCHS_FILE}: not there: nothing can be appended without the leader epochs")
+        raise LogError(f"{directory / EPOCHS_FILE}: missing: nothing can be appended without the leader epochs")
     marks = open_valid_mark_file(directory, writable=True)
     mark = stack.enter_context(closing(marks)).read() if marks else None
     segments = Segments.open(directory, epochs)
     tail = find_tail(segments.files(), mark.offset if mark else None, epochs)
+    # This truncates the torn tail and fsyncs the segment. The mark below must not be published before: readers would
+    # be shown batches that a power loss could still take away.
     appender = Appender.open(tail.path, tail.position, segment_bytes=segment_bytes, fsync=fsync)
     stack.callback(appender.close)
+    # An epoch is entered in leader-epoch-checkpoint before its first batch is written: one without any batch is
+    # dropped here, but its number counts for `latest`, so that it is never used again.
     begun = tuple(start for start in epochs if start.start_offset < tail.end_offset)
     latest = max([0, *(start.epoch for start in epochs), mark.epoch if mark else 0])
     if marks is None:
@@ -69,4 +74,4 @@ def _notes(tail: Tail) -> tuple[str, ...]:
     if not tail.torn_bytes:
         return ()
     where = f"{tail.path}: byte {tail.position}, offset {tail.end_offset}"
-    return (f"{where}: a torn tail of {tail.torn_bytes} bytes was cut ({tail.problem})",)
+    return (f"{where}: truncated a torn tail of {tail.torn_bytes} bytes ({tail.problem})",)

@@ -1,12 +1,12 @@
-"""Check a log directory whole: what is wrong, and where. Nothing is locked or changed.
+"""Checks a whole log directory and reports what is wrong, and where. Nothing is locked or changed.
 
 Checked are every batch below the high-water mark (or, in a directory that a Kafka wrote, to the end of the last
-segment): length, magic, CRC, offset continuity, leader epoch, every record; segment names against what they hold; both
-slots of the mark file; leader-epoch-checkpoint against the batches; and the checkpoints. What lies above the mark is
-not part of the log: a writer may be at work there, and the next one cuts what is torn.
+segment): length, magic, CRC, offset continuity, leader epoch, every record; segment names against their content; both
+slots of the mark file; leader-epoch-checkpoint against the batches; and the checkpoints. Bytes above the mark are not
+part of the log: a writer may be appending there, and the next one truncates a torn tail.
 
-A directory may hold nothing but checkpoints: copies of them, or the one that a Kafka's format leaves. Then each is
-checked for itself, and so is that no log was there whose segments are gone.
+A directory may contain checkpoints only: copies of them, or the one that a Kafka's format leaves. Then each is checked
+on its own, and so is that there was never a log whose segments are missing now.
 """
 
 import os
@@ -26,12 +26,12 @@ from aclog.metalog.filelog.tail import next_whole_batch
 from aclog.metalog.filelog.verify_checkpoint import verify_checkpoint
 
 Progress = Callable[[int, int], None]
-"""Told how many bytes have been checked, and how many there are."""
+"""Called with the number of bytes checked so far, and the total."""
 
 
 @frozen(kw_only=True)
 class Finding:
-    """Something that is wrong: the file, the byte position in it, the log offset (each as far as it makes sense)."""
+    """One problem: the file, the byte position in it, the log offset (as far as they apply), and what is wrong."""
 
     path: Path
     position: int | None = None
@@ -43,10 +43,10 @@ class Finding:
 
 
 def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[Finding]:
-    """Everything that is wrong with a log directory, as it is found; nothing if all is well.
+    """Yield everything that is wrong with a log directory as it is found; nothing if all is well.
 
     Raises:
-        LogError: neither a log nor a checkpoint is there, or a file cannot be read.
+        LogError: there is neither a log nor a checkpoint, or a file cannot be read.
 
     """
     directory = Path(directory)
@@ -57,7 +57,7 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
     problems: list[DecodeError] = []
     mark = _mark(directory, problems)
     epochs = _epochs(directory, problems)
-    segments = find_segments(directory)  # after the mark, which covers what a live writer had put into them by then
+    segments = find_segments(directory)  # listed after reading the mark, so that they contain all that it covers
     checkpoints = list_checkpoints(directory)
     paths = [file.path for file in segments] + [file.path for file in checkpoints]
     meter = _Meter(progress, sum(map(_size, paths)))
@@ -67,7 +67,7 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
     yield from map(_finding, problems)
     yield from _verify_segments(segments, mark, epochs, meter)
     for checkpoint in checkpoints:
-        ahead = mark is not None and checkpoint.end_offset > mark  # of which the log's epochs say nothing
+        ahead = mark is not None and checkpoint.end_offset > mark  # then the epochs of the log do not apply
         yield from map(_finding, verify_checkpoint(checkpoint, None if ahead else epochs, start))
         meter.add(_size(checkpoint.path))
 
@@ -75,7 +75,7 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
 def _verify_alone(
     directory: Path, checkpoints: tuple[CheckpointFile, ...], progress: Progress | None
 ) -> Iterator[Finding]:
-    """A directory without segments. What the creation of a log leaves that was interrupted is no trace of one."""
+    """Check a directory without segments. An interrupted creation of a log leaves no trace of a committed one."""
     problems: list[DecodeError] = []
     mark = _mark(directory, problems)
     try:
@@ -83,15 +83,15 @@ def _verify_alone(
     except DecodeError as error:
         problems.append(error)
         epochs = None
-    if list_segments(directory):  # a node has begun its log meanwhile
+    if list_segments(directory):  # a node has created its log in the meantime
         yield from verify(directory, progress)
         return
     newest = checkpoints[-1].end_offset
     if mark and mark > newest:
-        what = f"a log was committed up to {mark}, but its segments are gone"
+        what = f"a log was committed up to offset {mark}, but its segments are missing"
         problems.append(DecodeError(what, path=str(directory / MARK_FILE)))
-    if epochs and not (mark is not None and mark < newest):  # else a snapshot ahead of the log comes in its place
-        what = f"a log had epochs up to {epochs[-1].epoch}, but its segments are gone"
+    if epochs and not (mark is not None and mark < newest):  # else a snapshot ahead of the log is replacing it
+        what = f"a log had epochs up to {epochs[-1].epoch}, but its segments are missing"
         problems.append(DecodeError(what, path=str(directory / EPOCHS_FILE)))
     yield from map(_finding, problems)
     meter = _Meter(progress, sum(_size(checkpoint.path) for checkpoint in checkpoints))
@@ -108,9 +108,9 @@ def _size(path: Path) -> int:
 
 
 def _check_starts(directory: Path, start: int, epochs: Epochs, ends: set[int], problems: list[DecodeError]) -> None:
-    """Where the log and its first epoch begin, against the checkpoints that hold what came before (`ends`)."""
+    """Check the start of the log and of its first epoch against the end offsets of the checkpoints (`ends`)."""
     if start > 0 and max(ends, default=0) < start:
-        what = "the log begins here, but no checkpoint holds what came before"
+        what = "the log begins here, but no checkpoint covers what precedes it"
         problems.append(DecodeError(what, path=str(directory), offset=start))
     if epochs and epochs[0].start_offset > start and epochs[0].start_offset not in ends:
         what = (
@@ -121,14 +121,14 @@ def _check_starts(directory: Path, start: int, epochs: Epochs, ends: set[int], p
 
 @define
 class _Meter:
-    """How far the check is."""
+    """Reports progress."""
 
     _progress: Progress | None
     _total: int
     _done: int = field(init=False, default=0)
 
     def add(self, size: int) -> None:
-        """`size` more bytes have been checked."""
+        """Count `size` more bytes as checked."""
         self._done += size
         if self._progress is not None:
             self._progress(self._done, self._total)
@@ -140,7 +140,7 @@ def _finding(error: DecodeError) -> Finding:
 
 
 def _mark(directory: Path, problems: list[DecodeError]) -> int | None:
-    """The high-water mark, None where a Kafka's log has none; what is wrong with the file is added to `problems`."""
+    """Return the high-water mark, None for a Kafka's log; problems of the file are appended to `problems`."""
     path = directory / MARK_FILE
     try:
         file = open_valid_mark_file(directory)
@@ -166,7 +166,7 @@ def _epochs(directory: Path, problems: list[DecodeError]) -> Epochs:
         problems.append(error)
         return None
     if epochs is None:
-        what = "not there: epochs can only be checked for their order"
+        what = "missing: epochs can only be checked for their order"
         problems.append(DecodeError(what, path=str(directory / EPOCHS_FILE)))
     return epochs
 
@@ -177,9 +177,9 @@ def _verify_segments(
     end = segments[0].base_offset
     for file in segments:
         if mark is not None and end >= mark:
-            break  # a live writer has rolled since
+            break  # a live writer has rolled a new segment since
         if file.base_offset != end:
-            what = f"the segment's name says offset {file.base_offset}, the segment before ends at {end}"
+            what = f"the segment is named for offset {file.base_offset}, but the previous one ends at {end}"
             yield Finding(path=file.path, offset=end, what=what)
         end = file.base_offset
         for offset, problem in _verify_segment(file, mark, epochs, meter):
@@ -201,7 +201,7 @@ def _verify_segments(
 def _verify_segment(
     file: SegmentFile, mark: int | None, epochs: Epochs, meter: _Meter
 ) -> Iterator[tuple[int, DecodeError | None]]:
-    """The offset after each batch, and what is wrong there; goes on behind damage where a whole batch follows."""
+    """Yield the offset after each batch and what is wrong there; continues after damage if a whole batch follows."""
     position, offset = 0, file.base_offset
     try:
         fd = os.open(file.path, os.O_RDONLY)

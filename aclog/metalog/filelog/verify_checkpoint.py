@@ -1,6 +1,6 @@
-"""Check a checkpoint's batches: each whole and sound, offsets from 0 on, the epoch of its name, header and footer.
+"""Checks a checkpoint file: every batch valid, offsets from 0 on, the epoch of its name, header, footer, every record.
 
-Every record must decode. Mirrors what Kafka's `RecordsSnapshotReader` expects of a snapshot.
+Mirrors what Kafka's `RecordsSnapshotReader` expects of a snapshot.
 """
 
 import os
@@ -18,7 +18,7 @@ from aclog.metalog.log import EpochStart
 
 
 def verify_checkpoint(checkpoint: CheckpointFile, epochs: Epochs, log_start: int) -> Iterator[DecodeError]:
-    """Everything that is wrong with a checkpoint beside a log of these epochs that begins at `log_start`.
+    """Yield everything that is wrong with a checkpoint next to a log with these epochs that begins at `log_start`.
 
     Raises:
         LogError: the file cannot be read.
@@ -28,7 +28,7 @@ def verify_checkpoint(checkpoint: CheckpointFile, epochs: Epochs, log_start: int
     end = checkpoint.end_offset
     expected = epoch_at(epochs, end - 1) if epochs and end > log_start else None
     if expected not in {None, checkpoint.epoch}:
-        yield DecodeError(f"named for epoch {checkpoint.epoch}, but offset {end - 1} is of epoch {expected}", path=path)
+        yield DecodeError(f"named for epoch {checkpoint.epoch}, but offset {end - 1} has epoch {expected}", path=path)
     try:
         fd = os.open(checkpoint.path, os.O_RDONLY)
     except OSError as error:
@@ -51,7 +51,7 @@ def _check_frame(fd: int, checkpoint: CheckpointFile) -> None:
         if problem is not None:
             raise problem
     if first is None or last is None:
-        raise DecodeError("empty: at least a SnapshotHeader and a SnapshotFooter are expected", position=0)
+        raise DecodeError("empty: expected at least a SnapshotHeader and a SnapshotFooter", position=0)
     _expect(fd, checkpoint.path, first, SnapshotHeader, 0)
     _expect(fd, checkpoint.path, last, SnapshotFooter, -1)
 
@@ -60,7 +60,7 @@ def _expect(
     fd: int, path: Path, place: tuple[int, int, bool], kind: type[SnapshotHeader | SnapshotFooter], number: int
 ) -> None:
     position, size, is_control = place
-    what = f"a control batch with a {kind.__name__} is expected as the {'last' if number else 'first'}"
+    what = f"expected a control batch with a {kind.__name__} as the {'last' if number else 'first'} batch"
     if not is_control:
         raise DecodeError(what, path=str(path), position=position)
     record = decode_batch(read_at(fd, position, size)).records[number]

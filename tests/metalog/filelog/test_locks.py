@@ -50,7 +50,7 @@ class Holder:
 def test_a_second_writer_in_another_process_is_refused(tmp_path):
     directory = small_log(tmp_path / "log")
     with Holder(OPEN, directory):
-        with pytest.raises(LockedError, match="another writer of aclog"):
+        with pytest.raises(LockedError, match="another aclog writer"):
             open_log(directory)
         assert read_directory(directory)
     open_log(directory).close()
@@ -60,7 +60,7 @@ def test_a_second_writer_in_this_process_is_refused_and_does_not_loose_the_lock(
     directory = small_log(tmp_path / "log")
     with open_log(directory) as log:
         for path in (directory, tmp_path / "." / "log"):
-            with pytest.raises(LockedError, match="this very process"):
+            with pytest.raises(LockedError, match="locked by this process"):
                 open_log(path)
         attempt = subprocess.run(
             [sys.executable, "-c", HOLD, str(directory / LOCK_FILE)], input=b"", capture_output=True, check=False

@@ -103,7 +103,7 @@ def test_the_mark_does_not_count_where_a_kafka_wrote_since(tmp_path):
     (directory / "leader-epoch-checkpoint").write_text(f"0\n2\n1 0\n2 {end}\n")
     assert open_valid_mark_file(directory) is None
     with open_reader(directory) as reader:
-        assert "taken as committed" in reader.notes[0]
+        assert "treated as committed" in reader.notes[0]
     with open_log(directory, new_epoch=True) as log:
         assert log.leader_epoch == 3
     with open_reader(directory) as reader:

@@ -27,7 +27,7 @@ def test_a_kafkas_directory_is_read_to_its_end(path, end, count):
     before = sorted(file.name for file in path.iterdir())
     with open_reader(path) as reader:
         assert (reader.start_offset(), reader.high_watermark()) == (0, end)
-        assert "taken as committed" in reader.notes[0]
+        assert "treated as committed" in reader.notes[0]
         data, offset = b"", 0
         while part := reader.read(offset, 20_000):
             data += part

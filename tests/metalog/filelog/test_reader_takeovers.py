@@ -54,7 +54,7 @@ def test_a_reader_stays_while_a_kafka_and_we_take_turns(tmp_path):
         begin_epoch(directory, 2, end)
         append(directory, 2, end + 1)
         assert reader.wait(end + 1, 0)
-        assert "taken as committed" in reader.notes[0]
+        assert "treated as committed" in reader.notes[0]
         with open_log(directory) as log:
             log.append([value("ours")], timestamp=0).result(60)
             assert (reader.high_watermark(), reader.notes) == (end + 3, ())
@@ -94,7 +94,7 @@ def test_what_lies_before_the_first_known_epoch_is_still_checked(after_retention
     position, header = list(iter_batches(data))[3]
     data[position + 15] = 3
     path.write_bytes(data)
-    with open_reader(after_retention) as reader, pytest.raises(DecodeError, match="an epoch from 1 to 2 is expected"):
+    with open_reader(after_retention) as reader, pytest.raises(DecodeError, match="expected an epoch from 1 to 2"):
         reader.read(header.base_offset)
     assert [finding.offset for finding in verify(after_retention)] == [header.base_offset]
 
@@ -114,7 +114,7 @@ def test_a_mark_inside_a_batch_shows_nothing_of_it(monkeypatch, tmp_path, bulk):
     set_mark(directory, Mark(epoch=1, offset=ends[3][1] - 1))
     with open_reader(directory) as reader:
         assert len(reader.read(0)) == ends[2][0]
-        with pytest.raises(DecodeError, match="a high-water mark that is not this log's") as raised:
+        with pytest.raises(DecodeError, match="the high-water mark is not from this log") as raised:
             reader.read(ends[2][1])
         assert (raised.value.position, raised.value.offset) == ends[2]
     (finding,) = verify(directory)
@@ -168,7 +168,7 @@ def test_a_link_to_a_log_is_that_log(tmp_path):
     link = tmp_path / "link"
     link.symlink_to(directory)
     with open_log(link) as log:
-        with pytest.raises(LogError, match="this very process"):
+        with pytest.raises(LogError, match="locked by this process"):
             open_log(directory)
         log.append([value("x")], timestamp=0).result(60)
         with open_reader(directory) as reader:

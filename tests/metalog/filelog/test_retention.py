@@ -62,7 +62,7 @@ def test_the_last_segment_always_stays(log):
 def test_without_a_checkpoint_nothing_goes(log):
     before = bases(log)
     checkpoint(log, before[2] - 1)
-    with pytest.raises(LogError, match="no sound checkpoint"):
+    with pytest.raises(LogError, match="no valid checkpoint"):
         log.delete_segments_below(before[2])
     assert bases(log) == before
 
@@ -72,7 +72,7 @@ def test_a_damaged_checkpoint_lets_go_of_nothing(log, cut):
     before = bases(log)
     path = checkpoint(log, before[3])
     path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(LogError, match="no sound checkpoint"):
+    with pytest.raises(LogError, match="no valid checkpoint"):
         log.delete_segments_below(before[3])
     assert bases(log) == before
     checkpoint(log, before[2])
@@ -89,7 +89,7 @@ def test_the_start_is_found_again_and_the_log_verifies_as_long_as_it_has_the_che
     assert not list(verify(log.directory))
     (log.directory / checkpoint_name(start, 1)).unlink()
     (finding,) = verify(log.directory)
-    assert "no checkpoint holds what came before" in finding.what
+    assert "no checkpoint covers what precedes it" in finding.what
 
 
 @pytest.mark.parametrize("renamed", [1, 2])

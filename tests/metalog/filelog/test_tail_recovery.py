@@ -88,7 +88,7 @@ def test_a_torn_tail_is_cut_from_the_file_and_said(tmp_path):
     path.write_bytes(path.read_bytes() + b"torn")
     assert list(verify(directory)) == []
     with open_log(directory) as log:
-        cut = "a torn tail of 4 bytes was cut (the file ends inside a batch)"
+        cut = "truncated a torn tail of 4 bytes (the file ends inside a batch)"
         assert log.notes == (f"{path}: byte {size}, offset {log.end_offset()}: {cut}",)
     assert path.stat().st_size == size
 
@@ -152,7 +152,7 @@ def test_a_missing_segment_is_found(tmp_path):
     directory = small_log(tmp_path / "log", 30, segment_bytes=400)
     missing = segment_paths(directory)[1]
     missing.unlink()
-    assert any("the segment before ends" in finding.what for finding in verify(directory))
+    assert any("but the previous one ends" in finding.what for finding in verify(directory))
     with open_reader(directory) as reader, pytest.raises(DecodeError, match="no other segment"):
         read_batches(reader)
 
@@ -226,7 +226,7 @@ def test_an_interrupted_creation_is_done_again(tmp_path, left):
 def test_creation_over_a_log_whose_segments_are_gone_is_refused(tmp_path):
     directory = small_log(tmp_path / "log")
     segment_paths(directory)[0].unlink()
-    with pytest.raises(LogError, match="segments are gone"):
+    with pytest.raises(LogError, match="segments are missing"):
         open_log(directory, create=True)
 
 
@@ -259,7 +259,7 @@ def test_what_is_not_a_log_is_refused(tmp_path, opened):
     with pytest.raises(LogError, match="not a directory"):
         opened(tmp_path / "file")
     (tmp_path / "empty" / "__cluster_metadata-0").mkdir(parents=True)
-    with pytest.raises(LogError, match=r"not a metadata log.*__cluster_metadata-0 meant"):
+    with pytest.raises(LogError, match=r"not a metadata log.*did you mean .*__cluster_metadata-0"):
         opened(tmp_path / "empty")
     assert [path.name for path in (tmp_path / "empty").iterdir()] == ["__cluster_metadata-0"]
 

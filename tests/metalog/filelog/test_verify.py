@@ -53,7 +53,7 @@ def test_missing_and_unreadable_epochs(tmp_path):
     (directory / "leader-epoch-checkpoint").write_text("1\n")
     assert [finding.path.name for finding in verify(directory)] == ["leader-epoch-checkpoint"]
     (directory / "leader-epoch-checkpoint").unlink()
-    assert [finding.what for finding in verify(directory)] == ["not there: epochs can only be checked for their order"]
+    assert [finding.what for finding in verify(directory)] == ["missing: epochs can only be checked for their order"]
 
 
 def test_a_mark_file_without_a_whole_slot(tmp_path):
@@ -61,7 +61,7 @@ def test_a_mark_file_without_a_whole_slot(tmp_path):
     (directory / MARK_FILE).write_bytes(bytes(1024))
     (finding,) = verify(directory)
     assert finding.path == directory / MARK_FILE
-    assert "neither slot is whole" in finding.what
+    assert "neither slot is valid" in finding.what
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_checkpoint_of_another_epoch(kafka):
     path = kafka / "00000000000000000163-0000000002.checkpoint"
     path.rename(kafka / "00000000000000000163-0000000001.checkpoint")
     whats = [finding.what for finding in verify(kafka)]
-    assert "named for epoch 1, but offset 162 is of epoch 2" in whats
+    assert "named for epoch 1, but offset 162 has epoch 2" in whats
     assert any("a batch of epoch 2" in what for what in whats)
 
 
@@ -87,10 +87,10 @@ def test_checkpoints_that_are_cut(kafka):
         assert finding.path == path
         said[size] = finding.what
     assert said == {
-        0: "empty: at least a SnapshotHeader and a SnapshotFooter are expected",
+        0: "empty: expected at least a SnapshotHeader and a SnapshotFooter",
         100: "the file ends inside a batch",
-        166: "a control batch with a SnapshotFooter is expected as the last",
-        len(whole) - 75: "a control batch with a SnapshotFooter is expected as the last",
+        166: "expected a control batch with a SnapshotFooter as the last batch",
+        len(whole) - 75: "expected a control batch with a SnapshotFooter as the last batch",
         len(whole) - 1: "the file ends inside a batch",
     }
 
@@ -148,8 +148,8 @@ class TestCheckpointsAlone:
             segment.unlink()
         (directory / "00000000000000000005-0000000001.checkpoint").write_bytes(b"")
         assert [(finding.path.name, finding.what.partition(":")[0]) for finding in verify(directory)] == [
-            (MARK_FILE, "a log was committed up to 8, but its segments are gone"),
-            ("leader-epoch-checkpoint", "a log had epochs up to 1, but its segments are gone"),
+            (MARK_FILE, "a log was committed up to offset 8, but its segments are missing"),
+            ("leader-epoch-checkpoint", "a log had epochs up to 1, but its segments are missing"),
             ("00000000000000000005-0000000001.checkpoint", "empty"),
         ]
 
@@ -194,7 +194,7 @@ def test_a_damaged_record_in_a_sound_batch(tmp_path):
     cut = b"\x01\x13\x00" + bytes(7)
     directory, base = small_log_with(tmp_path / "log", [value("sound"), cut, b"\x02"])
     (finding,) = verify(directory)
-    assert (finding.offset, finding.what) == (base + 1, "cut inside a uuid of 16 bytes")
+    assert (finding.offset, finding.what) == (base + 1, "truncated uuid of 16 bytes")
     assert segment_paths(directory)[0].read_bytes()[finding.position - 3 :].startswith(cut)
 
 

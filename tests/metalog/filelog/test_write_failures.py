@@ -203,7 +203,7 @@ def test_a_disk_that_refuses_the_cut_too_is_said(log, fsync, monkeypatch):
         raise OSError(errno.EROFS, "Read-only file system")
 
     monkeypatch.setattr(os, "ftruncate", refuse)
-    with pytest.raises(LogError, match=r"may be found again, since it cannot be cut: Read-only file system"):
+    with pytest.raises(LogError, match=r"may reappear, because truncating them failed too: Read-only file system"):
         log.append([b"bad"], timestamp=0).result(60)
     monkeypatch.undo()
 
@@ -228,7 +228,7 @@ def test_a_mark_that_cannot_be_published_fails_the_append_and_leaves_its_fate_op
     log.append([b"good"], timestamp=0).result(60)
     mark = log.high_watermark()
     monkeypatch.setattr(mark_module.os, "pwrite", lambda fd, data, position: written)
-    with pytest.raises(LogError, match=r"high-watermark: cannot write.*may be found again"):
+    with pytest.raises(LogError, match=r"high-watermark: cannot write.*may reappear"):
         log.append([b"open"], timestamp=0).result(60)
     monkeypatch.undo()
     assert log.high_watermark() == mark
@@ -245,7 +245,7 @@ def test_a_second_writer_is_noticed_before_anything_is_written(log):
     with path.open("ab") as other:
         other.write(b"theirs")
     before = path.read_bytes()
-    with pytest.raises(LogError, match="somebody else writes to it"):
+    with pytest.raises(LogError, match="another process writes to it"):
         log.append([b"ours"], timestamp=0).result(60)
     assert path.read_bytes() == before
 

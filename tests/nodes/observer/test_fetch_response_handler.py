@@ -124,10 +124,10 @@ def test_a_batch_that_was_entered_in_its_middle_is_taken_whole():
 @pytest.mark.parametrize(
     ("records", "error"),
     [
-        (batch(base=1), "expected the one that holds 0"),
+        (batch(base=1), "expected one that contains offset 0"),
         (batch(base=0, epoch=2), "beyond the leader's"),
-        (batch(base=0) + batch(base=2), "expected the one that holds 1"),
-        (batch(base=0) + batch(base=0), "expected the one that holds 1"),
+        (batch(base=0) + batch(base=2), "expected one that contains offset 1"),
+        (batch(base=0) + batch(base=0), "expected one that contains offset 1"),
         (batch(base=0, epoch=1) + batch(base=1, epoch=0), "none that goes back"),
     ],
     ids=["later", "epoch", "gap", "twice", "back"],

@@ -185,7 +185,7 @@ def test_filters_leave_the_rows_that_pass_them(batches, first, last, among, type
         (b"\x01\x12\x00" + bytes(30), "offset 3"),
         (b"\x01\x14\x00\x00\x00", "1 bytes after the end of the record"),
         (b"\x01\x0b\x00\x02u", "offset 3"),
-        (b"\x01", "cut inside a varint"),
+        (b"\x01", "truncated varint"),
     ],
 )
 def test_a_damaged_record_is_an_error_with_its_place(value, said):
