@@ -68,7 +68,7 @@ class TestSources:
     def test_a_file_that_is_not_a_checkpoint(self, read, tmp_path):
         other = tmp_path / "README"
         other.write_text("hello")
-        assert read("--snapshot", other).startswith(f"{other}: not a checkpoint's name")
+        assert read("--snapshot", other).startswith(f"{other}: not a checkpoint file name")
         named = tmp_path / CHECKPOINT.name
         named.write_text("hello")
         assert read("--snapshot", named).startswith(f"{named}: ")

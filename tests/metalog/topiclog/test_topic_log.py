@@ -97,7 +97,7 @@ def test_whoever_opens_it_fences_the_one_before_who_hears_of_it_at_his_next_appe
             assert isinstance(late.exception(SECONDS), FencedError)
             assert isinstance(old.failure, FencedError)
             assert [type(failure) for failure in failures] == [FencedError]
-            with pytest.raises(FencedError, match="until it is opened again"):
+            with pytest.raises(FencedError, match="until the log is opened again"):
                 old.append([b"later"], timestamp=1)
             assert old.high_watermark() == 2
             new.append([b"new"], timestamp=1).result(SECONDS)
