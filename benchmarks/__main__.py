@@ -1,6 +1,7 @@
-"""`python -m benchmarks`: every figure in one run, printed as tables of ratios and kept under benchmarks/results.
+"""All benchmarks: `python -m benchmarks [PART ...]` prints tables and keeps them under benchmarks/results.
 
-The rival (the real StandardAuthorizer and Kafka's own readers, in a JVM beside) is asked in between, on the same data.
+The baseline (the real StandardAuthorizer and Kafka's own log readers in a JVM, or a real Kafka) is measured
+alternately, on the same data.
 """
 
 import argparse
@@ -13,16 +14,16 @@ from pathlib import Path
 
 from aclog.pipeline.session import open_session
 from benchmarks import (
-    authorizing,
     batching,
-    committing,
-    deciding,
-    log_reading,
-    replaying,
-    serving,
+    commit,
+    decide,
+    replay,
+    serve,
+    spark,
+    spark_log,
     tokens,
-    topic_committing,
-    updating,
+    topic,
+    update,
     zookeeper,
 )
 from benchmarks.report import Row, keep, show
@@ -31,91 +32,92 @@ from benchmarks.rival import Rival
 ROOT = Path(__file__).parents[1]
 
 
-def decide(*, quick: bool) -> Iterator[Row]:
+def _disk_scratch() -> Path:
+    """Return a directory on the disk of the checkout: the system's temporary directory may be in memory."""
+    scratch = ROOT / "build" / "bench"
+    scratch.mkdir(parents=True, exist_ok=True)
+    return scratch
+
+
+def _temporary_build_directory() -> "tempfile.TemporaryDirectory[str]":
+    (ROOT / "build").mkdir(exist_ok=True)
+    return tempfile.TemporaryDirectory(dir=ROOT / "build")
+
+
+def _decide(*, quick: bool) -> Iterator[Row]:
     with Rival() as rival:
-        yield from deciding.run(rival, [10_000] if quick else [10_000, 50_000, 200_000], 50 if quick else 100)
+        yield from decide.run(rival, [10_000] if quick else [10_000, 50_000, 200_000], 50 if quick else 100)
 
 
-def replay(*, quick: bool) -> Iterator[Row]:
+def _replay(*, quick: bool) -> Iterator[Row]:
     with Rival() as rival, tempfile.TemporaryDirectory() as scratch:
-        yield from replaying.run(rival, Path(scratch), 100_000 if quick else 1_000_000)
+        yield from replay.run(rival, Path(scratch), 100_000 if quick else 1_000_000)
 
 
-def update(*, quick: bool) -> Iterator[Row]:
-    yield from updating.run(100_000 if quick else 1_000_000, 500 if quick else 2_000)
+def _update(*, quick: bool) -> Iterator[Row]:
+    yield from update.run(100_000 if quick else 1_000_000, 500 if quick else 2_000)
 
 
-def batch(*, quick: bool) -> Iterator[Row]:
+def _batch(*, quick: bool) -> Iterator[Row]:
     yield from batching.run(1_000_000 if quick else 10_000_000, 50_000 if quick else 500_000)
 
 
-def commit(*, quick: bool) -> Iterator[Row]:
-    scratch = ROOT / "build" / "bench"  # on the disk of the checkout: a temporary directory may be in memory
-    scratch.mkdir(parents=True, exist_ok=True)
-    yield from committing.run(1 if quick else 5, scratch)
+def _commit(*, quick: bool) -> Iterator[Row]:
+    yield from commit.run(1 if quick else 5, _disk_scratch())
 
 
-def serve(*, quick: bool) -> Iterator[Row]:
-    scratch = ROOT / "build" / "bench"
-    scratch.mkdir(parents=True, exist_ok=True)
-    yield from serving.run(scratch, 1 if quick else 5, 40 if quick else 400)
+def _serve(*, quick: bool) -> Iterator[Row]:
+    yield from serve.run(_disk_scratch(), 1 if quick else 5, 40 if quick else 400)
 
 
-def topic(*, quick: bool) -> Iterator[Row]:
-    scratch = ROOT / "build" / "bench"
-    scratch.mkdir(parents=True, exist_ok=True)
-    yield from topic_committing.run(scratch, 1 if quick else 10)
+def _topic(*, quick: bool) -> Iterator[Row]:
+    yield from topic.run(_disk_scratch(), 1 if quick else 10)
 
 
-def token(*, quick: bool) -> Iterator[Row]:
-    scratch = ROOT / "build" / "bench"
-    scratch.mkdir(parents=True, exist_ok=True)
-    yield from tokens.run(scratch, 100 if quick else 400)
+def _tokens(*, quick: bool) -> Iterator[Row]:
+    yield from tokens.run(_disk_scratch(), 100 if quick else 400)
 
 
-def older(*, quick: bool) -> Iterator[Row]:
+def _zookeeper(*, quick: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as scratch:
         yield from zookeeper.run(Path(scratch), 5_000 if quick else 100_000, 20 if quick else 300)
 
 
-def spark(*, quick: bool) -> Iterator[Row]:
-    (ROOT / "build").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=ROOT / "build") as scratch:
+def _spark(*, quick: bool) -> Iterator[Row]:
+    with _temporary_build_directory() as scratch:
         rows = 1_000_000 if quick else 10_000_000
-        yield from authorizing.run(Path(scratch), rows, rows * 10, 1 if quick else 3)
+        yield from spark.run(Path(scratch), rows, rows * 10, 1 if quick else 3)
 
 
-def spark_columns(*, quick: bool) -> Iterator[Row]:
-    (ROOT / "build").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=ROOT / "build") as scratch:
-        yield from authorizing.run_columns(Path(scratch), 1_000_000 if quick else 10_000_000, 1 if quick else 3)
+def _spark_columns(*, quick: bool) -> Iterator[Row]:
+    with _temporary_build_directory() as scratch:
+        yield from spark.run_columns(Path(scratch), 1_000_000 if quick else 10_000_000, 1 if quick else 3)
 
 
-def spark_log(*, quick: bool) -> Iterator[Row]:
-    (ROOT / "build").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=ROOT / "build") as scratch:
+def _spark_log(*, quick: bool) -> Iterator[Row]:
+    with _temporary_build_directory() as scratch:
         session = open_session("local[2]", {"spark.local.dir": scratch})
-        yield from log_reading.run(session, Path(scratch), 100_000 if quick else 1_000_000)
+        yield from spark_log.run(session, Path(scratch), 100_000 if quick else 1_000_000)
         session.stop()
 
 
 PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
-    "decide": ("Decisions, beside the real StandardAuthorizer", decide),
-    "replay": ("Replay into an authorizer that decides, beside Kafka's own readers", replay),
-    "update": ("One update made visible", update),
-    "batch": ("Many requests at once", batch),
-    "serve": ("Nodes, beside a real Kafka", serve),
-    "topic": ("Controllers on a topic of a real Kafka, beside its own controller", topic),
-    "tokens": ("Delegation tokens, beside a real Kafka", token),
-    "zookeeper": ("Rules in ZooKeeper, beside the real AclAuthorizer of Kafka 3.9", older),
-    "spark": ("Batch authorization on Spark, beside the least that it can cost", spark),
-    "spark-columns": ("Batch authorization on Spark with all columns out, beside passing them on", spark_columns),
-    "spark-log": ("Reading a log as a table of Spark, beside the same source giving batches made before", spark_log),
-    "commit": ("Group commit: 64 writers beside one", commit),
+    "decide": ("Authorization decisions vs. the real StandardAuthorizer", _decide),
+    "replay": ("Replay of a log or checkpoint into an authorizer vs. Kafka's own readers", _replay),
+    "update": ("One update made visible", _update),
+    "batch": ("Batch authorization in one process", _batch),
+    "serve": ("Nodes vs. a real Kafka", _serve),
+    "topic": ("Controllers with the log on a topic of a real Kafka vs. its own controller", _topic),
+    "tokens": ("Delegation tokens vs. a real Kafka", _tokens),
+    "zookeeper": ("ACLs in ZooKeeper vs. the real AclAuthorizer of Kafka 3.9", _zookeeper),
+    "spark": ("Batch authorization on Spark vs. the cheapest possible job", _spark),
+    "spark-columns": ("Batch authorization on Spark with all columns vs. copying them", _spark_columns),
+    "spark-log": ("Reading a log as a Spark table vs. reading prebuilt batches", _spark_log),
+    "commit": ("Group commit: 64 writers vs. one", _commit),
 }
 
 
-def _part(name: str, *, quick: bool) -> None:
+def _run_part(name: str, *, quick: bool) -> None:
     title, rows = PARTS[name]
     before = os.getloadavg()[0]
     found = list(rows(quick=quick))
@@ -125,14 +127,16 @@ def _part(name: str, *, quick: bool) -> None:
 
 
 def main() -> None:
+    """Run the parts given on the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", choices=[*PARTS, []], help="all of them unless named")
-    parser.add_argument("--quick", action="store_true", help="small and short; nothing is kept")
+    parser.add_argument("parts", nargs="*", metavar="PART", choices=[*PARTS, []], help="all if none is given")
+    parser.add_argument("--quick", action="store_true", help="smaller and shorter; results are not kept")
     arguments = parser.parse_args()
     if len(arguments.parts) == 1:
-        _part(arguments.parts[0], quick=arguments.quick)
+        _run_part(arguments.parts[0], quick=arguments.quick)
         return
-    for name in arguments.parts or PARTS:  # each in a process of its own: no part pays for what another left behind
+    for name in arguments.parts or PARTS:
+        # A process for each part: none is slowed down by the garbage or the frozen objects of another.
         command = [sys.executable, "-m", "benchmarks", name, *(["--quick"] if arguments.quick else [])]
         subprocess.run(command, check=True)
 

@@ -1,4 +1,4 @@
-"""The table of ratios, and where it is kept."""
+"""Tables of results: figures, baselines, ratios and targets, printed and kept as files."""
 
 import json
 import platform
@@ -15,26 +15,26 @@ RESULTS = Path(__file__).parent / "results"
 
 @frozen(kw_only=True)
 class Row:
-    """One figure of ours beside the rival's; with a `target`, the ratio that is wanted or the limit of ours alone."""
+    """One figure, with that of the baseline if there is one, and a target for their ratio or for the figure alone."""
 
     what: str
     ours: float
     unit: str
     theirs: float | None = None
     target: float | None = None
-    """At least this ratio theirs/ours (ours/theirs where more is better); without `theirs`, a limit on ours."""
+    """Minimum of theirs/ours (ours/theirs if more is better); without `theirs`, a limit on ours."""
     more_is_better: bool = False
 
     @property
     def ratio(self) -> float | None:
-        """How many times better ours is."""
+        """How many times better ours is than the baseline."""
         if self.theirs is None:
             return None
         return self.ours / self.theirs if self.more_is_better else self.theirs / self.ours
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met; None where there is none."""
+        """Whether the target is met; None without a target."""
         if self.target is None:
             return None
         if self.ratio is not None:
@@ -42,7 +42,7 @@ class Row:
         return self.ours >= self.target if self.more_is_better else self.ours <= self.target
 
     def cells(self) -> tuple[str, ...]:
-        """The row as text: what, ours, theirs, ratio, target, met."""
+        """Return the row as text: what, ours, theirs, ratio, target, met."""
         sign = ">=" if self.theirs is not None or self.more_is_better else "<="
         times = "x" if self.theirs is not None else ""
         return (
@@ -63,7 +63,7 @@ def _number(value: float, unit: str) -> str:
     return f"{_short(value)} {unit}"
 
 
-HEAD = ("what", "aclog", "rival", "ratio", "wanted", "met")
+HEAD = ("what", "aclog", "baseline", "ratio", "target", "met")
 
 
 def show(title: str, rows: Sequence[Row]) -> None:
@@ -77,7 +77,7 @@ def show(title: str, rows: Sequence[Row]) -> None:
 
 
 def keep(name: str, title: str, rows: Sequence[Row]) -> Path:
-    """Write the figures as Markdown for people and as JSON for programs under benchmarks/results."""
+    """Write a table under benchmarks/results, as Markdown and as JSON."""
     RESULTS.mkdir(exist_ok=True)
     stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {stamp}"

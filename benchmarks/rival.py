@@ -1,4 +1,4 @@
-"""Drives benchmarks/java/Rival.java: the real StandardAuthorizer and Kafka's own log readers, in a process beside."""
+"""The Java baseline: the real StandardAuthorizer and Kafka's own log readers in a JVM (benchmarks/java/Rival.java)."""
 
 import json
 import subprocess
@@ -9,22 +9,22 @@ from tests.support.kafka.jvm import java_command
 
 
 class Rival:
-    """The process; use it in a `with`. Commands are documented in Rival.java."""
+    """The JVM process, for use in a `with`. Rival.java documents the commands."""
 
     def __init__(self, *, heap: str = "6g") -> None:
         command = java_command("aclog.Rival", options=("-server", "-XX:+UseSerialGC", f"-Xmx{heap}"))
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
 
     def ask(self, do: str, **arguments: object) -> Any:
-        """One command and its answer."""
+        """Send a command and return its response."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
         self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        if not answer:
-            raise RuntimeError(f"the rival died on {do} {arguments}")
-        return json.loads(answer)
+        response = self._process.stdout.readline()
+        if not response:
+            raise RuntimeError(f"the JVM died on {do} {arguments}")
+        return json.loads(response)
 
     def __enter__(self) -> Self:
         return self

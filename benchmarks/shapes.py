@@ -1,4 +1,4 @@
-"""The data of the side-by-side benchmark, after Kafka's own AuthorizerBenchmark: shapes K and S."""
+"""Generated ACLs: shapes K and S, after Kafka's own AuthorizerBenchmark, and a large cluster."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -27,12 +27,12 @@ def user(number: int) -> str:
 
 
 def is_denied(number: int, percent: int) -> bool:
-    """As if drawn at random, and the same in every run."""
+    """Return whether a number is denied: pseudo-random, and the same in every run (and in Rival.java)."""
     return (number * 2_654_435_761 >> 12) % 100 < percent
 
 
 def rules(resources: int, *, per_resource: int = 10, deny_percent: int = 50, wildcards: bool) -> Iterator[StandardAcl]:
-    """K with `wildcards`, else S: `per_resource` users READ each resource, and some are denied it."""
+    """Yield shape K if `wildcards`, else S: `per_resource` users may READ each resource, some are also denied it."""
     number = 0
     for r in range(resources):
         kind = ResourceType.GROUP if r % 10 == 0 else ResourceType.TOPIC
@@ -68,7 +68,7 @@ def _pair(kind: int, name: str, pattern: int, principal: str, host: str, *, deni
 
 
 def with_id(number: int, acl: StandardAcl) -> StandardAclWithId:
-    """A rule with an id that looks random and is not."""
+    """Return an ACL with a pseudo-random, reproducible id."""
     value = (number + 1) * 0x9E3779B97F4A7C15F39CC0605CEDC835 % (1 << 128)
     return StandardAclWithId(id=UUID(int=value), acl=acl)
 
@@ -88,7 +88,7 @@ def record(rule: StandardAclWithId) -> AccessControlEntryRecord:
 
 
 def columns(acls: Iterator[StandardAcl]) -> AclColumns:
-    """The rules as records in one buffer, and these as columns."""
+    """Encode ACLs as records in one buffer, and read them as columns."""
     values = [encode_record(record(with_id(number, acl))) for number, acl in enumerate(acls)]
     ends = np.cumsum([len(value) for value in values])
     starts = np.concatenate(([0], ends[:-1]))
@@ -96,7 +96,7 @@ def columns(acls: Iterator[StandardAcl]) -> AclColumns:
 
 
 def million(count: int = 1_000_000) -> Iterator[StandardAcl]:
-    """As in a big cluster: one rule on each resource, three of ten prefixed, a fifth as many principals."""
+    """Yield the ACLs of a large cluster: one per resource, 30% of them prefixed, with a fifth as many principals."""
     for r in range(count):
         scrambled = r * 2_654_435_761 % 4_294_967_296
         yield StandardAcl(
@@ -111,7 +111,7 @@ def million(count: int = 1_000_000) -> Iterator[StandardAcl]:
 
 
 def as_json(acl: StandardAcl) -> dict[str, str]:
-    """A rule as a line of `--acls`."""
+    """Return an ACL as a line of `--acls`."""
     return {
         "resourceType": ResourceType(acl.resource_type).name,
         "resourceName": acl.resource_name,

@@ -1,8 +1,8 @@
-"""Delegation tokens beside a real Kafka 4.3.1, by the same client: what a token and a login by one cost the server.
+"""Delegation tokens vs. a real Kafka 4.3.1: the server's cost of creating a token and of logging in with one.
 
-Each side is one process, a controller and a broker in one, with the same properties and data on the disk of the
-checkout; the client is ours, on both sides alike. CPU is that of the whole server process, all threads.
-Kafka salts each token for both mechanisms as it is made; ours does it for one mechanism at the token's first login.
+Each side is one process, controller and broker combined, with the same properties, data on the disk of the checkout,
+and our client. CPU is that of the whole server process. Kafka salts each token for both SCRAM mechanisms when it is
+created; we salt it for one mechanism at the token's first login.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from tests.support.nodes.server_properties import Ports, server_properties
 
 CLIENTS = 8
 SHARE = 0.5
-"""Of Kafka's rate, and of its CPU, that ours is to reach at least."""
+"""Minimum ratio to Kafka's rate and CPU."""
 
 Node: TypeAlias = AclogNode | RealNode
 
@@ -46,14 +46,14 @@ _SECONDS = 60.0
 
 @frozen
 class _Cost:
-    """What one of many cost."""
+    """CPU of one operation, and the rate of operations."""
 
     cpu_ms: float
-    a_second: float
+    per_second: float
 
 
 async def _spread(work: Callable[[int], Awaitable[None]], count: int) -> None:
-    """`work` with every number, by so many clients at once."""
+    """Run `work` for each number, with CLIENTS of them concurrently."""
     numbers = iter(range(count))
 
     async def client() -> None:
@@ -100,7 +100,7 @@ def _log_in(port: int, tokens: Sequence[DelegationToken]) -> None:
 
 
 def _costs(kind: type[Node], scratch: Path, count: int) -> tuple[_Cost, _Cost, _Cost]:
-    """Of a creation, of a token's first login, and of its second."""
+    """Return the costs of creating a token, of its first login, and of its second."""
     ports = Ports.free()
     properties = with_properties(server_properties(ports), delegation_token_secret_key="a-secret-of-benchmarks")
     node = kind(scratch / kind.kind, ports, properties).format().start()
@@ -120,16 +120,21 @@ def _costs(kind: type[Node], scratch: Path, count: int) -> tuple[_Cost, _Cost, _
 
 
 def run(scratch: Path, count: int) -> Iterator[Row]:
-    """Rows of CPU and rates for `count` tokens and as many logins, twice."""
+    """Yield rows of CPU and rates for `count` tokens, and for two logins with each."""
     directory = Path(tempfile.mkdtemp(dir=scratch))
     try:
         ours, theirs = _costs(AclogNode, directory, count), _costs(RealNode, directory, count)
     finally:
         shutil.rmtree(directory)
-    names = ("token created", "first login by a token", "further login by it")
+    names = ("token created", "first login with a token", "further login with it")
     for name, mine, other in zip(names, ours, theirs, strict=True):
         yield Row(what=f"server CPU per {name}", ours=mine.cpu_ms, theirs=other.cpu_ms, unit="ms", target=SHARE)
-        what = (
-            f"{name.replace('token created', 'tokens created').replace('login', 'logins')} a second, {CLIENTS} clients"
+        plural = name.replace("token created", "tokens created").replace("login", "logins")
+        yield Row(
+            what=f"{plural} per second, {CLIENTS} clients",
+            ours=mine.per_second,
+            theirs=other.per_second,
+            unit="/s",
+            target=SHARE,
+            more_is_better=True,
         )
-        yield Row(what=what, ours=mine.a_second, theirs=other.a_second, unit="/s", target=SHARE, more_is_better=True)

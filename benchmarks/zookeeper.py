@@ -1,8 +1,8 @@
-"""The authorizer on ZooKeeper beside the real AclAuthorizer of Kafka 3.9, on one store.
+"""AclAuthorizer vs. the real AclAuthorizer of Kafka 3.9, with the same ZooKeeper.
 
-Each is in a process of its own and follows the same ZooKeeper; a third process makes the changes, and clocks are one
-machine's. Both are asked every 50 us whether a change is visible, one at a time, in turn. Loading is the whole of
-configure(): connecting, reading every rule, and what decisions are made from.
+Each runs in a process of its own; a third process makes the changes, all on one machine with one clock. The two are
+polled alternately, every 50 us, whether a change is visible. Loading is the whole of configure(): connecting, reading
+all ACLs, and building the image.
 """
 
 import multiprocessing
@@ -35,8 +35,8 @@ from benchmarks.report import Row
 from tests.support.zookeeper.real_acl_authorizer import Ask, RealAclAuthorizer
 from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client
 
-RULES_EACH = 2
-"""Rules on a resource."""
+ACLS_PER_RESOURCE = 2
+"""ACLs per resource."""
 WINDOW = 500
 LOADS = 3
 SECONDS = 120.0
@@ -44,7 +44,7 @@ HOST = "10.0.0.1"
 ADMIN = RequestContext(principal="User:admin", host=HOST)
 
 
-def _rule(topic: str, principal: str) -> StandardAcl:
+def _acl(topic: str, principal: str) -> StandardAcl:
     return StandardAcl(
         resource_type=ResourceType.TOPIC,
         resource_name=topic,
@@ -65,7 +65,7 @@ def _ask(topic: str, principal: str) -> Ask:
 
 
 def _wait(authorizer: AclAuthorizer, ask: Ask) -> float:
-    """When the answer was ALLOWED first, in seconds since 1970."""
+    """Poll until the request is allowed; return the time, in seconds since 1970."""
     context = RequestContext(principal=ask.principal, host=ask.host)
     pattern = ResourcePattern(resource_type=ask.resource_type, name=ask.name or "")
     actions = [Action(operation=ask.operation, resource_pattern=pattern, log_if_denied=False)]
@@ -78,7 +78,7 @@ def _wait(authorizer: AclAuthorizer, ask: Ask) -> float:
 
 
 def _serve(connect: str, pipe: Connection) -> None:
-    """Ours in a process of its own: seconds that configure() took, then the answer to each question."""
+    """Run our authorizer in a process of its own: send the seconds of configure(), then a reply to each request."""
     authorizer = AclAuthorizer()
     begin = time.perf_counter()
     authorizer.configure({"zookeeper.connect": connect})
@@ -93,7 +93,7 @@ def _serve(connect: str, pipe: Connection) -> None:
 
 
 class _Ours:
-    """The process, seen from here."""
+    """Handle of the process that runs `_serve`."""
 
     def __init__(self, connect: str) -> None:
         spawn = multiprocessing.get_context("spawn")
@@ -115,11 +115,11 @@ class _Ours:
 
 
 def _fill(client: KazooClient, rules: int) -> None:
-    """Rules as they stand in a store that has not changed for long: no change events."""
+    """Write ACLs without change events, as in a store that has not changed for a long time."""
     waiting: deque[Any] = deque()
-    for number in range(rules // RULES_EACH):
+    for number in range(rules // ACLS_PER_RESOURCE):
         topic = f"team{number % 500}.topic{number}"
-        entries = [entry_of(_rule(topic, f"User:u{number % 2000 + extra}")) for extra in range(RULES_EACH)]
+        entries = [entry_of(_acl(topic, f"User:u{number % 2000 + extra}")) for extra in range(ACLS_PER_RESOURCE)]
         waiting.append(client.create_async(_path(topic), encode_acls(entries)))
         if len(waiting) >= WINDOW:
             waiting.popleft().get()
@@ -128,15 +128,15 @@ def _fill(client: KazooClient, rules: int) -> None:
 
 
 def _seen(store: AclStore, observer: _Ours | RealAclAuthorizer, topic: str, principal: str) -> float:
-    """Milliseconds from the moment a third one begins a change until the observer decides by it."""
+    """Return the ms from the start of a third process's change until the observer authorizes by it."""
     asked = _ask(topic, principal)
     if isinstance(observer, _Ours):
         observer.begin("wait", asked)
     else:
         named = {"principal": principal, "host": HOST, "operation": asked.operation, "type": asked.resource_type}
         observer.begin("await", **named, name=topic, allowed=True, millis=int(SECONDS * 1000))
-    time.sleep(0.01)  # it is asking by now
-    entry: AclEntry = entry_of(_rule(topic, principal))
+    time.sleep(0.01)  # until it polls
+    entry: AclEntry = entry_of(_acl(topic, principal))
     begin = time.time()
     store.update(_path(topic), lambda held: held | {entry})
     answer = observer.reply()
@@ -145,8 +145,8 @@ def _seen(store: AclStore, observer: _Ours | RealAclAuthorizer, topic: str, prin
 
 
 def _made(writer: _Ours | RealAclAuthorizer, topic: str, principal: str) -> float:
-    """Milliseconds that one createAcls takes: the rule stands, the others are told, and the writer decides by it."""
-    acl = _rule(topic, principal)
+    """Return the ms of one createAcls call, after which the writer itself authorizes by the new ACL."""
+    acl = _acl(topic, principal)
     begin = time.perf_counter()
     if isinstance(writer, _Ours):
         writer.begin("create", acl)
@@ -166,7 +166,7 @@ def _rows(what: str, ours: Sequence[float], theirs: Sequence[float], target: flo
 
 
 def run(scratch: Path, rules: int, changes: int) -> Iterator[Row]:
-    """Rows for a store of so many rules, and so many changes seen and made by each."""
+    """Yield rows for a store with `rules` ACLs, and `changes` changes observed and made by each side."""
     with (
         ZooKeeperServer(scratch / "zookeeper", heap="1g") as server,
         RealAclAuthorizer(heap="1g") as real,
@@ -179,11 +179,11 @@ def run(scratch: Path, rules: int, changes: int) -> Iterator[Row]:
         for turn in range(LOADS):
             if turn:
                 real.close()
-                ours.end()  # noqa: F821  # of the turn before
+                ours.end()  # noqa: F821  # assigned in the previous turn
             theirs.append(real.configure({"zookeeper.connect": server.connect}))
             ours = _Ours(server.connect)
             mine.append(ours.loaded)
-        yield Row(what=f"{rules:,} rules loaded", ours=min(mine), theirs=min(theirs), unit="s", target=0.5)
+        yield Row(what=f"{rules:,} ACLs loaded", ours=min(mine), theirs=min(theirs), unit="s", target=0.5)
         for number in range(20):  # warm
             for observer in (ours, real):
                 _seen(store, observer, f"warm{number}", f"User:{type(observer).__name__}")
@@ -194,7 +194,7 @@ def run(scratch: Path, rules: int, changes: int) -> Iterator[Row]:
                 name = type(observer).__name__
                 seen[observer].append(_seen(store, observer, f"seen{number}", f"User:{name}"))
                 made[observer].append(_made(observer, f"made{number}", f"User:{name}"))
-        yield from _rows("a change of another one until it decides", seen[ours], seen[real], 1)
-        yield from _rows("a change of its own until it decides", made[ours], made[real], 1)
+        yield from _rows("a change by another process until it is visible", seen[ours], seen[real], 1)
+        yield from _rows("a change of its own until it is visible", made[ours], made[real], 1)
         ours.end()
         store.client.close()

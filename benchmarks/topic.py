@@ -1,8 +1,8 @@
-"""A controller whose log is a topic of a real Kafka, beside that Kafka's own controller: changes a second.
+"""Changes per second of a controller whose log is a topic of a real Kafka, vs. that Kafka's own controller.
 
-One Kafka 4.3.1, controller and broker in one process, holds the topic. The same client asks our controller and Kafka's
-in turn for rules, one new rule a request, and each client waits for its answer. Where the log is a topic, each
-acknowledged rule is in a transaction that Kafka has committed; those that wait together go in one.
+One Kafka 4.3.1, controller and broker combined, holds the topic. The same client sends CreateAcls of one ACL to our
+controller and to Kafka's alternately, and each connection waits for its response. On a topic, each acknowledged ACL is
+in a committed transaction of Kafka; ACLs that wait at the same time share one.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from pathlib import Path
 from aclog.metalog.topiclog import TopicSettings
 from aclog.metalog.topiclog.partition import written_end
 from benchmarks.report import Row
-from benchmarks.serving import CLIENTS, Rate, creations
+from benchmarks.serve import CLIENTS, Rate, creations
 from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.topics import client_properties
 from tests.support.nodes.server_properties import Ports
@@ -26,13 +26,13 @@ TOPIC = "__aclog_metadata"
 
 
 def _end(kafka: Ports) -> int:
-    """Kafka's offset at the end of the topic: records and, for each transaction, a marker."""
+    """Return the end offset of the topic; it counts records, and one marker per transaction."""
     settings = TopicSettings(topic=TOPIC, properties=client_properties(f"localhost:{kafka.broker}"))
     return written_end(settings, threading.Event(), 60.0)
 
 
 def _rates(ours: Ports, kafka: Ports, seconds: float) -> Iterator[tuple[int, Rate, Rate, float]]:
-    """By number of clients: our rate, Kafka's, and how many changes one transaction of ours held."""
+    """Yield, by number of clients: our rate, Kafka's, and the changes per transaction of ours."""
     for ports in (ours, kafka):
         asyncio.run(creations(ports.controller, 4, seconds, "warm"))
     for clients in CLIENTS:
@@ -44,7 +44,7 @@ def _rates(ours: Ports, kafka: Ports, seconds: float) -> Iterator[tuple[int, Rat
 
 
 def run(scratch: Path, seconds: float) -> Iterator[Row]:
-    """Rows of acknowledged creations a second by number of clients, and of what a transaction holds."""
+    """Yield rows of acknowledged creations per second by number of clients, and of changes per transaction."""
     directory, kafka = Path(tempfile.mkdtemp(dir=scratch)), Ports.free()
     try:
         with ExitStack() as stack:
@@ -54,10 +54,10 @@ def run(scratch: Path, seconds: float) -> Iterator[Row]:
             active = cluster.controllers[CONTROLLERS[0]]
             active.spawn()
             cluster.wait_active([CONTROLLERS[0]])
-            for clients, mine, theirs, held in _rates(active.ports, kafka, seconds):
-                what = f"CreateAcls acknowledged a second, log on a topic, {clients} clients"
-                yield Row(what=what, ours=mine.a_second, theirs=theirs.a_second, unit="/s", more_is_better=True)
+            for clients, mine, theirs, batched in _rates(active.ports, kafka, seconds):
+                what = f"CreateAcls acknowledged per second, log on a topic, {clients} clients"
+                yield Row(what=what, ours=mine.per_second, theirs=theirs.per_second, unit="/s", more_is_better=True)
                 yield Row(what=f"{what}: p99", ours=mine.p99_ms, theirs=theirs.p99_ms, unit="ms")
-                yield Row(what=f"changes in one transaction, {clients} clients", ours=held, unit="changes")
+                yield Row(what=f"changes per transaction, {clients} clients", ours=batched, unit="changes")
     finally:
         shutil.rmtree(directory)

@@ -1,7 +1,7 @@
-"""Nodes beside a real Kafka 4.3.1, by the same client: changes a second, and how soon a broker decides by a change.
+"""Nodes vs. a real Kafka 4.3.1: changes per second, and how soon another broker authorizes by a change.
 
-Each side runs as processes with the same properties: a controller and a broker, or both in one. Data are on the
-disk of the checkout. The client is ours and runs in one process, beside the servers, on both sides alike.
+Both sides have the same properties, as a combined node or as a controller and a broker, data on the disk of the
+checkout, and our client in a process of its own on the same machine.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ from aclog.nodes.wire.acl_responses import create_acls_body
 from aclog.nodes.wire.api_keys import CREATE_ACLS
 from aclog.nodes.wire.message_builder import build
 from aclog.nodes.wire.messages import encode_request
+from benchmarks.measurement import percentile
 from benchmarks.report import Row
-from benchmarks.timing import percentile
 from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import KafkaServer, with_properties
 from tests.support.nodes.aclog_node import AclogNode
@@ -57,7 +57,7 @@ _ADMIN = ClientSecurity(
 )
 
 
-def _rule(name: str) -> StandardAcl:
+def _acl(name: str) -> StandardAcl:
     return StandardAcl(
         resource_type=ResourceType.TOPIC,
         resource_name=name,
@@ -75,16 +75,16 @@ async def _connect(port: int) -> Connection:
 
 @frozen
 class Rate:
-    """Of acknowledged changes: how many, how many a second, and what the slowest hundredth took."""
+    """Acknowledged changes: number, rate, and 99th percentile of the latency."""
 
     count: int
-    a_second: float
+    per_second: float
     p99_ms: float
 
 
 def _bodies(prefix: str) -> Iterator[bytes]:
-    """Requests of one new rule each, made from one: the client shall not be what is measured."""
-    acl = _rule(f"{prefix}-########")
+    """Yield CreateAcls bodies of one new ACL each, patched from one, to keep the client's own cost low."""
+    acl = _acl(f"{prefix}-########")
     fields = {
         "resource_type": acl.resource_type,
         "resource_name": acl.resource_name,
@@ -101,7 +101,7 @@ def _bodies(prefix: str) -> Iterator[bytes]:
 
 
 async def creations(port: int, clients: int, seconds: float, prefix: str) -> Rate:
-    """Acknowledged CreateAcls of one new rule each, by clients that each wait for their answer."""
+    """Measure acknowledged CreateAcls of one new ACL each, by clients that wait for each response."""
     connections = [await _connect(port) for _ in range(clients)]
     end, took = time.monotonic() + seconds, []
 
@@ -122,7 +122,7 @@ async def creations(port: int, clients: int, seconds: float, prefix: str) -> Rat
 
 
 async def _visible(controller: int, broker: int, rounds: int, prefix: str) -> list[float]:
-    """Ms from the controller's acknowledgement of a rule until a broker elsewhere shows it; 0.3 ms of it is asking."""
+    """Return the ms from the acknowledgement of an ACL until another broker lists it; polling adds 0.3 ms."""
     writer, reader = await _connect(controller), await _connect(broker)
     found = []
     for number in range(rounds):
@@ -130,7 +130,7 @@ async def _visible(controller: int, broker: int, rounds: int, prefix: str) -> li
         wanted = AclBindingFilter(
             resource_type=ResourceType.TOPIC, resource_name=name, pattern_type=PatternType.LITERAL
         )
-        await create_acls(writer, [_rule(name)])
+        await create_acls(writer, [_acl(name)])
         acknowledged = time.monotonic()
         while not await describe_acls(reader, wanted):
             pass
@@ -142,7 +142,7 @@ async def _visible(controller: int, broker: int, rounds: int, prefix: str) -> li
 
 
 def _rates(kind: type[Node], scratch: Path, seconds: float) -> dict[int, tuple[Rate, Rate]]:
-    """By number of clients: through the broker, and at the controller."""
+    """Return the rates through the broker and directly at the controller, by number of clients."""
     ports = Ports.free()
     node = kind(scratch / kind.kind, ports).format().start()
     try:
@@ -159,7 +159,7 @@ def _rates(kind: type[Node], scratch: Path, seconds: float) -> dict[int, tuple[R
 
 
 def _two_nodes(kind: str, scratch: Path, rounds: int) -> list[float]:
-    """The same properties, split: a controller, and a broker that follows it."""
+    """Return the delays of `_visible` for a controller and a broker in separate processes."""
     ports, others = Ports.free(), Ports.free()
     whole = server_properties(ports)
     at = f"CONTROLLER://localhost:{ports.controller}"
@@ -180,11 +180,11 @@ def _two_nodes(kind: str, scratch: Path, rounds: int) -> list[float]:
             stack.enter_context(AclogNode(scratch / "broker", there, broker))
         asyncio.run(_visible(ports.controller, ports.broker, rounds // 4, "warm"))
         return asyncio.run(_visible(ports.controller, ports.broker, rounds, "visible"))
-    raise AssertionError("an ExitStack swallows nothing")
+    raise AssertionError("unreachable: the ExitStack suppresses nothing")
 
 
 def _without_broker(text: str) -> str:
-    """A controller's properties have nothing of a broker's listeners."""
+    """Remove the properties of broker listeners, which a controller must not have."""
     own = ("inter.broker.listener.name", "advertised.listeners", "sasl.mechanism.inter.broker.protocol")
     return "".join(line for line in text.splitlines(keepends=True) if line.partition("=")[0] not in own)
 
@@ -197,27 +197,27 @@ def _start_kafka(stack: ExitStack, home: Path, properties: str, port: int, *flag
 
 
 def run(scratch: Path, seconds: float, rounds: int) -> Iterator[Row]:
-    """Rows of acknowledged creations a second by number of clients, and of the time until a broker shows one."""
+    """Yield rows of acknowledged creations per second by number of clients, and of the delay at a broker."""
     directory = Path(tempfile.mkdtemp(dir=scratch))
     try:
         ours, theirs = _rates(AclogNode, directory, seconds), _rates(RealNode, directory, seconds)
         for clients in CLIENTS:
             for number, where in enumerate(("through a broker", "at a controller")):
                 mine, other = ours[clients][number], theirs[clients][number]
-                what = f"CreateAcls acknowledged a second {where}, {clients} clients"
+                what = f"CreateAcls acknowledged per second {where}, {clients} clients"
                 yield Row(
-                    what=what, ours=mine.a_second, theirs=other.a_second, unit="/s", target=1.0, more_is_better=True
+                    what=what, ours=mine.per_second, theirs=other.per_second, unit="/s", target=1.0, more_is_better=True
                 )
                 yield Row(what=f"{what}: p99", ours=mine.p99_ms, theirs=other.p99_ms, unit="ms")
         mine, other = _two_nodes("aclog", directory, rounds), _two_nodes("kafka", directory, rounds)
         for name, part in (("p50", 0.5), ("p99", 0.99)):
             yield Row(
-                what=f"from the controller's acknowledgement until another process's broker shows it: {name}",
+                what=f"from the controller's acknowledgement until a broker in another process lists it: {name}",
                 ours=percentile(mine, part),
                 unit="ms",
                 target=VISIBLE_TARGET_MS if part > 0.9 else None,
             )
-            what = f"the same, {name}, beside Kafka's"
+            what = f"the same, {name}, vs. Kafka"
             yield Row(what=what, ours=percentile(mine, part), theirs=percentile(other, part), unit="ms")
     finally:
         shutil.rmtree(directory)

@@ -1,9 +1,9 @@
-"""The index alone: CPU time of deciding, loading, changing, listing, and of many requests at once.
+"""The ACL index alone: CPU time of decisions, loading, changes, listing and batches.
 
-    python -m benchmarks.index_bench [decide|load|change|list|batch ...] [--resources 10000,200000]
+    python -m benchmarks.index [decide|load|change|list|batch ...] [--resources 10000,200000]
 
-Every figure is thread CPU time (process CPU time where threads take part), the best of several runs after a warm-up,
-on a machine that should have nothing else to do. The side-by-side with the real StandardAuthorizer is another driver.
+Each figure is thread CPU time (process CPU time if several threads work), the best of several runs after a warm-up, on
+a machine that should be idle. The comparison with the real StandardAuthorizer is `python -m benchmarks decide`.
 """
 
 import argparse
@@ -29,7 +29,7 @@ READ, WRITE = AclOperation.READ, AclOperation.WRITE
 
 
 def best(run: Callable[[int], object], count: int, repeats: int = 7) -> float:
-    """Nanoseconds of one of `count` operations, in the best of some runs."""
+    """Return nanoseconds per operation, in the best of some runs of `count` operations."""
     run(count)
     taken = []
     for _ in range(repeats):
@@ -40,7 +40,7 @@ def best(run: Callable[[int], object], count: int, repeats: int = 7) -> float:
 
 
 def repeated(ask: Callable[..., object], *arguments: object) -> Callable[[int], None]:
-    """The same call again and again."""
+    """Return a function that makes the same call repeatedly."""
 
     def run(count: int) -> None:
         for _ in range(count):
@@ -59,7 +59,7 @@ def show(**figures: object) -> None:
 
 
 def single_requests(image: AclsImage, resources: int) -> Iterator[tuple[str, RequestContext, list[Action]]]:
-    """No match, and READ by user 7 on a name that only ALLOW covers: its own, and one below a prefix."""
+    """Yield a request without a match, and READs by user 7 that only ALLOWs match: by LITERAL, and by prefix."""
 
     def ask(principal: str, operation: int, kind: int, name: str) -> tuple[RequestContext, list[Action]]:
         pattern = ResourcePattern(resource_type=ResourceType(kind), name=name)
@@ -76,7 +76,7 @@ def single_requests(image: AclsImage, resources: int) -> Iterator[tuple[str, Req
 
 
 def mixed_requests(resources: int) -> list[tuple[RequestContext, list[Action]]]:
-    """10,000: half READ on existing names, a quarter WRITE, a quarter on names that no rule covers."""
+    """Return 10,000 requests: half READ on existing names, a quarter WRITE, a quarter on names without ACLs."""
     random, asked = Random(1), []
     for _ in range(10_000):
         r, turn, who = random.randrange(resources), random.randrange(4), user(random.randrange(10))
@@ -138,7 +138,7 @@ def load(count: int = 1_000_000) -> AclsImage:
 
 
 def change(image: AclsImage) -> None:
-    """One record made a new image, at a million rules; as a node would set the garbage collector."""
+    """Apply one record at a time to an image of a million ACLs, with the garbage collector set as in a node."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     random = Random(3)

@@ -1,7 +1,7 @@
-"""Batch authorization on Spark: beside the least that a Python function costs there, pycasbin, and Kafka's own class.
+"""Batch authorization on Spark vs. the cheapest possible Python job, pycasbin, and Kafka's StandardAuthorizer.
 
-A cost is the CPU time of all processes of the session, since two cores are shared with whatever else runs; the time on
-the clock stands beside it.
+Costs are CPU time of all processes of the session, since the cores are shared with other work; wall-clock time is
+reported too.
 """
 
 import time
@@ -23,12 +23,12 @@ from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 from aclog.pipeline.decisions.acl_intervals import rule_table
 from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.session import open_session
-from benchmarks import deciding, shapes
+from benchmarks import decide, shapes
 from benchmarks.report import Row
 from benchmarks.rival import Rival
 
 NARROW, WIDE, OWN_TIME = 2.0, 1.5, 2.0
-"""How many times the cost of the plain job is allowed."""
+"""Limits, as multiples of the cost of the plain job."""
 
 CASBIN = 50.0
 DISTINCT = 100_000
@@ -41,21 +41,21 @@ _SETTINGS = Settings()
 
 @frozen
 class Cost:
-    """Seconds of CPU and on the clock."""
+    """Seconds of CPU and of wall-clock time."""
 
     cpu: float
     wall: float
 
 
 class Costs:
-    """Runs jobs one after another, round by round, and keeps the least cost of each."""
+    """Runs jobs alternately for some rounds, and keeps the lowest cost of each."""
 
     def __init__(self, rounds: int) -> None:
         self._rounds = rounds
         self._processes: dict[int, float] = {}
 
     def of(self, jobs: dict[str, Callable[[], DataFrame]]) -> dict[str, Cost]:
-        """The jobs are made anew each round, with whatever is sent to workers for them."""
+        """Return the cost of each job. Jobs are built anew in each round, and pay for their broadcasts each time."""
         found: dict[str, list[Cost]] = {name: [] for name in jobs}
         for _ in range(self._rounds):
             for name, job in jobs.items():
@@ -71,7 +71,7 @@ class Costs:
         return Cost(self._cpu() - cpu, time.monotonic() - start)
 
     def _cpu(self) -> float:
-        """Of this process and all below it, also of those that have ended since they were last seen."""
+        """Return the CPU time of this process and its descendants, including those that have ended meanwhile."""
         me = psutil.Process()
         for process in [me, *me.children(recursive=True)]:
             try:
@@ -83,7 +83,7 @@ class Costs:
 
 
 def accesses(path: Path, rows: int, rules: int) -> Path:
-    """`rows` accesses on the rules of shapes.million, of 100,000 combinations, a few of which make up most of it."""
+    """Write accesses to resources of shapes.million, drawn with a skew from 100,000 combinations."""
     path.mkdir(parents=True)
     draw = np.random.default_rng(1)
     acls = list(shapes.million(rules))
@@ -109,12 +109,12 @@ def accesses(path: Path, rows: int, rules: int) -> Path:
 
 
 def rules_of(count: int) -> Rules:
-    """The rules of shapes.million, at all times."""
+    """Return the ACLs of shapes.million, in force at all times."""
     return Rules.of_image(AclsImage.from_columns(shapes.columns(shapes.million(count))))
 
 
 def moving_rules(count: int) -> Rules:
-    """The same, a tenth of which came and a tenth of which went in the month of the accesses."""
+    """Return the same ACLs, of which a tenth was added and a tenth was removed in the month of the accesses."""
     draw = np.random.default_rng(2)
     table = rule_table(AclsImage.from_columns(shapes.columns(shapes.million(count))))
     times = BEGIN_MS + draw.integers(0, MONTH_MS, (2, count))
@@ -125,7 +125,7 @@ def moving_rules(count: int) -> Rules:
 
 
 def floor(frame: DataFrame) -> DataFrame:
-    """The least: read the same columns into Python, and return one number a row."""
+    """The cheapest possible job: pass the same columns to Python, and return one number per row."""
 
     def one(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -135,7 +135,7 @@ def floor(frame: DataFrame) -> DataFrame:
 
 
 def passed(frame: DataFrame) -> DataFrame:
-    """All columns through Python and back, as they are."""
+    """Pass all columns through Python and back unchanged."""
 
     def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
@@ -144,19 +144,19 @@ def passed(frame: DataFrame) -> DataFrame:
 
 
 def run(scratch: Path, rows: int, many: int, rounds: int) -> Iterator[Row]:
-    """`rows` accesses at 1,000 and 100,000 rules, `many` accesses once."""
+    """Yield rows for `rows` accesses with 1,000 and 100,000 ACLs, and for `many` accesses once."""
     spark = open_session("local[2]", {"spark.local.dir": str(scratch)})
     costs = Costs(rounds)
     try:
         for count in (1_000, 100_000):
             frame = spark.read.parquet(str(accesses(scratch / f"accesses-{count}", rows, count)))
-            yield from _beside_the_floor(costs, frame, rows, count)
+            yield from _vs_floor(costs, frame, rows, count)
         yield from _own_time(costs, frame, rows, count)
         yield from _once(frame, rows, many, count)
         yield from _by_rules(costs, scratch, spark, rows // 5)
         yield from _by_rows(costs, scratch, spark, rows)
-        yield from _beside_java(costs, scratch, spark)
-        yield from _beside_casbin(costs, spark, scratch, rows)
+        yield from _vs_java(costs, scratch, spark)
+        yield from _vs_casbin(costs, spark, scratch, rows)
     finally:
         spark.stop()
 
@@ -166,26 +166,26 @@ def _rows(what: str, ours: Cost, plain: Cost, times: float) -> Iterator[Row]:
     yield Row(what=f"{what}: clock", ours=ours.wall, theirs=plain.wall, unit="s", target=1 / times)
 
 
-def _beside_the_floor(costs: Costs, frame: DataFrame, rows: int, count: int) -> Iterator[Row]:
+def _vs_floor(costs: Costs, frame: DataFrame, rows: int, count: int) -> Iterator[Row]:
     rules = rules_of(count)
     found = costs.of({"floor": lambda: floor(frame), "narrow": lambda: decision_codes(frame, rules, _SETTINGS)})
-    what = f"{rows:,} accesses, {count:,} rules: verdicts, beside a function that returns 1"
+    what = f"{rows:,} accesses, {count:,} rules: verdicts, vs. a function that returns 1"
     yield from _rows(what, found["narrow"], found["floor"], NARROW)
 
 
 def run_columns(scratch: Path, rows: int, rounds: int) -> Iterator[Row]:
-    """`rows` accesses with their six columns and three more out, beside passing columns on; two numbers of rules."""
+    """Yield rows for all nine output columns vs. copying columns, with 1,000 and 100,000 ACLs."""
     spark = open_session("local[2]", {"spark.local.dir": str(scratch)})
     costs = Costs(rounds)
     try:
         for count in (1_000, 100_000):
             frame = spark.read.parquet(str(accesses(scratch / f"accesses-{count}", rows, count)))
-            yield from _beside_passing(costs, scratch, frame, rows, count)
+            yield from _vs_passing(costs, scratch, frame, rows, count)
     finally:
         spark.stop()
 
 
-def _beside_passing(costs: Costs, scratch: Path, frame: DataFrame, rows: int, count: int) -> Iterator[Row]:
+def _vs_passing(costs: Costs, scratch: Path, frame: DataFrame, rows: int, count: int) -> Iterator[Row]:
     rules, decided = rules_of(count), scratch / f"decided-{count}"
     authorize(frame, rules, _SETTINGS).write.parquet(str(decided))
     nine = frame.sparkSession.read.parquet(str(decided))
@@ -196,9 +196,9 @@ def _beside_passing(costs: Costs, scratch: Path, frame: DataFrame, rows: int, co
             "nine": lambda: passed(nine),
         }
     )
-    what = f"{rows:,} accesses, {count:,} rules: all nine columns, beside passing"
-    yield from _rows(f"{what} all nine on", found["ours"], found["nine"], WIDE)
-    yield Row(what=f"{what} the input's six on: CPU", ours=found["ours"].cpu, theirs=found["six"].cpu, unit="s")
+    what = f"{rows:,} accesses, {count:,} rules: all nine columns, vs. copying"
+    yield from _rows(f"{what} all nine", found["ours"], found["nine"], WIDE)
+    yield Row(what=f"{what} the input's six: CPU", ours=found["ours"].cpu, theirs=found["six"].cpu, unit="s")
 
 
 def _own_time(costs: Costs, frame: DataFrame, rows: int, count: int) -> Iterator[Row]:
@@ -209,7 +209,7 @@ def _own_time(costs: Costs, frame: DataFrame, rows: int, count: int) -> Iterator
             "moving": lambda: decision_codes(frame, moving, _SETTINGS, own_time=True),
         }
     )
-    what = f"{rows:,} accesses at their own time, {count // 5:,} changes, beside one state of {count:,} rules"
+    what = f"{rows:,} accesses at their own time, {count // 5:,} changes, vs. one state of {count:,} rules"
     yield from _rows(what, found["moving"], found["still"], OWN_TIME)
 
 
@@ -239,13 +239,13 @@ def _by_rows(costs: Costs, scratch: Path, spark: SparkSession, rows: int) -> Ite
         yield Row(what=f"{rows // part:,} accesses, 100,000 rules: CPU", ours=cost.cpu, unit="s")
 
 
-def _beside_java(costs: Costs, scratch: Path, spark: SparkSession) -> Iterator[Row]:
-    """On the rules and requests of Kafka's own benchmark, where its class is called row by row, with nothing read."""
+def _vs_java(costs: Costs, scratch: Path, spark: SparkSession) -> Iterator[Row]:
+    """Compare with StandardAuthorizer called row by row, without I/O, on the ACLs and requests of Kafka's benchmark."""
     with Rival() as rival:
         for shape, wildcards in (("S", False), ("K", True)):
             resources = 10_000
             rival.ask("build", resources=resources, perResource=10, denyPercent=50, wildcards=wildcards)
-            requests = deciding.mixed(resources, 10_000)
+            requests = decide.mixed(resources, 10_000)
             theirs = rival.ask("mixed", file=str(_json_lines(scratch / f"{shape}.jsonl", requests)), roundMillis=500)
             acls = shapes.rules(resources, wildcards=wildcards)
             rules = Rules.of_image(AclsImage.from_columns(shapes.columns(acls)))
@@ -256,7 +256,7 @@ def _beside_java(costs: Costs, scratch: Path, spark: SparkSession) -> Iterator[R
             rows = 50 * FILES * len(requests)
             cost = costs.of({"ours": lambda rules=rules, frame=frame: decision_codes(frame, rules, _SETTINGS)})["ours"]
             yield Row(
-                what=f"{shape} {resources:,}, 100,000 rules and more: CPU of the whole job, beside StandardAuthorizer",
+                what=f"{shape} {resources:,}, 100,000 rules and more: CPU of the whole job, vs. StandardAuthorizer",
                 ours=cost.cpu / rows * 1e9,
                 theirs=theirs["nanos"],
                 unit="ns/access",
@@ -264,8 +264,8 @@ def _beside_java(costs: Costs, scratch: Path, spark: SparkSession) -> Iterator[R
             )
 
 
-def _beside_casbin(costs: Costs, spark: SparkSession, scratch: Path, rows: int) -> Iterator[Row]:
-    """With the same rules, called row by row, with nothing read."""
+def _vs_casbin(costs: Costs, spark: SparkSession, scratch: Path, rows: int) -> Iterator[Row]:
+    """Compare with pycasbin called row by row, without I/O, with the same policy."""
     for count, calls in ((1_000, 100), (100_000, 3)):
         frame = spark.read.parquet(str(scratch / f"accesses-{count}"))
         cost = costs.of({"ours": lambda frame=frame, count=count: decision_codes(frame, rules_of(count), _SETTINGS)})[
@@ -277,7 +277,7 @@ def _beside_casbin(costs: Costs, spark: SparkSession, scratch: Path, rows: int) 
             enforcer.enforce(row.principal, row.host, row.operation, row.resourceType, row.resourceName)
         theirs = (time.process_time() - start) / calls
         yield Row(
-            what=f"{count:,} rules: CPU of the whole job, beside calling pycasbin",
+            what=f"{count:,} rules: CPU of the whole job, vs. pycasbin",
             ours=cost.cpu / rows * 1e6,
             theirs=theirs * 1e6,
             unit="us/access",
@@ -303,7 +303,7 @@ def _enforcer(count: int) -> Any:
     model.load_model_from_text(_MODEL)
     enforcer = casbin.Enforcer(model)
     enforcer.add_function("startsWith", str.startswith)
-    rules = enforcer.get_model().model["p"]["p"].policy  # add_policy looks for each rule among all before it
+    rules = enforcer.get_model().model["p"]["p"].policy  # add_policy scans all policies for duplicates
     for acl in shapes.million(count):
         row = shapes.as_json(acl)
         effect = row["permissionType"].lower()

@@ -1,4 +1,4 @@
-"""Group commit: many waiting writers share one fsync."""
+"""Group commit: many concurrent writers share one fsync."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ VALUE = bytes(100)
 
 
 Measured: TypeAlias = tuple[float, float]
-"""Appends a second, and acknowledgements an fsync."""
+"""Appends per second, and acknowledgements per fsync."""
 
 
 def _measure(directory: Path, fsync: Callable[[int], None], work: Callable[[FileLog], tuple[int, float]]) -> Measured:
@@ -43,7 +43,7 @@ def _measure(directory: Path, fsync: Callable[[int], None], work: Callable[[File
 
 
 def _in_threads(log: FileLog, writers: int, seconds: float) -> tuple[int, float]:
-    """Threads that each wait for their own append: (how many were acknowledged, in how many seconds)."""
+    """Append from threads that each wait for their own append; return acknowledged appends and elapsed seconds."""
     done = [0] * writers
 
     def write(number: int) -> None:
@@ -63,7 +63,7 @@ def _in_threads(log: FileLog, writers: int, seconds: float) -> tuple[int, float]
 
 @define
 class _Bridge:
-    """Passes acknowledgements from the commit thread to an event loop, all that are there at once, as a node does."""
+    """Passes acknowledgements from the commit thread to an event loop, with one wake-up per commit, as a node does."""
 
     loop: asyncio.AbstractEventLoop
     _ready: deque["asyncio.Future[None]"] = field(factory=deque)
@@ -87,7 +87,7 @@ class _Bridge:
 
 
 def _on_a_loop(log: FileLog, writers: int, seconds: float) -> tuple[int, float]:
-    """The same by as many coroutines of one event loop."""
+    """Append from coroutines of one event loop; return as `_in_threads`."""
 
     async def all_of_them() -> tuple[int, float]:
         bridge, start = _Bridge(asyncio.get_running_loop()), time.monotonic()
@@ -111,8 +111,8 @@ def _slow(fd: int) -> None:
 
 
 def run(seconds: float, scratch: Path) -> Iterator[Row]:
-    """Rows of 64 writers beside one, on this disk and with 2 ms put into fsync."""
-    for name, fsync, target in (("this disk", os.fsync, DISK_TARGET), ("2 ms more in fsync", _slow, SLOW_TARGET)):
+    """Yield rows of 64 writers vs. one, on this disk and with 2 ms added to fsync."""
+    for name, fsync, target in (("this disk", os.fsync, DISK_TARGET), ("2 ms added to fsync", _slow, SLOW_TARGET)):
         for form, work in (("threads", _in_threads), ("coroutines", _on_a_loop)):
             directory = Path(tempfile.mkdtemp(dir=scratch))
             try:
@@ -122,7 +122,7 @@ def run(seconds: float, scratch: Path) -> Iterator[Row]:
                 shutil.rmtree(directory)
             what = f"group commit, {name}, {form}"
             yield Row(
-                what=f"{what}: appends/s of {WRITERS} writers beside one",
+                what=f"{what}: appends/s of {WRITERS} writers vs. one",
                 ours=many,
                 theirs=one,
                 unit="/s",
@@ -130,7 +130,7 @@ def run(seconds: float, scratch: Path) -> Iterator[Row]:
                 more_is_better=True,
             )
             yield Row(
-                what=f"{what}: acknowledgements an fsync",
+                what=f"{what}: acknowledgements per fsync",
                 ours=shared,
                 unit="",
                 target=SHARED_TARGET,

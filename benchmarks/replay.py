@@ -1,6 +1,6 @@
-"""Replay of a million ACL records into an authorizer that decides, beside Kafka's own readers; and the memory it takes.
+"""Replay of a million ACL records into a ready authorizer vs. Kafka's own readers, and its memory.
 
-`python -m benchmarks.replaying DIRECTORY` is the process that is measured: it prints one line of JSON.
+`python -m benchmarks.replay DIRECTORY` is the measured process: it prints one line of JSON.
 """
 
 import gc
@@ -35,11 +35,11 @@ from benchmarks.rival import Rival
 RATE_TARGET = 5.0
 BYTES_TARGET = 350.0
 SMALL_BATCHES = (100, 10)
-"""Records a batch in the logs of small batches."""
+"""Records per batch in the logs with small batches."""
 
 
 def write_estates(directory: Path, count: int) -> dict[str, Path]:
-    """The same rules as a checkpoint and as logs of small batches, each in a directory of its own."""
+    """Write the same ACLs as a checkpoint and as logs with small batches, each in a directory of its own."""
     checkpoint = directory / "checkpoint"
     checkpoint.mkdir()
     acls = AclsImage.from_columns(shapes.columns(shapes.million(count)))
@@ -47,7 +47,7 @@ def write_estates(directory: Path, count: int) -> dict[str, Path]:
     found = {"a checkpoint": checkpoint}
     values = [encode_record(shapes.record(shapes.with_id(n, acl))) for n, acl in enumerate(shapes.million(count))]
     for size in SMALL_BATCHES:
-        found[f"a log, {size} records a batch"] = _write_log(directory / f"log-{size}", values, size)
+        found[f"a log, {size} records per batch"] = _write_log(directory / f"log-{size}", values, size)
     return found
 
 
@@ -81,7 +81,7 @@ def _ready(path: Path) -> StandardAuthorizer:
 
 
 def measure(path: Path, rounds: int = 7) -> dict[str, float]:
-    """Thread and process CPU seconds (best of the rounds), and growth of RSS in bytes after the first."""
+    """Return thread and process CPU seconds (best of the rounds), and the growth of RSS in bytes after the first."""
     process = psutil.Process()
     gc.collect()
     before = process.memory_info().rss
@@ -99,14 +99,14 @@ def measure(path: Path, rounds: int = 7) -> dict[str, float]:
 
 
 def run(rival: Rival, directory: Path, count: int) -> Iterator[Row]:
-    """A row of rate and a row of memory for each form of the estate."""
+    """Yield a row of CPU time and a row of memory for each form of the ACLs."""
     for name, path in write_estates(directory, count).items():
-        command = [sys.executable, "-m", "benchmarks.replaying", str(path)]
+        command = [sys.executable, "-m", "benchmarks.replay", str(path)]
         ours = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         where = {"endOffset": count, "epoch": 1} if name == "a checkpoint" else {}
         theirs = rival.ask("replay", directory=str(path), rounds=3, **where)
         if not ours["rules"] == theirs["acls"] == count:
-            raise AssertionError(f"{ours['rules']} rules here, {theirs['acls']} there, {count} written")
+            raise AssertionError(f"{ours['rules']} ACLs here, {theirs['acls']} in Kafka, {count} written")
         seconds = theirs["nanos"] / 1e9
         what = f"replay {count:,} ACLs from {name}"
         yield Row(what=what, ours=ours["process"], theirs=seconds, unit="s", target=RATE_TARGET)

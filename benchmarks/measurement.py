@@ -1,4 +1,4 @@
-"""How a call is timed: thread CPU time, best of seven rounds after a warm-up, as the rival's side does it."""
+"""Timing of calls: thread CPU time, best of seven rounds after a warm-up, as in Rival.java; and percentiles."""
 
 import gc
 import time
@@ -8,7 +8,7 @@ ROUNDS = 7
 
 
 def best_ns(call: Callable[[], object], *, round_ms: int = 200, calls_per_check: int = 64) -> float:
-    """Nanoseconds a call: the best of seven rounds, after as long a warm-up as one round; the collector is off."""
+    """Return nanoseconds per call: the best of seven rounds after a warm-up, without garbage collection."""
     budget = round_ms * 1_000_000
     _round(call, budget, calls_per_check)
     gc.collect()
@@ -20,7 +20,7 @@ def best_ns(call: Callable[[], object], *, round_ms: int = 200, calls_per_check:
 
 
 def _round(call: Callable[[], object], budget: int, calls_per_check: int) -> float:
-    """Mean over one round; the loop's own cost (about 15 ns a call) is part of the figure."""
+    """Return the mean over one round, including the loop's own cost of about 15 ns per call."""
     clock, steps = time.thread_time_ns, range(calls_per_check)
     start = now = clock()
     done = 0
@@ -33,6 +33,6 @@ def _round(call: Callable[[], object], budget: int, calls_per_check: int) -> flo
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which this share of them lies."""
+    """Return the value below which this share of the values lies."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]

@@ -1,4 +1,4 @@
-"""Reading a log as a table of Spark, beside the same data source giving Arrow batches that were made before."""
+"""Reading a log as a Spark table vs. a data source that returns prebuilt Arrow batches of the same rows."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,16 +21,16 @@ from benchmarks import shapes
 from benchmarks.report import Row
 
 LEAST_RATIO = 0.5
-"""At least half the rows/s of the same source giving batches that are there already."""
+"""Target: half the rows/s of the prebuilt batches."""
 
 _RECORDS_A_BATCH = 500
 _ROUNDS = 3
 
 
 class PrebuiltSource(DataSource):
-    """As many Arrow batches, of the same rows, in as many partitions as a log has; read from a file into memory first.
+    """The baseline: the same rows, batches and partitions as the log's, from memory-mapped Arrow files.
 
-    What a task does with its file is reading one Arrow stream: no decoding is left to be done.
+    A task only reads an Arrow stream; nothing is decoded.
     """
 
     @classmethod
@@ -58,7 +58,7 @@ class _PrebuiltReader(DataSourceReader):
 
 
 def make_log(directory: Path, records: int) -> None:
-    """A log of ours with so many rules."""
+    """Write a log with this many ACLs."""
     with open_log(directory, create=True) as log:
         pending = []
         values: list[bytes] = []
@@ -73,7 +73,7 @@ def make_log(directory: Path, records: int) -> None:
 
 
 def prebuild(log: Path, directory: Path) -> int:
-    """The rows of a log as files of Arrow batches, one for each partition; how many rows there are."""
+    """Write the rows of a log as Arrow files, one per partition; return the number of rows."""
     directory.mkdir()
     query, rows = Query(), 0
     for number, place in enumerate(plan(read_options({"path": str(log)}), query.selection)):
@@ -85,7 +85,7 @@ def prebuild(log: Path, directory: Path) -> int:
 
 
 def run(spark: SparkSession, scratch: Path, records: int) -> Iterator[Row]:
-    """Both to the noop sink, in turn; the best of three rounds counts, after one that warms up."""
+    """Read both alternately into the noop sink; the best of three rounds counts, after one warm-up."""
     log, prebuilt = scratch / "log", scratch / "prebuilt"
     make_log(log, records)
     rows = prebuild(log, prebuilt)
@@ -103,7 +103,7 @@ def run(spark: SparkSession, scratch: Path, records: int) -> Iterator[Row]:
             if number:
                 best[name] = min(best[name], time.perf_counter() - began)
     yield Row(
-        what=f"read a log of {rows:,} records into Spark, beside prebuilt Arrow batches",
+        what=f"read a log of {rows:,} records into Spark vs. prebuilt Arrow batches",
         ours=rows / best["aclog"],
         theirs=rows / best["prebuilt"],
         unit="rows/s",

@@ -1,4 +1,4 @@
-"""One committed record made visible at a million rules: from its batch to the image that readers see."""
+"""One committed record made visible with a million ACLs: from its batch to the published image."""
 
 import gc
 import threading
@@ -27,8 +27,8 @@ from aclog.snapshots.merger import Merger
 from aclog.snapshots.provenance import Provenance
 from aclog.snapshots.publisher import Publisher
 from benchmarks import shapes
+from benchmarks.measurement import percentile
 from benchmarks.report import Row
-from benchmarks.timing import percentile
 
 P50_TARGET_US, P99_TARGET_US, STALL_TARGET_MS = 20.0, 100.0, 20.0
 _MERGE_AT = 4_000
@@ -36,7 +36,7 @@ _MERGE_AT = 4_000
 
 @define
 class _Node:
-    """A publisher whose images an authorizer decides from, and the place in the log of the next batch."""
+    """A publisher, an authorizer on its images, and the log offset of the next batch."""
 
     publisher: Publisher
     authorizer: StandardAuthorizer
@@ -44,13 +44,13 @@ class _Node:
     made: int = field(default=0)
 
     def batch(self, record: MetadataRecord) -> bytes:
-        """The next batch of the log, with one record."""
+        """Return the next batch of the log, with one record."""
         chunk = build_batch([encode_record(record)], base_offset=self.offset, leader_epoch=1, timestamp=2)
         self.offset += 1
         return chunk
 
-    def rule(self, name: str, pattern: PatternType, principal: str) -> bytes:
-        """The next batch, with a new rule."""
+    def acl(self, name: str, pattern: PatternType, principal: str) -> bytes:
+        """Return the next batch, with a new ACL."""
         self.made += 1
         acl = StandardAcl(
             resource_type=ResourceType.TOPIC,
@@ -78,15 +78,15 @@ def _node(count: int) -> _Node:
 
 
 def _changes(node: _Node, count: int, rounds: int) -> Iterator[tuple[str, list[bytes]]]:
-    """Kinds of updates, each as the batches of `rounds` of them."""
+    """Yield kinds of updates, each with `rounds` batches."""
     existing = [acl.resource_name for acl in _first(shapes.million(count), rounds)]
-    yield "a new topic", [node.rule(f"new.{n}", PatternType.LITERAL, f"User:u{n}") for n in range(rounds)]
-    yield "a topic with rules", [node.rule(n, PatternType.LITERAL, "User:new") for n in existing]
-    yield "a new prefix", [node.rule(f"pre.{n}.", PatternType.PREFIXED, f"User:u{n}") for n in range(rounds)]
+    yield "a new topic", [node.acl(f"new.{n}", PatternType.LITERAL, f"User:u{n}") for n in range(rounds)]
+    yield "a topic with ACLs", [node.acl(n, PatternType.LITERAL, "User:new") for n in existing]
+    yield "a new prefix", [node.acl(f"pre.{n}.", PatternType.PREFIXED, f"User:u{n}") for n in range(rounds)]
     prefixes = ("payments.", "orders.", "clicks.", "audit.")
-    enclosing = [node.rule(prefixes[n % 4], PatternType.PREFIXED, f"User:u{n}") for n in range(rounds)]
+    enclosing = [node.acl(prefixes[n % 4], PatternType.PREFIXED, f"User:u{n}") for n in range(rounds)]
     yield "a prefix that encloses 250,000 names", enclosing
-    yield "LITERAL *", [node.rule("*", PatternType.LITERAL, f"User:u{n}") for n in range(rounds)]
+    yield "LITERAL *", [node.acl("*", PatternType.LITERAL, f"User:u{n}") for n in range(rounds)]
     ids = [shapes.with_id(n, acl).id or UUID(int=0) for n, acl in enumerate(_first(shapes.million(count), rounds))]
     yield "a removal", [node.batch(RemoveAccessControlEntryRecord(id=i)) for i in ids]
 
@@ -96,7 +96,7 @@ def _first(acls: Iterator[StandardAcl], count: int) -> Iterator[StandardAcl]:
 
 
 def _apply(node: _Node, batches: list[bytes]) -> tuple[list[float], list[float]]:
-    """CPU and wall time of each update, in us."""
+    """Apply updates; return the CPU and wall time of each, in us."""
     cpu, wall = [], []
     advance, clock, watch = node.publisher.advance, time.thread_time_ns, time.perf_counter_ns
     for chunk in batches:
@@ -109,7 +109,7 @@ def _apply(node: _Node, batches: list[bytes]) -> tuple[list[float], list[float]]
 
 @define
 class _Readers:
-    """Threads that decide without pause, and the longest each of them ever waited for an answer."""
+    """Threads that authorize in a loop, and the longest duration of a call in each."""
 
     node: _Node
     stalls: list[float] = field(factory=list)
@@ -117,7 +117,7 @@ class _Readers:
     stop: threading.Event = field(factory=threading.Event)
 
     def read(self) -> None:
-        """Decide until told to stop."""
+        """Authorize until stopped."""
         context = RequestContext(principal="User:service-7", host="10.0.0.1")
         pattern = ResourcePattern(resource_type=ResourceType.TOPIC, name="orders.17", pattern_type=PatternType.LITERAL)
         actions = [Action(operation=AclOperation.READ, resource_pattern=pattern)]
@@ -132,29 +132,29 @@ class _Readers:
 
 
 def run(count: int, rounds: int) -> Iterator[Row]:
-    """Rows of CPU time by kind, of wall time beside a reader, and of the stalls of a reader while a merge runs."""
+    """Yield rows of CPU time by kind, wall time with a concurrent reader, and reader stalls during a merge."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)  # as the commands and the nodes set it
+    gc.set_threshold(50_000, 20, 100)  # as commands and nodes do
     node = _node(count)
     for kind, batches in _changes(node, count, rounds):
         cpu, _ = _apply(node, batches)
-        what = f"one update at {count:,} rules, {kind}"
+        what = f"one update at {count:,} ACLs, {kind}"
         yield Row(what=f"{what}: CPU p50", ours=percentile(cpu, 0.5), unit="us", target=P50_TARGET_US)
         yield Row(what=f"{what}: CPU p99", ours=percentile(cpu, 0.99), unit="us", target=P99_TARGET_US)
-    yield from _beside_a_reader(node, rounds)
+    yield from _with_a_reader(node, rounds)
     yield from _merging(node)
 
 
-def _beside_a_reader(node: _Node, rounds: int) -> Iterator[Row]:
-    batches = [node.rule(f"read.{n}", PatternType.LITERAL, f"User:u{n}") for n in range(rounds)]
+def _with_a_reader(node: _Node, rounds: int) -> Iterator[Row]:
+    batches = [node.acl(f"read.{n}", PatternType.LITERAL, f"User:u{n}") for n in range(rounds)]
     readers = _Readers(node)
     thread = threading.Thread(target=readers.read)
     thread.start()
     _, wall = _apply(node, batches)
     readers.stop.set()
     thread.join()
-    what = "one update beside a reader in the same process: wall time"
+    what = "one update with a concurrent reader in the same process: wall time"
     yield Row(what=f"{what}, p50", ours=percentile(wall, 0.5), unit="us")
     yield Row(what=f"{what}, p99", ours=percentile(wall, 0.99), unit="us")
 
@@ -176,7 +176,7 @@ def _merging(node: _Node) -> Iterator[Row]:
     def update() -> None:
         nonlocal number
         number += 1
-        node.publisher.advance(node.rule(f"merge.{number}", PatternType.LITERAL, "User:u"))
+        node.publisher.advance(node.acl(f"merge.{number}", PatternType.LITERAL, "User:u"))
 
     def merge() -> None:
         update()
@@ -187,7 +187,7 @@ def _merging(node: _Node) -> Iterator[Row]:
         while node.publisher.current.acls.overlay_size < _MERGE_AT - 1:
             update()
         longest.append(stall(merge))
-        assert node.publisher.current.acls.overlay_size < _MERGE_AT, "nothing was merged"
+        assert node.publisher.current.acls.overlay_size < _MERGE_AT, "no merge happened"
     yield Row(
         what="a reader's longest wait while the overlay is merged (best of 5)",
         ours=min(longest),

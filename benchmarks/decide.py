@@ -1,4 +1,4 @@
-"""Decisions, byResourceType and one filter, beside the real StandardAuthorizer on the same rules."""
+"""authorize, authorizeByResourceType and filtering vs. the real StandardAuthorizer with the same ACLs."""
 
 import json
 import random
@@ -10,9 +10,9 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from benchmarks import shapes
+from benchmarks.measurement import best_ns
 from benchmarks.report import Row
 from benchmarks.rival import Rival
-from benchmarks.timing import best_ns
 
 DENY_PERCENT = 50
 TARGETS = {("K", 10_000): 50.0, ("K", 50_000): 500.0, ("K", 200_000): 1500.0, ("S", 10_000): 1.2, ("S", 200_000): 1.2}
@@ -20,7 +20,7 @@ CACHED_TARGET = 10.0
 
 
 def requests(resources: int) -> dict[str, dict[str, str]]:
-    """The three requests that are timed one by one; the allowed ones on names where only an ALLOW is about the user."""
+    """Return the three requests that are timed individually; the allowed ones match no DENY for the user."""
     literal, prefixed = (_allowed(range(resources // 2 + first, resources, 10)) for first in (7, 5))
     return {
         "no match": _request("User:test-user", "WRITE", shapes.STEM + "95"),
@@ -30,7 +30,7 @@ def requests(resources: int) -> dict[str, dict[str, str]]:
 
 
 def _allowed(names: range) -> int:
-    """The first of the resources that user 7 is not denied: a DENY would end the rival's search at once."""
+    """Return the first resource without a DENY for user 7: Kafka's search ends at the first DENY."""
     return next(r for r in names if not shapes.is_denied(r * 10 + 7, DENY_PERCENT))
 
 
@@ -45,7 +45,7 @@ def _request(principal: str, operation: str, name: str, kind: str = "TOPIC") -> 
 
 
 def mixed(resources: int, count: int) -> list[dict[str, str]]:
-    """Half READ on existing names by known users, a quarter WRITE, a quarter on names that no rule covers; shuffled."""
+    """Return requests: half READ on existing names, a quarter WRITE, a quarter on names without ACLs; shuffled."""
     draw = random.Random(1)
     rows = []
     for number in range(count):
@@ -83,7 +83,7 @@ def _calling(authorizer: StandardAuthorizer, row: dict[str, str]) -> Callable[[]
 
 
 def run(rival: Rival, sizes: list[int], round_ms: int) -> Iterator[Row]:
-    """Rows for shapes K and S at each size."""
+    """Yield rows for shapes K and S at each size."""
     for shape in ("K", "S"):
         for resources in sizes:
             if shape == "S" and resources == 50_000:
@@ -95,7 +95,7 @@ def run(rival: Rival, sizes: list[int], round_ms: int) -> Iterator[Row]:
             columns = shapes.columns(shapes.rules(resources, deny_percent=DENY_PERCENT, wildcards=wildcards))
             image = AclsImage.from_columns(columns)
             if len(image) != built["rules"]:
-                raise AssertionError(f"{len(image)} rules here, {built['rules']} there")
+                raise AssertionError(f"{len(image)} ACLs here, {built['rules']} in Kafka")
             where = f"{shape} {resources:,}"
             yield from _single(rival, image, resources, where, TARGETS[shape, resources], round_ms)
             yield from _mixed(rival, image, resources, where, round_ms)
@@ -112,7 +112,7 @@ def _single(rival: Rival, image: AclsImage, resources: int, where: str, target: 
         yield Row(what=f"{where}: {name}", ours=ours, theirs=theirs["nanos"], unit="ns", target=target)
         ours = best_ns(_calling(cached, row), round_ms=round_ms)
         yield Row(
-            what=f"{where}: {name}, answers cached",
+            what=f"{where}: {name}, decisions cached",
             ours=ours,
             theirs=theirs["nanos"],
             unit="ns",
@@ -122,11 +122,11 @@ def _single(rival: Rival, image: AclsImage, resources: int, where: str, target: 
 
 def _agree(theirs: str, ours: AuthorizationResult, row: object) -> None:
     if theirs != ours.value:
-        raise AssertionError(f"{row}: {ours.value} here, {theirs} there")
+        raise AssertionError(f"{row}: {ours.value} here, {theirs} in Kafka")
 
 
 def _mixed(rival: Rival, image: AclsImage, resources: int, where: str, round_ms: int) -> Iterator[Row]:
-    # Where the rival walks a section for milliseconds, ten thousand requests a round would be hours.
+    # Kafka scans a section for milliseconds per request in large shapes: 10,000 requests per round would take hours.
     rows = mixed(resources, 500 if where.startswith("K") and resources > 10_000 else 10_000)
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         file.writelines(json.dumps({"kind": "authorize", **row}) + "\n" for row in rows)
@@ -136,14 +136,12 @@ def _mixed(rival: Rival, image: AclsImage, resources: int, where: str, round_ms:
     fresh = _authorizer(AclsImage.from_acls(image), cache=False) if len(image) < 200_000 else None
     if fresh is not None:
         ours = _first_pass_ns(fresh, calls)
-        yield Row(
-            what=f"{where}: mixed, each name seen for the first time", ours=ours, theirs=theirs["nanos"], unit="ns"
-        )
+        yield Row(what=f"{where}: mixed, names not seen before", ours=ours, theirs=theirs["nanos"], unit="ns")
     for cache in (False, True):
         authorizer = _authorizer(image, cache=cache)
         allowed = sum(authorizer.authorize(*call)[0] is AuthorizationResult.ALLOWED for call in calls)
         if allowed != theirs["allowed"]:
-            raise AssertionError(f"mixed: {allowed} allowed here, {theirs['allowed']} there")
+            raise AssertionError(f"mixed: {allowed} allowed here, {theirs['allowed']} in Kafka")
 
         def all_of_them(authorizer: StandardAuthorizer = authorizer) -> None:
             authorize = authorizer.authorize
@@ -151,12 +149,12 @@ def _mixed(rival: Rival, image: AclsImage, resources: int, where: str, round_ms:
                 authorize(context, actions)
 
         ours = best_ns(all_of_them, round_ms=round_ms, calls_per_check=1) / len(calls)
-        name = "mixed, answers cached" if cache else "mixed"
+        name = "mixed, decisions cached" if cache else "mixed"
         yield Row(what=f"{where}: {name}", ours=ours, theirs=theirs["nanos"], unit="ns")
 
 
 def _first_pass_ns(authorizer: StandardAuthorizer, calls: list[tuple[RequestContext, list[Action]]]) -> float:
-    """One pass over requests that nothing is remembered of; one round, since there is only one first time."""
+    """Time a single pass with cold caches; it cannot be repeated on the same authorizer."""
     import time
 
     start = time.thread_time_ns()
@@ -184,6 +182,6 @@ def _listing(rival: Rival, image: AclsImage, resources: int, where: str, round_m
     wanted = AclBindingFilter(resource_type=ResourceType.TOPIC, resource_name=name, pattern_type=PatternType.LITERAL)
     found = len(list(authorizer.acls(wanted)))
     if found != theirs["found"]:
-        raise AssertionError(f"filter: {found} here, {theirs['found']} there")
+        raise AssertionError(f"filter: {found} here, {theirs['found']} in Kafka")
     ours = best_ns(lambda: list(authorizer.acls(wanted)), round_ms=round_ms)
     yield Row(what=f"{where}: filter of one topic", ours=ours, theirs=theirs["nanos"], unit="ns", target=1000.0)
