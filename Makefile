@@ -47,6 +47,7 @@ fmt: venv  ## format and fix what can be fixed
 
 build/jvm/.ready: $(VENV)/.installed tests/jvm/pom.xml
 	$(BIN)/python -m tests.support.kafka.jvm
+	$(BIN)/python -m tests.support.kafka.class_archives
 	@touch $@
 
 .PHONY: check

@@ -27,6 +27,7 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log, open_reader
 from aclog.metalog.filelog.file_names import list_segments
 from aclog.metalog.records import AccessControlEntryRecord
+from tests.support.spark.jvm import settings
 
 SEGMENT_BYTES = 32 << 10
 ROWS_A_TRIGGER = 2000
@@ -196,7 +197,7 @@ def stream(home: Path, *, finish: bool) -> None:
     """The streaming job: until it is killed, or up to the end of the log, and then the sink beside the log."""
     from aclog.pipeline.session import open_session
 
-    spark = open_session("local[2]", {"spark.sql.warehouse.dir": str(home / "warehouse")})
+    spark = open_session("local[2]", {**settings(), "spark.sql.warehouse.dir": str(home / "warehouse")})
     log, out = str(home / "log"), str(home / "out")
     frame = spark.readStream.format("aclog").option("maxRecordsPerTrigger", ROWS_A_TRIGGER).load(log)
     frame = frame.select("offset", "batch_offset", "leader_epoch", "timestamp", "record_type", "acl")

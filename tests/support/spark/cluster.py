@@ -12,6 +12,9 @@ from pathlib import Path
 import pyspark
 from attrs import frozen
 
+from tests.support.kafka.jvm import QUICK
+from tests.support.spark.jvm import options, settings
+
 _PATIENCE = 180.0
 """Seconds for a JVM to come up on a machine that is busy with other tests."""
 
@@ -27,6 +30,7 @@ class SparkCluster:
         home = Path(pyspark.__file__).parent
         command = [str(home / "bin" / "spark-submit"), "--master", self.master]
         for name, value in {
+            **settings(),
             "spark.executor.memory": "1g",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -51,6 +55,8 @@ def spark_cluster(scratch: Path) -> Iterator[SparkCluster]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": options(),
+        "SPARK_LAUNCHER_OPTS": " ".join(QUICK),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
