@@ -6,7 +6,7 @@ authorizer = aclog.open_log("backup/__cluster_metadata-0").image().authorizer(su
 authorizer.check("User:alice", "READ", aclog.topic("orders"), host="10.0.0.1").allowed
 ```
 
-docs/library.md tells more. What stands here is loaded when it is first used, so that the command starts quickly.
+See docs/library.md. The names below are imported on first use, so that the command line starts quickly.
 """
 
 from importlib import import_module

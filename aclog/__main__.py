@@ -1,7 +1,7 @@
-"""The `aclog` command: runs it, and turns every failure into one line on stderr and an exit code.
+"""Entry point of the `aclog` command, which turns every failure into one line on stderr and an exit code.
 
-Exit codes: 0 done (ALLOWED), 1 a negative answer (DENIED, a log or checkpoint that does not verify), 2 bad input,
-130 interrupted, 141 the reader of our output went away.
+Exit codes: 0 success (or ALLOWED), 1 a negative result (DENIED, or a log or checkpoint that fails verification), 2 bad
+input, 130 interrupted, 141 broken pipe.
 """
 
 import gc
@@ -21,8 +21,8 @@ BROKEN_PIPE = 141
 
 
 def main() -> None:
-    """Run the command line of this process and exit."""
-    # An image of a million rules is a few big columns: looking for cycles among small objects only costs pauses.
+    """Run the command line of this process, and exit."""
+    # An image of a million ACLs is a few large columns and has no cycles: frequent collections would only cost pauses.
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     code = run(sys.argv[1:])
@@ -30,8 +30,8 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code; never raises on bad input."""
-    _speak_utf8()
+    """Run one command line and return its exit code; bad input never raises."""
+    _use_utf8()
     try:
         code = _invoke(arguments)
         sys.stdout.flush()
@@ -49,7 +49,7 @@ def _invoke(arguments: Sequence[str]) -> int:
     try:
         result = app(args=list(arguments), prog_name="aclog", standalone_mode=False)
     except SystemExit as leave:
-        if isinstance(leave.__context__, BrokenPipeError):  # typer has its own idea of how to leave then
+        if isinstance(leave.__context__, BrokenPipeError):  # typer exits with 1 on a broken pipe
             raise leave.__context__ from None
         raise
     except (typer.TyperException, MetadataError, OSError) as error:
@@ -65,23 +65,23 @@ def _text(error: Exception) -> str:
     if isinstance(error, typer.TyperException):
         return _usage(error)
     if isinstance(error, OSError) and error.strerror is not None:
-        # What has no name is a stream of ours: whatever writes to files names them.
+        # Code that writes files names them in its errors: an error without a file name is about stdout.
         return f"{error.filename or 'standard output'}: {error.strerror}"
     return str(error)
 
 
 def _usage(error: typer.TyperException) -> str:
-    """What is wrong with the command line, and where to read on; empty where help was printed in its place."""
+    """Return what is wrong with the command line, and which --help to read; empty if help was printed instead."""
     if not error.format_message():
         return ""
     context = getattr(error, "ctx", None)
     hint = f" (see `{context.command_path} --help`)" if context is not None else ""
-    what = error.format_message().replace(": Value error, ", ": ")  # pydantic's words, which typer passes on
+    what = error.format_message().replace(": Value error, ", ": ")  # a prefix of pydantic's, which typer passes on
     return " ".join(what.split()).rstrip(".") + hint
 
 
-def _speak_utf8() -> None:
-    """Names are Unicode, whatever the locale says."""
+def _use_utf8() -> None:
+    """Read and write UTF-8, whatever the locale: names in a log are Unicode."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
@@ -90,7 +90,7 @@ def _speak_utf8() -> None:
 
 
 def _drop_output() -> None:
-    """Let the interpreter's last flush go nowhere."""
+    """Discard what is left in stdout: the interpreter's final flush would report the broken pipe again."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):  # stdout is not a file

@@ -1,4 +1,4 @@
-"""A log, its states and their decisions, for users of the library; see docs/library.md."""
+"""The public API: logs, images and authorizers (docs/library.md)."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -40,58 +40,58 @@ from aclog.sources.paths import LogSource, open_path
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
 Named: TypeAlias = str | _Enum | None
-"""An enum value, or its name in any case; None for any."""
+"""An enum value or its name, in any case; None for ANY."""
 
 LOCALHOST = "127.0.0.1"
 
 
 def topic(name: str) -> ResourcePattern:
-    """A topic."""
+    """Return a topic as a literal resource pattern."""
     return ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
 
 
 def group(name: str) -> ResourcePattern:
-    """A consumer group."""
+    """Return a consumer group as a literal resource pattern."""
     return ResourcePattern(resource_type=ResourceType.GROUP, name=name)
 
 
 def cluster() -> ResourcePattern:
-    """The cluster."""
+    """Return the cluster resource."""
     return ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
 
 
 def transactional_id(name: str) -> ResourcePattern:
-    """A transactional id."""
+    """Return a transactional id as a literal resource pattern."""
     return ResourcePattern(resource_type=ResourceType.TRANSACTIONAL_ID, name=name)
 
 
 def delegation_token(token_id: str) -> ResourcePattern:
-    """A delegation token, by its id."""
+    """Return a delegation token, named by its id."""
     return ResourcePattern(resource_type=ResourceType.DELEGATION_TOKEN, name=token_id)
 
 
 def user(principal: str) -> ResourcePattern:
-    """A user as the resource (`User:alice`), for CREATE_TOKENS and DESCRIBE_TOKENS."""
+    """Return a user as a resource (`User:alice`), for CREATE_TOKENS and DESCRIBE_TOKENS."""
     return ResourcePattern(resource_type=ResourceType.USER, name=principal)
 
 
 @define(eq=False)
 class Log:
-    """Where states come from; made by open_log, for one thread. `notes` are what recovery had to say."""
+    """A source of images, returned by open_log; not thread-safe. `notes` are the notes of its recovery."""
 
     _source: StateSource
     notes: list[str] = field(factory=list)
 
     @property
     def name(self) -> str:
-        """What was opened."""
+        """The path or the servers that were opened."""
         return self._source.name
 
     def image(self, as_of: Moment | None = None) -> "Image":
-        """The newest state, or that at an end offset or a time (UTC where it has no zone).
+        """Return the newest state, or the state at an end offset or a time (UTC if it has no zone).
 
         Raises:
-            MetadataError: what was opened is damaged, or does not reach to the moment.
+            MetadataError: the source is damaged, or does not cover the moment.
 
         """
         if as_of is None:
@@ -101,19 +101,19 @@ class Log:
         return Image(self._source.image_at(as_of))
 
     def history(self) -> Iterator[history.Change]:
-        """Every change of a rule, in the order of the log.
+        """Yield every change of an ACL, in the order of the log.
 
         Raises:
-            ConfigError: what was opened is no log.
-            MetadataError: it is damaged.
+            ConfigError: the source is not a log directory.
+            MetadataError: the log is damaged.
 
         """
         if not isinstance(self._source, LogSource):
-            raise ConfigError(f"{self.name}: a history is in a log only")
+            raise ConfigError(f"{self.name}: only a log directory has a history")
         return history.history(self._source.directory)
 
     def close(self) -> None:
-        """Let go of open files; images stay good. A second close is nothing."""
+        """Close open files and connections; images remain valid. Idempotent."""
         self._source.close()
 
     def __enter__(self) -> Self:
@@ -132,23 +132,22 @@ def open_log(
     bootstrap_server: str | None = None,
     command_config: str | PathLike[str] | None = None,
 ) -> Log:
-    """Open a directory of segments and checkpoints, a checkpoint (`*.checkpoint`), or a file of rules as JSON lines.
+    """Open a directory of segments and checkpoints, a checkpoint (`*.checkpoint`), or a file of ACLs as JSON lines.
 
-    In the place of a path, `bootstrap_controller` ("host:port,...") follows the log of a running quorum, ours or
-    Kafka's, and `bootstrap_server` asks a running cluster's admin API for its rules; `command_config` is a client
-    properties file for both. Nothing is locked or changed, and what is being written is followed: each image() is the
-    newest.
+    Instead of a path, `bootstrap_controller` ("host:port,...") follows the log of a running quorum (aclog or Kafka),
+    and `bootstrap_server` reads a running cluster through its admin API; `command_config` is a client properties file
+    for both. Nothing is locked or changed. A log that is being written is followed: each image() is the newest.
 
     Raises:
-        ConfigError: none of the three is given, or more than one; an address that is none; a bad properties file.
-        LogError: there is nothing at the path.
+        ConfigError: not exactly one of the three, an invalid address, or a bad properties file.
+        LogError: the path does not exist.
 
     """
     notes: list[str] = []
     if path is not None and bootstrap_controller is None and bootstrap_server is None:
         return Log(open_path(fspath(path), notes.append), notes)
     if path is not None:
-        raise ConfigError(f"{fspath(path)}: expected either a path or a running cluster, not both")
+        raise ConfigError(f"{fspath(path)}: expected a path or a running cluster, not both")
     config = None if command_config is None else Path(command_config)
     selection = SourceSelection(
         bootstrap_controller=bootstrap_controller, bootstrap_server=bootstrap_server, command_config=config
@@ -158,21 +157,21 @@ def open_log(
 
 @frozen(repr=False)
 class Image:
-    """All rules, credentials, tokens and features at one offset; it never changes.
+    """All ACLs, credentials, tokens and features at one offset; immutable and thread-safe.
 
-    Its length is the number of rules, `state` the whole of it.
+    Its length is the number of ACLs; `state` is the full image.
     """
 
     state: image.Image
 
     @property
     def end_offset(self) -> int:
-        """The offset after the last record that is in it; pass it as `as_of` to come back here."""
+        """The offset after the last applied record; `as_of` with this value returns the same state."""
         return self.state.end_offset
 
     @property
     def timestamp(self) -> int:
-        """When that record was written, in ms since 1970; -1 where it is not known."""
+        """When the last record was written, in ms since 1970; -1 if unknown."""
         return self.state.timestamp
 
     def __len__(self) -> int:
@@ -192,12 +191,12 @@ class Image:
         operation: Named[AclOperation] = None,
         permission: Named[AclPermissionType] = None,
     ) -> Iterator[StandardAclWithId]:
-        """The rules that fit all that is given, lazily, in no order.
+        """Yield the ACLs that match all arguments, in no particular order.
 
-        `pattern="MATCH"` with a name takes every rule that affects the resource: literal, prefixes and `*`.
+        `pattern="MATCH"` with a name selects every ACL that affects the resource: literal, prefixed and `*`.
 
         Raises:
-            ConfigError: a name of an enum that is none.
+            ConfigError: an unknown enum name.
 
         """
         return self.state.acls.matching(
@@ -220,13 +219,16 @@ class Image:
         semantics: Literal["kafka", "documented"] = "kafka",
         cidr: bool = False,
     ) -> "Authorizer":
-        """Who decides on this state; `super_users` as the broker's property has it (`User:a;User:b`), or one by one.
+        """Return an authorizer on this state.
 
-        `semantics="documented"` turns off what Kafka 4.3.1 does against its documentation; `cidr` allows ranges of
-        addresses as hosts (KIP-1276), which 4.3.1 does not know.
+        Args:
+            super_users: as in the broker property (`User:a;User:b`), or an iterable of principals.
+            allow_everyone_if_no_acl_found: as the broker property.
+            semantics: "documented" follows Kafka's documentation where Kafka 4.3.1 departs from it.
+            cidr: also match hosts that are CIDR ranges (KIP-1276), which 4.3.1 does not support.
 
         Raises:
-            ConfigError: a super user without colon, or other semantics.
+            ConfigError: a super user without a colon, or unknown semantics.
 
         """
         if semantics not in {"kafka", "documented"}:
@@ -245,7 +247,7 @@ class Image:
 
 @frozen
 class Authorizer:
-    """Decides on one state, from any number of threads. `standard` is the authorizer below, for a hot path."""
+    """An authorizer on one state; thread-safe. `standard` is the underlying authorizer, for hot paths."""
 
     standard: StandardAuthorizer = field(repr=False)
     _acls: AclsImage = field(repr=False)
@@ -254,11 +256,11 @@ class Authorizer:
     def check(
         self, principal: str, operation: str | AclOperation, resource: ResourcePattern, *, host: str = LOCALHOST
     ) -> "Answer":
-        """The answer to one request; `host` is an address in any textual form.
+        """Decide one request; `host` is an IP address in any textual form.
 
         Raises:
-            ConfigError: an operation or an address that is none.
-            InvalidRequestError: a request on which Kafka's authorizer throws.
+            ConfigError: an unknown operation, or an invalid address.
+            InvalidRequestError: a request for which Kafka's authorizer throws.
 
         """
         context = RequestContext(principal=principal, host=host_address(host))
@@ -274,7 +276,7 @@ class Authorizer:
         *,
         host: str = LOCALHOST,
     ) -> bool:
-        """Whether the operation is allowed on at least one resource of the type. Raises as `check`."""
+        """Return whether the operation is allowed on at least one resource of the type. Raises as `check`."""
         context = RequestContext(principal=principal, host=host_address(host))
         result = self.standard.authorize_by_resource_type(
             context, _code(AclOperation, operation), _code(ResourceType, resource_type)
@@ -284,7 +286,7 @@ class Authorizer:
 
 @frozen
 class Answer:
-    """A decision, and why."""
+    """A decision and the reason for it."""
 
     context: RequestContext
     action: Action
@@ -299,25 +301,25 @@ class Answer:
 
     @property
     def rule(self) -> str:
-        """What decided, as Kafka's audit log names it."""
+        """The determining rule, as Kafka's audit log names it."""
         return self.decision.text
 
     @property
     def acl(self) -> StandardAclWithId | None:
-        """The rule that decided, if it was one."""
+        """The ACL that determined the decision, if any."""
         return self.decision.rule
 
     def explain(self) -> str:
-        """Every rule that took part, which one decided, and what would have to change; a text for people."""
+        """Return as text every ACL that takes part, the determining one, and what would reverse the decision."""
         return "\n".join(explanation_lines(self.explanation()))
 
     def explanation(self) -> Explanation:
-        """The same as a value."""
+        """Return the same as a value."""
         return explain(self._acls, self.decision, self.context, self.action, allow_everyone=self._allow_everyone)
 
 
 def _code(kind: type[_Enum], value: Named[_Enum]) -> int:
-    """The code of an enum value or its name; ANY for None."""
+    """Return the code of an enum value or name; that of ANY for None."""
     if value is None:
         return int(kind["ANY"])
     return int(parse_name(kind, value)) if isinstance(value, str) else int(value)

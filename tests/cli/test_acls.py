@@ -195,22 +195,22 @@ class TestRemove:
         assert kept.out.startswith(question)
         assert rules(log) == [ZOE]
         removed = aclog("acls", "remove", "--log", log, "--topic", "t", stdin=b"Y\n").ok()
-        assert "1 rule(s) removed" in removed.err
+        assert "1 ACL(s) removed" in removed.err
         assert rules(log) == []
 
     def test_no_answer_is_no(self, log):
         refused = aclog("acls", "remove", "--log", log, "--topic", "t")
         assert (refused.code, refused.complaint) == (
             2,
-            "no answer on stdin: nothing is removed; --force removes without asking",
+            "no answer on stdin: nothing was removed; use --force to remove without asking",
         )
         assert rules(log) == [ZOE]
 
     def test_with_a_principal_only_the_rules_that_are_spelled_out_go(self, log):
         aclog("acls", "add", "--log", log, "--topic", "t", "--allow-principal", "User:zoe", "--operation", "Write").ok()
         who = ("--topic", "t", "--allow-principal", "User:zoe", "--force")
-        assert "0 rule(s)" in aclog("acls", "remove", "--log", log, *who, "--operation", "All").ok().err
-        assert "1 rule(s)" in aclog("acls", "remove", "--log", log, *who, "--operation", "Write").ok().err
+        assert "0 ACL(s)" in aclog("acls", "remove", "--log", log, *who, "--operation", "All").ok().err
+        assert "1 ACL(s)" in aclog("acls", "remove", "--log", log, *who, "--operation", "Write").ok().err
         assert rules(log) == [ZOE]
 
     def test_match_takes_all_that_affects_the_resource(self, log):

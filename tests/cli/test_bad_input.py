@@ -153,7 +153,7 @@ class TestFlags:
     @pytest.mark.parametrize("place", ["", "--log x --bootstrap-server localhost:1"])
     def test_rules_are_changed_in_one_place(self, place):
         said = refused(*f"acls add --allow-principal User:a --topic t {place}".split())
-        assert said.startswith("exactly one place must be given: --log DIR, --bootstrap-server HOST:PORT, ")
+        assert said.startswith("exactly one target must be given: --log DIR, --bootstrap-server HOST:PORT, ")
 
     @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller"])
     def test_an_address_that_is_none_is_named(self, flag):
@@ -219,12 +219,12 @@ class TestWriting:
     def test_an_export_over_a_directory(self, tmp_path):
         (tmp_path / "there").mkdir()
         said = refused("export", "--log", LOG, "--format", "avro", "--out", tmp_path / "there")
-        assert said == f"{tmp_path}/there: a directory: expected the name of a file"
+        assert said == f"{tmp_path}/there: a directory: expected a file name"
         assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
     def test_an_import_where_no_log_can_be(self, tmp_path):
         said = refused("import", "-", "--log", tmp_path / "no" / "log", stdin=b"")
-        assert said == f"{tmp_path}/no: no such directory: expected one to make log in"
+        assert said == f"{tmp_path}/no: no such directory: expected one to create log in"
         assert list(tmp_path.iterdir()) == []
 
     def test_a_log_is_not_written_by_two(self, tmp_path):

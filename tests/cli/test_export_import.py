@@ -69,7 +69,7 @@ def test_a_history_ends_at_the_moment_that_is_asked_for():
 def test_a_history_is_in_a_log_only():
     refused = aclog("export", "--snapshot", next(SMALL.glob("*69-*.checkpoint")), "--format", "avro", "--history")
     assert refused.code == 2
-    assert "a history is in a log only" in refused.complaint
+    assert "only a log has a history" in refused.complaint
 
 
 def test_secrets_stay_out_and_what_lacks_them_is_left_out_of_an_import(tmp_path):
@@ -102,7 +102,7 @@ def test_into_a_log_that_holds_something_only_what_is_new_is_written(tmp_path):
         "written: 58 ACLs, 7 SCRAM credentials, 8 delegation tokens",
         "there already: 10 ACLs",
     ]
-    assert "left out: 6 features: they go into a new log only" in imported.err
+    assert "left out: 6 features: only a new log accepts them" in imported.err
     assert aclog("import", out, "--log", log).ok().lines[0] == "written: nothing"
     rows = [line for line in listing("--log", log).splitlines(keepends=True) if "User:me" not in line]
     assert rows == first
@@ -146,8 +146,8 @@ RULE = {
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([RULE, {**RULE, "id": "3aPpDAnMRlu4BAsYOn9-Bg"}], "stdin: line 2: the same rule stands above, as JCfGj5oc"),
-        ([RULE, {**RULE, "host": "h"}], "stdin: line 2: id JCfGj5ocQb6uGSddU7P83A is that of another rule"),
+        ([RULE, {**RULE, "id": "3aPpDAnMRlu4BAsYOn9-Bg"}], "line 2: an earlier row has the same ACL with id JCfGj5oc"),
+        ([RULE, {**RULE, "host": "h"}], "stdin: line 2: id JCfGj5ocQb6uGSddU7P83A belongs to another ACL"),
         ([{**RULE, "host": 1}], "stdin: line 1: host must be a string"),
         ([{"feature": {"name": "x", "level": 99999}}], "stdin: line 1: "),
         ([{"feature": {"name": "x", "level": 1}, "acl": RULE}], "stdin: line 1: expected exactly one of"),
@@ -170,10 +170,10 @@ def test_a_row_that_cannot_stand_stops_the_import_and_leaves_nothing(rows, messa
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([{"change": "REMOVED"}], "is removed, but does not stand"),
-        ([{"change": "ADDED"}, {"change": "ADDED"}], "is added, but the id or the rule stands already"),
+        ([{"change": "REMOVED"}], "is removed, but does not exist"),
+        ([{"change": "ADDED"}, {"change": "ADDED"}], "is added, but its id or an equal ACL already exists"),
         ([{"change": "MOVED"}], "change is 'MOVED': expected ADDED or REMOVED"),
-        ([{"change": "ADDED", "acl": {**RULE, "id": None}}], "a rule of a history needs its id"),
+        ([{"change": "ADDED", "acl": {**RULE, "id": None}}], "an ACL in a history must have an id"),
         ([RULE], "row has no field"),
     ],
 )
@@ -191,11 +191,11 @@ def test_state_and_history_are_not_mixed_up(tmp_path):
     out = tmp_path / "export"
     aclog("export", "--log", SMALL, "--format", "avro", "--out", out).ok()
     refused = aclog("import", "--history", out, "--log", tmp_path / "log")
-    assert "--history must be left out for a state" in refused.complaint
+    assert "to import a state, leave out --history" in refused.complaint
     aclog("export", "--log", SMALL, "--format", "avro", "--history", "--out", out).ok()
-    assert "--history must be given for a history" in aclog("import", out, "--log", tmp_path / "log").complaint
+    assert "to import a history, add --history" in aclog("import", out, "--log", tmp_path / "log").complaint
     aclog("import", "--history", out, "--log", tmp_path / "log").ok()
-    assert "into a new log only" in aclog("import", "--history", out, "--log", tmp_path / "log").complaint
+    assert "can only be imported into a new log" in aclog("import", "--history", out, "--log", tmp_path / "log").complaint
 
 
 def test_an_export_that_fails_leaves_nothing(tmp_path, monkeypatch):
@@ -209,7 +209,7 @@ def test_avro_from_stdin_is_told_of(tmp_path):
     out = tmp_path / "export"
     aclog("export", "--log", SMALL, "--format", "avro", "--out", out).ok()
     refused = aclog("import", "-", "--log", tmp_path / "log", stdin=out.read_bytes())
-    assert "Avro is read from a file, not from stdin" in refused.complaint
+    assert "Avro can only be read from a file, not from stdin" in refused.complaint
 
 
 def test_an_export_is_for_its_owner_only(tmp_path):

@@ -148,7 +148,7 @@ def test_a_file_of_rules_has_no_past_and_no_history():
     log = aclog.open_log(DATA / "kafka-4.3.1-small/expected/acls.jsonl")
     with pytest.raises(aclog.ConfigError, match="has one state only"):
         log.image(as_of=5)
-    with pytest.raises(aclog.ConfigError, match="a history is in a log only"):
+    with pytest.raises(aclog.ConfigError, match="only a log directory has a history"):
         log.history()
 
 

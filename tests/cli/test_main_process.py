@@ -108,7 +108,7 @@ def test_a_full_disk_is_told_of():
 
 def test_on_a_terminal_rules_are_a_table_and_avro_is_refused():
     assert "PERMISSION" in on_terminal("acls", "list", "--log", str(LOG), "--topic", "orders")
-    assert "binary data does not go to a terminal" in on_terminal("export", "--log", str(LOG), "--format", "avro")
+    assert "binary output to a terminal" in on_terminal("export", "--log", str(LOG), "--format", "avro")
 
 
 def on_terminal(*arguments):

@@ -138,7 +138,7 @@ def test_markers_are_no_part_of_a_state():
 @pytest.mark.parametrize(
     ("kind", "value", "message"),
     [
-        ("opaque", {"type": "TOPIC_RECORD", "value": b""}, "an opaque record that is none"),
+        ("opaque", {"type": "TOPIC_RECORD", "value": b""}, "not an opaque record"),
         ("opaque", {"type": "X", "value": encode_record(NoOpRecord())}, "its value is a NO_OP_RECORD"),
         ("acl", {**acl_row(AccessControlEntryRecord(
             id=UUID(int=9), resource_type=2, resource_name="t", pattern_type=3, principal="p", host="h", operation=3,
@@ -200,7 +200,7 @@ def test_a_damaged_avro_file_raises_nothing_but_our_error(at, bit):
 
 
 def test_a_cut_avro_file_is_an_error():
-    with pytest.raises(ConfigError, match="test: damaged or cut after row 3"):
+    with pytest.raises(ConfigError, match="test: damaged or truncated after row 3"):
         list(read_rows(io.BytesIO(sample()[:-5]), "test")[1])
 
 

@@ -61,8 +61,8 @@ def test_each_reads_and_changes_what_the_other_wrote(ours_acls, kafka_acls):
     assert [row["principal"] for row in rows] == ["User:*", "User:bob", "User:bob", "User:bob"]
     assert all(row["id"] is None for row in rows)
     gone = ours_acls("remove", "--force", "--allow-principal", "User:bob", "--producer", *ORDERS).ok()
-    assert "3 rule(s) removed" in gone.err
-    assert "1 rule(s) removed" in ours_acls("remove", "--force", *matching).ok().err
+    assert "3 ACL(s) removed" in gone.err
+    assert "1 ACL(s) removed" in ours_acls("remove", "--force", *matching).ok().err
     assert kafka_acls("--list").strip() == ""
     assert ours_acls("list", "--format", "jsonl").ok().out == ""
 

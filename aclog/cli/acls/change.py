@@ -1,4 +1,4 @@
-"""`acls add` and `acls remove`: rules of a log or of a running server, changed as kafka-acls.sh would."""
+"""Adding and removing ACLs, with the output of kafka-acls.sh."""
 
 import sys
 from collections.abc import Iterable
@@ -13,28 +13,28 @@ from aclog.terminal.notices import note
 
 
 def add_rules(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
-    """Add the rules that the flags name, all in one batch, and print what kafka-acls.sh prints.
+    """Add the ACLs that the flags name, in one batch, and print what kafka-acls.sh prints.
 
     Raises:
-        ConfigError: flags that do not go together.
-        AclRequestError, RequestError: a rule that the controller refuses; in a log then none is added.
-        LockedError, LogError, DecodeError: the log cannot be written, or is damaged; or the server is out of reach.
+        ConfigError: incompatible flags.
+        AclRequestError, RequestError: an ACL that the controller refuses; in a log, none is added then.
+        LockedError, LogError, DecodeError: the log cannot be written, or is damaged; or the server is unreachable.
 
     """
     plan = plan_to_add(resources, entries)
     with open_target(target, force=force) as rules:
-        lines = list(_what_is_added(rules, plan))
+        lines = list(_additions(rules, plan))  # before they are added: which ones exist already
         _raise_first(rules.create([rule_of(pattern, entry) for pattern, listed in plan.items() for entry in listed]))
         for line in lines:
             print(line)
 
 
-def _what_is_added(rules: RuleTarget, plan: Plan) -> Iterable[str]:
-    standing = rules.standing(list(plan))
+def _additions(rules: RuleTarget, plan: Plan) -> Iterable[str]:
+    existing = rules.existing(list(plan))
     for pattern, entries in plan.items():
         new = []
         for entry in entries:
-            if rule_of(pattern, entry) in standing:
+            if rule_of(pattern, entry) in existing:
                 yield already_there(pattern, entry)
             else:
                 new.append(entry)
@@ -43,26 +43,26 @@ def _what_is_added(rules: RuleTarget, plan: Plan) -> Iterable[str]:
 
 
 def remove_rules(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
-    """Remove the rules that the flags name, all in one batch; without `force`, after a `y` on stdin for each resource.
+    """Remove the ACLs that the flags name, in one batch; without `force`, ask on stdin for each resource.
 
-    Raises as add_rules; and ConfigError, if there is no answer.
+    Raises as add_rules; and ConfigError if stdin ends without an answer.
     """
     plan = plan_to_remove(resources, entries)
-    agreed = {pattern: listed for pattern, listed in plan.items() if force or _agrees(question(pattern, listed))}
-    if not agreed:
+    confirmed = {pattern: listed for pattern, listed in plan.items() if force or _confirms(question(pattern, listed))}
+    if not confirmed:
         return
     with open_target(target, force=force) as rules:
-        results = rules.delete([each for pattern, listed in agreed.items() for each in filters_of(pattern, listed)])
+        results = rules.delete([each for pattern, listed in confirmed.items() for each in filters_of(pattern, listed)])
         _raise_first(results)
     removed = {rule for result in results for rule in result.deleted}
-    note(f"{len(removed)} rule(s) removed")
+    note(f"{len(removed)} ACL(s) removed")
 
 
-def _agrees(text: str) -> bool:
+def _confirms(text: str) -> bool:
     print(text, flush=True)
     answer = sys.stdin.readline()
     if not answer:
-        raise ConfigError("no answer on stdin: nothing is removed; --force removes without asking")
+        raise ConfigError("no answer on stdin: nothing was removed; use --force to remove without asking")
     return answer.strip().lower() == "y"
 
 

@@ -1,4 +1,4 @@
-"""Rules as kafka-acls.sh prints them."""
+"""ACLs in the output format of kafka-acls.sh."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -8,34 +8,34 @@ from aclog.cli.acls.flags import Entry
 
 
 def pattern_of(acl: StandardAcl) -> ResourcePattern:
-    """The resource that a rule is about."""
+    """Return the resource of an ACL."""
     return ResourcePattern(resource_type=acl.resource_type, name=acl.resource_name, pattern_type=acl.pattern_type)
 
 
 def entry_of(acl: StandardAcl) -> Entry:
-    """The rest of the rule."""
+    """Return the ACL without its resource."""
     return Entry(principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission_type)
 
 
 def listed(rules: Iterable[StandardAclWithId]) -> Iterator[str]:
-    """A paragraph for each resource, without its last line end; rules of one resource must stand together."""
+    """Yield a paragraph for each resource, without the last line end; the ACLs must be grouped by resource."""
     for pattern, group in groupby((rule.acl for rule in rules), key=pattern_of):
         entries = "\n".join(f"\t{entry_of(acl)}" for acl in group)
         yield f"Current ACLs for resource `{pattern}`:\n{entries}\n"
 
 
 def adding(pattern: ResourcePattern, entries: Iterable[Entry]) -> str:
-    """What is said before rules are added."""
+    """Return the message for ACLs that are added."""
     return f"Adding ACLs for resource `{pattern}`: \n {_indented(entries)}\n"
 
 
 def already_there(pattern: ResourcePattern, entry: Entry) -> str:
-    """What is said of a rule that exists."""
+    """Return the message for an ACL that exists."""
     return f"Acl (pattern={pattern}, entry={entry}) already exists."
 
 
 def question(pattern: ResourcePattern, entries: list[Entry]) -> str:
-    """What is asked before rules are removed."""
+    """Return the question before ACLs are removed."""
     if not entries:
         return f"Are you sure you want to delete all ACLs for resource filter `{pattern}`? (y/n)"
     return f"Are you sure you want to remove ACLs: \n {_indented(entries)}\n from resource filter `{pattern}`? (y/n)"

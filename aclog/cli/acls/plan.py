@@ -1,4 +1,4 @@
-"""What `acls add` and `acls remove` are to do (org.apache.kafka.tools.AclCommand). Texts of errors are Kafka's."""
+"""The ACLs to add or remove (org.apache.kafka.tools.AclCommand). Error messages are Kafka's."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
@@ -17,7 +17,7 @@ from aclog.cli.acls.flags import CLUSTER, Entry, ResourceFlags, RuleFlags
 from aclog.metalog.errors import ConfigError
 
 Plan: TypeAlias = dict[ResourcePattern, list[Entry]]
-"""Entries for each resource; to remove, no entries means every rule of the resource."""
+"""Entries by resource; when removing, no entries means every ACL of the resource."""
 
 _PRODUCER_TOPIC = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE)
 _PRODUCER_TRANSACTIONAL_ID = (AclOperation.WRITE, AclOperation.DESCRIBE)
@@ -27,10 +27,10 @@ _CONSUMER_GROUP = (AclOperation.READ,)
 
 
 def plan_to_add(resources: ResourceFlags, entries: RuleFlags) -> Plan:
-    """The rules that the flags name.
+    """Return the ACLs to add.
 
     Raises:
-        ConfigError: flags that do not go together, no resource, no principal, or an operation that the type has not.
+        ConfigError: incompatible flags, no resource, no principal, or an operation that the resource type lacks.
 
     """
     if resources.pattern_type in {PatternType.ANY, PatternType.MATCH}:
@@ -43,13 +43,13 @@ def plan_to_add(resources: ResourceFlags, entries: RuleFlags) -> Plan:
 
 
 def plan_to_remove(resources: ResourceFlags, entries: RuleFlags) -> Plan:
-    """The filters that the flags name. Without a principal, `--operation` and hosts count for nothing, as in Kafka.
+    """Return the ACLs to remove. Without a principal, `--operation` and hosts are ignored, as in Kafka.
 
     Raises:
-        ConfigError: as plan_to_add, but principals may be missing and the pattern type may be ANY or MATCH.
+        ConfigError: as plan_to_add, but principals are optional and the pattern type may be ANY or MATCH.
 
     """
-    _check_convenience(resources, entries)
+    _check_convenience_flags(resources, entries)
     plan: Plan = {}
     if not entries.producer and not entries.consumer:
         _merge(plan, _named(resources), entries.entries(entries.operations or (AclOperation.ALL,)))
@@ -90,8 +90,8 @@ def _merge(plan: Plan, patterns: Sequence[ResourcePattern], entries: Sequence[En
         plan[pattern] = list(dict.fromkeys([*plan.get(pattern, []), *entries]))
 
 
-def _check_convenience(resources: ResourceFlags, entries: RuleFlags) -> None:
-    """What --producer, --consumer and --idempotent ask for and exclude."""
+def _check_convenience_flags(resources: ResourceFlags, entries: RuleFlags) -> None:
+    """Check what --producer, --consumer and --idempotent require and exclude."""
     for flag, given in (("producer", entries.producer), ("consumer", entries.consumer)):
         excluded = {
             "operation": entries.operations,
@@ -105,14 +105,14 @@ def _check_convenience(resources: ResourceFlags, entries: RuleFlags) -> None:
         raise ConfigError("With --producer you must specify a --topic")
     if entries.idempotent and not entries.producer:
         raise ConfigError("The --idempotent option is only available if --producer is set")
-    if entries.consumer and not _fit_for_consumer(resources, entries):
+    if entries.consumer and not _fits_consumer(resources, entries):
         raise ConfigError(
             "With --consumer you must specify a --topic and a --group and no --cluster or --transactional-id option "
             "should be specified"
         )
 
 
-def _fit_for_consumer(resources: ResourceFlags, entries: RuleFlags) -> bool:
+def _fits_consumer(resources: ResourceFlags, entries: RuleFlags) -> bool:
     others = resources.cluster or bool(resources.transactional_ids)
     return bool(resources.topics and resources.groups) and (entries.producer or not others)
 
@@ -127,7 +127,7 @@ def _check_operations(plan: Plan) -> None:
 
 
 def rule_of(pattern: ResourcePattern, entry: Entry) -> StandardAcl:
-    """The rule that an entry makes on a resource."""
+    """Return the ACL of an entry on a resource."""
     return StandardAcl(
         resource_type=pattern.resource_type,
         resource_name=pattern.name,
@@ -140,7 +140,7 @@ def rule_of(pattern: ResourcePattern, entry: Entry) -> StandardAcl:
 
 
 def filters_of(pattern: ResourcePattern, entries: Sequence[Entry]) -> Iterator[AclBindingFilter]:
-    """The filters that take these entries from the resource; one that takes all of them if there are none."""
+    """Yield filters that match these entries of the resource; without entries, one that matches all of them."""
     if not entries:
         yield resource_filter(pattern)
     for entry in entries:
@@ -156,7 +156,7 @@ def filters_of(pattern: ResourcePattern, entries: Sequence[Entry]) -> Iterator[A
 
 
 def resource_filter(pattern: ResourcePattern) -> AclBindingFilter:
-    """The filter that takes every rule of the resource."""
+    """Return the filter that matches every ACL of the resource."""
     return AclBindingFilter(
         resource_type=pattern.resource_type, resource_name=pattern.name, pattern_type=pattern.pattern_type
     )

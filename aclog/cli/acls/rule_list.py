@@ -1,4 +1,4 @@
-"""`acls list`: the rules of a state in three formats."""
+"""The ACLs of a state in the three formats of `acls list`."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,10 +24,10 @@ _HEADER = ("TYPE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISS
 def print_rules(
     acls: AclsImage, resources: ResourceFlags, principals: Sequence[str], list_format: ListFormat | None
 ) -> None:
-    """Print the rules that the flags ask for; a rule with a CIDR host is warned of.
+    """Print the selected ACLs; warn about those with a CIDR range as host.
 
     Raises:
-        ConfigError: a principal without colon.
+        ConfigError: a principal without a colon.
 
     """
     list_format = list_format or (ListFormat.TABLE if sys.stdout.isatty() else ListFormat.KAFKA)
@@ -64,7 +64,7 @@ def _lines(
 
 
 def _sorted(acls: AclsImage, filters: Iterable[AclBindingFilter]) -> Iterable[StandardAclWithId]:
-    """The rules that any of the filters takes, each once, in the order of JSON lines."""
+    """Return the ACLs that match any of the filters, each once, in the order of their JSON lines."""
     filters = list(filters)
     if filters == [AclBindingFilter()]:
         return _in_text_order(acls)
@@ -73,7 +73,7 @@ def _sorted(acls: AclsImage, filters: Iterable[AclBindingFilter]) -> Iterable[St
 
 
 def _in_text_order(acls: AclsImage) -> Iterator[StandardAclWithId]:
-    """The rules, sorted by rule_fields."""
+    """Yield all ACLs sorted by rule_fields, resource by resource, so that they are never all in memory."""
     resources = sorted(acls.state.resources(), key=_type_and_name)
     for _, group in groupby(resources, key=_type_and_name):
         yield from sorted((rule for _, each in group for rule in rules_of(acls.state, each)), key=rule_fields)

@@ -1,4 +1,4 @@
-"""Where `acls add` and `acls remove` change rules: in a log, as its one writer, or through a server that runs."""
+"""Targets of `acls add` and `acls remove`: a log, a running server, or a ZooKeeper."""
 
 import asyncio
 import secrets
@@ -33,18 +33,18 @@ _T = TypeVar("_T")
 
 
 class RuleTarget(Protocol):
-    """What changes rules, for the time of one command."""
+    """Where one command reads and changes ACLs."""
 
-    def standing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
-        """The rules that stand on these very resource patterns."""
+    def existing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+        """Return the ACLs of exactly these resource patterns."""
         ...
 
     def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
-        """Create rules, committed when it returns; one result a rule, in order."""
+        """Create ACLs and wait until they are committed; return one result per ACL, in order."""
         ...
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
-        """Delete what the filters take, committed when it returns; one result a filter, in order."""
+        """Delete the ACLs that match and wait until that is committed; return one result per filter, in order."""
         ...
 
 
@@ -78,16 +78,16 @@ def choose_target(flags: TargetFlags) -> ChosenTarget:
 
 @contextmanager
 def open_target(chosen: ChosenTarget, *, force: bool) -> Iterator[RuleTarget]:
-    """The target that is named.
+    """Open the target.
 
     Raises:
-        ConfigError: none is named, or more than one; or the security settings cannot be used.
+        ConfigError: not exactly one is given, or the security settings cannot be used.
         LockedError, LogError, DecodeError: the log cannot be written, or is damaged; or no server can be reached.
 
     """
     if sum(map(bool, (chosen.log, chosen.servers, chosen.controllers, chosen.store))) != 1:
         raise ConfigError(
-            "exactly one place must be given: --log DIR, --bootstrap-server HOST:PORT, "
+            "exactly one target must be given: --log DIR, --bootstrap-server HOST:PORT, "
             "--bootstrap-controller HOST:PORT or --authorizer-properties zookeeper.connect=HOST:PORT"
         )
     if chosen.log is not None:
@@ -108,11 +108,11 @@ def open_target(chosen: ChosenTarget, *, force: bool) -> Iterator[RuleTarget]:
 
 @define
 class _LogTarget:
-    """A log; nothing of a request is written where a part of it is refused."""
+    """A log; a request is written whole or, if any part of it is refused, not at all."""
 
     _writer: LogWriter
 
-    def standing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+    def existing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
         """See RuleTarget."""
         filters = [_exactly(pattern) for pattern in patterns]
         return {rule.acl for wanted in filters for rule in self._writer.image.acls.matching(wanted)}
@@ -138,15 +138,15 @@ class _LogTarget:
 
 @define
 class _ServerTarget:
-    """A server, which takes the good parts of a request and refuses the others."""
+    """A server, which accepts the valid parts of a request and refuses the others."""
 
     _runner: asyncio.Runner
     _connection: Connection
 
-    def standing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+    def existing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
         """See RuleTarget."""
-        ask = acl_requests.describe_acls
-        return {acl for pattern in patterns for acl in self._run(ask(self._connection, _exactly(pattern)))}
+        describe = acl_requests.describe_acls
+        return {acl for pattern in patterns for acl in self._run(describe(self._connection, _exactly(pattern)))}
 
     def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
         """See RuleTarget."""
@@ -162,11 +162,11 @@ class _ServerTarget:
 
 @define(eq=False)
 class _ZooKeeperTarget:
-    """A store, in which each resource's rules change in one step."""
+    """A ZooKeeper, which changes the ACLs of each resource atomically."""
 
     _store: AclStore
 
-    def standing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
+    def existing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
         """See RuleTarget."""
         found: set[StandardAcl] = set()
         for pattern in patterns:
@@ -181,7 +181,7 @@ class _ZooKeeperTarget:
         return self._changes(AclCache()).create(acls)
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
-        """See RuleTarget; only for what filters do not name, the whole store is read."""
+        """See RuleTarget. Only a MATCH filter requires reading the whole store."""
         rules = AclCache()
         if any(wanted.pattern_type == PatternType.MATCH for wanted in filters):
             rules.replace(read_everything(self._store).resources)

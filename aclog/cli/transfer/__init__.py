@@ -1,1 +1,1 @@
-"""Rows of an export and of a history, in Avro and JSON lines, and back into a log."""
+"""Export of a state or a history as rows, in Avro or JSON lines, and import into a log."""

@@ -1,4 +1,4 @@
-"""`export`: a state as rows, in Avro or JSON lines."""
+"""Export of a state as rows, in Avro or JSON lines."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -22,7 +22,7 @@ def export_image(image: Image, export_format: ExportFormat, out: Path | None, *,
     """Write a state.
 
     Raises:
-        ConfigError: Avro would go to a terminal.
+        ConfigError: Avro output to a terminal.
         OSError: the file cannot be written.
 
     """
@@ -34,7 +34,7 @@ def export_image(image: Image, export_format: ExportFormat, out: Path | None, *,
 
 
 def image_records(image: Image) -> Iterator[MetadataRecord]:
-    """The records that make a state, in the order in which a checkpoint holds them."""
+    """Yield the records of a state in the order of a checkpoint."""
     yield from image.features.records()
     yield from map(decode_record, image.opaque.values())
     yield from map(decode_record, image.acls.records())
@@ -57,7 +57,7 @@ def _provenance_row(image: Image) -> Row:
 
 
 def write_export(rows: Iterable[Row], schema: str, export_format: ExportFormat, out: Path | None) -> None:
-    """Write rows of a schema of ours. Raises as export_image."""
+    """Write rows of an export schema. Raises as export_image."""
     with open_output(out, binary=export_format is ExportFormat.AVRO) as file:
         if export_format is ExportFormat.AVRO:
             write_rows(file, schema, rows)
@@ -67,7 +67,7 @@ def write_export(rows: Iterable[Row], schema: str, export_format: ExportFormat, 
 
 
 def counted(first: Iterable[Row], rows: Iterable[Row], advance: Advance, total: int | None) -> Iterator[Row]:
-    """The rows, told of as they go by."""
+    """Yield the rows, reporting progress."""
     yield from first
     for number, row in enumerate(rows):
         if number % _STEP == 0:

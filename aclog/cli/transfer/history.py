@@ -1,4 +1,4 @@
-"""The history of rules as rows of avro/history.avsc, out of a log and into a new one."""
+"""The history of ACLs as rows of avro/history.avsc: export from a log, import into a new one."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -28,21 +28,21 @@ from aclog.snapshots.state_source import StateSource
 from aclog.sources.paths import LogSource
 from aclog.terminal.progress import Advance, progress
 
-_MOST_WAITING = 1000
-"""Batches that are on their way to the disk at once."""
+_MAX_IN_FLIGHT = 1000
+"""Most batches in flight, so that the log can commit them in groups."""
 
 
 def export_history(source: StateSource, as_of: Moment | None, export_format: ExportFormat, out: Path | None) -> None:
-    """Write every change of a rule in a log, up to a moment.
+    """Write every change of an ACL in a log, up to a moment.
 
     Raises:
-        ConfigError: the source is no log, or Avro would go to a terminal.
+        ConfigError: the source is not a log, or Avro output to a terminal.
         MetadataError: the log is damaged.
         OSError: the file cannot be written.
 
     """
     if not isinstance(source, LogSource):
-        raise ConfigError(f"{source.name}: a history is in a log only: give --log DIR")
+        raise ConfigError(f"{source.name}: only a log has a history: use --log DIR")
     changes = takewhile(lambda change: _is_within(change, as_of), history(source.directory))
     with progress("exporting") as advance:
         write_export(counted([], map(change_row, changes), advance, None), HISTORY, export_format, out)
@@ -55,7 +55,7 @@ def _is_within(change: Change, as_of: Moment | None) -> bool:
 
 
 def change_row(change: Change) -> Row:
-    """A change in the shape of avro/history.avsc."""
+    """Return a change as a row of avro/history.avsc."""
     return {
         "offset": change.offset,
         "endOffset": change.end_offset,
@@ -67,10 +67,10 @@ def change_row(change: Change) -> Row:
 
 
 def import_history(path: str, directory: Path, *, force: bool) -> None:
-    """Replay the changes of a history into a new log, with their times, and say how many there were.
+    """Replay the changes of a history into a new log, with their timestamps, and print their number.
 
     Raises:
-        ConfigError: a row that is none, or that contradicts the rows before it; or the log is not new.
+        ConfigError: an invalid row, or one that contradicts earlier rows; or the log is not new.
         LogError: the log cannot be written.
         OSError: the file cannot be read.
 
@@ -80,37 +80,39 @@ def import_history(path: str, directory: Path, *, force: bool) -> None:
         start = None if first is None else int(str(first[1]["timestamp"]))
         with open_target(directory, force=force, timestamp=start) as (writer, is_new):
             if not is_new:
-                raise ConfigError(f"{directory}: a history goes into a new log only: expected an empty directory")
+                raise ConfigError(
+                    f"{directory}: a history can only be imported into a new log: expected an empty directory"
+                )
             with progress("replaying") as advance:
                 number = _replay(chain([] if first is None else [first], rows), writer, advance)
     print(f"written: {number} changes")
 
 
 def _replay(rows: Rows, writer: LogWriter, advance: Advance) -> int:
-    standing = _Standing()
-    waiting: deque[Future[Appended]] = deque()
+    current = _CurrentAcls()
+    in_flight: deque[Future[Appended]] = deque()
     number = 0
     for (_, timestamp), group in groupby(rows, key=lambda found: (found[1]["endOffset"], found[1]["timestamp"])):
-        values = [standing.value(place, row) for place, row in group]
-        waiting.extend(writer.submit(values, together=True, timestamp=timestamp))
-        while len(waiting) > _MOST_WAITING:
-            waiting.popleft().result()
+        values = [current.value(place, row) for place, row in group]
+        in_flight.extend(writer.submit(values, together=True, timestamp=timestamp))
+        while len(in_flight) > _MAX_IN_FLIGHT:
+            in_flight.popleft().result()
         number += len(values)
         advance(number, None)
-    for done in waiting:
+    for done in in_flight:
         done.result()
     return number
 
 
-class _Standing:
-    """The rules that stand at one point of a history; owned by the import that reads it."""
+class _CurrentAcls:
+    """The ACLs in force at one point of a history; owned by the import that reads it."""
 
     def __init__(self) -> None:
         self._rules: dict[UUID, StandardAcl] = {}
         self._contents: set[StandardAcl] = set()
 
     def value(self, place: str, row: Mapping[str, Any]) -> bytes:
-        """The record of a change, as the value that goes into the log. Raises ConfigError, with the place."""
+        """Return the record value of a change. Raises ConfigError, with the place of the row."""
         try:
             return self._value(acl_record(row["acl"]), row["change"])
         except MetadataError as error:
@@ -119,16 +121,16 @@ class _Standing:
     def _value(self, record: AccessControlEntryRecord, change: str) -> bytes:
         acl, text = acl_of(record), uuid_text(record.id)
         if record.id == NO_ID:
-            raise ConfigError("a rule of a history needs its id")
+            raise ConfigError("an ACL in a history must have an id")
         if change == ChangeKind.ADDED.value:
             if record.id in self._rules or acl in self._contents:
-                raise ConfigError(f"{text} is added, but the id or the rule stands already")
+                raise ConfigError(f"{text} is added, but its id or an equal ACL already exists")
             self._rules[record.id] = acl
             self._contents.add(acl)
             return encode_record(record)
         if change != ChangeKind.REMOVED.value:
             raise ConfigError(f"change is {change[:40]!r}: expected ADDED or REMOVED")
         if self._rules.pop(record.id, None) is None:
-            raise ConfigError(f"{text} is removed, but does not stand")
+            raise ConfigError(f"{text} is removed, but does not exist")
         self._contents.discard(acl)
         return encode_record(RemoveAccessControlEntryRecord(id=record.id))

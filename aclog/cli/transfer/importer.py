@@ -1,4 +1,4 @@
-"""`import`: an exported state, or rules as JSON lines, into a log: all of it or nothing."""
+"""Import of an exported state, or of ACLs as JSON lines, into a log: all or nothing."""
 
 import secrets
 import shutil
@@ -46,7 +46,7 @@ def import_state(path: str, directory: Path, *, force: bool) -> None:
     """Write the rows of a file into a log, and print what was written.
 
     Raises:
-        ConfigError: a row that is none, or that cannot stand beside another or beside what the log holds.
+        ConfigError: an invalid row, or one that conflicts with another or with the log.
         LockedError, LogError, DecodeError: the log cannot be written, or is damaged.
         OSError: the file cannot be read.
 
@@ -64,9 +64,10 @@ def import_state(path: str, directory: Path, *, force: bool) -> None:
 
 @contextmanager
 def open_target(directory: Path, *, force: bool, timestamp: int | None = None) -> Iterator[tuple[LogWriter, bool]]:
-    """A writer of the log in this directory, and whether it is new: a new log gets its name when the `with` ends well.
+    """Yield a writer of the log in this directory, and whether the log is new.
 
-    A new log begins at `timestamp`, now by default. Raises as writing.open_writer.
+    A new log is written under a temporary name and renamed at the end, so that a failed import leaves nothing. It
+    begins at `timestamp`, by default now. Raises as log_writer.open_writer.
     """
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         with open_writer(directory, force=force) as writer:
@@ -85,7 +86,7 @@ def open_target(directory: Path, *, force: bool, timestamp: int | None = None) -
 
 @define(kw_only=True)
 class _NewState:
-    """What is to be written; owned by the one import that reads its rows."""
+    """The records to write; owned by the import that reads the rows."""
 
     image: Image
     is_new: bool
@@ -98,7 +99,7 @@ class _NewState:
     _left_out: Counter[tuple[str, str]] = field(factory=Counter, init=False)
 
     def add(self, place: str, row: Row) -> None:
-        """Take in a row. Raises ConfigError, with the place."""
+        """Add a row. Raises ConfigError, with the place of the row."""
         try:
             [(kind, value)] = [(kind, value) for kind, value in row.items() if value is not None]
         except ValueError:
@@ -116,10 +117,10 @@ class _NewState:
         if record is None:
             self._left_out[kind, "exported without their secrets"] += 1
         elif kind in {"feature", "opaque"} and not self.is_new:
-            self._left_out[kind, "they go into a new log only"] += 1
+            self._left_out[kind, "only a new log accepts them"] += 1
         elif isinstance(record, AccessControlEntryRecord):
             self._add_acl(record)
-        elif self._is_there(record):
+        elif self._exists(record):
             self._present[kind] += 1
         else:
             self._put(kind, record)
@@ -128,7 +129,7 @@ class _NewState:
         self._values.append(encode_record(record))
         self._written[kind] += 1
 
-    def _is_there(self, record: MetadataRecord) -> bool:
+    def _exists(self, record: MetadataRecord) -> bool:
         match record:
             case UserScramCredentialRecord():
                 return self.image.scram.get(record.name, record.mechanism) == record
@@ -139,14 +140,14 @@ class _NewState:
 
     def _add_acl(self, record: AccessControlEntryRecord) -> None:
         acl = acl_of(record)
-        above = self._acls.get(acl)
-        if above is not None or (not self.is_new and self.image.acls.find(acl) is not None):
-            if above is not None and NO_ID not in {record.id, above}:
-                raise ConfigError(f"the same rule stands above, as {uuid_text(above)}: {acl}")
+        earlier = self._acls.get(acl)
+        if earlier is not None or (not self.is_new and self.image.acls.find(acl) is not None):
+            if earlier is not None and NO_ID not in {record.id, earlier}:
+                raise ConfigError(f"an earlier row has the same ACL with id {uuid_text(earlier)}: {acl}")
             self._present["acl"] += 1
             return
         if record.id != NO_ID and (record.id in self._ids or self.image.acls.get(record.id) is not None):
-            raise ConfigError(f"id {uuid_text(record.id)} is that of another rule")
+            raise ConfigError(f"id {uuid_text(record.id)} belongs to another ACL")
         self._acls[acl] = record.id
         if record.id == NO_ID:
             record = evolve(record, id=random_uuid(secrets.token_bytes))
@@ -154,14 +155,14 @@ class _NewState:
         self._put("acl", record)
 
     def write(self, writer: LogWriter) -> None:
-        """Write it all. Raises LogError."""
+        """Write all records. Raises LogError."""
         if self.is_new and self._control:
             writer.append_control(self._control)
-        # A new log is not seen before it is whole; in one that is read already, all must become visible together.
+        # A new log is invisible until it is complete; in an existing one, readers must see all records at once.
         writer.append(self._values, together=not self.is_new)
 
     def report(self) -> None:
-        """Say what was written, what was there already, and what was left out."""
+        """Print what was written, what existed already, and what was left out."""
         print(f"written: {_counts(self._written)}")
         if self._present:
             print(f"there already: {_counts(self._present)}")
@@ -170,7 +171,7 @@ class _NewState:
 
 
 def _control_records(provenance: Mapping[str, Any]) -> list[ControlRecord]:
-    """What a new log must say of its quorum where a dynamic one was exported (KIP-853)."""
+    """Return the control records of the voters, if a dynamic quorum was exported (KIP-853)."""
     if not provenance["kraftVersion"] or provenance["voters"] is None:
         return []
     voters = decode_control(struct.pack(">hh", 0, ControlType.KRAFT_VOTERS), provenance["voters"])

@@ -1,4 +1,4 @@
-"""Rows of an export as JSON lines: the Avro schema's fields, bytes as base64, nothing for null and empty lists."""
+"""Rows of an export as JSON lines: the fields of the Avro schema, bytes as base64, null and empty lists omitted."""
 
 import json
 from base64 import b64decode, b64encode
@@ -10,23 +10,23 @@ from aclog.metalog.errors import ConfigError
 from aclog.sources.json_object import check_unicode
 
 _Node: TypeAlias = Any
-"""A part of a schema: a name, a list (union), or an object."""
+"""Part of a schema: a name, a list (union), or an object."""
 
 _BITS = {"int": 31, "long": 63}
 
 
 def row_line(row: Row) -> str:
-    """The row as one line of JSON, without a line end."""
-    return json.dumps(_lean(row), ensure_ascii=False, separators=(",", ":"))
+    """Return the row as one line of JSON, without a line end."""
+    return json.dumps(_without_empty(row), ensure_ascii=False, separators=(",", ":"))
 
 
-def _lean(value: object) -> object:
+def _without_empty(value: object) -> object:
     if isinstance(value, bytes):
         return b64encode(value).decode("ascii")
     if isinstance(value, list):
-        return [_lean(item) for item in value]
+        return [_without_empty(item) for item in value]
     if isinstance(value, dict):
-        return {key: _lean(item) for key, item in value.items() if item is not None and item != []}
+        return {key: _without_empty(item) for key, item in value.items() if item is not None and item != []}
     return value
 
 
@@ -34,12 +34,12 @@ class RowReader:
     """Reads rows of one schema (avro/*.avsc) from JSON lines."""
 
     def __init__(self, name: str) -> None:
-        """`name` is that of the schema."""
+        """Load the schema of this name."""
         self._schema = load_schema(name)
         self._names = dict(_named_types(self._schema))
 
     def row(self, value: dict[str, object]) -> Row:
-        """The row in a JSON object, checked against the schema, with the schema's defaults for what is missing.
+        """Return the row in a JSON object, checked against the schema, with the schema's defaults for missing fields.
 
         Raises:
             ConfigError: a field is missing, unknown, of the wrong type, or out of range.
@@ -51,7 +51,7 @@ class RowReader:
         schema = self._names.get(schema, schema) if isinstance(schema, str) else schema
         if isinstance(schema, str):
             return _leaf(schema, value, where)
-        if isinstance(schema, list):  # ours are all of null and something
+        if isinstance(schema, list):  # every union in the schemas is of null and one other type
             return None if value is None else self._value(next(each for each in schema if each != "null"), value, where)
         if schema["type"] == "record":
             return self._record(schema, value, where)
@@ -76,7 +76,7 @@ class RowReader:
 
 
 def _named_types(schema: _Node) -> Iterator[tuple[str, _Node]]:
-    """Every record type in the schema, by its name."""
+    """Yield every record type in the schema with its name."""
     if isinstance(schema, list):
         for each in schema:
             yield from _named_types(each)

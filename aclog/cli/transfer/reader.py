@@ -1,4 +1,4 @@
-"""Reads what `export` wrote, and rules as JSON lines, row by row."""
+"""Reader of exports, and of ACLs as JSON lines, row by row."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,17 +14,17 @@ from aclog.sources.json_object import parse_object
 from aclog.sources.text_lines import STDIN, display_name, numbered
 
 Rows: TypeAlias = Iterator[tuple[str, Row]]
-"""Rows in the shape of a schema, each with where it stands, for messages."""
+"""Rows of a schema, each with its place (file and line or row) for messages."""
 
-_ADVICE = {IMAGE: "--history must be left out for a state", HISTORY: "--history must be given for a history"}
+_ADVICE = {IMAGE: "to import a state, leave out --history", HISTORY: "to import a history, add --history"}
 
 
 @contextmanager
 def open_export(path: str, schema: str) -> Iterator[Rows]:
-    """The rows of a file, which must hold the schema of this name (avro.files.IMAGE or HISTORY).
+    """Open a file of rows of the schema of this name (avro.files.IMAGE or HISTORY).
 
     Raises:
-        ConfigError: it holds something else, or is damaged; the rows raise it too, with file and line.
+        ConfigError: another schema, or a damaged file; iterating the rows raises it too, with file and line.
         OSError: the file cannot be read.
 
     """
@@ -57,7 +57,7 @@ def _json_rows(path: str, schema: str) -> Rows:
 
 def _row(line: bytes, reader: RowReader, schema: str) -> Row:
     if line.startswith(MAGIC):
-        raise ConfigError("Avro is read from a file, not from stdin")
+        raise ConfigError("Avro can only be read from a file, not from stdin")
     value = parse_object(line)
     if schema == IMAGE and "resourceType" in value:
         return {"acl": {**rule_object(rule_of_object(value)), "taggedFields": []}}

@@ -1,4 +1,4 @@
-"""Metadata records as rows of an export, and back: plain dicts in the shape of avro/image.avsc."""
+"""Conversion between metadata records and rows of avro/image.avsc, which are plain dicts."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
@@ -25,11 +25,11 @@ from aclog.metalog.records import (
 from aclog.metalog.uuids import parse_uuid, uuid_text
 
 NO_ID = UUID(int=0)
-"""Stands in a record for the id of a rule from a source without ids; Kafka never gives it to a rule."""
+"""The id in the record of an ACL from a source without ids; Kafka never assigns it (Uuid.ZERO_UUID)."""
 
 
 def row_of(record: MetadataRecord, *, show_secrets: bool) -> Row:
-    """The record as a row with one key, its kind. `show_secrets`: with salts and keys."""
+    """Return the record as a row with one key, its kind; `show_secrets` includes salts and keys."""
     match record:
         case AccessControlEntryRecord():
             return {"acl": acl_row(record)}
@@ -49,24 +49,24 @@ def row_of(record: MetadataRecord, *, show_secrets: bool) -> Row:
 
 
 def keyless_rows(users: Iterable[UserCredentials]) -> Iterator[Row]:
-    """The credentials of which a source tells no keys, as they stand in an export without secrets."""
+    """Yield credentials from a source without keys, as in an export without secrets."""
     for user in users:
         for info in user.credential_infos:
             yield {"scram": _scram(user.user, info.mechanism, info.iterations)}
 
 
 def record_of(kind: str, row: Mapping[str, Any]) -> MetadataRecord | None:
-    """The record of a row; None for one that was written without its secrets.
+    """Return the record of a row; None if it was exported without its secrets.
 
     Raises:
-        ConfigError: a name, an id or an opaque value that is not one.
+        ConfigError: an invalid name, id or opaque value.
 
     """
     return _READERS[kind](row)
 
 
 def acl_row(record: AccessControlEntryRecord) -> Row:
-    """A rule in the shape of the schema's Acl."""
+    """Return an ACL as the schema's Acl."""
     return {
         "id": uuid_text(record.id) if record.id != NO_ID else None,
         "resourceType": code_text(ResourceType, record.resource_type),
@@ -81,12 +81,12 @@ def acl_row(record: AccessControlEntryRecord) -> Row:
 
 
 def record_of_rule(rule: StandardAclWithId) -> AccessControlEntryRecord:
-    """A rule as the record that adds it."""
+    """Return the record that adds an ACL."""
     return acl_records.record_of(rule.acl, rule.id or NO_ID)
 
 
 def acl_record(row: Mapping[str, Any]) -> AccessControlEntryRecord:
-    """The rule of such a row. Raises as record_of."""
+    """Return the record of the schema's Acl. Raises as record_of."""
     return AccessControlEntryRecord(
         id=NO_ID if row["id"] is None else parse_uuid(row["id"]),
         resource_type=parse_code(ResourceType, row["resourceType"]),
@@ -108,7 +108,7 @@ def _scram_row(record: UserScramCredentialRecord, *, show_secrets: bool) -> Row:
 
 
 def _scram(user: str, mechanism: int, iterations: int) -> Row:
-    """A credential in the shape of the schema's ScramCredential, without its secrets."""
+    """Return a credential as the schema's ScramCredential, without its secrets."""
     return {
         "user": user,
         "mechanism": code_text(ScramMechanism, mechanism).replace("_", "-"),
@@ -170,9 +170,9 @@ def _opaque_record(row: Mapping[str, Any]) -> OpaqueRecord | None:
     try:
         record = decode_record(row["value"])
     except DecodeError as error:
-        raise ConfigError(f"an opaque record that is none: {error}") from error
+        raise ConfigError(f"not an opaque record: {error}") from error
     if not isinstance(record, OpaqueRecord):
-        raise ConfigError(f"an opaque record that is none: its value is a {record.api_key.name}")
+        raise ConfigError(f"not an opaque record: its value is a {record.api_key.name}")
     return record
 
 
@@ -185,7 +185,7 @@ def _tagged_fields(row: Mapping[str, Any]) -> TaggedFields:
 
 
 def code_text(kind: type[IntEnum], code: int) -> str:
-    """The name of the code; its decimal text if this Kafka has no name for it."""
+    """Return the name of the code; its decimal text if it has none, so that the export is lossless."""
     try:
         return kind(code).name
     except ValueError:
@@ -193,7 +193,7 @@ def code_text(kind: type[IntEnum], code: int) -> str:
 
 
 def parse_code(kind: type[IntEnum], text: str) -> int:
-    """The code of such a text.
+    """Return the code of a text of code_text.
 
     Raises:
         ConfigError: neither a name nor a number from -128 to 127.

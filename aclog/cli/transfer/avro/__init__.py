@@ -1,1 +1,1 @@
-"""Avro for others' eyes: schemas in files, and container files with them."""
+"""Avro schemas of exports, and container files."""

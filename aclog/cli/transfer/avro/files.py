@@ -1,4 +1,4 @@
-"""Avro container files of our schemas, streamed row by row."""
+"""Avro container files of the export schemas, streamed row by row."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -20,29 +20,29 @@ _FILES = {IMAGE: "image.avsc", HISTORY: "history.avsc"}
 
 
 def load_schema(name: str) -> Schema:
-    """The schema of this name, as it stands beside the code."""
+    """Return the schema of this name, from the package data."""
     text = files("aclog.cli.transfer.avro").joinpath(_FILES[name]).read_text(encoding="utf-8")
     schema: Schema = json.loads(text)
     return schema
 
 
 def write_rows(file: IO[bytes], name: str, rows: Iterable[Row]) -> None:
-    """Write a container file (deflate) of the schema of this name. Raises OSError."""
+    """Write rows of the schema of this name as a container file (deflate). Raises OSError."""
     fastavro.writer(file, fastavro.parse_schema(load_schema(name)), rows, codec="deflate")
 
 
 def read_rows(file: IO[bytes], source: str) -> tuple[str, Iterator[Row]]:
-    """The schema name of a container file and its rows, in the shape of the schema that we have today.
+    """Return the schema name of a container file, and its rows in the current version of the schema.
 
-    A file of an older or newer version of the schema is resolved by Avro's rules.
+    Older and newer versions are converted by Avro's schema resolution.
 
     Raises:
-        ConfigError: not such a file, or damaged; the rows raise it too.
+        ConfigError: the file is not Avro, of another schema, or damaged; iterating the rows raises it too.
 
     """
     try:
         name = str(fastavro.reader(file).writer_schema["name"])  # type: ignore[index, call-overload]
-    except Exception as error:  # fastavro raises whatever the bytes lead it into
+    except Exception as error:  # on damaged bytes fastavro raises nearly any exception
         raise ConfigError(f"{source}: not an Avro file: {_reason(error)}") from error
     if name not in _FILES:
         raise ConfigError(f"{source}: an Avro file of {name}: expected {IMAGE} or {HISTORY}")
@@ -56,8 +56,8 @@ def _rows(file: IO[bytes], name: str, source: str) -> Iterator[Row]:
         for row in fastavro.reader(file, reader_schema=load_schema(name)):
             number += 1
             yield row  # type: ignore[misc]
-    except Exception as error:  # fastavro raises whatever the bytes lead it into
-        raise ConfigError(f"{source}: damaged or cut after row {number}: {_reason(error)}") from error
+    except Exception as error:  # on damaged bytes fastavro raises nearly any exception
+        raise ConfigError(f"{source}: damaged or truncated after row {number}: {_reason(error)}") from error
 
 
 def _reason(error: Exception) -> str:
