@@ -146,7 +146,10 @@ RULE = {
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([RULE, {**RULE, "id": "3aPpDAnMRlu4BAsYOn9-Bg"}], "line 2: an earlier row has the same ACL with id JCfGj5oc"),
+        (
+            [RULE, {**RULE, "id": "3aPpDAnMRlu4BAsYOn9-Bg"}],
+            "stdin: line 2: an earlier row has the same ACL with id JCfGj5oc",
+        ),
         ([RULE, {**RULE, "host": "h"}], "stdin: line 2: id JCfGj5ocQb6uGSddU7P83A belongs to another ACL"),
         ([{**RULE, "host": 1}], "stdin: line 1: host must be a string"),
         ([{"feature": {"name": "x", "level": 99999}}], "stdin: line 1: "),
@@ -195,7 +198,8 @@ def test_state_and_history_are_not_mixed_up(tmp_path):
     aclog("export", "--log", SMALL, "--format", "avro", "--history", "--out", out).ok()
     assert "to import a history, add --history" in aclog("import", out, "--log", tmp_path / "log").complaint
     aclog("import", "--history", out, "--log", tmp_path / "log").ok()
-    assert "can only be imported into a new log" in aclog("import", "--history", out, "--log", tmp_path / "log").complaint
+    again = aclog("import", "--history", out, "--log", tmp_path / "log")
+    assert "can only be imported into a new log" in again.complaint
 
 
 def test_an_export_that_fails_leaves_nothing(tmp_path, monkeypatch):

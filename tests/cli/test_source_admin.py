@@ -95,7 +95,7 @@ def test_there_is_no_past(broker, words, moment):
 
 def test_there_is_no_history(broker):
     said = asked(broker, "export", "--format", "jsonl", "--history")
-    assert (said.code, "give --log DIR" in said.complaint) == (2, True)
+    assert (said.code, "use --log DIR" in said.complaint) == (2, True)
 
 
 @pytest.mark.parametrize(("code", "message"), [(31, "no"), (31, None), (35, None), (-1, "odd")])
