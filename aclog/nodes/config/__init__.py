@@ -1,1 +1,1 @@
-"""What a server.properties says, as values."""
+"""A node's and a client's configuration: properties files, read and checked."""

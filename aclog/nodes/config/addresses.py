@@ -14,13 +14,13 @@ _SERVER = re.compile(rf"(?:[0-9a-zA-Z%._-]*://)?{_HOST_PORT}")
 _VOTER = re.compile(rf"(?P<id>[0-9]{{1,10}})@{_HOST_PORT}")
 _MAX_PORT = 65_535
 _MAX_ID = (1 << 31) - 1
-_NOT_YET_KNOWN = HostPort(host="0.0.0.0", port=0)  # noqa: S104 - compared with, not listened on
-"""What stands for a voter whose address is not known yet (QuorumConfig.UNKNOWN_ADDRESS)."""
+_NOT_YET_KNOWN = HostPort(host="0.0.0.0", port=0)  # noqa: S104 - only compared with
+"""The placeholder for a voter whose address is not known yet (QuorumConfig.UNKNOWN_ADDRESS)."""
 
 
 @frozen(kw_only=True)
 class ListenerAddress:
-    """A listener's name (upper case, as ListenerName.normalised makes it) and its address; the host may be empty."""
+    """A listener's name, in upper case (ListenerName.normalised), and its address; the host may be empty."""
 
     name: str
     address: HostPort
@@ -30,10 +30,10 @@ class ListenerAddress:
 
 
 def listener_addresses(properties: Properties, key: str) -> tuple[ListenerAddress, ...] | None:
-    """The listeners under a key, in order; None if the key is absent.
+    """Return the listeners under a key, in order; None if the key is absent.
 
     Raises:
-        ConfigError: none, one that is not NAME://host:port, or a name twice.
+        ConfigError: an empty list, an entry that is not NAME://host:port, or a duplicate name.
 
     """
     parts = properties.items(key)
@@ -50,15 +50,15 @@ def listener_addresses(properties: Properties, key: str) -> tuple[ListenerAddres
     names = [listener.name for listener in found]
     for name in names:
         if names.count(name) > 1:
-            raise properties.error(key, f"listener {name} stands there twice: expected different names")
+            raise properties.error(key, f"duplicate listener {name}: expected unique names")
     return tuple(found)
 
 
 def check_ports(properties: Properties, key: str, listeners: tuple[ListenerAddress, ...]) -> None:
-    """Stop at a port that two listeners have, unless one is IPv4 and the other IPv6.
+    """Check that listeners have different ports, except for a pair of IPv4 and IPv6 hosts (KIP-797).
 
     Raises:
-        ConfigError: there is one.
+        ConfigError: two listeners conflict.
 
     """
     by_port: dict[int, ListenerAddress] = {}
@@ -80,10 +80,10 @@ def _family(host: str) -> type[IPv4Address | IPv6Address] | None:
 
 
 def servers(properties: Properties, key: str) -> tuple[HostPort, ...]:
-    """The `host:port` list under a key; () if it is absent or empty.
+    """Return the `host:port` list under a key; () if it is absent or empty.
 
     Raises:
-        ConfigError: one that is not host:port.
+        ConfigError: an entry that is not host:port.
 
     """
     found = []
@@ -96,10 +96,10 @@ def servers(properties: Properties, key: str) -> tuple[HostPort, ...]:
 
 
 def voters(properties: Properties, key: str) -> dict[int, HostPort]:
-    """The `id@host:port` list under a key; {} if it is absent or empty.
+    """Return the `id@host:port` list under a key; {} if it is absent or empty.
 
     Raises:
-        ConfigError: one that is not id@host:port, or an id twice.
+        ConfigError: an entry that is not id@host:port, or a duplicate id.
 
     """
     found: dict[int, HostPort] = {}
@@ -108,13 +108,13 @@ def voters(properties: Properties, key: str) -> dict[int, HostPort]:
         if match is None or int(match["id"]) > _MAX_ID or not (match["host"] or match["bracketed"]):
             raise properties.error(key, f"{part!r}: expected id@host:port")
         if int(match["id"]) in found:
-            raise properties.error(key, f"voter {match['id']} stands there twice")
+            raise properties.error(key, f"duplicate voter {match['id']}: expected unique ids")
         found[int(match["id"])] = _host_port(properties, key, part, match)
     return found
 
 
 def known_addresses(addresses: tuple[HostPort, ...]) -> tuple[HostPort, ...]:
-    """Those that stand for an address, each once."""
+    """Return the addresses without placeholders and duplicates."""
     return tuple(dict.fromkeys(address for address in addresses if address != _NOT_YET_KNOWN))
 
 

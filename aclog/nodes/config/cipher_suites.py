@@ -1,4 +1,4 @@
-"""Cipher suites by the names that Java gives them (ssl.cipher.suites), which are IANA's. Pure."""
+"""Cipher suites by their names in Java (ssl.cipher.suites), which are IANA's, translated to OpenSSL's. Pure."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,10 +7,10 @@ from attrs import frozen
 from aclog.metalog.errors import ConfigError
 
 TLS_1_3 = frozenset({"TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"})
-"""All that OpenSSL offers in TLS 1.3: Python cannot choose among them."""
+"""OpenSSL's suites for TLS 1.3; Python's ssl module cannot choose among them."""
 
 _SIGNALS = frozenset({"TLS_EMPTY_RENEGOTIATION_INFO_SCSV", "TLS_FALLBACK_SCSV"})
-"""Not suites, but stand among Java's."""
+"""Signaling values in Java's lists, not suites."""
 
 _KEY_EXCHANGES = {"ECDHE_ECDSA": "ECDHE-ECDSA-", "ECDHE_RSA": "ECDHE-RSA-", "DHE_RSA": "DHE-RSA-", "RSA": ""}
 _CIPHERS = {
@@ -23,6 +23,7 @@ _CIPHERS = {
     "AES_256_CBC_SHA": "AES256-SHA",
     "AES_128_CBC_SHA": "AES128-SHA",
 }
+""""""
 _NO_PAIRS = frozenset(
     {
         ("ECDHE_ECDSA", "AES_256_CBC_SHA256"),
@@ -36,17 +37,17 @@ _NO_PAIRS = frozenset(
 
 @frozen(kw_only=True)
 class CipherSuites:
-    """What a list of suites comes to: whether TLS 1.3 has any, and those of TLS 1.2 in OpenSSL's names."""
+    """A list of suites: whether it has those of TLS 1.3, and those of TLS 1.2 by OpenSSL's names."""
 
     tls_1_3: bool
     tls_1_2: tuple[str, ...]
 
 
 def cipher_suites(names: Iterable[str]) -> CipherSuites:
-    """These suites.
+    """Translate these suites.
 
     Raises:
-        ConfigError: a name that nobody knows, or some but not all suites of TLS 1.3.
+        ConfigError: an unknown name, or some but not all suites of TLS 1.3.
 
     """
     wanted = [name for name in dict.fromkeys(names) if name not in _SIGNALS]
@@ -63,7 +64,7 @@ def cipher_suites(names: Iterable[str]) -> CipherSuites:
 
 
 def _known() -> Iterator[tuple[str, str]]:
-    """The suites of TLS 1.2 that are had here: Java's name and OpenSSL's."""
+    """Yield the supported suites of TLS 1.2: Java's name and OpenSSL's."""
     for exchange, prefix in _KEY_EXCHANGES.items():
         for cipher, name in _CIPHERS.items():
             if (exchange, cipher) not in _NO_PAIRS:

@@ -1,4 +1,4 @@
-"""How a command authenticates: a client properties file (--command-config; AdminClientConfig's security keys)."""
+"""Client security settings from a properties file (--command-config; AdminClientConfig's security keys)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,10 +16,10 @@ MECHANISM = "sasl.mechanism"
 
 
 def load_client_security(path: Path | str) -> ClientSecurity:
-    """What a client properties file says about authentication; other keys are left to whoever uses them.
+    """Load the security settings from a client properties file; other keys are ignored.
 
     Raises:
-        ConfigError: with the file, the key, and what was expected; never with a secret.
+        ConfigError: names the file, the key and what was expected; never contains a secret.
 
     """
     properties, _ = read_properties(Path(path))
@@ -27,7 +27,7 @@ def load_client_security(path: Path | str) -> ClientSecurity:
 
 
 def parse_client_security(properties: Mapping[str, str], where: str) -> ClientSecurity:
-    """What these client properties say about authentication; `where` names them in errors.
+    """Return the security settings in client properties; `where` names their source in errors.
 
     Raises:
         ConfigError: as `load_client_security`.
@@ -40,7 +40,7 @@ def parse_client_security(properties: Mapping[str, str], where: str) -> ClientSe
 
 
 def client_security(source: Properties) -> ClientSecurity:
-    """What these properties, which have been checked for plugins, say about authentication.
+    """Return the security settings in properties that were already checked for plugins.
 
     Raises:
         ConfigError: as `load_client_security`.

@@ -1,7 +1,6 @@
-"""JAAS lines: a login module and its options in one value (org.apache.kafka.common.security.JaasConfig).
+"""JAAS configuration lines: a login module and its options (org.apache.kafka.common.security.JaasConfig).
 
-The value is `<module> <control flag> (<option>=<value>)*;`. Errors say what was expected and never what stood there:
-these lines hold passwords.
+The syntax is `<module> <control flag> (<option>=<value>)*;`. Errors never quote the line: it contains passwords.
 """
 
 import re
@@ -15,6 +14,7 @@ PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 _FLAGS = ("required", "requisite", "sufficient", "optional")
+# Java's StreamTokenizer as JaasConfig sets it up: comments, quoted strings with escapes, words, and the marks = and ;
 _TOKEN = re.compile(
     r"""(?P<blank>[\x00-\x20]+ | //[^\n\r]* | /\*.*?\*/ | /[^\n\r]*)
       | "(?P<double>(?:[^"\\\n\r] | \\[^\n\r])*)"
@@ -29,23 +29,23 @@ _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 @frozen(kw_only=True)
 class JaasEntry:
-    """A login module's class and its options, among them passwords: the repr shows their number."""
+    """A login module's class and its options; the repr shows only their number, as they include passwords."""
 
     module: str
     options: Mapping[str, str] = field(repr=lambda options: f"{len(options)} options")
 
 
 def parse_jaas(text: str) -> JaasEntry:
-    """The one login module of a sasl.jaas.config value.
+    """Parse the one login module of a sasl.jaas.config value.
 
     Raises:
-        ConfigError: not what JAAS takes, or several modules.
+        ConfigError: malformed, or several modules.
 
     """
     tokens = list(_tokens(text))
     kinds = [kind for kind, _ in tokens]
     if kinds[:2] != ["word", "word"] or tokens[1][1].lower() not in _FLAGS:
-        raise _malformed("it does not begin with a login module's class and 'required'")
+        raise _malformed("it does not begin with a login module's class and a control flag such as 'required'")
     if kinds[-1] != ";":
         raise _malformed("it does not end with ';'")
     if kinds.count(";") > 1:
@@ -66,7 +66,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     while position < len(text):
         found = _TOKEN.match(text, position)
         if found is None:
-            raise _malformed(f"character {position + 1} cannot stand there unless it is in quotes")
+            raise _malformed(f"character {position + 1} is not allowed outside quotes")
         position = found.end()
         kind = str(found.lastgroup)
         if kind == "mark":

@@ -1,4 +1,4 @@
-"""A properties file as Java reads one, and typed values out of it as Kafka's ConfigDef takes them."""
+"""Java properties files, and typed access to their values as Kafka's ConfigDef parses them."""
 
 import re
 from collections.abc import Mapping
@@ -12,12 +12,13 @@ from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog.filesystem import read_small
 
 _BLANKS = "".join(map(chr, range(0x21)))
-"""What Java's String.trim takes away."""
+"""The characters that Java's String.trim removes."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _PROVIDED = re.compile(r"\$\{[^}]*:[^}]*\}")
-"""What Kafka's ConfigTransformer replaces by what a config provider says."""
+"""A reference that Kafka's ConfigTransformer replaces with a config provider's value."""
 
+# Keys whose values are never shown; tokens and PEM texts are secrets too.
 _SECRET = re.compile(
     r"password|passphrase|secret|jaas|token|keystore\.key$|certificate\.chain$|truststore\.certificates$", re.IGNORECASE
 )
@@ -25,15 +26,15 @@ _MAX_INT, _MAX_LONG = (1 << 31) - 1, (1 << 63) - 1
 
 
 def listener_prefix(listener_name: str) -> str:
-    """What the keys of one listener begin with (ListenerName.configPrefix)."""
+    """Return the prefix of one listener's keys (ListenerName.configPrefix)."""
     return f"listener.name.{listener_name.lower()}."
 
 
 def read_properties(path: Path) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The properties of a file, and the keys that stand in it again with another value (the last one holds).
+    """Return a file's properties, and the keys that occur again with another value (the last one wins, as in Java).
 
     Raises:
-        ConfigError: no such file, it cannot be read, or an escape in it is not one.
+        ConfigError: the file is missing or unreadable, or contains a malformed escape.
 
     """
     try:
@@ -47,49 +48,49 @@ def read_properties(path: Path) -> tuple[dict[str, str], tuple[str, ...]]:
     except ValueError as error:
         raise ConfigError(f"{path}: a malformed \\u escape: expected four hexadecimal digits after it") from error
     properties: dict[str, str] = {}
-    twice = dict.fromkeys(key for key, value in pairs if properties.setdefault(key, value) != value)
+    repeated = dict.fromkeys(key for key, value in pairs if properties.setdefault(key, value) != value)
     properties.update(pairs)
-    return properties, tuple(twice)
+    return properties, tuple(repeated)
 
 
 @frozen(kw_only=True)
 class Properties:
-    """Properties, and where they are from; with a listener's prefix, whose keys then come before the plain ones.
+    """Properties and their source. With a listener's prefix, its own keys take precedence over the general ones.
 
-    Values are trimmed, as Kafka does. Errors name the file and the key; the value only where it is no secret.
+    Values are trimmed, as in Kafka. Errors name the file and the key; they quote the value only if it is not a secret.
     """
 
     values: Mapping[str, str] = field(repr=lambda values: f"{len(values)} properties")
     where: str
     prefix: str = ""
     exclusive: bool = False
-    """Whether only keys with the prefix count: the same ones without it are somebody else's."""
+    """Whether only prefixed keys count: the same keys without the prefix configure something else."""
 
     def of_listener(self, name: str) -> "Properties":
-        """The same properties as one listener has them (AbstractConfig.valuesWithPrefixOverride)."""
+        """Return the properties as one listener sees them (AbstractConfig.valuesWithPrefixOverride)."""
         return evolve(self, prefix=listener_prefix(name))
 
     def under(self, prefix: str) -> "Properties":
-        """Those that begin with a prefix, and no others (AbstractConfig.originalsWithPrefix)."""
+        """Return only the properties with a prefix (AbstractConfig.originalsWithPrefix)."""
         values = {key: value for key, value in self.values.items() if key.startswith(prefix)}
         return evolve(self, values=values, prefix=prefix, exclusive=True)
 
     def full_key(self, key: str) -> str:
-        """The key that decides: the listener's own if it is there."""
+        """Return the effective key: the listener's own if it is set."""
         own = self.prefix + key
         return own if self.exclusive or own in self.values else key
 
     def text(self, key: str) -> str | None:
-        """The value; None if the key is absent."""
+        """Return the value; None if the key is absent."""
         value = self.values.get(self.full_key(key))
         return None if value is None else value.strip(_BLANKS)
 
     def text_or_none(self, key: str) -> str | None:
-        """The value; None if the key is absent or empty."""
+        """Return the value; None if the key is absent or empty."""
         return self.text(key) or None
 
     def items(self, key: str) -> tuple[str, ...] | None:
-        """The parts between commas, trimmed; None if the key is absent, () if it is empty.
+        """Return the comma-separated parts, trimmed; None if the key is absent, () if it is empty.
 
         Raises:
             ConfigError: an empty part.
@@ -100,14 +101,14 @@ class Properties:
             return None if value is None else ()
         parts = tuple(part.strip(_BLANKS) for part in value.split(","))
         if not all(parts):
-            raise self.error(key, "an empty part: expected values with commas between them")
+            raise self.error(key, "an empty part: expected comma-separated values")
         return parts
 
     def chosen(self, key: str, choices: tuple[str, ...], default: str) -> str:
-        """The value, which is one of `choices`.
+        """Return the value, one of `choices`.
 
         Raises:
-            ConfigError: it is another one.
+            ConfigError: another value.
 
         """
         value = self.text(key)
@@ -118,10 +119,10 @@ class Properties:
         return value
 
     def integer(self, key: str, default: int, *, least: int = -_MAX_INT - 1, most: int = _MAX_INT) -> int:
-        """The whole number, within bounds.
+        """Return the integer, within bounds.
 
         Raises:
-            ConfigError: not a whole number, or out of bounds.
+            ConfigError: not an integer, or out of bounds.
 
         """
         value = self.text(key)
@@ -132,7 +133,7 @@ class Properties:
         return int(value)
 
     def long(self, key: str, default: int, *, least: int = -_MAX_LONG - 1) -> int:
-        """The whole number of up to 64 bits, `least` or more.
+        """Return the 64-bit integer, `least` or more.
 
         Raises:
             ConfigError: as `integer`.
@@ -141,22 +142,22 @@ class Properties:
         return self.integer(key, default, least=least, most=_MAX_LONG)
 
     def shown(self, key: str) -> str:
-        """The value as an error may show it."""
+        """Return the value for an error text, or a placeholder if it is a secret."""
         full = self.full_key(key)
         return "its value (not shown)" if _SECRET.search(full) else repr(self.values.get(full, ""))
 
     def error(self, key: str, why: str) -> ConfigError:
-        """What is wrong with a key."""
+        """Return the error for a key."""
         return ConfigError(f"{self.where}: {self.full_key(key)}: {why}")
 
     def contradiction(self, one: str, other: str, why: str) -> ConfigError:
-        """Two keys that cannot both hold."""
+        """Return the error for two keys that contradict each other."""
         return ConfigError(
             f"{self.where}: {self.full_key(one)} and {self.full_key(other)} contradict each other: {why}"
         )
 
     def check_values(self) -> None:
-        """Stop at values that nothing could be done with: a NUL, or what a config provider would have to fill in.
+        """Reject values that cannot be used: with a NUL, or with a reference to a config provider.
 
         Raises:
             ConfigError: there is one, or config.providers is set.
@@ -166,8 +167,8 @@ class Properties:
             raise self.error("config.providers", "config providers are not supported: expected the values themselves")
         for key, value in self.values.items():
             if "\0" in value:
-                raise self.error(key, "a NUL character in its value")
+                raise self.error(key, "its value contains a NUL character")
             if _PROVIDED.search(value):
                 raise self.error(
-                    key, "a ${...} that a config provider would fill in: not supported, expected the value itself"
+                    key, "a ${...} reference to a config provider: not supported, expected the value itself"
                 )

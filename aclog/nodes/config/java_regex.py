@@ -1,6 +1,6 @@
-r"""Java's regular expressions, as far as they mean something here: translated, searched and replaced as Java does it.
+r"""Java's regular expressions, translated to Python's, with Java's search and replace semantics.
 
-Pure. What Python cannot express (`\p{..}`, classes within classes, flags in the middle) is refused, not guessed.
+Pure. What Python cannot express (`\p{..}`, nested character classes, inline flags) is refused rather than approximated.
 """
 
 import re
@@ -21,14 +21,15 @@ _TOKEN = re.compile(
 
 
 def java_pattern(text: str) -> re.Pattern[str]:
-    """The pattern that java.util.regex.Pattern.compile makes of this text.
+    """Compile as java.util.regex.Pattern.compile does.
 
     Raises:
-        ConfigError: Java would refuse it, or Python has nothing alike.
+        ConfigError: Java would reject it, or Python has no equivalent.
 
     """
     try:
         start = re.match(r"\(\?i\)", text)
+        # Java's \d, \w and \s match ASCII only unless told otherwise.
         flags = re.ASCII | (re.IGNORECASE if start else 0)
         return re.compile("".join(map(_translated, _TOKEN.finditer(text, start.end() if start else 0))), flags)
     except (re.error, OverflowError, RecursionError) as error:
@@ -36,7 +37,7 @@ def java_pattern(text: str) -> re.Pattern[str]:
 
 
 def find_all(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """All matches in the order that Matcher.find gives them: after an empty one it goes on one character further."""
+    """Yield all matches as Matcher.find does: after an empty match, it continues one character further."""
     position = 0
     while position <= len(text):
         match = pattern.search(text, position)
@@ -47,7 +48,7 @@ def find_all(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 
 def replace_all(pattern: re.Pattern[str], text: str, replacement: str) -> str:
-    """What String.replaceAll gives; ValueError for a replacement that names no group (Java throws then, too)."""
+    """Replace all matches as String.replaceAll does; ValueError if the replacement names an unknown group."""
     parts, position = [], 0
     for match in find_all(pattern, text):
         parts += [text[position : match.start()], _expanded(replacement, match)]
@@ -74,7 +75,7 @@ def _expanded(replacement: str, match: re.Match[str]) -> str:
 
 
 def _reference(replacement: str, position: int, pattern: re.Pattern[str]) -> tuple[int, int]:
-    """The group that stands after a `$`, and where its name or number ends."""
+    """Return the group that a `$` refers to, and where its name or number ends."""
     named = re.compile(r"\{([A-Za-z][A-Za-z0-9]*)\}").match(replacement, position)
     if named is not None:
         if named[1] not in pattern.groupindex:
@@ -83,7 +84,7 @@ def _reference(replacement: str, position: int, pattern: re.Pattern[str]) -> tup
     digits = re.compile(r"[0-9]+").match(replacement, position)
     if digits is None:
         raise ValueError("Illegal group reference")
-    end = position + 1  # the first digit always counts, the others as long as there is such a group
+    end = position + 1  # the first digit always counts, further ones only while that group exists
     while end < digits.end() and int(replacement[position : end + 1]) <= pattern.groups:
         end += 1
     group = int(replacement[position:end])
@@ -108,7 +109,7 @@ def _escape(value: str, text: str) -> str:
 
 
 def _class(value: str, text: str) -> str:
-    """A character class: only where it holds no other class, which Python takes for plain characters."""
+    """Translate a character class; nested classes are refused, since Python reads them as plain characters."""
     parts = []
     for part in re.findall(r"\\.|[^\\]", value, re.DOTALL):
         escaped = part[1:]
@@ -121,7 +122,7 @@ def _class(value: str, text: str) -> str:
 
 
 def _unsupported(text: str) -> ConfigError:
-    return ConfigError(f"`{text}` in a regular expression is not supported here")
+    return ConfigError(f"`{text}` is not supported in regular expressions")
 
 
 _TRANSLATIONS: dict[str, Callable[[str, str], str]] = {

@@ -1,4 +1,4 @@
-"""Which keys mean something here, which only to Kafka, and which to nobody."""
+"""Check of all property names: used here, known to Kafka but unused, or unknown."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -32,16 +32,16 @@ sasl.server.max.receive.size security.inter.broker.protocol socket.request.max.b
 """
 
 _PER_LISTENER = frozenset(_PER_LISTENER_NAMES.split())
-"""Used, with a listener's prefix or without."""
+"""Used with or without a listener's prefix."""
 
 _USED = frozenset(_USED_NAMES.split())
-"""Used, without a prefix."""
+"""Used without a prefix only."""
 
 USED_KEYS = _USED | _PER_LISTENER
-"""Kafka's keys that mean something here."""
+"""Kafka's keys that are used here."""
 
 OWN_KEYS = frozenset({"aclog.authentication.timeout.ms", "aclog.http.listener"}) | METADATA_LOG_KEYS
-"""The keys that Kafka does not have."""
+"""Keys that Kafka does not have."""
 
 _CLIENT_NAMES = """
 sasl.jaas.config sasl.mechanism security.protocol ssl.endpoint.identification.algorithm ssl.key.password
@@ -49,39 +49,40 @@ ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keysto
 ssl.truststore.certificates ssl.truststore.location ssl.truststore.type
 """
 CLIENT_KEYS = frozenset(_CLIENT_NAMES.split())
-"""What may stand after metadata.log.client."""
+"""The keys allowed after `metadata.log.client.`."""
 
 _OWN_PREFIXES = ("aclog.", CLIENT_PREFIX)
 _OF_ACL_AUTHORIZER = ("zookeeper.", "authorizer.zookeeper.", "kafka.superusers", "allow.everyone")
-"""What the authorizer on ZooKeeper takes; a key that it does not know is none of ours to judge."""
+"""The prefixes of AclAuthorizer's keys; unknown ones are left to that authorizer."""
 _LISTENER = "listener.name."
 _OF_PLUGINS = ("config.providers.", "metrics.jmx.", "rlmm.config.", "rsm.config.")
-"""What Kafka hands on to parts that are configured freely."""
+"""Kafka passes keys with these prefixes on to plugins."""
 
 _MECHANISMS = ("plain", "scram-sha-256", "scram-sha-512", "gssapi", "oauthbearer")
 
 
 def check_keys(properties: Properties, listener_names: Iterable[str], *, strict: bool) -> tuple[str, ...]:
-    """A line about Kafka's keys that are not used here, and one about those that nobody knows.
+    """Return a note about Kafka's keys that are not used here, and one about unknown keys.
 
     Raises:
-        ConfigError: an unknown `aclog.` or `metadata.log.client.` key, or with `strict` any unknown one.
+        ConfigError: an unknown `aclog.` or `metadata.log.client.` key, or with `strict` any unknown key.
 
     """
     prefixes = tuple(listener_prefix(name) for name in listener_names)
     unused: list[str] = []
     unknown: list[str] = []
+    # AclAuthorizer reads its own keys in `configure`, so they are neither unused nor unknown.
     on_zookeeper = properties.values.get(AUTHORIZER_CLASS_NAME_CONFIG, "").strip() in ACL_AUTHORIZERS
     for key in sorted(properties.values):
         if _is_used(key, prefixes) or (on_zookeeper and key.startswith(_OF_ACL_AUTHORIZER)):
             continue
         (unused if _is_kafkas(key, prefixes) else unknown).append(key)
     own = [key for key in unknown if key.startswith(_OWN_PREFIXES)]
-    told = f"unknown {'key' if len(unknown) == 1 else 'keys'}: {', '.join(map(_with_hint, unknown))}"
+    what = f"unknown {'key' if len(unknown) == 1 else 'keys'}: {', '.join(map(_with_hint, unknown))}"
     if own or (strict and unknown):
-        raise ConfigError(f"{properties.where}: {told}")
-    notes = [f"keys of Kafka's that are not used here: {', '.join(unused)}"] if unused else []
-    return tuple(f"{properties.where}: {note}" for note in (*notes, *([told] if unknown else [])))
+        raise ConfigError(f"{properties.where}: {what}")
+    notes = [f"Kafka's keys that are not used here: {', '.join(unused)}"] if unused else []
+    return tuple(f"{properties.where}: {note}" for note in (*notes, *([what] if unknown else [])))
 
 
 def _is_used(key: str, prefixes: tuple[str, ...]) -> bool:
@@ -111,6 +112,6 @@ def _is_kafkas(key: str, prefixes: tuple[str, ...]) -> bool:
 
 def _with_hint(key: str) -> str:
     if key.startswith(_LISTENER):
-        return f"{key} (of no listener of this node; names are in lower case there)" if key.count(".") > 2 else key
+        return f"{key} (no such listener; names are in lower case in keys)" if key.count(".") > 2 else key
     near = get_close_matches(key, sorted(KNOWN_KEYS | OWN_KEYS), n=1, cutoff=0.85)
     return f"{key} (did you mean {near[0]}?)" if near else key

@@ -1,4 +1,4 @@
-"""The names of all properties that a Kafka 4.3.1 server knows (AbstractKafkaConfig.CONFIG_DEF, StandardAuthorizer)."""
+"""The names of all properties of a Kafka 4.3.1 server (AbstractKafkaConfig.CONFIG_DEF, StandardAuthorizer)."""
 
 _NAMES = """
 add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms advertised.listeners

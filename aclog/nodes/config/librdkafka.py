@@ -1,4 +1,4 @@
-"""Kafka's client settings in librdkafka's words (AdminClientConfig's security keys; librdkafka's CONFIGURATION.md)."""
+"""Kafka's client security settings as librdkafka's properties (librdkafka's CONFIGURATION.md)."""
 
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.node_config import ClientSecurity, TlsSettings
@@ -7,13 +7,13 @@ _DEFAULT_PROTOCOLS = TlsSettings().protocols
 
 
 def librdkafka_properties(security: ClientSecurity, where: str) -> dict[str, str]:
-    """The librdkafka properties that stand for these settings; `where` names their file and prefix in errors.
+    """Translate client security settings; `where` names their file and prefix in errors.
 
-    Nothing is read: stores are passed on by their paths, or as PEM text. Secrets are in it.
+    No file is read: stores are passed on as paths or PEM text. The result contains secrets.
 
     Raises:
-        ConfigError: what librdkafka cannot do: a trust store that is not PEM, a login by a delegation token, TLS
-            versions or suites of one's own.
+        ConfigError: librdkafka does not support the setting: a trust store that is not PEM, a delegation token, a
+            choice of TLS versions or cipher suites.
 
     """
     found = {"security.protocol": security.security_protocol.value}
@@ -26,7 +26,7 @@ def librdkafka_properties(security: ClientSecurity, where: str) -> dict[str, str
 
 def _sasl(security: ClientSecurity, where: str) -> dict[str, str]:
     if security.token_auth:
-        raise ConfigError(f"{where}sasl.jaas.config: tokenauth: librdkafka cannot log in by a delegation token")
+        raise ConfigError(f"{where}sasl.jaas.config: tokenauth: librdkafka does not support delegation tokens")
     return {
         "sasl.mechanism": security.sasl_mechanism or "",
         "sasl.username": security.username or "",
@@ -36,27 +36,27 @@ def _sasl(security: ClientSecurity, where: str) -> dict[str, str]:
 
 def _tls(tls: TlsSettings, where: str) -> dict[str, str]:
     if tls.protocols != _DEFAULT_PROTOCOLS:
-        raise ConfigError(f"{where}ssl.enabled.protocols: librdkafka has no such choice: expected it left out")
+        raise ConfigError(f"{where}ssl.enabled.protocols: not supported by librdkafka: expected it to be left out")
     if tls.cipher_suites:
-        raise ConfigError(f"{where}ssl.cipher.suites: librdkafka knows none by these names: expected it left out")
+        raise ConfigError(f"{where}ssl.cipher.suites: not supported by librdkafka: expected it to be left out")
     identification = "https" if tls.endpoint_identification else "none"
     found = {"ssl.endpoint.identification.algorithm": identification, **_trust(tls, where), **_key(tls)}
     return found | ({"ssl.key.password": tls.key_password} if tls.key_password else {})
 
 
 def _trust(tls: TlsSettings, where: str) -> dict[str, str]:
-    """Whose certificates are trusted; where nothing is said, the machine's own authorities."""
+    """Return whose certificates to trust; by default the operating system's authorities."""
     if tls.truststore_pem is not None:
         return {"ssl.ca.pem": tls.truststore_pem}
     if tls.truststore is None:
         return {}
     if tls.truststore_type != "PEM":
-        raise ConfigError(f"{where}ssl.truststore.type: {tls.truststore_type}: librdkafka takes PEM only")
+        raise ConfigError(f"{where}ssl.truststore.type: {tls.truststore_type}: librdkafka supports PEM only")
     return {"ssl.ca.location": str(tls.truststore)}
 
 
 def _key(tls: TlsSettings) -> dict[str, str]:
-    """What this client shows itself by; a PEM file holds both its key and its certificates."""
+    """Return the client's own key and certificates; one PEM file holds both."""
     if tls.key_pem is not None:
         return {"ssl.key.pem": tls.key_pem, "ssl.certificate.pem": tls.certificate_chain_pem or ""}
     if tls.keystore is None:

@@ -1,4 +1,4 @@
-"""Limits and checkpoint policies out of properties; Kafka's defaults where NodeConfig has none of its own."""
+"""Limits and checkpoint policy from properties; defaults are Kafka's unless NodeConfig has its own."""
 
 from math import inf
 
@@ -15,12 +15,12 @@ SEGMENT = "metadata.log.segment.bytes"
 INTERNAL_SEGMENT = "internal.metadata.log.segment.bytes"
 _LEAST_SEGMENT = 8 << 20
 _FAILED_DELAY_MS = 100
-_FOREVER = 10 * 365 * 86_400.0
-"""Seconds that stand for no limit: event loops do not take infinity."""
+_NO_LIMIT_SECONDS = 10 * 365 * 86_400.0
+"""Stands for no limit: event loops do not accept infinity."""
 
 
 def read_limits(properties: Properties) -> Limits:
-    """What clients may take of this node.
+    """Read how much of the node's resources clients may use.
 
     Raises:
         ConfigError: numbers out of bounds, or that contradict each other.
@@ -48,14 +48,17 @@ def read_limits(properties: Properties) -> Limits:
 
 
 def _idle_seconds(properties: Properties, default: float) -> float:
-    """A negative limit is none, as in Kafka."""
+    """Return the idle limit; a negative value means none, as in Kafka."""
     idle = properties.long(IDLE, round(default * 1000))
     delay = _failed_delay_ms(properties)
     if 0 <= idle <= delay:
         raise properties.contradiction(
-            FAILED_DELAY, IDLE, f"{delay} ms is not less than {idle} ms: connections would end before they are answered"
+            FAILED_DELAY,
+            IDLE,
+            f"{delay} ms is not less than {idle} ms: a failed login would be "
+            "closed as idle before its response is sent",
         )
-    return min(idle / 1000 if idle >= 0 else inf, _FOREVER)
+    return min(idle / 1000 if idle >= 0 else inf, _NO_LIMIT_SECONDS)
 
 
 def _failed_delay_ms(properties: Properties) -> int:
@@ -63,15 +66,15 @@ def _failed_delay_ms(properties: Properties) -> int:
 
 
 def _in_flight_bytes(properties: Properties, frame: int, default: int) -> int:
-    """Kafka's default is no bound; here there always is one, at least a frame's size."""
-    told = properties.long(QUEUED_BYTES, -1)
-    if 0 < told < frame:
-        raise properties.contradiction(QUEUED_BYTES, FRAME, f"{told} is less than one request of {frame} bytes")
-    return told if told > 0 else max(default, frame)
+    """Return the limit, at least one frame's size. Unlike Kafka's default, there always is one."""
+    limit = properties.long(QUEUED_BYTES, -1)
+    if 0 < limit < frame:
+        raise properties.contradiction(QUEUED_BYTES, FRAME, f"{limit} is less than one request of {frame} bytes")
+    return limit if limit > 0 else max(default, frame)
 
 
 def read_checkpoint_policy(properties: Properties) -> CheckpointPolicy:
-    """When checkpoints are written, and what is kept (MetadataLogConfig).
+    """Read when checkpoints are written and how long they are kept (MetadataLogConfig).
 
     Raises:
         ConfigError: numbers out of bounds.

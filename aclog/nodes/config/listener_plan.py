@@ -1,4 +1,4 @@
-"""What the listener keys say together, and what they may not say (KafkaConfig.validateValues)."""
+"""The listener keys as a whole, and the checks between them (KafkaConfig.validateValues)."""
 
 from collections.abc import Mapping
 
@@ -17,18 +17,18 @@ EARLY_START = "early.start.listeners"
 INTER_BROKER_NAME = "inter.broker.listener.name"
 INTER_BROKER_PROTOCOL = "security.inter.broker.protocol"
 ROLES = "process.roles"
-ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - a word of the configuration
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - a value of the configuration
 _SECURE = {protocol.value for protocol in SecurityProtocol} - {SecurityProtocol.PLAINTEXT.value}
 _DEFAULT_LISTENERS = (ListenerAddress(name="PLAINTEXT", address=HostPort(host="", port=9092)),)
 
 
 @frozen(kw_only=True)
 class ListenerPlan:
-    """All that the listener keys say together, before security is looked at."""
+    """What the listener keys say, without their security settings."""
 
     bound: tuple[ListenerAddress, ...]
     advertised: Mapping[str, HostPort]
-    """Where clients are sent; the host is empty where nothing names one."""
+    """The address for clients of each listener; the host is empty if none is configured."""
     controller_names: tuple[str, ...]
     early_names: tuple[str, ...]
     protocols: Mapping[str, SecurityProtocol]
@@ -36,7 +36,7 @@ class ListenerPlan:
 
 
 def plan_listeners(properties: Properties, roles: frozenset[Role]) -> ListenerPlan:
-    """What the listener keys say.
+    """Read and check the listener keys.
 
     Raises:
         ConfigError: malformed values, or keys that contradict each other.
@@ -66,17 +66,17 @@ def plan_listeners(properties: Properties, roles: frozenset[Role]) -> ListenerPl
 def _controller_names(properties: Properties) -> tuple[str, ...]:
     names = properties.items(CONTROLLER_NAMES)
     if not names:
-        raise properties.error(CONTROLLER_NAMES, "not set: expected the names of the controllers' listeners")
+        raise properties.error(CONTROLLER_NAMES, "not set: expected the names of the controller listeners")
     return tuple(dict.fromkeys(names))
 
 
 def _protocol_map(
     properties: Properties, listener_names: tuple[str, ...], controller_names: tuple[str, ...]
 ) -> Mapping[str, SecurityProtocol]:
-    """Listener names, upper case, and their protocols.
+    """Return the security protocol of each listener name, in upper case (effectiveListenerSecurityProtocolMap).
 
-    By default each protocol's name is a listener's, and a controller listener of another name is PLAINTEXT, unless one
-    of the names that are used stands for something safer.
+    By default the protocols' own names are mapped, and a controller listener of another name is PLAINTEXT, but only if
+    no listener in use has the name of a secure protocol.
 
     Raises:
         ConfigError: an entry that is not NAME:PROTOCOL, or an unknown protocol.
@@ -106,20 +106,20 @@ def _advertised(
     controller_names: tuple[str, ...],
     protocols: Mapping[str, SecurityProtocol],
 ) -> dict[str, HostPort]:
-    """Where each listener is advertised: as told, else where it listens; nothing can connect to 0.0.0.0."""
-    told = {listener.name: listener for listener in listener_addresses(properties, ADVERTISED) or ()}
-    for listener in told.values():
+    """Return where each listener is advertised: as configured, else where it is bound, unless that is any address."""
+    configured = {listener.name: listener for listener in listener_addresses(properties, ADVERTISED) or ()}
+    for listener in configured.values():
         if listener.address.host == ANY_ADDRESS:
-            raise properties.error(ADVERTISED, f"{listener}: nothing can connect to {ANY_ADDRESS}: expected a host")
+            raise properties.error(ADVERTISED, f"{listener}: {ANY_ADDRESS} is not a routable address: expected a host")
         if listener.name not in protocols:
             raise properties.contradiction(ADVERTISED, PROTOCOL_MAP, f"{listener.name} has no security protocol")
     for listener in bound:
-        if listener.address.host == ANY_ADDRESS and not told and listener.name not in controller_names:
+        if listener.address.host == ANY_ADDRESS and not configured and listener.name not in controller_names:
             raise properties.contradiction(
                 LISTENERS, ADVERTISED, f"{listener} cannot be advertised: expected {ADVERTISED} with a host"
             )
     addresses = {listener.name: _reachable(listener.address) for listener in bound}
-    return addresses | {name: listener.address for name, listener in told.items()}
+    return addresses | {name: listener.address for name, listener in configured.items()}
 
 
 def _reachable(address: HostPort) -> HostPort:
@@ -127,15 +127,17 @@ def _reachable(address: HostPort) -> HostPort:
 
 
 def _early_names(properties: Properties, names: tuple[str, ...], controller_names: tuple[str, ...]) -> tuple[str, ...]:
-    told = properties.items(EARLY_START)
-    if told is None:
+    names_given = properties.items(EARLY_START)
+    if names_given is None:
         return tuple(name for name in controller_names if name in names)
-    for name in told:
+    for name in names_given:
         if name not in names and name not in controller_names:
             raise properties.contradiction(
-                EARLY_START, LISTENERS, f"{name} is not among the listeners ({', '.join(names)}) or controllers' names"
+                EARLY_START,
+                LISTENERS,
+                f"{name} is not among the listeners ({', '.join(names)}) or the controller listeners",
             )
-    return tuple(dict.fromkeys(told))
+    return tuple(dict.fromkeys(names_given))
 
 
 def _inter_broker_name(properties: Properties, protocols: Mapping[str, SecurityProtocol]) -> str:
@@ -169,7 +171,7 @@ def _check_controller(
             )
     if alone and (others := sorted(set(names) - set(controller_names))):
         raise properties.contradiction(
-            LISTENERS, CONTROLLER_NAMES, f"{ROLES}=controller, but {', '.join(others)} is no controllers' listener"
+            LISTENERS, CONTROLLER_NAMES, f"{ROLES}=controller, but {', '.join(others)} is not a controller listener"
         )
 
 
@@ -177,19 +179,19 @@ def _check_broker(properties: Properties, plan: ListenerPlan, *, alone: bool) ->
     names = tuple(listener.name for listener in plan.bound)
     if alone and (found := [name for name in names if name in plan.controller_names]):
         raise properties.contradiction(
-            LISTENERS, CONTROLLER_NAMES, f"{ROLES}=broker, but {', '.join(found)} is a controllers' listener"
+            LISTENERS, CONTROLLER_NAMES, f"{ROLES}=broker, but {', '.join(found)} is a controller listener"
         )
-    told = listener_addresses(properties, ADVERTISED) or plan.bound
-    for_clients = [listener.name for listener in told if listener.name not in plan.controller_names]
+    advertised = listener_addresses(properties, ADVERTISED) or plan.bound
+    for_clients = [listener.name for listener in advertised if listener.name not in plan.controller_names]
     if not for_clients:
         raise properties.contradiction(
-            ADVERTISED, CONTROLLER_NAMES, "no listener for clients is left: expected one that is not the controllers'"
+            ADVERTISED, CONTROLLER_NAMES, "no client listener: expected one that is not a controller listener"
         )
-    if strangers := sorted(set(for_clients) - set(names)):
-        raise properties.contradiction(ADVERTISED, LISTENERS, f"{', '.join(strangers)} is not among the listeners")
+    if unknown := sorted(set(for_clients) - set(names)):
+        raise properties.contradiction(ADVERTISED, LISTENERS, f"{', '.join(unknown)} is not among the listeners")
     if plan.inter_broker_name not in for_clients:
         raise properties.contradiction(
             INTER_BROKER_PROTOCOL if properties.text(INTER_BROKER_NAME) is None else INTER_BROKER_NAME,
             ADVERTISED,
-            f"{plan.inter_broker_name} is not among the listeners for clients: {', '.join(for_clients)}",
+            f"{plan.inter_broker_name} is not among the client listeners: {', '.join(for_clients)}",
         )

@@ -1,4 +1,4 @@
-"""The listeners of a node, each with the TLS and SASL settings that hold for it."""
+"""A node's listeners, each with its TLS and SASL settings."""
 
 from collections.abc import Callable
 
@@ -16,10 +16,10 @@ INTER_BROKER_MECHANISM = "sasl.mechanism.inter.broker.protocol"
 
 
 def build_listeners(properties: Properties, plan: ListenerPlan, host_name: Callable[[], str]) -> tuple[Listener, ...]:
-    """The listeners, with TLS and SASL; `host_name` gives the name to advertise where none is written.
+    """Build the listeners, with TLS and SASL; `host_name` supplies the host to advertise if none is configured.
 
     Raises:
-        ConfigError: security settings that cannot be honoured.
+        ConfigError: unsupported security settings.
 
     """
     return tuple(_listener(properties.of_listener(bound.name), plan, bound, host_name) for bound in plan.bound)
@@ -46,20 +46,20 @@ def _listener(
 
 
 def early_start_notes(properties: Properties, listeners: tuple[Listener, ...]) -> tuple[str, ...]:
-    """A line for each listener that opens early to people whose credentials are in the log that is not replayed yet."""
+    """Return a note for each early-start listener whose credentials are all in the log, which is not replayed yet."""
     return tuple(
-        f"{properties.where}: listener {listener.name} opens early, but only for SCRAM, whose credentials are in the "
-        "log: nobody can log in there before the log is replayed"
+        f"{properties.where}: listener {listener.name} starts early with SCRAM only, whose credentials are in the "
+        "log: no login succeeds there before the log is replayed"
         for listener in listeners
         if listener.early_start and listener.sasl_mechanisms and "PLAIN" not in listener.sasl_mechanisms
     )
 
 
 def check_inter_broker_mechanism(properties: Properties, plan: ListenerPlan) -> None:
-    """Stop where brokers would log in to each other by a mechanism that their listener does not offer.
+    """Check that the inter-broker listener offers the mechanism that brokers use there.
 
     Raises:
-        ConfigError: so it is.
+        ConfigError: it does not.
 
     """
     if not plan.protocols[plan.inter_broker_name].sasl:

@@ -1,4 +1,4 @@
-"""Where the metadata log lives: metadata.log.kind, and metadata.log.* for a log in a topic of a real Kafka."""
+"""Where the metadata log is: metadata.log.kind, and metadata.log.* for a log in a topic of a real Kafka."""
 
 import re
 
@@ -16,7 +16,7 @@ REPLICATION_FACTOR = "metadata.log.topic.replication.factor"
 SESSION_TIMEOUT = "metadata.log.session.timeout.ms"
 CLIENT_PREFIX = "metadata.log.client."
 METADATA_LOG_KEYS = frozenset({KIND, TOPIC, SERVERS, REPLICATION_FACTOR, SESSION_TIMEOUT})
-"""The keys that Kafka does not have, but for those that begin with CLIENT_PREFIX."""
+"""Keys that Kafka does not have, except for those with CLIENT_PREFIX."""
 
 _ROLES = "process.roles"
 _DEFAULT_TOPIC = "__aclog_metadata"
@@ -24,36 +24,37 @@ _LEGAL_TOPIC = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 
 
 def read_log_kind(properties: Properties, roles: frozenset[Role]) -> LogKind:
-    """What metadata.log.kind says.
+    """Read metadata.log.kind.
 
     Raises:
-        ConfigError: another word, or one that contradicts the node's roles or the other metadata.log keys.
+        ConfigError: another value, or one that contradicts the node's roles or the other metadata.log keys.
 
     """
     kind = LogKind(properties.chosen(KIND, tuple(each.value for each in LogKind), LogKind.FILE.value))
     if kind is LogKind.QUORUM and Role.CONTROLLER in roles:
-        why = "a quorum's log is that of its own controllers, which this node follows: expected process.roles=broker"
+        why = "a quorum's log belongs to Kafka's own controllers: expected process.roles=broker"
         raise properties.contradiction(KIND, _ROLES, why)
     if kind is LogKind.TOPIC and Role.CONTROLLER not in roles:
-        why = "only controllers write to a topic; brokers follow them, wherever their log lives: expected it left out"
+        why = "only controllers write to a topic; brokers follow the controllers: expected it to be left out"
         raise properties.contradiction(KIND, _ROLES, why)
     if kind is not LogKind.TOPIC:
         for key in sorted(properties.values):
             if key in METADATA_LOG_KEYS - {KIND} or key.startswith(CLIENT_PREFIX):
-                raise properties.contradiction(key, KIND, f"it is for a log in a topic, but the kind is {kind.value}")
+                raise properties.contradiction(key, KIND, f"only for a log in a topic, but the kind is {kind.value}")
     return kind
 
 
 def read_topic_settings(properties: Properties) -> TopicSettings:
-    """The topic that the log lives in, and how to reach it.
+    """Read the topic and how to connect to its brokers.
 
     Raises:
-        ConfigError: no servers, a name that is no topic's, numbers out of bounds, security that librdkafka cannot do.
+        ConfigError: no servers, an invalid topic name, numbers out of bounds, security that librdkafka does not
+            support.
 
     """
     addresses = servers(properties, SERVERS)
     if not addresses:
-        raise properties.error(SERVERS, f"not set, but {KIND} is {LogKind.TOPIC.value}: expected a Kafka's brokers")
+        raise properties.error(SERVERS, f"not set, but {KIND} is {LogKind.TOPIC.value}: expected Kafka brokers")
     topic = properties.text(TOPIC)
     if topic is not None and not _LEGAL_TOPIC.fullmatch(topic):
         expected = "expected up to 249 letters, digits, '.', '_' and '-', and neither . nor .."

@@ -1,4 +1,4 @@
-"""Everything a node was told, as values (KafkaConfig)."""
+"""A node's configuration as values (KafkaConfig)."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -12,24 +12,24 @@ from aclog.nodes.session import SecurityProtocol
 
 
 class Role(Enum):
-    """What a node does (process.roles)."""
+    """A role of a node (process.roles)."""
 
     CONTROLLER = "controller"
     BROKER = "broker"
 
 
 class LogKind(Enum):
-    """Where the metadata log lives (metadata.log.kind)."""
+    """Where the metadata log is (metadata.log.kind)."""
 
     FILE = "file"
     TOPIC = "topic"
-    """One partition of a real Kafka; several controllers, of which one is active."""
+    """One partition of a real Kafka, shared by several controllers, one of them active."""
     QUORUM = "quorum"
-    """A real Kafka's own controllers have it; this node follows them."""
+    """A real Kafka's controllers, whose log this node follows."""
 
 
 class ClientAuth(Enum):
-    """Whether clients must show a certificate (ssl.client.auth)."""
+    """Whether clients must present a certificate (ssl.client.auth)."""
 
     NONE = "none"
     REQUESTED = "requested"
@@ -38,7 +38,7 @@ class ClientAuth(Enum):
 
 @frozen(kw_only=True)
 class HostPort:
-    """An address to listen on or to connect to; an empty host stands for all of this machine's."""
+    """An address to listen on or to connect to; an empty host means all interfaces."""
 
     host: str
     port: int
@@ -49,10 +49,10 @@ class HostPort:
 
 @frozen(kw_only=True)
 class TlsSettings:
-    """Where certificates and keys are (ssl.*). Stores are PEM, PKCS12 or JKS files, or PEM text in the properties.
+    """Certificates and keys (ssl.*). Stores are PEM, PKCS12 or JKS files, or PEM text in the properties.
 
-    `keystore` and `truststore` are paths or None; the `_pem` fields are texts from ssl.keystore.certificate.chain,
-    ssl.keystore.key and ssl.truststore.certificates. Secrets are left out of the repr.
+    The `_pem` fields are the texts of ssl.keystore.certificate.chain, ssl.keystore.key and ssl.truststore.certificates.
+    Secrets are left out of the repr.
     """
 
     keystore: Path | None = None
@@ -74,9 +74,9 @@ class TlsSettings:
 
 @frozen(kw_only=True)
 class Listener:
-    """One listener with all that holds for it, overrides by `listener.name.<name>.` taken in.
+    """One listener with its effective settings, overrides by `listener.name.<name>.` included.
 
-    `sasl_mechanisms` are the names that SASL uses; `plain_users` are the user_<name> entries of PLAIN's JAAS line.
+    `sasl_mechanisms` are SASL's names; `plain_users` are the user_<name> options of PLAIN's JAAS line.
     """
 
     name: str
@@ -88,13 +88,13 @@ class Listener:
     sasl_mechanisms: tuple[str, ...] = ()
     plain_users: Mapping[str, str] = field(factory=dict, repr=lambda users: f"{len(users)} users")
     session_lifetimes_ms: Mapping[str, int] = field(factory=dict)
-    """How long a login by a mechanism holds (connections.max.reauth.ms); one that is not there, for ever."""
+    """How long a login by each mechanism is valid (connections.max.reauth.ms); without an entry, forever."""
     tls: TlsSettings | None = None
 
 
 @frozen(kw_only=True)
 class ClientSecurity:
-    """How this node, or a command, authenticates to a server."""
+    """How this node or a command authenticates to a server."""
 
     security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     sasl_mechanism: str | None = None
@@ -106,10 +106,10 @@ class ClientSecurity:
 
 @frozen(kw_only=True)
 class Limits:
-    """How much of a node its clients may take."""
+    """How much of a node's resources clients may use."""
 
     frame_bytes: int = 100 << 20
-    """socket.request.max.bytes; before a connection is authenticated sasl.server.max.receive.size holds instead."""
+    """socket.request.max.bytes; sasl.server.max.receive.size before authentication."""
     unauthenticated_frame_bytes: int = 512 << 10
     connections: int = 10_000
     """max.connections"""
@@ -120,9 +120,9 @@ class Limits:
     authentication_seconds: float = 30.0
     """How long a connection may take to authenticate: aclog.authentication.timeout.ms"""
     failed_authentication_seconds: float = 0.1
-    """Until a client hears that its login failed: connection.failed.authentication.delay.ms. Guessing is slow."""
+    """The delay of a failed login's response: connection.failed.authentication.delay.ms. It slows down guessing."""
     in_flight_requests: int = 500
-    """queued.max.requests: of all connections together, one each at a time"""
+    """queued.max.requests: over all connections, each of which has at most one"""
     in_flight_bytes: int = 256 << 20
     """queued.max.request.bytes"""
     request_seconds: float = 30.0
@@ -131,40 +131,40 @@ class Limits:
 
 @frozen(kw_only=True)
 class CheckpointPolicy:
-    """When a controller writes a checkpoint and lets go of what lies below one."""
+    """When a controller writes a checkpoint and deletes old ones and the log below them."""
 
     bytes_between: int = 20 << 20
     """metadata.log.max.record.bytes.between.snapshots"""
     interval_ms: int = 3_600_000
-    """metadata.log.max.snapshot.interval.ms; 0: never by time"""
+    """metadata.log.max.snapshot.interval.ms; 0: not by time"""
     retention_bytes: int = 100 << 20
-    """metadata.max.retention.bytes; -1: without bound"""
+    """metadata.max.retention.bytes; -1: unlimited"""
     retention_ms: int = 7 * 24 * 3_600_000
-    """metadata.max.retention.ms; -1: without bound"""
+    """metadata.max.retention.ms; -1: unlimited"""
     segment_bytes: int = 1 << 30
     """metadata.log.segment.bytes, internal.metadata.log.segment.bytes"""
 
 
 @frozen(kw_only=True)
 class NodeConfig:
-    """A node's configuration, checked. `properties` are the raw ones, for an authorizer's `configure`."""
+    """A node's checked configuration. `properties` are the raw ones, for an authorizer's `configure`."""
 
     roles: frozenset[Role]
     node_id: int
     metadata_log_dir: Path
-    """Where meta.properties and __cluster_metadata-0 are (metadata.log.dir, or the first of log.dirs)."""
+    """The directory of meta.properties and __cluster_metadata-0 (metadata.log.dir, or the first of log.dirs)."""
     log_dirs: tuple[Path, ...] = ()
-    """log.dirs, or log.dir: each gets a meta.properties when it is formatted."""
+    """log.dirs or log.dir; formatting writes a meta.properties to each."""
     listeners: tuple[Listener, ...]
     inter_broker_listener_name: str | None = None
     controller_listener_names: tuple[str, ...] = ()
     controller_quorum: tuple[HostPort, ...] = ()
-    """Where to ask for the leader: controller.quorum.bootstrap.servers, or controller.quorum.voters' addresses."""
+    """Where to find the leader: controller.quorum.bootstrap.servers, or the addresses in controller.quorum.voters."""
     voters: Mapping[int, HostPort] = field(factory=dict)
-    """Who stands in controller.quorum.voters (kraft.version 0); empty: voters stand in the log (kraft.version 1)."""
+    """controller.quorum.voters (kraft.version 0); empty if the voters are in the log (kraft.version 1)."""
     log_kind: LogKind = LogKind.FILE
     topic: TopicSettings | None = None
-    """Where the log of kind topic is; None of any other."""
+    """The topic of a log of kind topic; None for other kinds."""
     controller_client: ClientSecurity = field(factory=ClientSecurity)
     """How a broker, or one of several controllers, authenticates to the controllers."""
     authorizer_class_name: str | None = None
@@ -172,10 +172,10 @@ class NodeConfig:
     checkpoints: CheckpointPolicy = field(factory=CheckpointPolicy)
     tokens: TokenSettings = field(factory=TokenSettings)
     http: HostPort | None = None
-    """Where /metrics, /healthz and /readyz are served: aclog.http.listener."""
+    """The address of /metrics, /healthz and /readyz: aclog.http.listener."""
     properties: Mapping[str, str] = field(factory=dict, repr=lambda values: f"{len(values)} properties")
     notes: tuple[str, ...] = ()
-    """Lines for the log: keys of Kafka's that are not used here, and keys that nobody knows."""
+    """Messages to log: unused and unknown keys."""
 
     @property
     def voter_ids(self) -> tuple[int, ...]:
@@ -184,10 +184,10 @@ class NodeConfig:
 
     @property
     def is_controller(self) -> bool:
-        """Whether this node writes the log."""
+        """Whether this node is a controller."""
         return Role.CONTROLLER in self.roles
 
     @property
     def is_broker(self) -> bool:
-        """Whether this node serves clients."""
+        """Whether this node is a broker."""
         return Role.BROKER in self.roles

@@ -1,7 +1,7 @@
-"""ssl.principal.mapping.rules: how the name of a TLS client becomes the name of its principal. Pure.
+"""ssl.principal.mapping.rules: from a TLS client's distinguished name to its principal's name. Pure.
 
-Kafka's SslPrincipalMapper, to its habits: the replacement is made everywhere in the name, a number of no group is
-taken for plain text.
+Kafka's SslPrincipalMapper with its quirks: the replacement is applied to every match in the name, and a reference to a
+group that does not exist is literal text.
 """
 
 import re
@@ -28,19 +28,19 @@ class NoMatchingRuleError(MetadataError):
 
 @frozen(kw_only=True)
 class Rule:
-    """A rule: `RULE:pattern/replacement/[LU]`, or DEFAULT where there is no pattern. Its text is Kafka's."""
+    """A mapping rule: `RULE:pattern/replacement/[LU]`, or DEFAULT if there is no pattern. `text` is Kafka's."""
 
     pattern: re.Pattern[str] | None = field(default=None, eq=False)
     text: str = "DEFAULT"
     replacement: str = ""
     case: str = ""
-    """`L`: to lower case, `U`: to upper case."""
+    """`L` for lower case, `U` for upper case."""
 
     def __str__(self) -> str:
         return self.text
 
     def apply(self, name: str) -> str | None:
-        """The principal's name; None where the rule does not match; ValueError where it cannot be made."""
+        """Return the principal's name; None if the rule does not match; ValueError if its replacement fails."""
         if self.pattern is None:
             return name
         if not self.pattern.fullmatch(name):
@@ -53,16 +53,16 @@ class Rule:
 
 @frozen(kw_only=True)
 class SslPrincipalMapper:
-    """The rules in their order; the first one that matches counts."""
+    """The rules in order; the first match wins."""
 
     rules: tuple[Rule, ...]
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The rules of a text.
+        """Parse the rules.
 
         Raises:
-            ConfigError: with Kafka's words for a rule that is none, or a pattern that is none.
+            ConfigError: an invalid rule, with Kafka's error text, or an invalid pattern.
 
         """
         pieces = (match[1] for match in find_all(_SPLITTER, text.strip(_JAVA_BLANKS)))
@@ -70,10 +70,10 @@ class SslPrincipalMapper:
         return cls(rules=tuple(rule for rule in rules if rule is not None))
 
     def name(self, distinguished_name: str) -> str:
-        """The name of the principal.
+        """Return the principal's name.
 
         Raises:
-            NoMatchingRuleError: no rule matches, or the one that does has a replacement that cannot be made.
+            NoMatchingRuleError: no rule matches, or the replacement of the one that does fails.
 
         """
         for rule in self.rules:
@@ -88,7 +88,7 @@ class SslPrincipalMapper:
 
 
 def _rule(text: str) -> Rule | None:
-    """The rule; None for an empty one."""
+    """Parse one rule; None if it is empty."""
     match = _PARSER.match(text)
     end = match.end() if match is not None else 0
     if match is None or end != len(text):
@@ -106,9 +106,9 @@ def _rule(text: str) -> Rule | None:
 
 
 def _literal_references(replacement: str, groups: int) -> str:
-    """The replacement with a backslash before each reference to a group that the pattern does not have.
+    """Escape the references to groups that the pattern does not have.
 
-    Positions are those before any backslash came in, as in Kafka: from the second such reference on they are off.
+    Positions refer to the text before any insertion, as in Kafka: from the second such reference on they are off.
     """
     value = replacement
     if groups == 0:

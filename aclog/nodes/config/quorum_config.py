@@ -1,4 +1,4 @@
-"""Who the controllers are: controller.quorum.* (QuorumConfig)."""
+"""The controllers: controller.quorum.* (QuorumConfig)."""
 
 from collections.abc import Mapping
 
@@ -20,55 +20,53 @@ _ROLES = "process.roles"
 
 @frozen(kw_only=True)
 class Quorum:
-    """Where the controllers are, and who votes where the configuration says so."""
+    """The controllers' addresses, and the voters if the configuration lists them."""
 
     addresses: tuple[HostPort, ...]
     voters: Mapping[int, HostPort]
 
 
 def read_quorum(properties: Properties, roles: frozenset[Role], node_id: int, kind: LogKind) -> Quorum:
-    """What controller.quorum.voters and controller.quorum.bootstrap.servers say.
+    """Read controller.quorum.voters and controller.quorum.bootstrap.servers.
 
-    Several controllers share a log in a topic: the voters are those of which one is to be active, and each must be
-    there with its address, since standbys tell clients where the active one is.
+    With a log in a topic, the voters are the controllers that share it. All need an address, since standbys redirect
+    clients to the active one.
 
     Raises:
-        ConfigError: neither is set, a malformed one, several voters with a controller here whose log is no topic's, or
-            voters that contradict this node's id and roles.
+        ConfigError: neither key is set, one is malformed, a controller has several voters but no log in a topic, or the
+            voters contradict this node's id and roles.
 
     """
-    told, bootstrap = voters(properties, VOTERS), servers(properties, BOOTSTRAP)
-    if not told and not bootstrap:
-        raise properties.error(BOOTSTRAP, f"neither it nor {VOTERS} is set: expected where the controllers are")
-    if Role.CONTROLLER in roles and told:
-        if node_id not in told:
+    static, bootstrap = voters(properties, VOTERS), servers(properties, BOOTSTRAP)
+    if not static and not bootstrap:
+        raise properties.error(BOOTSTRAP, f"neither it nor {VOTERS} is set: expected the controllers' addresses")
+    if Role.CONTROLLER in roles and static:
+        if node_id not in static:
             raise properties.contradiction(
-                VOTERS, _NODE_ID, f"controller {node_id} is not among the voters {', '.join(map(str, told))}"
+                VOTERS, _NODE_ID, f"controller {node_id} is not among the voters {', '.join(map(str, static))}"
             )
-        if len(told) > 1 and kind is not LogKind.TOPIC:
+        if len(static) > 1 and kind is not LogKind.TOPIC:
             raise properties.error(
                 VOTERS,
-                f"{len(told)} voters: expected one, a quorum of several takes a log in a topic (metadata.log.kind)",
+                f"{len(static)} voters: expected one; several controllers need a log in a topic (metadata.log.kind)",
             )
-    elif node_id in told:
+    elif node_id in static:
         raise properties.contradiction(VOTERS, _ROLES, f"node {node_id} is a voter, but only a broker")
-    if kind is LogKind.TOPIC and len(known_addresses(tuple(told.values()))) < max(len(told), 1):
-        raise properties.error(
-            VOTERS, "a log in a topic takes the controllers of which one is active, each with an address of its own"
-        )
-    addresses = known_addresses((*bootstrap, *told.values()))
+    if kind is LogKind.TOPIC and len(known_addresses(tuple(static.values()))) < max(len(static), 1):
+        raise properties.error(VOTERS, "a log in a topic needs all controllers here, each with its own address")
+    addresses = known_addresses((*bootstrap, *static.values()))
     if not addresses and Role.CONTROLLER not in roles:
         raise properties.error(VOTERS, f"no voter has an address: expected {BOOTSTRAP}")
-    return Quorum(addresses=addresses, voters=told)
+    return Quorum(addresses=addresses, voters=static)
 
 
 def controller_login(properties: Properties, controller_listener: str, protocol: SecurityProtocol) -> ClientSecurity:
-    """How a broker, or another controller, logs in to the controllers: by their listener's JAAS line and ssl.*.
+    """Return how a broker or another controller authenticates to the controllers: by their listener's settings.
 
     Mirrors NodeToControllerChannelManager.
 
     Raises:
-        ConfigError: a mechanism that is not supported, no username and password, or wrong ssl.* values.
+        ConfigError: an unsupported mechanism, no username and password, or invalid ssl.* values.
 
     """
     listener = properties.of_listener(controller_listener)

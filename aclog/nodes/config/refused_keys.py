@@ -1,4 +1,4 @@
-"""Security properties that cannot be honoured: a node that ignored them would let in other people than it was told."""
+"""Security properties that are refused: to ignore them would admit other clients than the operator intended."""
 
 from collections.abc import Iterator
 
@@ -25,14 +25,14 @@ _ACCEPTED = {
     "ssl.provider": (),
     "ssl.trustmanager.algorithm": ("PKIX", "SunX509"),
 }
-"""Keys that decide who is let in, and the values that hold here, whether or not a listener looks at them."""
+"""Keys that decide who is admitted, and their supported values, also for listeners that do not use them."""
 
 CHECKED_KEYS = frozenset({*_ACCEPTED, AUTHORIZER_CLASS_NAME_CONFIG, "config.providers"})
 _KAFKAS = ("org.apache.kafka.", "kafka.")
 
 
 def refuse_plugins(properties: Properties) -> None:
-    """Stop at security properties that only Java could honour, for all listeners or for one, with a mechanism or not.
+    """Refuse security properties that only Java can implement, also with a listener's or a mechanism's prefix.
 
     Raises:
         ConfigError: there is one.
@@ -40,14 +40,14 @@ def refuse_plugins(properties: Properties) -> None:
     """
     for key, value in properties.values.items():
         for name in _endings(key):
-            accepted, told = _ACCEPTED.get(name), value.strip()
-            if accepted is not None and told and told not in accepted:
+            accepted, given = _ACCEPTED.get(name), value.strip()
+            if accepted is not None and given and given not in accepted:
                 only = f", only {' or '.join(accepted)}" if accepted else ""
-                raise properties.error(key, f"{told!r} is not supported here{only}: expected it to be left out")
+                raise properties.error(key, f"{given!r} is not supported here{only}: expected it to be left out")
 
 
 def _endings(key: str) -> Iterator[str]:
-    """The key, and what is left of `listener.name.<name>.<key>` and `listener.name.<name>.<mechanism>.<key>`."""
+    """Yield the key, and the rest of `listener.name.<name>.<key>` and `listener.name.<name>.<mechanism>.<key>`."""
     yield key
     if key.startswith("listener.name."):
         parts = key.split(".")
@@ -55,10 +55,10 @@ def _endings(key: str) -> Iterator[str]:
 
 
 def authorizer_class_name(properties: Properties) -> str | None:
-    """The authorizer's class, if there is to be one; it is imported to see that it exists.
+    """Return the authorizer's class name, if set, after checking that the class can be imported.
 
     Raises:
-        ConfigError: a class that only Java has, or that is not there.
+        ConfigError: a Java class without a counterpart here, or a class that does not exist.
 
     """
     name = properties.text_or_none(AUTHORIZER_CLASS_NAME_CONFIG)

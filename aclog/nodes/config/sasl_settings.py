@@ -1,4 +1,4 @@
-"""What JAAS lines and mechanism names mean for a listener, and for whoever logs in somewhere."""
+"""SASL mechanisms and JAAS lines, of listeners and of clients."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from aclog.nodes.config.node_config import ClientSecurity, TlsSettings
 from aclog.nodes.session import SecurityProtocol
 
 SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""The mechanisms that there are here."""
+"""The supported mechanisms."""
 
 ENABLED = "sasl.enabled.mechanisms"
 JAAS = "sasl.jaas.config"
@@ -18,10 +18,10 @@ _USER = "user_"
 
 
 def enabled_mechanisms(properties: Properties) -> tuple[str, ...]:
-    """The mechanisms of a SASL listener, whose properties these are.
+    """Return a SASL listener's mechanisms, from its properties.
 
     Raises:
-        ConfigError: none, or one that is not supported.
+        ConfigError: none, or an unsupported one.
 
     """
     mechanisms = properties.items(ENABLED)
@@ -38,7 +38,7 @@ def enabled_mechanisms(properties: Properties) -> tuple[str, ...]:
 
 
 def check_mechanism(properties: Properties, key: str, mechanism: str) -> None:
-    """Stop at a mechanism that is not supported.
+    """Check that a mechanism is supported.
 
     Raises:
         ConfigError: it is not.
@@ -49,10 +49,10 @@ def check_mechanism(properties: Properties, key: str, mechanism: str) -> None:
 
 
 def jaas_entry(properties: Properties, mechanism: str, key: str) -> JaasEntry | None:
-    """The login module under a key, which must be the mechanism's; None if the key is absent.
+    """Return the mechanism's login module under a key; None if the key is absent.
 
     Raises:
-        ConfigError: not a JAAS line, or another login module.
+        ConfigError: not a JAAS line, or another mechanism's login module.
 
     """
     text = properties.text(key)
@@ -64,17 +64,17 @@ def jaas_entry(properties: Properties, mechanism: str, key: str) -> JaasEntry | 
         raise properties.error(key, str(error)) from error
     expected = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
     if entry.module != expected:
-        raise properties.error(key, f"another login module than that of {mechanism}: expected {expected}")
+        raise properties.error(key, f"not the login module of {mechanism}: expected {expected}")
     return entry
 
 
 def mechanism_key(properties: Properties, mechanism: str) -> str:
-    """The full key of a mechanism's JAAS line on a listener (JaasContext.loadServerContext)."""
+    """Return the full key of a mechanism's JAAS line on a listener (JaasContext.loadServerContext)."""
     return f"{properties.prefix}{mechanism.lower()}.{JAAS}"
 
 
 def plain_users(properties: Properties) -> Mapping[str, str]:
-    """Users and passwords of PLAIN on a listener: the `user_<name>` options of its JAAS line.
+    """Return PLAIN's users and passwords on a listener: the `user_<name>` options of its JAAS line.
 
     Raises:
         ConfigError: there is no such line, or it is malformed.
@@ -96,10 +96,10 @@ def login(
     key: str,
     tls: TlsSettings | None,
 ) -> ClientSecurity:
-    """How to log in with a mechanism by a JAAS entry, which stands under `key`.
+    """Return how a client logs in with a JAAS entry, which is configured under `key`.
 
     Raises:
-        ConfigError: no entry, or no username or password in it.
+        ConfigError: no entry, or an entry without username or password.
 
     """
     options = entry.options if entry else {}
@@ -107,7 +107,7 @@ def login(
     if username is None or password is None:
         raise properties.error(
             key,
-            f"no username and password to log in with, which {protocol.value} with {mechanism} takes: expected both",
+            f"no username and password, which {protocol.value} with {mechanism} requires: expected both",
         )
     return ClientSecurity(
         security_protocol=protocol,

@@ -1,4 +1,4 @@
-"""A server.properties, loaded: everything a node needs to know, checked before anything is opened or bound."""
+"""Loading of server.properties: all of a node's settings are checked before anything is opened or bound."""
 
 import socket
 from collections.abc import Callable, Mapping
@@ -30,15 +30,15 @@ _DEFAULT_LOG_DIRS = ("/tmp/kafka-logs",)  # noqa: S108 - Kafka's default
 
 
 def load_config(path: Path | str, *, strict: bool = False) -> NodeConfig:
-    """The configuration in a properties file; with `strict`, unknown keys are errors.
+    """Load the configuration from a properties file; with `strict`, unknown keys are errors.
 
     Raises:
-        ConfigError: with the file, the key, and what was expected; never with a secret.
+        ConfigError: names the file, the key and what was expected; never contains a secret.
 
     """
-    properties, twice = read_properties(Path(path))
+    properties, repeated = read_properties(Path(path))
     config = parse_config(properties, str(path), strict=strict)
-    again = (f"{path}: {key} stands there again with another value: the last one holds" for key in twice)
+    again = (f"{path}: {key} is set more than once: the last value is used" for key in repeated)
     return evolve(config, notes=(*config.notes, *again))
 
 
@@ -49,9 +49,9 @@ def parse_config(
     strict: bool = False,
     host_name: Callable[[], str] = socket.getfqdn,
 ) -> NodeConfig:
-    """The configuration that these properties are; `where` names them in errors.
+    """Build the configuration from properties; `where` names their source in errors.
 
-    `host_name` gives the name of this machine, asked for where a listener has no host to advertise.
+    `host_name` returns this machine's name, for listeners that have no host to advertise.
 
     Raises:
         ConfigError: as `load_config`.
@@ -59,6 +59,8 @@ def parse_config(
     """
     source = Properties(values=dict(properties), where=where)
     source.check_values()
+    # Before anything else: ignoring one of these could admit clients that the operator means to refuse.
+    # asked.
     refuse_plugins(source)
     roles, node_id = _roles(source), _node_id(source)
     plan = plan_listeners(source, roles)
@@ -98,7 +100,7 @@ def parse_config(
 
 def _roles(properties: Properties) -> frozenset[Role]:
     names = properties.items(ROLES)
-    expected = "expected controller, broker, or both with a comma between them"
+    expected = "expected controller, broker, or both, separated by a comma"
     if not names:
         raise properties.error(ROLES, f"not set: {expected}")
     choices = {role.value: role for role in Role}
@@ -109,20 +111,20 @@ def _roles(properties: Properties) -> frozenset[Role]:
 
 
 def _node_id(properties: Properties) -> int:
-    told = [properties.integer(key, -1, least=0) for key in (NODE_ID, BROKER_ID) if properties.text(key) is not None]
-    if not told:
-        raise properties.error(NODE_ID, "not set: expected a number from 0")
-    if len(set(told)) > 1:
+    ids = [properties.integer(key, -1, least=0) for key in (NODE_ID, BROKER_ID) if properties.text(key) is not None]
+    if not ids:
+        raise properties.error(NODE_ID, "not set: expected a number >= 0")
+    if len(set(ids)) > 1:
         raise properties.contradiction(NODE_ID, BROKER_ID, "expected the same number, or one of them")
-    return told[0]
+    return ids[0]
 
 
 def _log_dirs(properties: Properties) -> tuple[Path, ...]:
     key = LOG_DIRS if properties.text(LOG_DIRS) is not None else LOG_DIR
-    told = properties.items(key)
-    if told == ():
+    names = properties.items(key)
+    if names == ():
         raise properties.error(key, "empty: expected one or more directories")
-    return tuple(dict.fromkeys(Path(name) for name in told or _DEFAULT_LOG_DIRS))
+    return tuple(dict.fromkeys(Path(name) for name in names or _DEFAULT_LOG_DIRS))
 
 
 def _log_dir_notes(properties: Properties) -> tuple[str, ...]:
@@ -132,10 +134,10 @@ def _log_dir_notes(properties: Properties) -> tuple[str, ...]:
 
 
 def _metadata_log_dir(properties: Properties, log_dirs: tuple[Path, ...]) -> Path:
-    told = properties.text(METADATA_LOG_DIR)
-    if told == "":
-        raise properties.error(METADATA_LOG_DIR, "empty: expected a directory, or it left out")
-    return log_dirs[0] if told is None else Path(told)
+    directory = properties.text(METADATA_LOG_DIR)
+    if directory == "":
+        raise properties.error(METADATA_LOG_DIR, "empty: expected a directory, or the key to be left out")
+    return log_dirs[0] if directory is None else Path(directory)
 
 
 def _http(properties: Properties) -> HostPort | None:

@@ -1,4 +1,4 @@
-"""ssl.* as values (SslConfigs, DefaultSslEngineFactory's checks)."""
+"""TLS settings from ssl.* (SslConfigs, and the checks of DefaultSslEngineFactory)."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ _TRUST_PEM = "ssl.truststore.certificates"
 
 @frozen(kw_only=True)
 class _Store:
-    """A key store or a trust store that is a file."""
+    """A key store or trust store file."""
 
     path: Path | None
     type: str
@@ -31,12 +31,12 @@ class _Store:
 
 
 def tls_settings(properties: Properties, *, sasl: bool = False, server: bool = False) -> TlsSettings:
-    """The settings of a listener or of a client, whose properties these are; `sasl` for SASL_SSL.
+    """Read the settings of a listener or a client from its properties; `sasl` for SASL_SSL.
 
-    On a SASL_SSL listener ssl.client.auth counts only with the listener's prefix, as in Kafka (KIP-684).
+    On a SASL_SSL listener, ssl.client.auth applies only with the listener's prefix, as in Kafka (KIP-684).
 
     Raises:
-        ConfigError: values that are not supported, keys that contradict each other, or a server without a key.
+        ConfigError: unsupported values, keys that contradict each other, or a server without a key.
 
     """
     keystore = _store(properties, "ssl.keystore", (_KEY_PEM, _CHAIN_PEM))
@@ -47,7 +47,7 @@ def tls_settings(properties: Properties, *, sasl: bool = False, server: bool = F
         raise properties.error("ssl.keystore.location", f"neither it nor {_KEY_PEM} is set, but a listener uses TLS")
     if client_auth is not ClientAuth.NONE and truststore.path is None and trust_pem is None:
         raise properties.contradiction(
-            CLIENT_AUTH, "ssl.truststore.location", "client certificates are asked for, but nothing says whose to trust"
+            CLIENT_AUTH, "ssl.truststore.location", "client certificates are requested, but there is no trust store"
         )
     return TlsSettings(
         keystore=keystore.path,
@@ -76,15 +76,15 @@ def _store(properties: Properties, name: str, pem_keys: tuple[str, ...]) -> _Sto
     if kind not in STORE_TYPES:
         raise properties.error(type_key, f"{properties.shown(type_key)}: expected one of {', '.join(STORE_TYPES)}")
     if given and kind != "PEM":
-        raise properties.contradiction(given[0], type_key, f"PEM text is given, but the type is {kind}: expected PEM")
+        raise properties.contradiction(given[0], type_key, f"PEM text is set, but the type is {kind}: expected PEM")
     if given and path is not None:
         raise properties.contradiction(given[0], location, "expected the text or the file")
     if given and len(given) < len(pem_keys):
-        raise properties.error(given[0], f"{', '.join(set(pem_keys) - set(given))} is missing beside it")
+        raise properties.error(given[0], f"{', '.join(set(pem_keys) - set(given))} is missing: expected both")
     if password is not None and kind == "PEM":
         raise properties.contradiction(password_key, type_key, "a PEM store has no password, only ssl.key.password")
     if password is not None and path is None:
-        raise properties.contradiction(password_key, location, "a password is given, but no file")
+        raise properties.contradiction(password_key, location, "a password is set, but no file")
     if name == "ssl.keystore" and path is not None and password is None and kind != "PEM":
         raise properties.error(password_key, f"not set, but {location} is: expected the store's password")
     return _Store(path=None if path is None else Path(path), type=kind, password=password)
@@ -105,7 +105,7 @@ def _protocols(properties: Properties) -> tuple[str, ...]:
 
 
 def _suites(properties: Properties) -> tuple[str, ...]:
-    """Only suites that there are, so that a node stops before it opens anything (SslConfigs.SSL_CIPHER_SUITES)."""
+    """Check the suites now: a node must fail before it opens a listener (SslConfigs.SSL_CIPHER_SUITES)."""
     names = properties.items(_SUITES) or ()
     try:
         cipher_suites(names)
@@ -115,7 +115,7 @@ def _suites(properties: Properties) -> tuple[str, ...]:
 
 
 def _rules(properties: Properties) -> str:
-    """Only rules that can be read: who a certificate stands for must be known before anybody connects."""
+    """Check the rules now, before a client connects whose principal depends on them."""
     text = properties.text(_RULES) or "DEFAULT"
     try:
         SslPrincipalMapper.parse(text)
@@ -125,12 +125,14 @@ def _rules(properties: Properties) -> str:
 
 
 def _why(error: ConfigError, key: str) -> str:
-    """The error without the key that it begins with: it is told once, with the listener's prefix."""
+    """Return the error without its key, which is added again with the listener's prefix."""
     return str(error).removeprefix(f"{key}: ")
 
 
 def _identification(properties: Properties) -> bool:
     value = properties.text(_IDENTIFICATION)
     if value and value.lower() != "https":
-        raise properties.error(_IDENTIFICATION, f"{value!r}: expected https, or nothing to check no host names")
+        raise properties.error(
+            _IDENTIFICATION, f"{value!r}: expected https, or an empty value to disable host name verification"
+        )
     return value is None or bool(value)

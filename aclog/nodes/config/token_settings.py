@@ -1,4 +1,4 @@
-"""delegation.token.* and connections.max.reauth.ms: what tokens there are, and how long logins hold."""
+"""Delegation token settings, and the lifetime of logins: delegation.token.*, connections.max.reauth.ms."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,7 +13,7 @@ MAX_REAUTH = "connections.max.reauth.ms"
 
 
 def read_token_settings(properties: Properties) -> TokenSettings:
-    """Kafka's keys, with its defaults (DelegationTokenManagerConfigs); an empty secret is none.
+    """Read Kafka's keys, with its defaults (DelegationTokenManagerConfigs); an empty secret disables tokens.
 
     Raises:
         ConfigError: numbers out of bounds.
@@ -29,12 +29,12 @@ def read_token_settings(properties: Properties) -> TokenSettings:
 
 
 def session_lifetimes(properties: Properties, mechanisms: Iterable[str]) -> Mapping[str, int]:
-    """How many ms a login by each mechanism holds on a listener, whose properties these are (KIP-368).
+    """Return how long, in ms, a login by each mechanism is valid on a listener (KIP-368).
 
-    A mechanism's own value comes before the listener's. Those that hold for ever (0 and below) are left out.
+    A mechanism's own value takes precedence over the listener's. Unlimited ones (0 and below) are left out.
 
     Raises:
-        ConfigError: not whole numbers.
+        ConfigError: not integers.
 
     """
     shared = properties.long(MAX_REAUTH, 0)

@@ -1,1 +1,1 @@
-"""Log directories: formatting, meta.properties, feature levels."""
+"""A node's log directories: formatting, meta.properties, feature levels."""

@@ -1,4 +1,4 @@
-"""The features that a new cluster starts with, by release (MetadataVersion, Feature; version-mapping)."""
+"""The feature levels of a new cluster, by release (MetadataVersion, Feature; kafka-storage version-mapping)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -17,11 +17,11 @@ _NAMES = """
 3.9-IV0 4.0-IV0 4.0-IV1 4.0-IV2 4.0-IV3 4.1-IV0 4.1-IV1 4.2-IV0 4.2-IV1 4.3-IV0
 """
 METADATA_VERSIONS: Mapping[str, int] = {name: level for level, name in enumerate(_NAMES.split(), _FIRST_LEVEL)}
-"""Every metadata.version that a Kafka 4.3.1 formats with, and its level."""
+"""Every metadata.version that Kafka 4.3.1 can format with, by name, and its level."""
 
 NEWEST = max(METADATA_VERSIONS.values())
 SCRAM_SINCE = METADATA_VERSIONS["3.5-IV2"]
-"""The first metadata.version whose log may hold SCRAM credentials."""
+"""The first metadata.version whose log may contain SCRAM credentials."""
 
 _RELEASES = {name.partition("-")[0]: level for name, level in METADATA_VERSIONS.items()}
 _SHORT = re.compile(r"([0-9]+\.[0-9]+)\.[^.].*")
@@ -30,9 +30,10 @@ _SHORT_MAX = (1 << 15) - 1
 
 @frozen(kw_only=True)
 class _Feature:
-    """A feature other than metadata.version: its highest level, and the levels it starts with.
+    """A feature other than metadata.version: its highest level, and when a new cluster starts with it.
 
-    `since` is the metadata.version from which a new cluster has the highest level; `needs` what level 1 depends on.
+    `since` is the metadata.version from which on the highest level is the default; `needs` the one that level 1
+    requires.
     """
 
     name: str
@@ -55,12 +56,12 @@ SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
     METADATA_VERSION: (_FIRST_LEVEL, NEWEST),
     **{feature.name: (0, feature.highest) for feature in _FEATURES},
 }
-"""The lowest and the highest level that a node knows of each feature (Kafka 4.3.1's QuorumFeatures)."""
+"""The lowest and highest level of each feature that a node supports (Kafka 4.3.1's QuorumFeatures)."""
 
 
 @frozen(kw_only=True)
 class FeatureLevels:
-    """What a new cluster starts with: the metadata.version's name and level, and the records of all features."""
+    """A new cluster's metadata.version, by name and level, and the records of all features."""
 
     release: str
     metadata_version: int
@@ -68,24 +69,24 @@ class FeatureLevels:
 
 
 def feature_levels(release_version: str | None, settings: Iterable[str], *, dynamic_quorum: bool) -> FeatureLevels:
-    """The levels for `--release-version` and `--feature name=level ...`; the newest release's by default.
+    """Return the levels for `--release-version` and `--feature name=level ...`; by default those of the newest release.
 
-    `dynamic_quorum`: the voters are to stand in the log (kraft.version 1).
+    `dynamic_quorum`: the voters are in the log (kraft.version 1).
 
     Raises:
-        ConfigError: an unknown release, feature or level, one that depends on another, or settings that contradict.
+        ConfigError: an unknown release, feature or level, an unmet dependency, or contradicting settings.
 
     """
-    told = _told(settings)
-    if METADATA_VERSION in told and release_version is not None:
+    requested = _requested(settings)
+    if METADATA_VERSION in requested and release_version is not None:
         raise ConfigError(f"--release-version and --feature {METADATA_VERSION}=... contradict each other: expected one")
-    level = _level_of(release_version) if release_version is not None else told.pop(METADATA_VERSION, NEWEST)
+    level = _level_of(release_version) if release_version is not None else requested.pop(METADATA_VERSION, NEWEST)
     names = {number: name for name, number in METADATA_VERSIONS.items()}
     if level not in names:
         raise ConfigError(f"--feature {METADATA_VERSION}={level}: expected a level from {_FIRST_LEVEL} to {NEWEST}")
-    _check_kraft_version(told.pop(KRAFT_VERSION, None), dynamic_quorum=dynamic_quorum)
+    _check_kraft_version(requested.pop(KRAFT_VERSION, None), dynamic_quorum=dynamic_quorum)
     levels = {feature.name: feature.highest if level >= feature.since else 0 for feature in _FEATURES}
-    for name, wanted in told.items():
+    for name, wanted in requested.items():
         _check(name, wanted, level)
         levels[name] = wanted
     records = (FeatureLevelRecord(name=name, feature_level=value) for name, value in sorted(levels.items()) if value)
@@ -96,18 +97,18 @@ def feature_levels(release_version: str | None, settings: Iterable[str], *, dyna
     )
 
 
-def _told(settings: Iterable[str]) -> dict[str, int]:
-    told = {}
+def _requested(settings: Iterable[str]) -> dict[str, int]:
+    requested = {}
     for setting in settings:
         name, equals, level = setting.partition("=")
         if not equals or not (level.isascii() and level.isdigit()) or int(level) > _SHORT_MAX:
             raise ConfigError(f"--feature {setting!r}: expected <name>=<level>, such as transaction.version=2")
-        told[name.strip()] = int(level)
-    return told
+        requested[name.strip()] = int(level)
+    return requested
 
 
 def _level_of(release_version: str) -> int:
-    """The level of `4.3`, `4.3.1` or `4.3-IV0` (MetadataVersion.fromVersionString)."""
+    """Return the level of `4.3`, `4.3.1` or `4.3-IV0` (MetadataVersion.fromVersionString)."""
     version = release_version.strip()
     if (found := METADATA_VERSIONS.get(version)) is not None:
         return found
@@ -121,18 +122,20 @@ def _level_of(release_version: str) -> int:
     return _RELEASES[name]
 
 
-def _check_kraft_version(told: int | None, *, dynamic_quorum: bool) -> None:
-    if told is None:
+def _check_kraft_version(level: int | None, *, dynamic_quorum: bool) -> None:
+    if level is None:
         return
-    if told > _KRAFT_HIGHEST:
-        raise ConfigError(f"--feature {KRAFT_VERSION}={told}: expected 0 or {_KRAFT_HIGHEST}")
-    if bool(told) != dynamic_quorum:
+    if level > _KRAFT_HIGHEST:
+        raise ConfigError(f"--feature {KRAFT_VERSION}={level}: expected 0 or {_KRAFT_HIGHEST}")
+    if bool(level) != dynamic_quorum:
         why = (
-            "the voters are to stand in the log (--standalone, --initial-controllers, --no-initial-controllers)"
+            "the voters will be in the log (--standalone, --initial-controllers, --no-initial-controllers)"
             if dynamic_quorum
-            else "the voters stand in controller.quorum.voters"
+            else "the voters are in controller.quorum.voters"
         )
-        raise ConfigError(f"--feature {KRAFT_VERSION}={told}: {why}: expected {int(dynamic_quorum)}, or it left out")
+        raise ConfigError(
+            f"--feature {KRAFT_VERSION}={level}: {why}: expected {int(dynamic_quorum)}, or the flag to be left out"
+        )
 
 
 def _check(name: str, wanted: int, metadata_version: int) -> None:
@@ -143,4 +146,4 @@ def _check(name: str, wanted: int, metadata_version: int) -> None:
     if wanted > feature.highest:
         raise ConfigError(f"--feature {name}={wanted}: expected a level from 0 to {feature.highest}")
     if wanted and metadata_version < feature.needs:
-        raise ConfigError(f"--feature {name}={wanted}: it depends on {METADATA_VERSION} {feature.needs} or above")
+        raise ConfigError(f"--feature {name}={wanted}: requires {METADATA_VERSION} {feature.needs} or later")

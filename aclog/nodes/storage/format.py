@@ -1,4 +1,4 @@
-"""Format a node's log directories as `kafka-storage format` does, and by themselves where they are empty.
+"""Formatting of a node's log directories, by command as `kafka-storage format` or at the start if they are empty.
 
 Mirrors org.apache.kafka.metadata.storage.Formatter and kafka.tools.StorageTool.
 """
@@ -38,7 +38,7 @@ _LOCALHOST = "localhost"
 
 @frozen(kw_only=True)
 class FormatOptions:
-    """The flags of `kafka-storage format`, beside the configuration and the cluster id."""
+    """The flags of `kafka-storage format`, except for the configuration and the cluster id."""
 
     standalone: bool = False
     initial_controllers: str | None = None
@@ -51,7 +51,7 @@ class FormatOptions:
 
     @property
     def quorum_flags(self) -> list[str]:
-        """The given ones of the flags that say where the voters are; Kafka takes at most one."""
+        """The given flags about the initial voters, of which Kafka accepts one at most."""
         flags = {
             STANDALONE: self.standalone,
             INITIAL_CONTROLLERS: self.initial_controllers is not None,
@@ -65,7 +65,7 @@ _DEFAULT_OPTIONS = FormatOptions()
 
 @frozen(kw_only=True)
 class FormatResult:
-    """What was formatted; `lines` say it as kafka-storage does. `meta` is that of the metadata log's directory."""
+    """What was formatted; `lines` are kafka-storage's output. `meta` is that of the metadata log's directory."""
 
     meta: MetaProperties
     formatted: tuple[Path, ...]
@@ -80,14 +80,14 @@ def format_storage(
     now_ms: int | None = None,
     token_bytes: Callable[[int], bytes] = secrets.token_bytes,
 ) -> FormatResult:
-    """Format every log directory that is not; nothing is written unless all that was asked for can be honoured.
+    """Format every log directory that is not formatted; nothing is written unless the request is valid as a whole.
 
-    The arguments are kafka-storage's flags; `now_ms` (ms since 1970) stands in what is written, now by default.
+    `now_ms`, in ms since 1970, is the timestamp of what is written; by default the current time.
 
     Raises:
-        ConfigError: flags that contradict each other or the configuration, more than one voter, a directory that is
-            formatted already or for somebody else, or one that holds a log without being formatted.
-        LogError: the disk is full, or refuses.
+        ConfigError: flags that contradict each other or the configuration, more than one voter, or a directory that is
+            already formatted, belongs to another node or cluster, or contains a log without being formatted.
+        LogError: the disk is full, or the directory cannot be written.
 
     """
     if not cluster_id.strip():
@@ -109,9 +109,9 @@ def format_storage(
     lines = [format_directory(config, directory, plan) for directory in directories]
     meta = read_meta_properties(config.metadata_log_dir)
     if meta is None:
-        raise ConfigError(f"{config.metadata_log_dir}: {META_PROPERTIES} vanished again while it was formatted")
-    said = tuple(lines) or ("All of the log directories are already formatted.",)
-    return FormatResult(meta=meta, formatted=directories, lines=said)
+        raise ConfigError(f"{config.metadata_log_dir}: {META_PROPERTIES} disappeared during formatting")
+    output = tuple(lines) or ("All of the log directories are already formatted.",)
+    return FormatResult(meta=meta, formatted=directories, lines=output)
 
 
 def ensure_formatted(
@@ -121,16 +121,15 @@ def ensure_formatted(
     now_ms: int | None = None,
     token_bytes: Callable[[int], bytes] = secrets.token_bytes,
 ) -> MetaProperties:
-    """What a node's start needs to know of its directories, which are formatted first if they are all empty.
+    """Return the metadata log's meta.properties; format the directories first if all of them are empty.
 
-    A controller without controller.quorum.voters becomes the one voter of its quorum (--standalone), and its cluster
-    gets a random id unless there is `cluster_id`. A node that is only a broker takes the id of its controllers'
-    cluster, so it cannot do without `cluster_id` while it is not formatted.
+    A controller without controller.quorum.voters becomes the only voter of its quorum (--standalone), with a random
+    cluster id unless `cluster_id` is given. A broker joins its controllers' cluster, so it needs `cluster_id` to be
+    formatted.
 
     Raises:
-        ConfigError: formatted for another node or cluster; not formatted, but not empty either; or it would take more
-            than is known to format it.
-        LogError: the disk is full, or refuses.
+        ConfigError: formatted for another node or cluster; not formatted, but not empty; or formatting needs flags.
+        LogError: the disk is full, or the directory cannot be written.
 
     """
     meta = read_meta_properties(config.metadata_log_dir)
@@ -139,19 +138,21 @@ def ensure_formatted(
         return meta
     for directory in log_directories(config):
         if found := foreign_file(directory):
-            raise ConfigError(f"{directory}: not formatted, but {found} is in it: expected an empty directory")
+            raise ConfigError(f"{directory}: not formatted, but contains {found}: expected an empty directory")
     if not config.is_controller and cluster_id is None:
         raise ConfigError(f"{config.metadata_log_dir}: not formatted: expected `aclog format` with the cluster's id")
+    # Each would draw a cluster id of its own.
     if config.is_controller and cluster_id is None and len(config.voters) > 1:
         raise ConfigError(
             f"{config.metadata_log_dir}: not formatted, and {VOTERS} names {len(config.voters)} controllers: expected "
             "`aclog format` with the same cluster id for all of them"
         )
+    # Several bootstrap servers mean several controllers: formatted alone, each would become a quorum of its own.
     standalone = config.is_controller and not config.voter_ids
     if standalone and len(config.controller_quorum) > 1:
         raise ConfigError(
             f"{config.metadata_log_dir}: not formatted, and {BOOTSTRAP} names {len(config.controller_quorum)} "
-            "controllers: expected one, or `aclog format --standalone` if this controller is to be alone"
+            "controllers: expected one, or `aclog format --standalone` for a quorum of this controller alone"
         )
     new_id = uuid_text(random_uuid(token_bytes)) if cluster_id is None else cluster_id
     options = FormatOptions(standalone=standalone)
@@ -163,8 +164,8 @@ def _check_flags(config: NodeConfig, given: list[str]) -> None:
         raise ConfigError(f"{given[0]} and {given[1]} contradict each other: expected one of them")
     if config.voter_ids and given and given != [NO_INITIAL_CONTROLLERS]:
         raise ConfigError(
-            f"{given[0]} and {VOTERS} contradict each other: expected the flag, with {BOOTSTRAP} in the configuration, "
-            "or the voter there and no flag"
+            f"{given[0]} and {VOTERS} contradict each other: expected the flag and {BOOTSTRAP} in the configuration, "
+            f"or {VOTERS} and no flag"
         )
     if given == [STANDALONE] and not config.is_controller:
         raise ConfigError(f"{STANDALONE}: this node is only a broker (process.roles): expected a controller")
@@ -179,7 +180,9 @@ def _credentials(
     levels: FeatureLevels, add_scram: Sequence[str], token_bytes: Callable[[int], bytes]
 ) -> tuple[UserScramCredentialRecord, ...]:
     if add_scram and levels.metadata_version < SCRAM_SINCE:
-        raise ConfigError(f"--add-scram: metadata.version {levels.release} knows no SCRAM: expected 3.5-IV2 or later")
+        raise ConfigError(
+            f"--add-scram: metadata.version {levels.release} does not support SCRAM: expected 3.5-IV2 or later"
+        )
     return tuple(parse_scram_argument(argument, token_bytes) for argument in add_scram)
 
 
@@ -196,8 +199,8 @@ def _voter(config: NodeConfig, options: FormatOptions, token_bytes: Callable[[in
 
 
 def _controller_address(config: NodeConfig) -> HostPort:
-    """Where the first controller listener is advertised; localhost where the properties name no host."""
+    """Return where the first controller listener is advertised; localhost if no host is configured, as in Kafka."""
     listener = next(listener for listener in config.listeners if listener.name == config.controller_listener_names[0])
-    told = listener_addresses(Properties(values=config.properties, where="the configuration"), ADVERTISED) or ()
-    address = next((advertised.address for advertised in told if advertised.name == listener.name), listener.bind)
+    configured = listener_addresses(Properties(values=config.properties, where="the configuration"), ADVERTISED) or ()
+    address = next((advertised.address for advertised in configured if advertised.name == listener.name), listener.bind)
     return address if address.host not in {"", ANY_ADDRESS} else evolve(address, host=_LOCALHOST)

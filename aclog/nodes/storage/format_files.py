@@ -1,4 +1,7 @@
-"""What kafka-storage writes into a log directory, byte for byte but for ids and times (Formatter.doFormat)."""
+"""The files of a formatted log directory, byte for byte as kafka-storage writes them (Formatter.doFormat).
+
+bootstrap.checkpoint in every directory, the 0-0 checkpoint with the voters in the metadata log's, and meta.properties.
+"""
 
 import os
 import secrets
@@ -47,7 +50,7 @@ class FormatPlan:
 
 
 def bootstrap_bytes(records: Sequence[BootstrapRecord], *, now_ms: int) -> bytes:
-    """bootstrap.checkpoint: what a new cluster's controller writes into its log first (BootstrapDirectory)."""
+    """Return bootstrap.checkpoint: the records that a new cluster's controller writes first (BootstrapDirectory)."""
     header = SnapshotHeader(last_contained_log_timestamp=0)
     end = len(records) + 1
     return b"".join(
@@ -60,7 +63,7 @@ def bootstrap_bytes(records: Sequence[BootstrapRecord], *, now_ms: int) -> bytes
 
 
 def first_checkpoint_bytes(voters: KRaftVoters, *, now_ms: int) -> bytes:
-    """The 0-0 checkpoint: kraft.version 1 and the voters (Formatter.writeDynamicQuorumSnapshot)."""
+    """Return the 0-0 checkpoint: kraft.version 1 and the voters (Formatter.writeDynamicQuorumSnapshot)."""
     header = snapshot_header_records(last_contained_log_timestamp=now_ms, kraft_version=1, voters=voters)
     return b"".join(
         (
@@ -71,10 +74,10 @@ def first_checkpoint_bytes(voters: KRaftVoters, *, now_ms: int) -> bytes:
 
 
 def format_directory(config: NodeConfig, directory: Path, plan: FormatPlan) -> str:
-    """Format one log directory, meta.properties last: without it nothing else counts. What kafka-storage says of it.
+    """Format one log directory; return kafka-storage's output line.
 
     Raises:
-        LogError: the disk is full, or refuses.
+        LogError: the disk is full, or the directory cannot be written.
 
     """
     kind, directory_id = _kind(config, directory, plan)
@@ -83,13 +86,15 @@ def format_directory(config: NodeConfig, directory: Path, plan: FormatPlan) -> s
     if plan.voter is not None and directory == config.metadata_log_dir:
         voters = plan.voter.as_voters(config.controller_listener_names[0])
         _write_first_checkpoint(directory, first_checkpoint_bytes(voters, now_ms=plan.now_ms))
+    # Last: a directory without meta.properties is not formatted, so a crash before this line is repaired by a second
+    # run.
     meta = MetaProperties(cluster_id=plan.cluster_id, node_id=config.node_id, directory_id=directory_id)
     write_meta_properties(directory, meta, now_ms=plan.now_ms)
     return f"Formatting {kind} {directory} with metadata.version {plan.release}."
 
 
 def _kind(config: NodeConfig, directory: Path, plan: FormatPlan) -> tuple[str, UUID]:
-    """What Kafka calls the directory, and its id: the voter's, if it is the voter's metadata log's."""
+    """Return Kafka's name for the directory, and its id: the voter's for the voter's own metadata log directory."""
     if directory == config.metadata_log_dir and plan.voter is not None:
         if plan.voter.node_id == config.node_id:
             return "dynamic metadata voter directory", plan.voter.directory_id

@@ -1,4 +1,4 @@
-"""A voter as `--initial-controllers` takes it: `id@host:port:directory id` (org.apache.kafka.raft.DynamicVoter)."""
+"""The voter of `--initial-controllers`: `id@host:port:directory id` (org.apache.kafka.raft.DynamicVoter)."""
 
 import re
 from uuid import UUID
@@ -18,14 +18,14 @@ _SUPPORTED_KRAFT_VERSIONS = SupportedVersions(min_supported_version=0, max_suppo
 
 @frozen(kw_only=True)
 class InitialVoter:
-    """The one voter of a quorum: its node, its metadata log directory's id, and where it is reached."""
+    """A quorum's only voter: its node id, its metadata log directory's id, and its address."""
 
     node_id: int
     address: HostPort
     directory_id: UUID
 
     def as_voters(self, listener_name: str) -> KRaftVoters:
-        """The control record of a quorum of this voter, whose endpoint is that of the controllers' first listener."""
+        """Return the VotersRecord of a quorum of this voter; its endpoint is the first controller listener."""
         endpoint = Endpoint(name=listener_name.upper(), host=self.address.host, port=self.address.port)
         voter = Voter(
             voter_id=self.node_id,
@@ -37,7 +37,7 @@ class InitialVoter:
 
 
 def parse_initial_voter(text: str) -> InitialVoter:
-    """The one voter in a text.
+    """Parse the one voter.
 
     Raises:
         ConfigError: malformed, or several voters.
@@ -46,7 +46,7 @@ def parse_initial_voter(text: str) -> InitialVoter:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if len(parts) > 1:
         raise ConfigError(
-            f"--initial-controllers: {len(parts)} voters: expected one, a quorum of several is not supported"
+            f"--initial-controllers: {len(parts)} voters: expected one; a quorum of several voters is not supported"
         )
     found = _VOTER.fullmatch(parts[0]) if parts else None
     if found is None or int(found[1]) > _MAX_ID or int(found[4]) > _MAX_PORT:

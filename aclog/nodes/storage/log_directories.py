@@ -1,4 +1,4 @@
-"""A node's log directories: which are formatted, for whom, and which are empty (MetaPropertiesEnsemble)."""
+"""A node's log directories: which are formatted, for which node, and which are empty (MetaPropertiesEnsemble)."""
 
 from pathlib import Path
 
@@ -10,21 +10,21 @@ from aclog.nodes.config.node_config import NodeConfig
 from aclog.nodes.storage.format_files import BOOTSTRAP_CHECKPOINT, FIRST_CHECKPOINT, METADATA_DIRECTORY
 from aclog.nodes.storage.meta_properties import META_PROPERTIES, MetaProperties, read_meta_properties
 
-_NOT_OURS_TO_MIND = {".lock", "lost+found", LOCK_FILE}
-_OF_FORMATTING = {BOOTSTRAP_CHECKPOINT, BOOTSTRAP_CHECKPOINT + TEMPORARY_SUFFIX, META_PROPERTIES + TEMPORARY_SUFFIX}
+_IGNORED = {".lock", "lost+found", LOCK_FILE}
+_WRITTEN_BY_FORMAT = {BOOTSTRAP_CHECKPOINT, BOOTSTRAP_CHECKPOINT + TEMPORARY_SUFFIX, META_PROPERTIES + TEMPORARY_SUFFIX}
 
 
 def log_directories(config: NodeConfig) -> tuple[Path, ...]:
-    """Every directory that gets a meta.properties, in order of name."""
+    """Return every directory that gets a meta.properties, sorted by name."""
     return tuple(sorted({*config.log_dirs, config.metadata_log_dir}, key=str))
 
 
 def directories_to_format(config: NodeConfig, cluster_id: str, *, ignore_formatted: bool) -> tuple[Path, ...]:
-    """The directories that are to be formatted.
+    """Return the directories that are not formatted.
 
     Raises:
-        ConfigError: one is formatted already, and that is not to be ignored, or formatted for another node or cluster;
-            or it has no meta.properties, but a metadata log.
+        ConfigError: one is already formatted without `ignore_formatted`, belongs to another node or cluster, or
+            contains a metadata log but no meta.properties.
         LogError: one cannot be read.
 
     """
@@ -47,14 +47,16 @@ def directories_to_format(config: NodeConfig, cluster_id: str, *, ignore_formatt
 def _check_no_log(directory: Path) -> None:
     log = directory / METADATA_DIRECTORY
     if log.is_dir() and list_segments(log):
-        raise ConfigError(f"{directory}: no {META_PROPERTIES}, but a log in {METADATA_DIRECTORY}: expected none")
+        raise ConfigError(
+            f"{directory}: no {META_PROPERTIES}, but a log in {METADATA_DIRECTORY}: expected an empty directory"
+        )
 
 
 def check_meta_properties(directory: Path, meta: MetaProperties, *, node_id: int, cluster_id: str | None) -> None:
-    """Stop at a directory that was formatted for another node or cluster.
+    """Check that a directory belongs to this node and cluster.
 
     Raises:
-        ConfigError: so it is.
+        ConfigError: it does not.
 
     """
     path = directory / META_PROPERTIES
@@ -65,7 +67,7 @@ def check_meta_properties(directory: Path, meta: MetaProperties, *, node_id: int
 
 
 def foreign_file(directory: Path) -> str | None:
-    """The name of a file that neither a file system, a lock nor an interrupted formatting left there; None if empty.
+    """Return a file name that is not from a file system, a lock or an interrupted formatting; None if there is none.
 
     Raises:
         LogError: the directory cannot be read.
@@ -76,13 +78,13 @@ def foreign_file(directory: Path) -> str | None:
             others = [inner for inner in _listed(directory / name) if not _is_first_checkpoint(inner)]
             if others:
                 return f"{name}/{others[0]}"
-        elif name not in _NOT_OURS_TO_MIND | _OF_FORMATTING:
+        elif name not in _IGNORED | _WRITTEN_BY_FORMAT:
             return name
     return None
 
 
 def _is_first_checkpoint(name: str) -> bool:
-    """Whether it is the 0-0 checkpoint, or what an interrupted writer left of it."""
+    """Whether it is the 0-0 checkpoint, or a partial one left by a crash."""
     return name.startswith(FIRST_CHECKPOINT.partition(".")[0]) and ".checkpoint" in name
 
 

@@ -1,4 +1,4 @@
-"""The file `meta.properties`: which cluster and node a log directory belongs to (MetaProperties, version 1)."""
+"""The file `meta.properties`: the cluster and node that a log directory belongs to (MetaProperties, version 1)."""
 
 from datetime import UTC, datetime
 from io import BytesIO
@@ -18,7 +18,7 @@ _VERSION = "1"
 
 @frozen(kw_only=True)
 class MetaProperties:
-    """What the file says; `directory_id` is None where a Kafka before 3.7 wrote it."""
+    """The file's contents; `directory_id` is None if a Kafka before 3.7 wrote it."""
 
     cluster_id: str
     node_id: int
@@ -26,10 +26,10 @@ class MetaProperties:
 
 
 def read_meta_properties(directory: Path) -> MetaProperties | None:
-    """What the directory's meta.properties says; None if it has none: the directory is not formatted.
+    """Read a directory's meta.properties; None if there is none, so the directory is not formatted.
 
     Raises:
-        ConfigError: it is not what a Kafka in KRaft mode writes.
+        ConfigError: not as Kafka in KRaft mode writes it.
         LogError: it cannot be read.
 
     """
@@ -64,20 +64,21 @@ def _directory_id(path: Path, text: str | None) -> UUID | None:
 
 
 def encode_meta_properties(properties: MetaProperties, *, now_ms: int) -> bytes:
-    """The file's content, as Kafka writes it: keys in the order in which Java's hash table has them."""
+    """Encode the file as Kafka writes it."""
     values = {"node.id": str(properties.node_id)}
     if properties.directory_id is not None:
         values["directory.id"] = uuid_text(properties.directory_id)
+    # Kafka writes java.util.Properties: the keys' order is that of Java's hash table.
     values |= {"version": _VERSION, "cluster.id": properties.cluster_id}
     written = datetime.fromtimestamp(now_ms // 1000, UTC)
     return javaproperties.dumps(values, comments="", timestamp=written, ensure_ascii=True).encode("ascii")
 
 
 def write_meta_properties(directory: Path, properties: MetaProperties, *, now_ms: int) -> None:
-    """Put the file there durably, in place of one that there is; `now_ms` stands in its first lines.
+    """Write the file durably, replacing an existing one; `now_ms` is the timestamp in its header.
 
     Raises:
-        LogError: the disk is full, or refuses.
+        LogError: the disk is full, or the directory cannot be written.
 
     """
     replace_durably(directory / META_PROPERTIES, encode_meta_properties(properties, now_ms=now_ms))

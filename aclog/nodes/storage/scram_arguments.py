@@ -1,4 +1,4 @@
-"""`--add-scram`: credentials that a new cluster starts with (org.apache.kafka.metadata.storage.ScramParser)."""
+"""`--add-scram`: a new cluster's first SCRAM credentials (org.apache.kafka.metadata.storage.ScramParser)."""
 
 import binascii
 from base64 import b64decode
@@ -18,12 +18,12 @@ _KEYS = {"name", "password", "iterations", "salt", "saltedpassword"}
 
 
 def parse_scram_argument(argument: str, token_bytes: Callable[[int], bytes]) -> UserScramCredentialRecord:
-    """The credential of `MECHANISM=[name=...,password=...,...]`; salts come from `token_bytes`.
+    """Parse `MECHANISM=[name=...,password=...,...]`; `token_bytes` generates the salt.
 
-    Passwords with a comma cannot be given, as in Kafka.
+    Passwords cannot contain a comma, as in Kafka.
 
     Raises:
-        ConfigError: malformed; the argument itself is not shown, since passwords stand in it.
+        ConfigError: malformed; the argument is not shown, since it contains a password.
 
     """
     name, _, rest = argument.strip().partition("=")
@@ -31,7 +31,7 @@ def parse_scram_argument(argument: str, token_bytes: Callable[[int], bytes]) -> 
     if mechanism is None:
         raise _malformed("it does not begin with SCRAM-SHA-256= or SCRAM-SHA-512=")
     if not (rest.startswith("[") and rest.endswith("]") and len(rest) > 1):
-        raise _malformed("no [ and ] around what follows the mechanism")
+        raise _malformed("the part after the mechanism is not enclosed in [ and ]")
     values = _components(rest[1:-1])
     salt = _decoded(values, "salt") if "salt" in values else token_bytes(_SALT_BYTES)
     iterations = _iterations(values.get("iterations", str(MIN_ITERATIONS)))
@@ -51,9 +51,9 @@ def _components(text: str) -> dict[str, str]:
     for number, part in enumerate(text.split(","), 1):
         key, equals, value = part.partition("=")
         if not equals:
-            raise _malformed(f"part {number} of what is in [ ] is not <key>=<value> (a password cannot hold a comma)")
+            raise _malformed(f"part {number} between [ and ] is not <key>=<value> (a password cannot contain a comma)")
         if key not in _KEYS:
-            raise _malformed(f"part {number} of what is in [ ] has an unknown key")
+            raise _malformed(f"part {number} between [ and ] has an unknown key")
         quoted = len(value) > 1 and value[0] == value[-1] == '"'
         values[key] = value[1:-1] if quoted else value
     if "name" not in values:

@@ -55,7 +55,7 @@ def test_tokens_are_no_matter_of_plain() -> None:
         (PLAIN | {"sasl.mechanism": "GSSAPI"}, "sasl.mechanism: 'GSSAPI'"),
         ({"security.protocol": "SASL_PLAINTEXT"}, "sasl.mechanism: 'GSSAPI'"),
         ({key: PLAIN[key] for key in ("security.protocol", "sasl.mechanism")}, "sasl.jaas.config: not set: expected"),
-        (PLAIN | {"sasl.mechanism": "SCRAM-SHA-256"}, "sasl.jaas.config: another login module"),
+        (PLAIN | {"sasl.mechanism": "SCRAM-SHA-256"}, "sasl.jaas.config: not the login module of SCRAM-SHA-256"),
         (
             PLAIN | {"sasl.jaas.config": f'{MODULE} required username="a";'},
             "sasl.jaas.config: no username and password",

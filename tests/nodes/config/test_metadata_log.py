@@ -111,23 +111,23 @@ def test_everything_said() -> None:
         (
             CONTROLLER,
             TOPIC | {f"{CLIENT}security.protocol": "SSL", f"{CLIENT}ssl.truststore.location": "/t.p12"},
-            [f"{CLIENT}ssl.truststore.type: JKS: librdkafka takes PEM only"],
+            [f"{CLIENT}ssl.truststore.type: JKS: librdkafka supports PEM only"],
         ),
         (CONTROLLER, TOPIC | {"controller.quorum.voters": None}, ["controller.quorum"]),
         (
             CONTROLLER,
             TOPIC | {"controller.quorum.voters": None, "controller.quorum.bootstrap.servers": "a:1"},
-            ["controller.quorum.voters: a log in a topic takes the controllers"],
+            ["controller.quorum.voters: a log in a topic needs all controllers"],
         ),
         (
             CONTROLLER,
             TOPIC | {"controller.quorum.voters": "1@localhost:9093,2@0.0.0.0:0"},
-            ["controller.quorum.voters", "each with an address of its own"],
+            ["controller.quorum.voters", "each with its own address"],
         ),
         (
             CONTROLLER,
             TOPIC | {"controller.quorum.voters": "1@a:9093,2@a:9093"},
-            ["controller.quorum.voters", "each with an address of its own"],
+            ["controller.quorum.voters", "each with its own address"],
         ),
         (CONTROLLER, TOPIC | {"controller.quorum.voters": "2@b:9093"}, ["controller 1 is not among the voters 2"]),
     ],
@@ -154,7 +154,7 @@ def test_one_of_several_controllers_needs_a_login_for_the_others() -> None:
         "sasl.mechanism.controller.protocol": "PLAIN",
         "listener.name.controller.plain.sasl.jaas.config": f'{MODULE} required user_a="b";',
     }
-    assert "no username and password to log in with" in error_of(CONTROLLER, TOPIC | sasl)
+    assert "no username and password" in error_of(CONTROLLER, TOPIC | sasl)
     line = f'{MODULE} required username="a" password="b" user_a="b";'
     login = {"listener.name.controller.plain.sasl.jaas.config": line}
     assert parsed(CONTROLLER, TOPIC | sasl | login).controller_client.username == "a"

@@ -67,7 +67,7 @@ def test_a_key_that_stands_twice_is_noted(tmp_path: Path) -> None:
     path.write_text(text + "super.users=User:a\nsuper.users=User:a\nnode.id=7\n")
     config = load_config(path)
     assert config.node_id == 7
-    assert config.notes == (f"{path}: node.id stands there again with another value: the last one holds",)
+    assert config.notes == (f"{path}: node.id is set more than once: the last value is used",)
 
 
 @pytest.mark.parametrize("content", [b"\\u00zz=1", b"a=\\uqqqq"])
@@ -89,7 +89,7 @@ def test_unknown_keys_are_a_line_or_with_strict_an_error() -> None:
     changes = {"zookeeper.connect": "x:1", "super.user": "User:a", "log.retention.hours": "1", "rsm.config.a": "b"}
     config = parsed(COMBINED, changes)
     assert config.notes == (
-        "it: keys of Kafka's that are not used here: log.retention.hours, rsm.config.a",
+        "it: Kafka's keys that are not used here: log.retention.hours, rsm.config.a",
         "it: unknown keys: super.user (did you mean super.users?), zookeeper.connect",
     )
     with pytest.raises(ConfigError, match=r"unknown keys: super\.user \(did you mean"):
@@ -239,7 +239,7 @@ def test_mechanisms_do_not_matter_where_no_listener_uses_sasl() -> None:
 def test_plain_needs_its_jaas_line_and_its_own_module() -> None:
     key = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
     assert f"{key}: not set" in error_of(SASL, {key: None})
-    assert f"{key}: another login module" in error_of(SASL, {key: "com.example.Module required;"})
+    assert f"{key}: not the login module of PLAIN" in error_of(SASL, {key: "com.example.Module required;"})
     assert parsed(SASL).listeners[0].plain_users == {"admin": "admin-secret", "bob": "bob-secret"}
 
 
@@ -302,8 +302,8 @@ def test_a_listener_that_opens_early_and_knows_nobody_yet_is_noted() -> None:
     config = parsed(SASL, scram | {"sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256"})
     assert config.notes == (
         (
-            "it: listener SASL_PLAINTEXT opens early, but only for SCRAM, whose credentials are in the log: "
-            "nobody can log in there before the log is replayed"
+            "it: listener SASL_PLAINTEXT starts early with SCRAM only, whose credentials are in the log: "
+            "no login succeeds there before the log is replayed"
         ),
     )
     assert parsed(SASL, {"early.start.listeners": "SASL_PLAINTEXT"}).notes == ()
@@ -377,7 +377,7 @@ def test_log_dirs_come_before_log_dir() -> None:
 
 
 def test_no_nul() -> None:
-    assert "log.dirs: a NUL" in error_of(COMBINED, {"log.dirs": "/a\0b"})
+    assert "log.dirs: its value contains a NUL" in error_of(COMBINED, {"log.dirs": "/a\0b"})
 
 
 _VALUES = st.one_of(

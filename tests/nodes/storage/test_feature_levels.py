@@ -63,7 +63,7 @@ def test_settings() -> None:
         (None, ["transaction.version=99999"], "expected <name>=<level>"),
         (None, ["transaction.version=3"], "from 0 to 2"),
         (None, ["foo.version=1"], "not known: expected one of kraft.version"),
-        ("3.9", ["eligible.leader.replicas.version=1"], "depends on metadata.version 23"),
+        ("3.9", ["eligible.leader.replicas.version=1"], "requires metadata.version 23"),
         (None, ["kraft.version=0"], "--standalone"),
         (None, ["kraft.version=2"], "expected 0 or 1"),
     ],
