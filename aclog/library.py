@@ -19,17 +19,16 @@ from aclog.authorizer.acl import (
     ResourcePattern,
     ResourceType,
     StandardAclWithId,
+    parse_name,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.builder import build_authorizer
 from aclog.authorizer.decision import Decision
-from aclog.authorizer.enum_names import parse_name
 from aclog.authorizer.explain import explain
 from aclog.authorizer.explanation import Explanation
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
-from aclog.authorizer.standard import StandardAuthorizer
+from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots import image
 from aclog.snapshots import rule_history as history

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from aclog.pipeline.session import open_session
 from benchmarks import (
-    batching,
     commit,
     decide,
     replay,
+    request_lines,
     serve,
     spark,
     spark_log,
@@ -58,8 +58,8 @@ def _update(*, quick: bool) -> Iterator[Row]:
     yield from update.run(100_000 if quick else 1_000_000, 500 if quick else 2_000)
 
 
-def _batch(*, quick: bool) -> Iterator[Row]:
-    yield from batching.run(1_000_000 if quick else 10_000_000, 50_000 if quick else 500_000)
+def _requests(*, quick: bool) -> Iterator[Row]:
+    yield from request_lines.run(50_000 if quick else 500_000)
 
 
 def _commit(*, quick: bool) -> Iterator[Row]:
@@ -105,7 +105,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "decide": ("Authorization decisions vs. the real StandardAuthorizer", _decide),
     "replay": ("Replay of a log or checkpoint into an authorizer vs. Kafka's own readers", _replay),
     "update": ("One update made visible", _update),
-    "batch": ("Batch authorization in one process", _batch),
+    "requests": ("Authorization requests in a file", _requests),
     "serve": ("Nodes vs. a real Kafka", _serve),
     "topic": ("Controllers with the log on a topic of a real Kafka vs. its own controller", _topic),
     "tokens": ("Delegation tokens vs. a real Kafka", _tokens),

@@ -1,6 +1,6 @@
-"""The ACL index alone: CPU time of decisions, loading, changes, listing and batches.
+"""The ACL index alone: CPU time of decisions, loading, changes and listing.
 
-    python -m benchmarks.index [decide|load|change|list|batch ...] [--resources 10000,200000]
+    python -m benchmarks.index [decide|load|change|list ...] [--resources 10000,200000]
 
 Each figure is thread CPU time (process CPU time if several threads work), the best of several runs after a warm-up, on
 a machine that should be idle. The comparison with the real StandardAuthorizer is `python -m benchmarks decide`.
@@ -14,12 +14,10 @@ from collections.abc import Callable, Iterator
 from random import Random
 from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
 
 from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType
 from aclog.authorizer.acls_image import AclsImage, Verdict
-from aclog.authorizer.batch import BatchAuthorizer, RequestColumns
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
@@ -103,7 +101,7 @@ def decide(resources: int, *, wildcards: bool) -> None:
         for label, context, actions in single_requests(image, resources):
             figures[label] = best(repeated(authorizer.authorize, context, actions), 50_000)
         show(what="authorize, ns", shape=shape, resources=resources, rules=len(image), cache=cache, **figures)
-    authorizer, asked, memo = ready(image, cache=False), mixed_requests(resources), image.state.base.memo
+    authorizer, asked, memo = ready(image, cache=False), mixed_requests(resources), image.index.base.memo
 
     def mixed(_: int) -> None:
         authorize = authorizer.authorize
@@ -111,7 +109,7 @@ def decide(resources: int, *, wildcards: bool) -> None:
             authorize(context, actions)
 
     def forgetful(count: int) -> None:
-        memo.places = {code: {} for code in range(8)}
+        memo.lookups = {code: {} for code in range(8)}
         mixed(count)
 
     known, new = best(mixed, len(asked)), best(forgetful, len(asked))
@@ -195,32 +193,9 @@ def listing(resources: int = 50_000) -> None:
             show(what="matching, us", resources=resources, deny=deny, filter=label, rules=found, taken=taken)
 
 
-def batch(image: AclsImage, names: list[str], principals: list[str], label: str) -> None:
-    random, count = np.random.default_rng(1), 10_000_000
-    for distinct in (100_000, count):
-        pick = slice(None) if distinct == count else random.integers(0, distinct, count)
-        requests = RequestColumns(
-            principals=principals,
-            principal_of=random.integers(0, len(principals), distinct, dtype=np.int32)[pick],
-            hosts=[HOST, "10.0.0.1", "10.0.0.2"],
-            host_of=random.integers(0, 3, distinct, dtype=np.int32)[pick],
-            names=names,
-            name_of=random.integers(0, len(names), distinct, dtype=np.int32)[pick],
-            operations=random.integers(3, 12, distinct).astype(np.uint8)[pick],
-            types=random.integers(2, 4, distinct).astype(np.uint8)[pick],
-        )
-        taken = []
-        for _ in range(3):
-            start = time.process_time()
-            BatchAuthorizer(image=image).authorize(requests)
-            taken.append(time.process_time() - start)
-        rate = count / min(taken) / 1e6
-        show(what="batch, million/s", rules=label, requests=count, combinations=distinct, rate=rate)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["decide", "load", "change", "list", "batch"])
+    parser.add_argument("parts", nargs="*", default=["decide", "load", "change", "list"])
     parser.add_argument("--resources", default="10000,50000,200000")
     chosen = parser.parse_args()
     if "decide" in chosen.parts:
@@ -229,18 +204,10 @@ def main() -> None:
                 decide(resources, wildcards=wildcards)
     if "list" in chosen.parts:
         listing()
-    if {"load", "change", "batch"} & set(chosen.parts):
+    if {"load", "change"} & set(chosen.parts):
         image = load()
-        if "batch" in chosen.parts:
-            asked = [acl for acl, _ in zip(million(), range(200_000), strict=False)]
-            names = [acl.resource_name + "x" * (n % 3) for n, acl in enumerate(asked)]
-            batch(image, names, sorted({acl.principal for acl in asked}), "1,000,000")
         if "change" in chosen.parts:
             change(image)
-    if "batch" in chosen.parts:
-        image = AclsImage.from_columns(columns(rules(10_000, wildcards=True)))
-        names = [f"{STEM}{n}" for n in range(12_000)]
-        batch(image, names, [user(n) for n in range(20)], "K, 10,000 resources")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,20 @@
-"""ACLs and what they are made of, with Kafka's names and codes (org.apache.kafka.common.acl, .resource)."""
+"""ACLs, resource patterns and filters, with Kafka's names and codes (org.apache.kafka.common.acl and .resource)."""
 
+from collections.abc import Iterable
 from enum import IntEnum
 from functools import lru_cache
+from typing import TypeVar
 from uuid import UUID
 
 from attrs import frozen
 
+from aclog.metalog.errors import ConfigError
+
+_Enum = TypeVar("_Enum", bound=IntEnum)
+
 
 class ResourceType(IntEnum):
-    """What a rule is about (ResourceType; USER since KIP-373)."""
+    """The type of a resource (ResourceType; USER since KIP-373)."""
 
     UNKNOWN = 0
     ANY = 1
@@ -21,7 +27,7 @@ class ResourceType(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How a resource name is compared (KIP-290); ANY and MATCH stand in filters only."""
+    """How a resource name is compared (KIP-290); ANY and MATCH belong in filters only."""
 
     UNKNOWN = 0
     ANY = 1
@@ -31,7 +37,7 @@ class PatternType(IntEnum):
 
 
 class AclOperation(IntEnum):
-    """What is done to the resource."""
+    """An operation on a resource."""
 
     UNKNOWN = 0
     ANY = 1
@@ -52,7 +58,7 @@ class AclOperation(IntEnum):
 
 
 class AclPermissionType(IntEnum):
-    """Whether a rule allows or denies."""
+    """Whether an ACL allows or denies."""
 
     UNKNOWN = 0
     ANY = 1
@@ -62,18 +68,36 @@ class AclPermissionType(IntEnum):
 
 @lru_cache(1024)
 def code_name(kind: type[IntEnum], code: int) -> str:
-    """The upper-case enum name of a code; `UNKNOWN` for a code that this Kafka does not know, as fromCode has it."""
+    """Return the enum name of a code; `UNKNOWN` for a code that Kafka 4.3.1 does not know, as its fromCode does."""
     try:
         return kind(code).name
     except ValueError:
         return "UNKNOWN"
 
 
+def parse_name(values: Iterable[_Enum], text: str) -> _Enum:
+    """Return the value with this name in any spelling: ALTER_CONFIGS, alter-configs, AlterConfigs (as kafka-acls.sh).
+
+    Raises:
+        ConfigError: no value has this name; the message lists all of them.
+
+    """
+    values = list(values)
+    for value in values:
+        if _folded(value.name) == _folded(text):
+            return value
+    raise ConfigError(f"{text[:40]!r} is not one of {', '.join(each.name for each in values)}")
+
+
+def _folded(name: str) -> str:
+    return name.strip().upper().replace("_", "").replace("-", "")
+
+
 WILDCARD = "*"
 """As a resource name, a host, or the name in `User:*`: any (ResourcePattern.WILDCARD_RESOURCE)."""
 
 WILDCARD_PRINCIPAL = "User:*"
-"""Matches every principal of every type (facts: rule 6 in docs/semantics.md)."""
+"""As the principal of an ACL, matches every principal of every type (StandardAuthorizerData.WILDCARD_PRINCIPAL)."""
 
 CLUSTER_NAME = "kafka-cluster"
 """The only name a CLUSTER resource may have (Resource.CLUSTER_NAME)."""
@@ -81,7 +105,7 @@ CLUSTER_NAME = "kafka-cluster"
 
 @frozen(kw_only=True)
 class ResourcePattern:
-    """What a rule covers: a type, a name, and how the name is compared. Codes are raw, as in the log."""
+    """A resource type, a name, and how the name is compared (ResourcePattern). Codes are raw, as in the log."""
 
     resource_type: int
     name: str
@@ -96,7 +120,7 @@ class ResourcePattern:
 
 @frozen(kw_only=True)
 class StandardAcl:
-    """A rule without its id (org.apache.kafka.metadata.authorizer.StandardAcl). Codes are raw, as in the log."""
+    """An ACL without its id (org.apache.kafka.metadata.authorizer.StandardAcl). Codes are raw, as in the log."""
 
     resource_type: int
     resource_name: str
@@ -117,7 +141,7 @@ class StandardAcl:
 
 @frozen(kw_only=True)
 class StandardAclWithId:
-    """A rule and its id (StandardAclWithId); `id` is None where the source has none."""
+    """An ACL and its id (StandardAclWithId); `id` is None if the source has no ids."""
 
     id: UUID | None
     acl: StandardAcl
@@ -125,9 +149,9 @@ class StandardAclWithId:
 
 @frozen(kw_only=True)
 class AclBindingFilter:
-    """Which rules (AclBindingFilter): None and the ANY codes match everything.
+    """A filter for ACLs (AclBindingFilter): None and the ANY codes match everything.
 
-    `pattern_type` MATCH takes the LITERAL patterns of that name and of `*` and the PREFIXED ones that are its prefix.
+    `pattern_type` MATCH matches LITERAL patterns with that name or `*`, and PREFIXED ones that the name begins with.
     """
 
     resource_type: int = ResourceType.ANY

@@ -1,4 +1,4 @@
-"""Command lines that add or remove one rule: kafka-acls.sh's, or, on a log of aclog's, those of `aclog acls`."""
+"""Command lines that add or remove one ACL: kafka-acls.sh for a cluster, `aclog acls` for a log."""
 
 from shlex import quote
 
@@ -14,9 +14,10 @@ _RESOURCE_FLAGS: dict[int, str] = {
 
 
 def acl_command(acl: StandardAcl, *, add: bool, log: str | None = None) -> str | None:
-    """The command, quoted for a shell: on the log in the directory `log`, or on a running cluster; None without flags.
+    """Return the command, quoted for a shell, for the log in the directory `log` or for a running cluster.
 
-    Either one asks before it removes: no `--force`, which for aclog also means a log that belongs to a Kafka.
+    None if no flags can express the ACL. Both commands ask before they remove: `--force` is left out, which for aclog
+    would also allow writing to a log that belongs to a Kafka.
     """
     flags = acl_flags(acl)
     if flags is None:
@@ -28,9 +29,9 @@ def acl_command(acl: StandardAcl, *, add: bool, log: str | None = None) -> str |
 
 
 def acl_flags(acl: StandardAcl) -> str | None:
-    """The flags, quoted for a shell; None for a rule that no flags can name: an odd code, a name of blanks.
+    """Return the flags, quoted for a shell; None if no flags can express the ACL (an unknown code, a blank name).
 
-    None, too, where a name does not print: on a screen it would be shown as another one.
+    None also for a name with unprintable characters: a terminal would show another name than the command contains.
     """
     flags = _flags(acl)
     return flags if flags is not None and flags.isprintable() else None
@@ -52,7 +53,7 @@ def _resource_flags(acl: StandardAcl) -> str | None:
     if acl.resource_type == ResourceType.CLUSTER:
         return None if pattern else "--cluster"
     flag = _RESOURCE_FLAGS.get(acl.resource_type)
-    # The commands trim the names that they are given, and take no empty ones.
+    # kafka-acls.sh trims names and rejects empty ones.
     if flag is None or not acl.resource_name or acl.resource_name != acl.resource_name.strip():
         return None
     return f"{flag} {quote(acl.resource_name)}{pattern}"
@@ -65,4 +66,4 @@ _OPERATIONS: dict[int, str] = {
     for operation in AclOperation
     if operation > AclOperation.ANY
 }
-"""READ as Read, ALTER_CONFIGS as AlterConfigs: kafka-acls.sh knows no other spelling."""
+"""READ as Read, ALTER_CONFIGS as AlterConfigs: the only spelling that kafka-acls.sh accepts."""

@@ -1,4 +1,4 @@
-"""Rules and the records that carry them (StandardAcl.fromRecord, StandardAclWithId.toRecord)."""
+"""Conversions between ACLs and their records (StandardAcl.fromRecord, StandardAclWithId.toRecord)."""
 
 from uuid import UUID
 
@@ -7,7 +7,7 @@ from aclog.metalog.records import AccessControlEntryRecord
 
 
 def acl_of(record: AccessControlEntryRecord) -> StandardAcl:
-    """The rule that a record carries."""
+    """Return the ACL of a record."""
     return StandardAcl(
         resource_type=record.resource_type,
         resource_name=record.resource_name,
@@ -20,12 +20,12 @@ def acl_of(record: AccessControlEntryRecord) -> StandardAcl:
 
 
 def rule_of(record: AccessControlEntryRecord) -> StandardAclWithId:
-    """The rule that a record carries, with its id."""
+    """Return the ACL of a record with its id."""
     return StandardAclWithId(id=record.id, acl=acl_of(record))
 
 
 def record_of(acl: StandardAcl, id: UUID) -> AccessControlEntryRecord:  # noqa: A002  # the record's own name for it
-    """The record that adds a rule under an id."""
+    """Return the record that adds an ACL under an id."""
     return AccessControlEntryRecord(
         id=id,
         resource_type=acl.resource_type,

@@ -1,4 +1,4 @@
-"""The ACL part of an image: all rules of one moment, immutable, and every question about them."""
+"""The ACL part of a metadata image: all ACLs of one moment, immutable and indexed (AclsImage)."""
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
@@ -19,12 +19,11 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acl_records import acl_of
 from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.index import by_type, filters, rules, subjects
-from aclog.authorizer.index import inventory as listing
-from aclog.authorizer.index.arrays import Pause, go_on
+from aclog.authorizer.index import by_type, filters, inventory, rules, subjects
+from aclog.authorizer.index.acl_index import AclIndex
+from aclog.authorizer.index.arrays import Pause, no_pause
 from aclog.authorizer.index.base import Subject
 from aclog.authorizer.index.build import build, rows_of_acls, rows_of_columns
-from aclog.authorizer.index.decision_mask import State
 from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, known_type
 from aclog.authorizer.index.merge import merged_rows
 from aclog.authorizer.index.overlay import key_of
@@ -34,11 +33,11 @@ from aclog.metalog.acl_columns import AclColumns
 from aclog.metalog.errors import ReplayError
 
 PROBE = "hardcode"
-"""The name that byResourceType asks about first (Authorizer.authorizeByResourceType)."""
+"""The resource name that authorizeByResourceType authorizes first (Authorizer.java)."""
 
 
 class Verdict(IntEnum):
-    """What the rules say; the first two are told apart by allow.everyone.if.no.acl.found."""
+    """What the ACLs say. NO_CANDIDATE is an ALLOWED with allow.everyone.if.no.acl.found; NO_MATCH never is."""
 
     NO_CANDIDATE = 0
     NO_MATCH = 1
@@ -46,104 +45,107 @@ class Verdict(IntEnum):
     DENY = 3
 
 
-def check_kinds(operation: int, resource_type: int) -> None:
-    """Refuse what byResourceType cannot be asked.
+def check_by_resource_type(operation: int, resource_type: int) -> None:
+    """Check the arguments of authorizeByResourceType.
 
     Raises:
-        InvalidRequestError: an operation or a resource type that is ANY or UNKNOWN.
+        InvalidRequestError: the operation or the resource type is ANY or UNKNOWN.
 
     """
     if known_operation(operation) <= AclOperation.ANY or known_type(resource_type) <= ResourceType.ANY:
         raise InvalidRequestError(
-            f"operation {code_name(AclOperation, operation)} on type {code_name(ResourceType, resource_type)}: "
-            "expected neither ANY nor UNKNOWN"
+            f"operation {code_name(AclOperation, operation)} on resource type "
+            f"{code_name(ResourceType, resource_type)}: ANY and UNKNOWN cannot be authorized"
         )
 
 
 @define(eq=False)
 class AclsImage:
-    """Rules, indexed (AclsImage and StandardAuthorizerData in one). Kept for ever, it never changes.
+    """Indexed ACLs (Kafka's AclsImage and StandardAuthorizerData in one).
 
-    Nobody assigns to one that is made; `frozen` would see to it, but one is made for every update, five times slower.
+    Immutable by convention: every update makes a new one, and an attrs frozen class takes five times as long to make.
     """
 
-    state: State
+    index: AclIndex
     documented: bool = False
-    """Whether LITERAL `*` matches a name that begins with `*` and is longer; with Kafka it does not."""
+    """Documented semantics: LITERAL `*` also covers longer names that begin with `*`, which it does not in Kafka."""
     cidr: bool = False
-    """Whether a rule's host may be a CIDR range (KIP-1276)."""
+    """Whether the host of an ACL may be a CIDR range (KIP-1276)."""
 
     @classmethod
     def empty(cls) -> Self:
-        """The image without rules."""
+        """Return the image without ACLs."""
         return cls.from_acls(())
 
     def with_options(self, *, documented: bool, cidr: bool) -> Self:
-        """The same rules, read in another way."""
+        """Return the same ACLs with other semantics."""
         if documented is self.documented and cidr is self.cidr:
             return self
-        return type(self)(state=self.state, documented=documented, cidr=cidr)
+        return type(self)(index=self.index, documented=documented, cidr=cidr)
 
     @classmethod
     def from_acls(cls, acls: Iterable[StandardAclWithId]) -> Self:
-        """An image of these rules.
+        """Return an image of these ACLs.
 
         Raises:
-            ReplayError: an id that stands twice, or one content under two ids.
+            ReplayError: an id occurs twice, or the same ACL under two ids.
 
         """
         try:
-            return cls(state=State(build(rows_of_acls(acls))))
+            return cls(index=AclIndex(build(rows_of_acls(acls))))
         except ReplayError as e:
             number = "" if e.position is None else f"rule {e.position + 1}: "
             raise ReplayError(number + e.what) from None
 
     @classmethod
     def from_columns(cls, columns: AclColumns) -> Self:
-        """An image of records in bulk; `columns.buffer` is not kept.
+        """Return an image of records in bulk; `columns.buffer` is not kept.
 
         Raises:
-            ReplayError: as `from_acls`; `position` is where the later record's value begins in the buffer.
+            ReplayError: as `from_acls`; `position` is the offset of the later record's value in the buffer.
 
         """
         try:
-            return cls(state=State(build(rows_of_columns(columns))))
+            return cls(index=AclIndex(build(rows_of_columns(columns))))
         except ReplayError as e:
             row = e.position
             raise ReplayError(e.what, position=None if row is None else int(columns.value_start[row])) from None
 
     def apply(self, changes: Iterable[Change]) -> Self:
-        """The image after these records, in order; the whole of them or an error.
+        """Return the image after these records, applied in order, all or none.
 
         Raises:
-            ReplayError: an id that stands already, one content under two ids, a removal of an absent id.
+            ReplayError: an added id exists already, an added ACL exists under another id, or a removed id does not
+                exist.
 
         """
-        base = self.state.base
-        overlay = apply_changes(base, self.state.overlay, changes)
-        return type(self)(State(base, overlay), self.documented, self.cidr)
+        base = self.index.base
+        overlay = apply_changes(base, self.index.overlay, changes)
+        return type(self)(AclIndex(base, overlay), self.documented, self.cidr)
 
     def __len__(self) -> int:
-        overlay = self.state.overlay
-        return len(self.state.base) + len(overlay.added) - len(overlay.removed)
+        overlay = self.index.overlay
+        return len(self.index.base) + len(overlay.added) - len(overlay.removed)
 
     def subject(self, principal: str, host: str) -> Subject:
-        """Who asks, resolved once. Raises InvalidRequestError for a principal that Kafka's authorizer throws on."""
+        """Resolve a principal and host. Raises InvalidRequestError if Kafka's authorizer throws on the principal."""
         if self.cidr:
-            return subjects.resolve_ranges(self.state, principal, host)
-        found = self.state.base.memo.subjects.get((principal, host))
-        return subjects.resolve(self.state, principal, host) if found is None else found
+            return subjects.resolve_ranges(self.index, principal, host)
+        # Inlined look-up: on the hot path it saves the call of `resolve`.
+        found = self.index.base.memo.subjects.get((principal, host))
+        return subjects.resolve(self.index, principal, host) if found is None else found
 
     def verdict(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Verdict:
-        """What the rules say to one request.
+        """Return what the ACLs say about one request.
 
         Raises:
-            InvalidRequestError: the principal has no colon or is `User:*`, or a rule was looked at that has no colon.
+            InvalidRequestError: the principal has no colon or is `User:*`, or an ACL that Kafka visits has a principal
+                without a colon.
 
         """
         subject = self.subject(principal, host)
-        bits = self.state.mask(subject, resource_type, name, self.documented) >> known_operation(operation)
-        if self.state.throws:
+        bits = self.index.mask(subject, resource_type, name, self.documented) >> known_operation(operation)
+        if self.index.has_colonless:
             self.check_principals(subject, operation, resource_type, name)
         if bits & DENIED:
             return Verdict.DENY
@@ -152,116 +154,117 @@ class AclsImage:
         return Verdict.NO_MATCH if self.has_candidate(resource_type, name) else Verdict.NO_CANDIDATE
 
     def check_principals(self, subject: Subject, operation: int, resource_type: int, name: str) -> None:
-        """Where a rule's principal may lack its colon (`state.throws`): fail if Kafka would look at such a rule.
+        """Check whether Kafka would visit an ACL whose principal has no colon; needed only if `index.has_colonless`.
 
         Raises:
-            InvalidRequestError: it would, and throw.
+            InvalidRequestError: it would, and its authorizer throws.
 
         """
         operation, resource_type = known_operation(operation), known_type(resource_type)
-        rules.check_principals(self.state, subject, operation, resource_type, name, star_always=self.documented)
+        rules.check_principals(self.index, subject, operation, resource_type, name, documented=self.documented)
 
     def has_candidate(self, resource_type: int, name: str) -> bool:
-        """Whether any rule is on this name, whomever it is for."""
-        levels = self.state.levels(known_type(resource_type), name, star_always=self.documented)
-        return bool(levels.others or levels.star or levels.empty)
+        """Return whether any ACL covers this name, whomever it is for."""
+        levels = self.index.levels(known_type(resource_type), name, documented=self.documented)
+        return bool(levels.named or levels.wildcard or levels.empty)
 
     def rule(
         self, principal: str, host: str, operation: int, resource_type: int, name: str
     ) -> StandardAclWithId | None:
-        """The rule that Kafka names for the answer; None where no rule matches. Raises as `verdict`."""
+        """Return the ACL that Kafka names as the reason; None if no ACL matches. Raises as `verdict`."""
         subject = self.subject(principal, host)
         return rules.determining(
-            self.state,
+            self.index,
             subject,
             known_operation(operation),
             known_type(resource_type),
             name,
-            star_always=self.documented,
+            documented=self.documented,
         )
 
     def candidates(self, resource_type: int, name: str) -> Iterator[StandardAclWithId]:
-        """Every rule on a name in the order Kafka looks at them, whomever they are for."""
-        return rules.candidates(self.state, known_type(resource_type), name, star_always=self.documented)
+        """Yield every ACL that covers a name, whomever it is for, in the order in which Kafka visits them."""
+        return rules.candidates(self.index, known_type(resource_type), name, documented=self.documented)
 
     def get(self, id: UUID) -> StandardAcl | None:  # noqa: A002
-        """The rule with this id."""
-        overlay = self.state.overlay
+        """Return the ACL with this id, or None."""
+        overlay = self.index.overlay
         record = overlay.added.get(id.int)
         if record is not None:
             return acl_of(record)
-        row = self.state.base.ids.find(id.int) if self.state.base.has_ids else -1
-        return None if row < 0 or row in overlay.removed else self.state.base.rule(row).acl
+        row = self.index.base.ids.find(id.int) if self.index.base.has_ids else -1
+        return None if row < 0 or row in overlay.removed else self.index.base.rule(row).acl
 
     def find(self, acl: StandardAcl) -> UUID | None:
-        """The id of a rule that says exactly this."""
+        """Return the id of exactly this ACL, or None."""
         kind, name, literal = key_of(acl)
-        resource = self.state.named(kind, name)[0 if literal else 1]
-        subject = self.state.base.subject(((acl.principal, acl.host),))
-        return next((rule.id for rule in rules.rules_of(self.state, resource, subject) if rule.acl == acl), None)
+        resource = self.index.named(kind, name)[0 if literal else 1]
+        subject = self.index.base.subject(((acl.principal, acl.host),))
+        return next((rule.id for rule in rules.rules_of(self.index, resource, subject) if rule.acl == acl), None)
 
     def __iter__(self) -> Iterator[StandardAclWithId]:
-        for _, resource in self.state.resources():
-            yield from rules.rules_of(self.state, resource)
+        for _, resource in self.index.resources():
+            yield from rules.rules_of(self.index, resource)
 
     def ids(self, low: int = 0, high: int = 1 << 128) -> Iterator[UUID]:
-        """The ids of the rules from `low` to below `high` (as integers), ascending, lazily."""
-        return listing.ids(self.state, low, high)
+        """Yield the ids in [low, high), given as integers, in ascending order, lazily."""
+        return inventory.ids(self.index, low, high)
 
     def resource_patterns(self) -> Iterator[ResourcePattern]:
-        """Every resource pattern that a rule is about, once, in no order; the codes are those of the records."""
-        return listing.resource_patterns(self.state)
+        """Yield every resource pattern that has an ACL once, in no particular order, with the codes of the records."""
+        return inventory.resource_patterns(self.index)
 
     def principals(self) -> set[str]:
-        """Every principal that a rule is for."""
-        return listing.principals(self.state)
+        """Return every principal that has an ACL."""
+        return inventory.principals(self.index)
 
     def matching(self, wanted: AclBindingFilter) -> Iterator[StandardAclWithId]:
-        """The rules that a filter takes, lazily, in no order."""
-        return filters.matching(self.state, wanted)
+        """Yield the ACLs that a filter matches, lazily, in no particular order."""
+        return filters.matching(self.index, wanted)
 
     def by_resource_type(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
-        """Whether the operation is allowed on at least one resource of the type (authorizeByResourceType).
+        """Return whether the operation is allowed on at least one resource of the type (authorizeByResourceType).
 
         Raises:
-            InvalidRequestError: as `verdict`; an operation or a type that is ANY or UNKNOWN; a rule that holds what
-                only a filter may.
+            InvalidRequestError: as `verdict`; or the operation or the type is ANY or UNKNOWN; or an ACL holds ANY or
+                MATCH.
 
         """
-        check_kinds(operation, resource_type)
+        check_by_resource_type(operation, resource_type)
         if self.verdict(principal, host, operation, resource_type, PROBE) is Verdict.ALLOW:
             return True
-        return by_type.some_resource_allowed(self.state, self.subject(principal, host), operation, resource_type)
+        return by_type.any_resource_allowed(self.index, self.subject(principal, host), operation, resource_type)
 
-    def merged(self, pause: Pause = go_on) -> Self:
-        """The same rules with all changes folded into a new base; for a background thread.
+    def merged(self, pause: Pause = no_pause) -> Self:
+        """Return the same ACLs with all changes merged into a new base; meant for a background thread.
 
-        `pause` is called every millisecond or so: it may let other threads have the interpreter.
+        `pause` is called about every millisecond, so that other threads can take the GIL.
         """
-        state = self.state
-        base = build(merged_rows(state.base, state.overlay, pause), pause)
-        return type(self)(State(base), self.documented, self.cidr)
+        index = self.index
+        base = build(merged_rows(index.base, index.overlay, pause), pause)
+        return type(self)(AclIndex(base), self.documented, self.cidr)
 
     @property
     def overlay_size(self) -> int:
-        """How many changes stand beside the base: what `merged` would fold in."""
-        return self.state.overlay.changes
+        """The number of changes since the base was built, which `merged` would fold in."""
+        return self.index.overlay.changes
 
     def allows_some(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
-        """Whether a rule allows the operation on a resource that no other rule takes away; without a probe first.
+        """Return the same without authorizing `hardcode` first, as AclAuthorizer does (Kafka before 4.0).
 
         Raises:
             InvalidRequestError: as `by_resource_type`.
 
         """
-        check_kinds(operation, resource_type)
-        return by_type.some_resource_allowed(self.state, self.subject(principal, host), operation, resource_type)
+        check_by_resource_type(operation, resource_type)
+        return by_type.any_resource_allowed(self.index, self.subject(principal, host), operation, resource_type)
 
     def records(self) -> Iterator[bytes]:
-        """Every rule as the value of an AccessControlEntryRecord, as it was read, in no order."""
-        return encoded_records(self.state)
+        """Yield every ACL as the value of an AccessControlEntryRecord, as it was read, in no particular order."""
+        return encoded_records(self.index)
 
     def digest(self) -> bytes:
-        """16 bytes that are the same for the same records, however they came to be; for comparing images."""
+        """Return 16 bytes that are equal for equal sets of records, for comparing images."""
+        # A sum of hashes does not depend on the order, which differs between a base and an overlay.
         total = sum(int.from_bytes(blake2b(value, digest_size=16).digest()) for value in self.records())
         return (total & (1 << 128) - 1).to_bytes(16)

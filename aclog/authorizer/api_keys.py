@@ -1,4 +1,4 @@
-"""The names of Kafka 4.3.1's requests, by apiKey (org.apache.kafka.common.protocol.ApiKeys.name)."""
+"""Request names by apiKey, as in Kafka 4.3.1 (org.apache.kafka.common.protocol.ApiKeys.name)."""
 
 from aclog.authorizer.errors import InvalidRequestError
 
@@ -30,10 +30,10 @@ API_NAMES = (
 
 
 def api_name(api_key: int) -> str:
-    """The request's name.
+    """Return the name of a request.
 
     Raises:
-        InvalidRequestError: a key that Kafka 4.3.1 does not know; its ApiKeys.forId throws on it too.
+        InvalidRequestError: Kafka 4.3.1 does not know the key; its ApiKeys.forId throws, too.
 
     """
     if not 0 <= api_key < len(API_NAMES):

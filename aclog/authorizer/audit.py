@@ -1,4 +1,4 @@
-"""What the audit log says of a decision: Kafka's line, its level, and the same as a structured event."""
+"""The audit log: Kafka's line for a decision, its level, and the same decision as a structured event."""
 
 from typing import Any, TypeAlias
 
@@ -18,26 +18,26 @@ from aclog.authorizer.interface import Action, AuthorizationResult, RequestConte
 from aclog.metalog.uuids import uuid_text
 
 AUDIT_LOGGER = "kafka.authorizer.logger"
-"""The logger's name; Kafka's operators know it from log4j files."""
+"""The logger's name, the same as in Kafka's log4j configuration."""
 
 TRACE, DEBUG, INFO = 5, 10, 20
-"""Levels, as the logging module numbers them; TRACE is ours, below DEBUG."""
+"""Levels as numbered by the logging module, which has no TRACE and is not imported here: this package is pure."""
 
 Row: TypeAlias = dict[str, Any]
 
 
 def audit_level(action: Action, result: AuthorizationResult) -> int:
-    """How loud a decision is: what was really accessed at DEBUG, really refused at INFO, mere questions at TRACE."""
+    """Return the level: DEBUG for an allowed access, INFO for a denied one, TRACE if only a listing was filtered."""
     if result is AuthorizationResult.ALLOWED:
         return DEBUG if action.log_if_allowed else TRACE
     return INFO if action.log_if_denied else TRACE
 
 
 def audit_line(context: RequestContext, action: Action, decision: Decision) -> str:
-    """The line that Kafka writes (StandardAuthorizerData.buildAuditMessage), character by character.
+    """Return the line that Kafka writes (StandardAuthorizerData.buildAuditMessage), character by character.
 
     Raises:
-        InvalidRequestError: the context's request type is no apiKey of Kafka 4.3.1.
+        InvalidRequestError: the context's request type is not an apiKey of Kafka 4.3.1.
 
     """
     pattern = action.resource_pattern
@@ -51,15 +51,15 @@ def audit_line(context: RequestContext, action: Action, decision: Decision) -> s
 
 
 def _type_name(code: int) -> str:
-    """TRANSACTIONAL_ID as TransactionalId (SecurityUtils.resourceTypeName)."""
+    """Return TRANSACTIONAL_ID as TransactionalId (SecurityUtils.resourceTypeName)."""
     return "".join(word.capitalize() for word in code_name(ResourceType, code).split("_"))
 
 
 @frozen(kw_only=True)
 class AuditEvent:
-    """One decision as data; `audit_event.avsc` beside this file is its schema, and says what each field means.
+    """One decision as data. Its schema, audit_event.avsc in this directory, documents each field.
 
-    Enum values are upper-case names, as in a list of rules; `timestamp` is ms since 1970.
+    Enum values are upper-case names, as in listings of ACLs; `timestamp` is in ms since 1970.
     """
 
     timestamp: int
@@ -81,7 +81,7 @@ class AuditEvent:
     correlation_id: int
 
     def to_dict(self) -> Row:
-        """The event under the schema's names: a datum for Avro, and for JSON."""
+        """Return the event under the field names of the schema, for Avro and JSON."""
         return {
             "timestamp": self.timestamp,
             "principal": self.principal,
@@ -104,7 +104,7 @@ class AuditEvent:
 
 
 def rule_row(rule: StandardAclWithId) -> Row:
-    """A rule under the names that it has in lists of rules."""
+    """Return an ACL under the field names of listings of ACLs."""
     acl = rule.acl
     return {
         "resourceType": code_name(ResourceType, acl.resource_type),
@@ -119,7 +119,7 @@ def rule_row(rule: StandardAclWithId) -> Row:
 
 
 def audit_event(context: RequestContext, action: Action, decision: Decision, *, timestamp: int) -> AuditEvent:
-    """The event of a decision made at `timestamp` (ms since 1970). Raises as `audit_line`."""
+    """Return the event of a decision made at `timestamp` (ms since 1970). Raises as `audit_line`."""
     pattern = action.resource_pattern
     return AuditEvent(
         timestamp=timestamp,

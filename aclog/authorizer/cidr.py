@@ -1,8 +1,8 @@
-"""Ranges of addresses as a rule's host (KIP-1276): off unless enabled, for Kafka 4.3.1 compares hosts as texts.
+"""CIDR ranges as hosts of ACLs (KIP-1276). Off unless enabled, since Kafka 4.3.1 compares hosts as texts.
 
-The rules are those of upstream's CidrUtils: bits below the prefix may be set and do not count; `/0` is every
-address of its family; an IPv4 range holds no IPv6 address and the other way round; an IPv4-mapped base is no range,
-since clients that come so arrive as IPv4; the scope of a link-local address does not count.
+The semantics are those of CidrUtils in Kafka's trunk: host bits may be set and are ignored; `/0` is every address of
+its family; an IPv4 range contains no IPv6 address and vice versa; an IPv4-mapped base is rejected, since such clients
+show up as IPv4; the scope of a link-local address is ignored.
 """
 
 import re
@@ -22,19 +22,19 @@ _SHOWN = 80
 
 @frozen(kw_only=True)
 class CidrRange:
-    """The addresses from `first` to `last`, as numbers, both included; `version` is 4 or 6."""
+    """The addresses from `first` to `last` as integers, both included; `version` is 4 or 6."""
 
     version: int
     first: int
     last: int
 
     def contains(self, host: str) -> bool:
-        """Whether an address (in any textual form) lies in the range; False for what is no address."""
+        """Return whether the range contains an address in any textual form; False for a text that is not an address."""
         try:
             address = ip_address(host_address(host))
         except ConfigError:
             return False
-        # 0.0.0.0 lies in no IPv4 range: upstream's library has it so, and no client has that address.
+        # No IPv4 range contains 0.0.0.0: so it is in the library that Kafka uses, and no client has that address.
         return (
             address.version == self.version
             and self.first <= int(address) <= self.last
@@ -43,18 +43,26 @@ class CidrRange:
 
 
 def parse_cidr(text: str) -> CidrRange:
-    """The range of `10.0.0.0/8` or `2001:db8::/32`.
+    """Parse a range such as `10.0.0.0/8` or `2001:db8::/32`.
 
     Raises:
-        ConfigError: not a range of addresses in CIDR notation.
+        ConfigError: the text is not a range in CIDR notation.
 
     """
     base, bits = _parse_ipv6(text) if ":" in text else _parse_ipv4(text)
     version = 6 if ":" in text else 4
     if bits > _BITS[version]:
-        raise ConfigError(f"{text[:_SHOWN]!r} is not a CIDR range: a prefix of 0 to {_BITS[version]} bits was expected")
+        raise ConfigError(f"{text[:_SHOWN]!r} is not a CIDR range: expected a prefix length of 0 to {_BITS[version]}")
     below = (1 << (_BITS[version] - bits)) - 1
     return CidrRange(version=version, first=base & ~below, last=base | below)
+
+
+def in_cidr(text: str, host: str) -> bool:
+    """Return whether `text` is a CIDR range that contains the address `host`."""
+    try:
+        return parse_cidr(text).contains(host)
+    except ConfigError:
+        return False
 
 
 def _parse_ipv4(text: str) -> tuple[int, int]:
@@ -80,9 +88,9 @@ def _parse_ipv6(text: str) -> tuple[int, int]:
 
 
 def _no_range(text: str) -> ConfigError:
-    return ConfigError(f"{text[:_SHOWN]!r} is not a CIDR range, such as 10.0.0.0/8 or 2001:db8::/32")
+    return ConfigError(f"{text[:_SHOWN]!r} is not a CIDR range: expected one such as 10.0.0.0/8 or 2001:db8::/32")
 
 
 def looks_like_cidr(text: str) -> bool:
-    """Whether a rule's host was meant as a range, well-formed or not: what 4.3.1 stores and never matches."""
+    """Return whether a host was meant as a range, well-formed or not; Kafka 4.3.1 stores it and never matches it."""
     return _LIKE_A_RANGE.fullmatch(text) is not None

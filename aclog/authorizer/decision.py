@@ -1,4 +1,4 @@
-"""A decision with its reason, for explanations and the audit line; deciding itself does without."""
+"""A decision with its reason, for explanations and the audit log; plain authorize() does without."""
 
 from enum import Enum
 
@@ -9,7 +9,7 @@ from aclog.authorizer.interface import AuthorizationResult
 
 
 class Basis(Enum):
-    """What a decision is based on; the values are Kafka's texts (MatchingRule and its implementations)."""
+    """What a decision is based on; the values are Kafka's texts (MatchingRule)."""
 
     SUPER_USER = "SuperUser"
     DEFAULT_ALLOW = "DefaultAllow"
@@ -19,7 +19,7 @@ class Basis(Enum):
 
 @frozen(kw_only=True)
 class Decision:
-    """The answer to one action, and why; `rule` goes with MATCHING_ACL."""
+    """The result for one action and its reason; `rule` is set for MATCHING_ACL only."""
 
     result: AuthorizationResult
     basis: Basis
@@ -27,5 +27,5 @@ class Decision:
 
     @property
     def text(self) -> str:
-        """The rule as Kafka's audit line names it."""
+        """The reason as in Kafka's audit line."""
         return self.basis.value if self.rule is None else f"{self.basis.value}(acl={self.rule.acl})"

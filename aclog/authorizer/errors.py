@@ -1,4 +1,4 @@
-"""The errors of deciding: not ready, not allowed, and requests that cannot be decided."""
+"""The errors of authorization: not ready, not authorized, and requests that cannot be decided."""
 
 from typing import ClassVar
 
@@ -6,26 +6,26 @@ from aclog.metalog.errors import MetadataError
 
 
 class AuthorizerNotReadyError(MetadataError):
-    """The authorizer has not replayed to the high-water mark it first learned (KIP-801); retriable."""
+    """The authorizer has not replayed up to its first high-water mark yet (KIP-801); retriable."""
 
     retriable = True
 
 
 class InvalidRequestError(MetadataError):
-    """A request that is malformed where Kafka's authorizer throws: an ANY or UNKNOWN operation, no colon, ..."""
+    """A request on which Kafka's authorizer throws: an ANY or UNKNOWN operation, a principal without a colon, ..."""
 
 
 class AuthorizationError(MetadataError):
-    """A denied access (KIP-11): who, what, from where, on what."""
+    """A denied access (KIP-11): principal, operation, host and resource."""
 
     def __init__(self, *, principal: str, operation: str, host: str, resource: str) -> None:
-        """All four in their text form; `resource` as `TOPIC:LITERAL:orders`.
+        """All four as text; `resource` such as `TOPIC:LITERAL:orders`.
 
-        The attributes keep them as they are. In the text, characters that do not print are spelled out: whoever asks
-        chooses the resource's name, and must not be able to forge a line of a log.
+        The message escapes unprintable characters: clients choose resource names and must not be able to forge log
+        lines.
         """
         self.principal, self.operation, self.host, self.resource = principal, operation, host, resource
-        super().__init__(_printable(f"{principal} may not {operation} on {resource} from {host}"))
+        super().__init__(printable(f"{principal} is not authorized to {operation} on {resource} from {host}"))
 
     def __reduce__(self) -> tuple[object, ...]:
         return (
@@ -35,10 +35,10 @@ class AuthorizationError(MetadataError):
 
 
 class AclRequestError(MetadataError):
-    """A request about ACLs that Kafka refuses, with the error code that its answer carries.
+    """A request about ACLs that Kafka rejects, with the error code of its response.
 
-    `code` and `name` are those of org.apache.kafka.common.protocol.Errors; `message` is the text in the answer, None
-    where Kafka sends none.
+    `code` and `name` are those of org.apache.kafka.common.protocol.Errors; `message` is the text in the response, None
+    if Kafka sends none.
     """
 
     NAMES: ClassVar[dict[int, str]] = {
@@ -57,7 +57,8 @@ class AclRequestError(MetadataError):
         return self.name if self.message is None else self.message
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """Return the text with unprintable characters as Python escapes."""
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 

@@ -16,7 +16,7 @@ from aclog.authorizer.acl import (
     code_name,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.cidr import looks_like_cidr, parse_cidr
+from aclog.authorizer.cidr import in_cidr, looks_like_cidr
 from aclog.authorizer.decision import Basis, Decision
 from aclog.authorizer.explanation import ExaminedRule, Explanation, Role
 from aclog.authorizer.hosts import host_address
@@ -111,7 +111,7 @@ class _Bench:
     def _role(self, acl: StandardAcl) -> Role:
         if acl.principal not in (self.context.principal, WILDCARD_PRINCIPAL):
             return Role.OTHER_PRINCIPAL
-        if acl.host not in (self.context.host, WILDCARD) and not (self.cidr and _in_range(acl.host, self.context.host)):
+        if acl.host not in (self.context.host, WILDCARD) and not (self.cidr and in_cidr(acl.host, self.context.host)):
             return Role.OTHER_HOST
         speaks = rule_mask(acl.operation, acl.permission_type) >> self.operation & (ALLOWED | DENIED)
         return Role.MATCHES if speaks else Role.OTHER_OPERATION
@@ -126,7 +126,7 @@ class _Bench:
 
     def _fails_open(self, acl: StandardAcl) -> bool:
         denies = acl.permission_type != AclPermissionType.ALLOW
-        return denies and looks_like_cidr(acl.host) and _in_range(acl.host, self.context.host)
+        return denies and looks_like_cidr(acl.host) and in_cidr(acl.host, self.context.host)
 
     def quirks(self) -> Iterator[str]:
         if self.failing_open:
@@ -146,13 +146,6 @@ def _implied_by(decision: Decision, operation: int) -> AclOperation | None:
     return AclOperation(known_operation(rule.acl.operation))
 
 
-def _in_range(text: str, host: str) -> bool:
-    try:
-        return parse_cidr(text).contains(host)
-    except ConfigError:
-        return False
-
-
 def _notes(acl: StandardAcl, context: RequestContext, role: Role, *, cidr: bool) -> Iterator[str]:
     """What is worth knowing about a rule beside its role."""
     if acl.principal.endswith(":*") and acl.principal != WILDCARD_PRINCIPAL:
@@ -169,7 +162,7 @@ def _notes(acl: StandardAcl, context: RequestContext, role: Role, *, cidr: bool)
 
 def _host_notes(text: str, host: str, *, cidr: bool) -> Iterator[str]:
     if looks_like_cidr(text) and not cidr:
-        inside = "would hold" if _in_range(text, host) else "would not hold"
+        inside = "would hold" if in_cidr(text, host) else "would not hold"
         yield f"{text} looks like a range, which {inside} {host}; Kafka 4.3.1 compares hosts as texts: nobody matches"
         return
     try:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, code_name
 from aclog.authorizer.acl_command import acl_command
+from aclog.authorizer.errors import printable
 from aclog.authorizer.explanation import Change, ExaminedRule, Explanation, Remedy, Role
 
 
@@ -12,7 +13,7 @@ def explanation_lines(explanation: Explanation, log: str | None = None) -> Itera
 
     `log` is the directory of a log that `aclog acls` can change: the commands that are advised are then for it.
     """
-    return map(_printable, _lines(explanation, log))
+    return map(printable, _lines(explanation, log))
 
 
 def _lines(explanation: Explanation, log: str | None) -> Iterator[str]:
@@ -75,9 +76,3 @@ def _change(change: Change, log: str | None) -> Iterator[str]:
     command = change.command if log is None else acl_command(change.acl, add=change.add, log=log)
     if command is not None:
         yield f"  {command}"
-
-
-def _printable(line: str) -> str:
-    if line.isprintable():
-        return line
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line)

@@ -1,7 +1,9 @@
 """Where Kafka 4.3.1 does not do what its documentation says, or nothing at all."""
 
-from aclog.authorizer.acl import WILDCARD, AclBindingFilter, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import WILDCARD, AclBindingFilter, PatternType, ResourcePattern
 from aclog.authorizer.acls_image import AclsImage, Verdict
+from aclog.authorizer.index.keys import utf16
+from aclog.authorizer.index.masks import known_type
 from aclog.authorizer.interface import Action, RequestContext
 
 
@@ -38,15 +40,15 @@ def _hidden_from_star(image: AclsImage, verdict: Verdict, context: RequestContex
 
 def _without_answer(image: AclsImage, verdict: Verdict, pattern: ResourcePattern) -> str | None:
     """The endless loop over names that sort below `*`; a rule that denies is found before it begins."""
-    name = _units(pattern.name)
-    if not name or name >= _units(WILDCARD) or verdict is Verdict.DENY:
+    name = utf16(pattern.name)
+    if not name or name >= utf16(WILDCARD) or verdict is Verdict.DENY:
         return None
     in_the_way = b""
-    for rule in image.matching(AclBindingFilter(resource_type=_known(pattern.resource_type))):
-        other = _units(rule.acl.resource_name)
+    for rule in image.matching(AclBindingFilter(resource_type=known_type(pattern.resource_type))):
+        other = utf16(rule.acl.resource_name)
         if rule.acl.resource_name == WILDCARD and rule.acl.pattern_type == PatternType.PREFIXED:
             return None
-        if in_the_way < other < _units(WILDCARD) and not name.startswith(other):
+        if in_the_way < other < utf16(WILDCARD) and not name.startswith(other):
             in_the_way = other
     shared = _shared(name, in_the_way)
     if not shared:
@@ -57,14 +59,6 @@ def _without_answer(image: AclsImage, verdict: Verdict, pattern: ResourcePattern
         f"A real Kafka 4.3.1 {what} this request, because of the rules on {culprit!r}, a name that sorts below * "
         "(fixed upstream later); the answer here is the one that the rules give."
     )
-
-
-def _known(resource_type: int) -> int:
-    return resource_type if resource_type in set(ResourceType) else ResourceType.UNKNOWN
-
-
-def _units(text: str) -> bytes:
-    return text.encode("utf-16-be", "surrogatepass")
 
 
 def _shared(a: bytes, b: bytes) -> int:

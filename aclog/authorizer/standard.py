@@ -15,7 +15,13 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.authorizer.acls_image import PROBE, AclsImage, check_kinds
+from aclog.authorizer.acls_image import PROBE, AclsImage, check_by_resource_type
+from aclog.authorizer.config import (
+    ALLOW_EVERYONE_CONFIG,
+    SUPER_USERS_CONFIG,
+    parse_allow_everyone,
+    parse_super_users,
+)
 from aclog.authorizer.decision import Basis, Decision
 from aclog.authorizer.errors import AuthorizerNotReadyError, InvalidRequestError
 from aclog.authorizer.index.base import LONGEST_REMEMBERED
@@ -29,12 +35,6 @@ from aclog.authorizer.interface import (
     Authorizer,
     RequestContext,
 )
-from aclog.authorizer.super_users import (
-    ALLOW_EVERYONE_CONFIG,
-    SUPER_USERS_CONFIG,
-    parse_allow_everyone,
-    parse_super_users,
-)
 from aclog.metalog.errors import ConfigError
 
 AuditHook: TypeAlias = Callable[[RequestContext, Action, Decision], None]
@@ -43,7 +43,7 @@ AuditHook: TypeAlias = Callable[[RequestContext, Action, Decision], None]
 Answers: TypeAlias = dict[str, dict[str, dict[int, dict[str, dict[int, AuthorizationResult]]]]]
 """By principal, host, resource type, resource name (LITERAL) and operation."""
 
-_MOST_ANSWERS = 1 << 16
+_MAX_ANSWERS = 1 << 16
 """How many answers are remembered before all are forgotten: 0.2 kB each, 1.4 kB where no two are of one client."""
 
 _OPERATIONS = frozenset(AclOperation)
@@ -158,7 +158,7 @@ class StandardAuthorizer(Authorizer):
             return [_ALLOWED] * len(actions)
         if not self._ready:
             raise AuthorizerNotReadyError("the authorizer has not replayed the log up to its high-water mark yet")
-        image, state = view.image, view.image.state
+        image, index = view.image, view.image.index
         subject = image.subject(context.principal, context.host)
         answers = []
         for action in actions:
@@ -167,8 +167,8 @@ class StandardAuthorizer(Authorizer):
                 _check_literal(pattern)
             if operation not in _OPERATIONS:
                 operation = AclOperation.UNKNOWN
-            bits = state.mask(subject, pattern.resource_type, pattern.name, image.documented) >> operation
-            if state.throws:
+            bits = index.mask(subject, pattern.resource_type, pattern.name, image.documented) >> operation
+            if index.has_colonless:
                 image.check_principals(subject, operation, pattern.resource_type, pattern.name)
             if bits & DENIED:
                 answers.append(_DENIED)
@@ -220,7 +220,7 @@ class StandardAuthorizer(Authorizer):
 
         """
         view = self._view
-        check_kinds(operation, resource_type)
+        check_by_resource_type(operation, resource_type)
         pattern = ResourcePattern(resource_type=resource_type, name=PROBE)
         probe = Action(operation=operation, resource_pattern=pattern, resource_reference_count=0, log_if_denied=False)
         decide = self._answer if view.audit is None else self._audited
@@ -262,7 +262,7 @@ def _check_literal(pattern: ResourcePattern) -> None:
 def _remember(
     view: _View, context: RequestContext, actions: Sequence[Action], results: Sequence[AuthorizationResult]
 ) -> None:
-    if view.count + len(actions) > _MOST_ANSWERS:
+    if view.count + len(actions) > _MAX_ANSWERS:
         view.answers, view.count = {}, 0
     answers = view.answers
     if answers is None:
@@ -274,3 +274,25 @@ def _remember(
             continue
         known.setdefault(pattern.resource_type, {}).setdefault(pattern.name, {})[action.operation] = result
     view.count += len(actions)
+
+
+def build_authorizer(
+    acls: AclsImage,
+    *,
+    super_users: str = "",
+    allow_everyone: bool = False,
+    documented: bool = False,
+    cidr: bool = False,
+    cache: bool = True,
+) -> StandardAuthorizer:
+    """Return a ready authorizer with these ACLs; `super_users` is the text of the broker property.
+
+    Raises:
+        ConfigError: a super user has no colon.
+
+    """
+    authorizer = StandardAuthorizer(documented=documented, cidr=cidr, cache=cache)
+    authorizer.configure({SUPER_USERS_CONFIG: super_users, ALLOW_EVERYONE_CONFIG: str(allow_everyone).lower()})
+    authorizer.load(acls)
+    authorizer.complete_initial_load()
+    return authorizer

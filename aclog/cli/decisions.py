@@ -7,13 +7,12 @@ from functools import lru_cache
 
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.acls_image import PROBE
-from aclog.authorizer.builder import build_authorizer
 from aclog.authorizer.decision import Decision
 from aclog.authorizer.explain import explain
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
-from aclog.authorizer.standard import StandardAuthorizer
+from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.request import Request
 from aclog.cli.image_report import CidrWatch

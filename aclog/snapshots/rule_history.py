@@ -147,18 +147,18 @@ class _History:
         match record:
             case AccessControlEntryRecord():
                 if record.id in self._rules:
-                    raise ReplayError(f"ACL {uuid_text(record.id)} is added, but stands already", offset=offset)
+                    raise ReplayError(f"ACL {uuid_text(record.id)} is added, but exists already", offset=offset)
                 acl = _acl(record)
                 other = self._ids.setdefault(acl, record.id)
                 if other != record.id:
-                    both = f"ACL {uuid_text(record.id)} says what ACL {uuid_text(other)} says"
-                    raise ReplayError(f"{both}: expected every rule once", offset=offset)
+                    both = f"ACL {uuid_text(record.id)} is the same as ACL {uuid_text(other)}"
+                    raise ReplayError(f"{both}: expected every ACL once", offset=offset)
                 self._rules[record.id] = acl
                 kind = ChangeKind.ADDED
             case RemoveAccessControlEntryRecord():
                 found = self._rules.pop(record.id, None)
                 if found is None:
-                    raise ReplayError(f"ACL {uuid_text(record.id)} is removed, but does not stand", offset=offset)
+                    raise ReplayError(f"ACL {uuid_text(record.id)} is removed, but does not exist", offset=offset)
                 del self._ids[found]
                 acl, kind = found, ChangeKind.REMOVED
             case _:

@@ -135,11 +135,11 @@ def test_what_replay_refuses(merge):
     same_id = StandardAclWithId(id=RULES[0].id, acl=evolve(ACL, host="10.0.0.1"))
     same_content = StandardAclWithId(id=UUID(int=77), acl=RULES[1].acl)
     for change, word in (
-        (record_of(RULES[0]), "stands already"),
-        (record_of(same_id), "stands already"),
-        (record_of(same_content), "says what ACL"),
-        (record_of(evolve(same_content, acl=ACL)), "says what ACL"),
-        (removal_of(same_content), "does not stand"),
+        (record_of(RULES[0]), "exists already"),
+        (record_of(same_id), "exists already"),
+        (record_of(same_content), "is the same as ACL"),
+        (record_of(evolve(same_content, acl=ACL)), "is the same as ACL"),
+        (removal_of(same_content), "does not exist"),
     ):
         with pytest.raises(ReplayError, match=word):
             image.apply([record_of(RULES[2]), change])
@@ -176,7 +176,7 @@ def test_ids_that_share_their_leading_bits_are_told_apart():
     image = AclsImage.from_acls(rules)
     assert all(image.get(rule.id) == rule.acl for rule in rules)
     assert image.get(UUID(int=(7 << 64) + 1)) is None
-    with pytest.raises(ReplayError, match="stands already"):
+    with pytest.raises(ReplayError, match="exists already"):
         AclsImage.from_acls([*rules, StandardAclWithId(id=rules[500].id, acl=ACL)])
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.index import by_type
-from aclog.authorizer.index import by_type_scan as sieve
+from aclog.authorizer.index import by_type, by_type_scan
 from tests.support.builders.images import by_changes, with_ids
 from tests.support.models import estates
 from tests.support.models.reference import ReferenceAuthorizer
@@ -57,7 +56,7 @@ def expected(acls):
 def test_same_as_the_model(one_by_one, acls, seed):
     rules = with_ids(acls)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(by_type, "_MOST_ONE_BY_ONE", one_by_one)
+        patch.setattr(by_type, "_MAX_ONE_BY_ONE", one_by_one)
         for image in (AclsImage.from_acls(rules), by_changes(rules, Random(seed))):
             assert ask(image) == expected(acls)
 
@@ -103,7 +102,7 @@ def test_all_below_denied_prefixes(last, allowed):
     acls = tangle(last)
     assert expected(acls) is allowed
     rules = with_ids(acls)
-    assert len(rules) > by_type._MOST_ONE_BY_ONE
+    assert len(rules) > by_type._MAX_ONE_BY_ONE
     assert ask(AclsImage.from_acls(rules)) is allowed
     assert ask(by_changes(rules, Random(len(last)))) is allowed
 
@@ -112,6 +111,6 @@ def test_names_that_others_deny_are_sifted_too():
     acls = [rule(f"t{n}", PatternType.LITERAL, AclPermissionType.ALLOW) for n in range(500)]
     acls += [rule("t", PatternType.PREFIXED, AclPermissionType.DENY, principal="User:*")]
     image = AclsImage.from_acls(with_ids(acls))
-    state = image.state
+    state = image.index
     assert not ask(image)
-    assert not sieve.some_survives(state, image.subject(PRINCIPAL, HOST), AclOperation.READ, ResourceType.TOPIC)
+    assert not by_type_scan.any_survives(state, image.subject(PRINCIPAL, HOST), AclOperation.READ, ResourceType.TOPIC)

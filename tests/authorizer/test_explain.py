@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourcePattern, StandardAcl, StandardAclWithId
 from aclog.authorizer.acl_command import acl_flags
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.config import parse_allow_everyone, parse_super_users
 from aclog.authorizer.explain import explain
 from aclog.authorizer.explanation import Role
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.authorizer.super_users import parse_allow_everyone, parse_super_users
 from tests.support.models import estates
 from tests.support.models.reference import ReferenceAuthorizer
 

@@ -46,6 +46,6 @@ class CountingName(str):
 )
 def test_few_steps(names, asked):
     prefixes, name = prefixes_of(names), CountingName(asked)
-    found = prefixes.names[prefixes.nearest(name)]
+    found = prefixes.names[prefixes.longest(name)]
     assert found == max((n for n in names if asked.startswith(n)), key=len)
     assert name.count <= 60

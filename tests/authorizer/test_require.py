@@ -46,7 +46,7 @@ def test_a_name_cannot_forge_a_line():
         "resource": "TOPIC:LITERAL:x\nok\x1b[2K\u2028é",
     }
     error = AuthorizationError(**names)
-    assert str(error) == r"User:bob may not READ on TOPIC:LITERAL:x\nok\x1b[2K\u2028é from 10.0.0.1"
+    assert str(error) == r"User:bob is not authorized to READ on TOPIC:LITERAL:x\nok\x1b[2K\u2028é from 10.0.0.1"
     assert error.resource == names["resource"]
 
 

@@ -156,7 +156,7 @@ def test_remembered_answers_are_those_of_the_image(estate, data):
 
 
 def test_remembered_answers_are_bounded(monkeypatch):
-    monkeypatch.setattr("aclog.authorizer.standard._MOST_ANSWERS", 10)
+    monkeypatch.setattr("aclog.authorizer.standard._MAX_ANSWERS", 10)
     authorizer = ready(READ)
     for n in range(35):
         assert authorizer.authorize(ALICE, [action(f"orders{n}")]) == [DENIED]
@@ -166,17 +166,17 @@ def test_remembered_answers_are_bounded(monkeypatch):
 
 
 def test_what_is_remembered_of_names_and_subjects_is_bounded(monkeypatch):
-    monkeypatch.setattr("aclog.authorizer.index.base._MOST_PLACES", 8)
-    monkeypatch.setattr("aclog.authorizer.index.base._MOST_MASKS", 8)
-    monkeypatch.setattr("aclog.authorizer.index.subjects._MOST_SUBJECTS", 8)
+    monkeypatch.setattr("aclog.authorizer.index.base._MAX_LOOKUPS", 8)
+    monkeypatch.setattr("aclog.authorizer.index.base._MAX_MASKS", 8)
+    monkeypatch.setattr("aclog.authorizer.index.subjects._MAX_SUBJECTS", 8)
     prefixed = [evolve(READ, resource_name="o" * n, pattern_type=PatternType.PREFIXED) for n in range(1, 20)]
     authorizer = ready(*prefixed, cache=False)
-    memo = authorizer._view.image.state.base.memo
+    memo = authorizer._view.image.index.base.memo
     for n in range(1, 60):
         context = RequestContext(principal=f"User:{n}", host="10.0.0.1")
         assert authorizer.authorize(ALICE, [action("o" * n)]) == [ALLOWED]
         assert authorizer.authorize(context, [action("o" * n)]) == [DENIED]
-        assert sum(map(len, memo.places.values())) <= 8
+        assert sum(map(len, memo.lookups.values())) <= 8
         assert len(memo.subjects) <= 8
 
 

@@ -7,7 +7,6 @@ import random
 from itertools import combinations, product
 from uuid import UUID
 
-import pyarrow as pa
 import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, given, seed, settings
@@ -21,8 +20,6 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.batch import Answer, BatchAuthorizer, RequestColumns
-from aclog.authorizer.super_users import parse_allow_everyone, parse_super_users
 from tests.support.kafka.oracle import Ask, Estate, OracleProcess
 from tests.support.models.differential import compare, differences, image_of, with_few_hangs
 from tests.support.models.shapes import Maker, Shape, shapes
@@ -131,40 +128,6 @@ def test_which_of_the_wildcard_and_the_empty_prefix_is_named_when_both_match(
         named |= {answer.rule for answer in answers}
     assert 1 in named, "the empty prefix"
     assert (0 in named) is (permission is AclPermissionType.DENY), "the wildcard: never the last that allows"
-
-
-LETTERS = {Answer.ALLOWED: "A", Answer.DENIED: "D", Answer.ERROR: "E"}
-
-
-def test_many_requests_at_once_are_answered_as_kafka_answers_each(oracle: OracleProcess) -> None:
-    """Enough of them for the tables of the batch path."""
-
-    @settings(CAMPAIGN, max_examples=12)
-    @given(shapes(rules=(25, 100, 300)))
-    def campaign(shape: Shape) -> None:
-        maker = Maker(shape)
-        asks = [ask for ask in maker.asks(8000) if not ask.by_type]
-        oracle.load(maker.estate)
-        theirs = [answer.letter for answer in oracle.decide(asks)]
-        table = pa.table(
-            {
-                "principal": [ask.principal for ask in asks],
-                "host": [ask.host for ask in asks],
-                "operation": pa.array([int(ask.operation) for ask in asks], pa.int8()),
-                "resourceType": pa.array([int(ask.resource_type) for ask in asks], pa.int8()),
-                "resourceName": [ask.name for ask in asks],
-            }
-        )
-        authorizer = BatchAuthorizer(
-            image=image_of(maker.estate.acls, changes=shape.changes, random=maker.random),
-            super_users=parse_super_users(shape.super_users),
-            allow_everyone=parse_allow_everyone(shape.allow_everyone),
-        )
-        ours = authorizer.authorize(RequestColumns.from_arrow(table)).tolist()
-        rows = zip(asks, theirs, (LETTERS[Answer(code)] for code in ours), strict=True)
-        assert [row for row in rows if row[1] != row[2]] == []
-
-    campaign()
 
 
 def test_a_difference_is_seen(oracle: OracleProcess) -> None:

@@ -52,7 +52,7 @@ def of_checkpoints_only(log):
 @pytest.mark.parametrize(
     ("make", "kind", "text"),
     [
-        (contradicting, ReplayError, r"/log: offset 3: ACL \S* is removed, but does not stand$"),
+        (contradicting, ReplayError, r"/log: offset 3: ACL \S* is removed, but does not exist$"),
         (without_whole_checkpoint, CheckpointError, r"\.checkpoint: offset 1, byte"),
         (of_checkpoints_only, LogError, "not a metadata log: no segment"),
     ],

@@ -126,7 +126,7 @@ class TestDamage:
 
     def test_an_acl_twice(self):
         value = encode_record(acl(1))
-        assert "stands already" in str(self.refused(tiny_checkpoint(values=[value, value])))
+        assert "exists already" in str(self.refused(tiny_checkpoint(values=[value, value])))
 
     def test_an_open_transaction(self):
         values = [encode_record(BeginTransactionRecord())]

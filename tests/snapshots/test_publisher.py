@@ -208,7 +208,7 @@ class TestStaging:
         assert len(publisher.commit(2).acls) == 2
         shown = publisher.commit(3)
         assert len(shown.acls) == 3
-        assert (len(shown.acls.state.base), shown.acls.overlay_size) == (1, 2)
+        assert (len(shown.acls.index.base), shown.acls.overlay_size) == (1, 2)
 
     def test_the_merger_does_not_merge_again_what_is_staged_in_its_merged_form(self, monkeypatch):
         publisher, merges = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE)), []

@@ -162,7 +162,7 @@ class TestWhatIsRead:
 
     def test_damage_in_the_log_is_told_with_its_offset(self, tmp_path):
         log = write_log(tmp_path / "log", [acl(1)], [acl(2)], [acl(1)], [acl(3)])
-        with pytest.raises(ReplayError, match=rf"^{log}: offset 2: ACL .* stands already"):
+        with pytest.raises(ReplayError, match=rf"^{log}: offset 2: ACL .* exists already"):
             recover(log)
         assert numbers(recover(log, 2).image) == [1, 2]
 

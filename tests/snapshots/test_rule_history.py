@@ -83,7 +83,7 @@ def test_one_content_under_two_ids_is_refused_where_the_applier_refuses_it(tmp_p
     with pytest.raises(ReplayError) as appliers:
         recover(log)
     assert str(ours.value) == str(appliers.value)
-    assert f"offset 4: ACL {uuid_text(uuid_of(4))} says what ACL {uuid_text(uuid_of(2))} says" in str(ours.value)
+    assert f"offset 4: ACL {uuid_text(uuid_of(4))} is the same as ACL {uuid_text(uuid_of(2))}" in str(ours.value)
 
 
 def test_a_content_of_the_first_checkpoint_stands_under_its_id(tmp_path):
@@ -92,5 +92,5 @@ def test_a_content_of_the_first_checkpoint_stands_under_its_id(tmp_path):
     write_checkpoint(recover(whole).image, short)
     found = history(short)
     assert [next(found).offset for _ in range(4)] == [1, 1, 2, 3]
-    with pytest.raises(ReplayError, match=r"offset 4: .*: expected every rule once"):
+    with pytest.raises(ReplayError, match=r"offset 4: .*: expected every ACL once"):
         next(found)

@@ -1,4 +1,4 @@
-"""Arrow's binary arrays as numpy columns, and back."""
+"""Conversions between Arrow binary arrays and numpy columns."""
 
 from collections.abc import Callable
 from io import BytesIO
@@ -19,47 +19,51 @@ Dictionary: TypeAlias = "pa.DictionaryArray[Any, Any]"
 Int32s: TypeAlias = NDArray[np.int32]
 
 Pause: TypeAlias = Callable[[], None]
-"""Called between short pieces of a long work, where other threads are to have the interpreter."""
+"""Called between short steps of a long computation, so that other threads can take the GIL."""
 
-_PIECE = 1 << 20
+_CHUNK_BYTES = 1 << 20
 
 INT32_BYTES = 1 << 31
-"""Beyond this many bytes, positions need 64 bits."""
+"""From this many bytes on, offsets need 64 bits."""
 
 
-def go_on() -> None:
-    """No pause."""
+def no_pause() -> None:
+    """Return at once: for callers that share the interpreter with nobody."""
 
 
-def copied(data: Bytes, pause: Pause = go_on) -> bytes:
-    """As bytes. One long copy would keep other threads waiting for the interpreter, so it is made in pieces."""
+def copy_bytes(data: Bytes, pause: Pause = no_pause) -> bytes:
+    """Return a copy as bytes, made in chunks."""
     copy = BytesIO()
-    for start in range(0, len(data), _PIECE):
-        copy.write(data[start : start + _PIECE].data)
+    for start in range(0, len(data), _CHUNK_BYTES):
+        # One large memcpy would hold the GIL for its whole length.
+        copy.write(data[start : start + _CHUNK_BYTES].data)
         pause()
     return copy.getvalue()
 
 
 def values(array: Binary) -> list[bytes]:
-    """The values as objects."""
+    """Return the values as Python objects."""
     found: list[bytes] = array.to_pylist()  # type: ignore[assignment]  # there are no nulls
     return found
 
 
 def binary_columns(array: Binary) -> tuple[Int64s, Bytes]:
-    """A binary array's n + 1 offsets, from 0, and its bytes."""
+    """Return the n + 1 offsets of a binary array, starting at 0, and its bytes."""
     _, positions, data = array.buffers()
     kind: type[np.int64 | np.int32] = np.int64 if pa.types.is_large_binary(array.type) else np.int32
     if positions is None or not positions.size:
         return np.zeros(1, np.int64), np.zeros(0, np.uint8)
+    # A sliced array shares the buffers of the whole one: its offsets begin at array.offset and not at 0.
     offsets = np.frombuffer(memoryview(positions), kind)[array.offset : array.offset + len(array) + 1].astype(np.int64)
     content = np.frombuffer(memoryview(data), np.uint8) if data is not None else np.zeros(0, np.uint8)
     return offsets - offsets[0], content[offsets[0] : offsets[-1]]
 
 
 def slices(source: Buffer, starts: Int64s, ends: Int64s) -> Binary:
-    """The bytes [start, end) of each row as a binary array, copied."""
+    """Return the bytes [start, end) of each row as a binary array; the bytes are copied."""
     buffer = pa.py_buffer(source)
+    # Arrow wants non-decreasing offsets, so the buffer is viewed as an array of alternating slots
+    # [start0, end0), [end0, start1), [start1, end1), ... and `take` picks the even ones: no Python object per row.
     ascending = bool((starts[1:] >= ends[:-1]).all())
     order = None if ascending else np.argsort(starts, kind="stable")
     wide = buffer.size >= INT32_BYTES
@@ -71,5 +75,5 @@ def slices(source: Buffer, starts: Int64s, ends: Int64s) -> Binary:
     interleaved = pa.Array.from_buffers(kind, 2 * len(starts), [None, pa.py_buffer(positions.data), buffer])
     slot = np.arange(0, 2 * len(starts), 2)
     if order is not None:
-        slot[order] = slot.copy()
+        slot[order] = slot.copy()  # back to the caller's row order
     return interleaved.take(slot)

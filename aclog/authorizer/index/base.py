@@ -1,4 +1,9 @@
-"""The base: all rules of one moment in immutable columns. Nothing is kept per rule but numbers."""
+"""The base: all ACLs of one moment in immutable columns.
+
+The columns are a sparse matrix in CSR form. Its rows are resource patterns, its columns are (principal, host) pairs,
+and a cell holds the ACLs of one pair on one pattern, together with one mask of what they deny and allow. Nothing is
+kept per ACL but numbers; objects are made when an ACL is asked for.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,156 +18,173 @@ from aclog.authorizer.index.keys import KeyTable, pair_key, resource_key, resour
 from aclog.authorizer.index.prefixes import Prefixes
 from aclog.metalog.records import TaggedFields
 
-Place: TypeAlias = tuple[int, int, int, bool]
-"""Where a name leads: cells [low, high) of its LITERAL resource, the node of its longest prefix or -1, and whether it
-begins with `*` and is longer (LITERAL `*` does not match it: quirk 3 of docs/semantics.md)."""
+NameLookup: TypeAlias = tuple[int, int, int, bool]
+"""What the base has on a resource name: the cells [low, high) of its LITERAL pattern, the global node of its longest
+prefix (-1 for none), and whether the name is hidden from LITERAL `*`: it begins with `*` and is longer (see "Quirks" in
+docs/semantics.md)."""
 
 LONGEST_REMEMBERED = 249
-"""In characters, as long as a topic's name may be. Clients choose the names: they are not to fill memory with them."""
+"""Longer names are not memoised, in characters (a topic name's limit): clients choose names and could fill the
+memory."""
 
-_MOST_PLACES = 1 << 16
-_MOST_MASKS = 1 << 20
-"""How much is remembered of names, and of subjects on prefixes; about 200 and 100 bytes each."""
+_MAX_LOOKUPS = 1 << 16
+_MAX_MASKS = 1 << 20
+"""Limits of the memo: name look-ups of about 200 bytes each, and chain masks of subjects of about 100 bytes each."""
 
 
 @define(eq=False)
 class Subject:
-    """Who asks, resolved to the few pairs of the base that can match, and what these say on prefixes and on `*`."""
+    """A principal and host, resolved to the few pairs of the base that can match them."""
 
     keys: tuple[tuple[str, str], ...]
-    """The (principal, host) texts that match: own and wildcard."""
+    """The (principal, host) texts of ACLs that match: the subject's own and the wildcards."""
     pairs: tuple[int, ...]
-    stars: dict[int, int]
-    """The mask of LITERAL `*`, by resource type."""
-    chains: dict[int, int]
-    """The mask of a prefix and all shorter ones, by global node; filled as nodes are asked about."""
+    """The numbers of those of `keys` that the base has."""
+    wildcard_masks: dict[int, int]
+    """By resource type: the mask of LITERAL `*`."""
+    prefix_masks: dict[int, int]
+    """By global node: the mask of a prefix and all its shorter prefixes; filled as nodes are asked about."""
 
 
 @define(eq=False)
 class Memo:
-    """What the base remembers of names and subjects; it holds nothing that an update could make wrong."""
+    """What the base remembers about names and subjects.
 
-    places: dict[int, dict[str, Place]] = Factory(lambda: {code: {} for code in range(8)})
-    place_count: int = 0
+    All of it follows from the base alone, never from an overlay. So an update cannot make it stale, and the image after
+    an update starts with a warm memo.
+    """
+
+    lookups: dict[int, dict[str, NameLookup]] = Factory(lambda: {code: {} for code in range(8)})
+    lookup_count: int = 0
     subjects: dict[tuple[str, str], Subject] = Factory(dict)
     mask_count: int = 0
     names: tuple[dict[tuple[int, int], int], list[tuple[int, str]]] | None = None
-    """See aclog.authorizer.index.kafka_scan_order."""
+    """Built lazily by aclog.authorizer.index.kafka_scan_order."""
     columns: object = None
-    """See aclog.authorizer.index.columns."""
+    """Built lazily by aclog.authorizer.index.columns."""
     ranks: object = None
-    """See aclog.authorizer.index.name_ranks."""
+    """Built lazily by aclog.authorizer.index.name_ranks."""
     tables: object = None
-    """See aclog.authorizer.index.tables."""
+    """Built lazily by aclog.authorizer.index.tables."""
 
 
 @frozen(eq=False, kw_only=True)
 class Base:
-    """Rows sorted by (resource, pair); a cell is the rows of one resource and pair, with one mask for all of them."""
+    """The matrix: rows are ACLs sorted by (resource, pair); a cell is the rows of one resource and pair."""
 
     resources: KeyTable
     pairs: KeyTable
     cell_starts: memoryview
-    """First cell of each resource, and the number of cells."""
+    """The first cell of each resource, and at the end the number of cells."""
     cell_pairs: memoryview
+    """By cell: the pair; ascending within a resource, so that a pair is found by bisection."""
     cell_masks: memoryview
+    """By cell: aclog.authorizer.index.masks, or-ed over the cell's rows."""
     cell_rows: "memoryview | range"
-    """First row of each cell, and the number of rows."""
+    """The first row of each cell, and at the end the number of rows; a range if every cell has one row."""
     operations: bytes
     permissions: bytes
     ids: IdIndex
     has_ids: bool
-    """False where the source has none: ids are zero then."""
-    odd: Mapping[int, tuple[int, int]]
-    """Row -> (resource type, pattern type) as they stand in the record, where the key differs."""
+    """False if the source has no ids; `ids` is all zeros then."""
+    raw_codes: Mapping[int, tuple[int, int]]
+    """Row -> (resource type, pattern type) as written in the record, for rows whose key had to be normalised."""
     tags: Mapping[int, TaggedFields]
     """Row -> unknown tagged fields."""
     prefixes: tuple[Prefixes, ...]
     """By resource type."""
     first_nodes: tuple[int, ...]
-    """By resource type: what makes a node global."""
-    stars: tuple[int, ...]
-    """By resource type: the resource LITERAL `*`, or -1."""
-    throwing: frozenset[int]
-    """Resources with a rule whose principal has no colon."""
+    """By resource type: added to a node of `prefixes`, it gives a node number that is unique across types."""
+    wildcard_resources: tuple[int, ...]
+    """By resource type: the number of LITERAL `*`, or -1."""
+    colonless_resources: frozenset[int]
+    """Resources with an ACL whose principal has no colon; Kafka's authorizer throws when it reaches such an ACL."""
     unbindable: int
-    """How many rules Kafka cannot list (ANY or MATCH where only a filter may have them)."""
+    """The number of ACLs that Kafka cannot list: they hold ANY or MATCH, which belong in filters only."""
     irregular: int
-    """How many rules have a pattern type or a permission that authorize() and byResourceType read differently."""
+    """The number of ACLs whose pattern type or permission authorize() and byResourceType read differently."""
     memo: Memo = Factory(Memo)
 
     def __len__(self) -> int:
         return len(self.operations)
 
-    def place(self, resource_type: int, name: str) -> Place:
-        """Where a name leads; remembered. `resource_type` is 0..7."""
+    def lookup(self, resource_type: int, name: str) -> NameLookup:
+        """Return what the base has on a name, memoised. `resource_type` is 0..7."""
         memo = self.memo
-        found = memo.places[resource_type].get(name)
+        found = memo.lookups[resource_type].get(name)
         if found is not None:
             return found
         low, high = self.cells(self.resources.find(resource_key(resource_type, name, literal=True)))
-        node = self.prefixes[resource_type].nearest(name)
+        node = self.prefixes[resource_type].longest(name)
         node = -1 if node < 0 else node + self.first_nodes[resource_type]
         found = (low, high, node, name[:1] == "*" and len(name) > 1)
         if len(name) > LONGEST_REMEMBERED:
             return found
-        if memo.place_count >= _MOST_PLACES:
-            memo.places = {code: {} for code in range(8)}
-            memo.place_count = 0
-        memo.place_count += 1
-        memo.places[resource_type][name] = found
+        if memo.lookup_count >= _MAX_LOOKUPS:
+            # New dicts instead of clear(): another thread may be reading the old ones.
+            memo.lookups = {code: {} for code in range(8)}
+            memo.lookup_count = 0
+        memo.lookup_count += 1
+        memo.lookups[resource_type][name] = found
         return found
 
     def cells(self, resource: int) -> tuple[int, int]:
-        """The cells [low, high) of a resource; none of -1."""
+        """Return the cells [low, high) of a resource; an empty range for -1."""
         return (self.cell_starts[resource], self.cell_starts[resource + 1]) if resource >= 0 else (0, 0)
 
     def subject(self, keys: Sequence[tuple[str, str]]) -> Subject:
-        """A subject of these (principal, host) texts."""
+        """Resolve a subject from the (principal, host) texts that match it."""
         found = (self.pairs.find(pair_key(principal, host)) for principal, host in keys)
         pairs = tuple(pair for pair in found if pair >= 0)
-        stars = {kind: self.level(*self.cells(star), pairs) for kind, star in enumerate(self.stars)}
-        return Subject(tuple(keys), pairs, stars, {-1: 0})
+        masks = {
+            kind: self.cells_mask(*self.cells(resource), pairs) for kind, resource in enumerate(self.wildcard_resources)
+        }
+        # Node -1, "no prefix", ends every chain: with it in the dict, chain_mask needs no special case.
+        return Subject(tuple(keys), pairs, masks, {-1: 0})
 
-    def level(self, low: int, high: int, pairs: Sequence[int]) -> int:
-        """What the cells [low, high) of one resource say to these pairs."""
+    def cells_mask(self, low: int, high: int, pairs: Sequence[int]) -> int:
+        """Return the mask of these pairs in the cells [low, high) of one resource."""
         mask = 0
         cell_pairs = self.cell_pairs
         for pair in pairs:
+            # Bisection in a column instead of a dict per resource: nothing to build at load, and LITERAL `*` may have
+            # tens of thousands of pairs.
             cell = bisect_left(cell_pairs, pair, low, high)
             if cell < high and cell_pairs[cell] == pair:
                 mask |= self.cell_masks[cell]
         return mask
 
-    def chain(self, subject: Subject, resource_type: int, node: int) -> int:
-        """What a prefix and all shorter ones say to the subject; `node` is global, and remembered with its parents."""
-        chains = subject.chains
+    def chain_mask(self, subject: Subject, resource_type: int, node: int) -> int:
+        """Return the mask of a prefix and all its shorter prefixes; `node` is global. Memoised per node."""
+        masks = subject.prefix_masks
         prefixes, first = self.prefixes[resource_type], self.first_nodes[resource_type]
         path = []
-        while (known := chains.get(node)) is None:
+        # Up to the nearest prefix whose mask is known (or -1), then back down. The masks on the way are kept, so that a
+        # ladder of a thousand nested prefixes is walked once per subject.
+        while (known := masks.get(node)) is None:
             path.append(node)
             parent = prefixes.parents[node - first]
             node = parent + first if parent >= 0 else -1
         mask = known
         for step in reversed(path):
-            mask |= self.level(*self.cells(prefixes.resources[step - first]), subject.pairs)
-            chains[step] = mask
+            mask |= self.cells_mask(*self.cells(prefixes.resources[step - first]), subject.pairs)
+            masks[step] = mask
         self.memo.mask_count += len(path)
-        if self.memo.mask_count > _MOST_MASKS:
+        if self.memo.mask_count > _MAX_MASKS:
             self.memo.subjects = {}
             self.memo.mask_count = 0
         return mask
 
     def resource(self, resource_type: int, name: str, *, literal: bool) -> int:
-        """The number of a resource, or -1."""
+        """Return the number of a resource pattern, or -1."""
         return self.resources.find(resource_key(resource_type, name, literal=literal))
 
     def rows(self, low: int, high: int) -> range:
-        """The rows of cells [low, high)."""
+        """Return the rows of the cells [low, high)."""
         return range(self.cell_rows[low], self.cell_rows[high])
 
     def cell(self, resource: int, pair: int) -> tuple[int, int]:
-        """The cell of a resource and a pair as [low, high): one or none."""
+        """Return the cell of a resource and a pair as a range [low, high) of one cell or none."""
         if resource < 0 or pair < 0:
             return 0, 0
         low, high = self.cells(resource)
@@ -170,21 +192,22 @@ class Base:
         return (cell, cell + 1) if cell < high and self.cell_pairs[cell] == pair else (0, 0)
 
     def cell_of(self, row: int) -> int:
-        """The cell a row lies in."""
+        """Return the cell that holds a row."""
         return row if isinstance(self.cell_rows, range) else bisect_right(self.cell_rows, row) - 1
 
     def resource_of(self, cell: int) -> int:
-        """The resource a cell belongs to."""
+        """Return the resource of a cell."""
         return bisect_right(self.cell_starts, cell) - 1
 
     def codes(self, row: int, key: bytes) -> tuple[int, int, int, int]:
-        """Resource type, pattern type, operation and permission of a row as they stand in the record."""
-        kinds = self.odd.get(row) or (key[0], key[-1])
+        """Return resource type, pattern type, operation and permission of a row, as written in the record."""
+        kinds = self.raw_codes.get(row) or (key[0], key[-1])
         operation, permission = self.operations[row], self.permissions[row]
+        # The record's fields are int8, the columns unsigned bytes: from 0x80 on, the code is negative.
         return (*kinds, operation - (operation >> 7 << 8), permission - (permission >> 7 << 8))
 
     def rules(self, rows: Sequence[int], key: bytes, name: str, cell: int) -> Iterator[StandardAclWithId]:
-        """The rules of these rows, which lie in one cell of the resource with this key and name."""
+        """Yield the ACLs of these rows, all of one cell of the resource with this key and name."""
         principal, host = split_pair(self.pairs.key(self.cell_pairs[cell]))
         for row in rows:
             kind, pattern, operation, permission = self.codes(row, key)
@@ -200,11 +223,11 @@ class Base:
             yield StandardAclWithId(id=self.id_of(row), acl=acl)
 
     def id_of(self, row: int) -> UUID | None:
-        """The uuid of a row; None where the source has none."""
+        """Return the uuid of a row; None if the source has no ids."""
         return UUID(bytes=self.ids.ids[16 * row : 16 * row + 16]) if self.has_ids else None
 
     def rule(self, row: int) -> StandardAclWithId:
-        """The rule of a row."""
+        """Return the ACL of a row."""
         cell = self.cell_of(row)
         key = self.resources.key(self.resource_of(cell))
         return next(self.rules((row,), key, resource_name(key), cell))

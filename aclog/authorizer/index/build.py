@@ -1,4 +1,4 @@
-"""Builds a base: keys to numbers, rows in order, masks per cell. Vectorised: nothing is done rule by rule."""
+"""Building a base from ACLs in columns: number the keys, sort the rows, or the masks of each cell. Fully vectorised."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
-from aclog.authorizer.index.arrays import Binary, Dictionary, Int32s, Pause, binary_columns, go_on, slices, values
+from aclog.authorizer.index.arrays import Binary, Dictionary, Int32s, Pause, binary_columns, no_pause, slices, values
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.ids import IdIndex
 from aclog.authorizer.index.keys import KeyTable, compact
@@ -31,10 +31,10 @@ _MASKS = mask_table().ravel()
 
 @frozen(eq=False, kw_only=True)
 class Rows:
-    """Rules with numbered keys, in log order: what a base is built of."""
+    """ACLs in log order with dictionary-encoded keys: the input of `build`."""
 
     resources: Binary
-    """Distinct resource keys (aclog.authorizer.index.keys), and the number of each row's."""
+    """Distinct resource keys (aclog.authorizer.index.keys); `resource_of` and `pair_of` are indices into the keys."""
     resource_of: Int32s
     pairs: Binary
     pair_of: Int32s
@@ -42,15 +42,15 @@ class Rows:
     has_ids: bool = True
     operations: NDArray[np.uint8]
     permissions: NDArray[np.uint8]
-    odd: Mapping[int, tuple[int, int]]
+    raw_codes: Mapping[int, tuple[int, int]]
     tags: Mapping[int, TaggedFields]
     resource_table: KeyTable | None = None
-    """The tables of `resources` and `pairs`, where they stand already."""
+    """The tables of `resources` and `pairs`, if they can be reused (see aclog.authorizer.index.merge)."""
     pair_table: KeyTable | None = None
 
 
 def rows_of_acls(acls: Iterable[StandardAclWithId]) -> Rows:
-    """Rules as objects to rows."""
+    """Return the rows of ACLs given as objects."""
     rules = list(acls)
     resources = [
         bytes((r.acl.resource_type & 0xFF,)) + compact(r.acl.resource_name) + bytes((r.acl.pattern_type & 0xFF,))
@@ -69,7 +69,7 @@ def rows_of_acls(acls: Iterable[StandardAclWithId]) -> Rows:
 
 
 def rows_of_columns(columns: AclColumns) -> Rows:
-    """Records in a buffer to rows; the buffer is not kept."""
+    """Return the rows of records in a buffer; the buffer is not kept."""
     buffer = columns.buffer
     return _encoded(
         slices(buffer, columns.resource_start, columns.resource_end),
@@ -90,7 +90,7 @@ def _encoded(
     operations: NDArray[np.uint8],
     permissions: NDArray[np.uint8],
 ) -> Rows:
-    resources, odd = _canonical(resource_keys, resource_keys.dictionary_encode())
+    resources, raw_codes = _canonical(resource_keys, resource_keys.dictionary_encode())
     pairs = pair_keys.dictionary_encode()
     return Rows(
         resources=resources.dictionary,
@@ -101,23 +101,25 @@ def _encoded(
         has_ids=has_ids,
         operations=operations,
         permissions=permissions,
-        odd=odd,
+        raw_codes=raw_codes,
         tags={},
     )
 
 
 def _canonical(keys: Binary, encoded: Dictionary) -> tuple[Dictionary, dict[int, tuple[int, int]]]:
-    """Keys as authorize() reads them, and what stood there instead.
+    """Return the keys as authorize() reads them, and the original codes of each row whose key had to change.
 
-    A type that Kafka does not know is UNKNOWN to it, and every pattern type but LITERAL acts as PREFIXED.
+    Kafka reads a resource type that it does not know as UNKNOWN, and every pattern type but LITERAL acts as PREFIXED.
     """
     offsets, data = binary_columns(encoded.dictionary)
     kinds, patterns = data[offsets[:-1]], data[offsets[1:] - 1]
     plain = (kinds < TYPES) & ((patterns == PatternType.LITERAL) | (patterns == PatternType.PREFIXED))
     if plain.all():
         return encoded, {}
+    # Slow, by design: only handwritten records have such codes. Different keys may become equal here, so the changed
+    # keys are encoded once more.
     codes = np.asarray(encoded.indices)
-    odd = {}
+    raw_codes = {}
     texts = values(encoded.dictionary)
     for number in np.flatnonzero(~plain).tolist():
         key = texts[number]
@@ -125,33 +127,35 @@ def _canonical(keys: Binary, encoded: Dictionary) -> tuple[Dictionary, dict[int,
         literal = PatternType.LITERAL if pattern == PatternType.LITERAL else PatternType.PREFIXED
         texts[number] = bytes((known_type(kind),)) + key[1:-1] + bytes((literal,))
         for row in np.flatnonzero(codes == number).tolist():
-            odd[row] = kind, pattern
+            raw_codes[row] = kind, pattern
     renumbered = pa.array(texts, keys.type).dictionary_encode()
-    return pa.DictionaryArray.from_arrays(renumbered.indices.take(encoded.indices), renumbered.dictionary), odd
+    return pa.DictionaryArray.from_arrays(renumbered.indices.take(encoded.indices), renumbered.dictionary), raw_codes
 
 
 def _signed(byte: int) -> int:
     return byte - (byte >> 7 << 8)
 
 
-def build(rows: Rows, pause: Pause = go_on) -> Base:
-    """A base of these rows.
+def build(rows: Rows, pause: Pause = no_pause) -> Base:
+    """Build a base from these rows.
 
     Raises:
-        ReplayError: an id that stands twice, or one content under two ids; `position` is the later row's number.
+        ReplayError: an id occurs twice, or the same ACL under two ids; `position` is the number of the later row.
 
     """
     order, resource_of, pair_of, codes = _sorted(rows)
     ids, repeated = IdIndex.of(rows.ids.take(order, axis=0), pause)
-    refused = dict(_repeated_content(rows, order, resource_of, pair_of, codes))
+    refused = dict(_repeated_content(rows, order, resource_of=resource_of, pair_of=pair_of, codes=codes))
     if repeated and rows.has_ids:
         refused |= _repeated_ids(rows)
     if refused:
+        # The first offending row in log order, as a replay record by record would report it.
         row = min(refused)
         raise ReplayError(refused[row], position=row)
     first = _changes(resource_of, pair_of)
     cell_resources, cell_pairs = resource_of[first], pair_of[first]
     masks = np.bitwise_or.reduceat(_MASKS[codes], first) if len(first) else np.zeros(0, np.uint32)
+    # With one row in every cell, a row and its cell have the same number and the column is left out.
     one_each = len(first) == len(order)
     unbindable, irregular = _counts(rows)
     return Base(
@@ -165,7 +169,7 @@ def build(rows: Rows, pause: Pause = go_on) -> Base:
         permissions=(codes >> 8).astype(np.uint8).tobytes(),
         ids=ids,
         has_ids=rows.has_ids,
-        odd=_moved(rows.odd, order),
+        raw_codes=_moved(rows.raw_codes, order),
         tags=_moved(rows.tags, order),
         **_resources(rows, cell_resources, cell_pairs, pause),
         unbindable=unbindable,
@@ -174,8 +178,9 @@ def build(rows: Rows, pause: Pause = go_on) -> Base:
 
 
 def _sorted(rows: Rows) -> tuple[NDArray[np.int64], Int32s, Int32s, NDArray[np.uint16]]:
-    """The rows' order by (resource, pair, permission, operation), and these columns in it, the last two as one."""
+    """Return the order of rows by (resource, pair, permission << 8 | operation), and these columns in that order."""
     codes: NDArray[np.uint16] = (rows.permissions.astype(np.uint16) << np.uint16(8)) | rows.operations
+    # One sort of a combined uint64 is several times as fast as lexsort; it needs resource and pair to fit into 48 bits.
     pair_bits = len(rows.pairs).bit_length()
     if len(rows.resources).bit_length() + pair_bits > 48:
         wide = np.lexsort((codes, rows.pair_of, rows.resource_of))
@@ -195,7 +200,7 @@ def _sorted(rows: Rows) -> tuple[NDArray[np.int64], Int32s, Int32s, NDArray[np.u
 
 
 def _changes(*columns: Int32s) -> Int64s:
-    """Where a value differs from the one before, the first row included."""
+    """Return the rows at which a value differs from the row before; the first row is one of them."""
     if not len(columns[0]):
         return np.zeros(0, np.int64)
     differs = np.ones(len(columns[0]), np.bool_)
@@ -206,14 +211,14 @@ def _changes(*columns: Int32s) -> Int64s:
 
 
 def _starts(numbers: Int32s, count: int) -> memoryview:
-    """Where each number begins in a sorted column, and its length."""
+    """Return where each number 0..count-1 begins in a sorted column, and the column's length."""
     starts = np.zeros(count + 1, np.int32)
     np.cumsum(np.bincount(numbers, minlength=count), out=starts[1:])
     return starts.data
 
 
 def _moved(sparse: Mapping[int, T], order: NDArray[np.int64]) -> dict[int, T]:
-    """A sparse column by the rows' places in `order`."""
+    """Renumber the rows of a sparse column by their positions in `order`."""
     if not sparse:
         return {}
     place = np.empty(len(order), np.int64)
@@ -222,29 +227,30 @@ def _moved(sparse: Mapping[int, T], order: NDArray[np.int64]) -> dict[int, T]:
 
 
 def _repeated_content(
-    rows: Rows, order: Int64s, resource_of: Int32s, pair_of: Int32s, codes: NDArray[np.uint16]
+    rows: Rows, order: Int64s, *, resource_of: Int32s, pair_of: Int32s, codes: NDArray[np.uint16]
 ) -> Iterator[tuple[int, str]]:
-    """The rows that say what a row before them says, and how to put it."""
+    """Yield the rows whose ACL equals that of an earlier row, each with an error text."""
     same = resource_of[1:] == resource_of[:-1]
     same &= pair_of[1:] == pair_of[:-1]
     same &= codes[1:] == codes[:-1]
     if not same.any():
         return
+    # Equal in the columns is not yet equal: codes that Kafka reads alike are still different records.
     seen: dict[tuple[object, ...], int] = {}
     for row in np.unique(np.concatenate((order[:-1][same], order[1:][same]))).tolist():
         content = (rows.resource_of[row], rows.pair_of[row], rows.operations[row], rows.permissions[row])
-        before = seen.setdefault((*content, rows.odd.get(row)), row)
+        before = seen.setdefault((*content, rows.raw_codes.get(row)), row)
         if before != row:
-            yield row, f"{_name(rows, row)} says what {_name(rows, before)} says: expected every rule once"
+            yield row, f"{_name(rows, row)} is the same as {_name(rows, before)}: expected every ACL once"
 
 
 def _repeated_ids(rows: Rows) -> dict[int, str]:
-    """The rows whose id stands in a row before them, and how to put it."""
+    """Return the rows whose id occurs in an earlier row, each with an error text."""
     values = np.ascontiguousarray(rows.ids).view(">u8").reshape(-1, 2)
     order = np.lexsort((np.arange(len(values)), values[:, 1], values[:, 0]))
     ordered = values[order]
     repeated = order[1:][(ordered[1:] == ordered[:-1]).all(axis=1)].tolist()
-    return {row: f"{_name(rows, row)} is added, but stands already" for row in repeated}
+    return {row: f"{_name(rows, row)} is added, but exists already" for row in repeated}
 
 
 def _name(rows: Rows, row: int) -> str:
@@ -252,12 +258,13 @@ def _name(rows: Rows, row: int) -> str:
 
 
 def _resources(rows: Rows, cell_resources: Int32s, cell_pairs: Int32s, pause: Pause) -> dict[str, Any]:
-    """What a base keeps of its resources: the prefixes, LITERAL `*`, those with a principal without colon."""
+    """Return the fields of a base about its resources: prefixes, LITERAL `*`, ACLs with a principal without a colon."""
     offsets, data = binary_columns(rows.resources)
     starts, ends = offsets[:-1], offsets[1:] - 1
     kinds = data[starts]
     prefixed = data[ends] == PatternType.PREFIXED
     _, name_starts, _ = unsigned_varints(data, starts + 1)
+    # mode="clip": the empty name at the very end of the data has no first byte.
     stars = ~prefixed & (ends - name_starts == 1) & (data.take(name_starts, mode="clip") == ord("*"))
     prefixes, first_nodes, nodes = [], [], 0
     for code in range(TYPES):
@@ -271,13 +278,15 @@ def _resources(rows: Rows, cell_resources: Int32s, cell_pairs: Int32s, pause: Pa
     return {
         "prefixes": tuple(prefixes),
         "first_nodes": tuple(first_nodes),
-        "stars": tuple(star_of.get(code, -1) for code in range(TYPES)),
-        "throwing": frozenset(cell_resources[np.isin(cell_pairs, colonless)].tolist()) if len(colonless) else NONE,
+        "wildcard_resources": tuple(star_of.get(code, -1) for code in range(TYPES)),
+        "colonless_resources": frozenset(cell_resources[np.isin(cell_pairs, colonless)].tolist())
+        if len(colonless)
+        else NONE,
     }
 
 
 def _with_colon(pairs: Binary) -> Bools:
-    """Whether the principal of each pair key has a colon."""
+    """Return whether the principal of each pair key has a colon."""
     offsets, data = binary_columns(pairs)
     length, starts, _ = unsigned_varints(data, offsets[:-1])
     colons = np.append(np.flatnonzero(data == _COLON), len(data) + 1)
@@ -285,13 +294,13 @@ def _with_colon(pairs: Binary) -> Bools:
 
 
 def _counts(rows: Rows) -> tuple[int, int]:
-    """How many rules are beyond what CreateAcls lets in; see Base."""
+    """Return the counts `unbindable` and `irregular` (see Base): ACLs that CreateAcls would have refused."""
     any_code = (rows.operations == AclOperation.ANY) | (rows.permissions == AclPermissionType.ANY)
     strange = (rows.permissions != AclPermissionType.ALLOW) & (rows.permissions != AclPermissionType.DENY)
     offsets, data = binary_columns(rows.resources)
     if len(data):
         any_code |= (data[offsets[:-1]] == ResourceType.ANY)[rows.resource_of]
-    for row, (_, pattern) in rows.odd.items():
+    for row, (_, pattern) in rows.raw_codes.items():
         any_code[row] |= pattern in {PatternType.ANY, PatternType.MATCH}
         strange[row] |= pattern not in {PatternType.LITERAL, PatternType.PREFIXED}
     return int(any_code.sum()), int(strange.sum())

@@ -1,7 +1,8 @@
-"""authorizeByResourceType: whether an operation is allowed on at least one resource of a type.
+"""The second step of authorizeByResourceType: is the operation allowed on at least one resource of a type?
 
-Kafka answers it with the default method of its Authorizer interface, which reads rules in its own way: no implied
-operations, only DENY denies, only LITERAL and PREFIXED count, and a DENY on the empty prefix rules nothing out.
+StandardAuthorizer does not override the default method of Kafka's Authorizer interface, which reads ACLs in its own
+way: no operation implies another, only DENY denies, only LITERAL and PREFIXED count, and a DENY on the empty prefix
+excludes nothing.
 """
 
 from collections.abc import Iterator
@@ -11,59 +12,62 @@ import numpy as np
 
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType
 from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.index import by_type_scan as sieve
+from aclog.authorizer.index import by_type_scan
+from aclog.authorizer.index.acl_index import AclIndex, Resource
 from aclog.authorizer.index.base import Subject
 from aclog.authorizer.index.columns import row_columns
-from aclog.authorizer.index.decision_mask import Resource, State
 from aclog.authorizer.index.keys import resource_name
 from aclog.authorizer.index.masks import DENIED
 from aclog.authorizer.index.overlay import key_of
 from aclog.authorizer.index.rules import rules_of
 
 _FIRST_BLOCK = 64
-_MOST_ONE_BY_ONE = 64
-"""Allowed resources that are looked at one by one; most often the first survives."""
+_MAX_ONE_BY_ONE = 64
+"""Allowed resources to check one by one, before aclog.authorizer.index.by_type_scan: usually the first one is not
+denied."""
 
 
-def some_resource_allowed(state: State, subject: Subject, operation: int, resource_type: int) -> bool:
-    """Whether a rule allows the operation on a resource that no other rule takes away.
+def any_resource_allowed(index: AclIndex, subject: Subject, operation: int, resource_type: int) -> bool:
+    """Return whether the subject is allowed the operation on a resource that no DENY excludes.
 
     Raises:
-        InvalidRequestError: a rule that Kafka trips over: with a value for filters only, or a principal without colon.
+        InvalidRequestError: an ACL on which Kafka throws: it holds ANY or MATCH, or its principal has no colon.
 
     """
-    _check(state, subject, resource_type)
-    denied, allowed = _says(state, state.literal(resource_type, WILDCARD), subject, operation)
+    _check(index, subject, resource_type)
+    # On LITERAL `*` either answer is final: an ALLOW there wins even over denied prefixes.
+    denied, allowed = _says(index, index.literal(resource_type, WILDCARD), subject, operation)
     if denied or allowed:
         return not denied
-    dominion = _Dominion(state, subject, operation, resource_type)
-    masks_tell = not dominion.exactly and not state.overlay.removed
-    added = sieve.added(state, subject, operation, resource_type, AclPermissionType.ALLOW)
-    if any(not dominion.denies(record.resource_name, literal=key_of(record)[2]) for record in added):
+    deny_rules = _DenyRules(index, subject, operation, resource_type)
+    # A row's own mask shows a DENY of the same cell, unless it may be out of date or hold what does not count here.
+    masks_tell = not deny_rules.exactly and not index.overlay.removed
+    added = by_type_scan.added(index, subject, operation, resource_type, AclPermissionType.ALLOW)
+    if any(not deny_rules.denies(record.resource_name, literal=key_of(record)[2]) for record in added):
         return True
-    resources = _allowed(state, subject, operation, resource_type, skip_denied=masks_tell)
-    for name, literal in islice(resources, _MOST_ONE_BY_ONE):
-        if not dominion.denies(name, literal=literal):
+    resources = _allowed(index, subject, operation, resource_type, skip_denied=masks_tell)
+    for name, literal in islice(resources, _MAX_ONE_BY_ONE):
+        if not deny_rules.denies(name, literal=literal):
             return True
-    return next(resources, None) is not None and sieve.some_survives(state, subject, operation, resource_type)
+    return next(resources, None) is not None and by_type_scan.any_survives(index, subject, operation, resource_type)
 
 
-def _check(state: State, subject: Subject, resource_type: int) -> None:
-    if state.base.unbindable + state.overlay.unbindable:
+def _check(index: AclIndex, subject: Subject, resource_type: int) -> None:
+    if index.base.unbindable + index.overlay.unbindable:
         raise InvalidRequestError("a rule holds ANY or MATCH, which only filters may: authorize each resource by name")
-    if not state.throws:
+    if not index.has_colonless:
         return
     hosts = {host for _, host in subject.keys}
-    for kind, resource in state.resources():
-        for rule in rules_of(state, resource) if kind == resource_type else ():
+    for kind, resource in index.resources():
+        for rule in rules_of(index, resource) if kind == resource_type else ():
             if ":" not in rule.acl.principal and rule.acl.host in hosts:
                 raise InvalidRequestError(f"a rule has principal {rule.acl.principal!r}: expected Type:name")
 
 
-def _says(state: State, resource: Resource, subject: Subject, operation: int) -> tuple[bool, bool]:
-    """Whether a resource's rules deny and allow the operation to the subject, read as byResourceType does."""
+def _says(index: AclIndex, resource: Resource, subject: Subject, operation: int) -> tuple[bool, bool]:
+    """Return whether a resource's ACLs deny and allow the subject the operation, read as byResourceType does."""
     permissions = set()
-    for rule in rules_of(state, resource, subject):
+    for rule in rules_of(index, resource, subject):
         if rule.acl.operation in (operation, AclOperation.ALL) and (
             rule.acl.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
         ):
@@ -71,48 +75,49 @@ def _says(state: State, resource: Resource, subject: Subject, operation: int) ->
     return AclPermissionType.DENY in permissions, AclPermissionType.ALLOW in permissions
 
 
-class _Dominion:
-    """What takes an allowed resource away: a DENY on it, or on a prefix that is not empty."""
+class _DenyRules:
+    """The DENY ACLs that exclude an allowed resource: on the same pattern, or on a prefix that is not empty."""
 
-    def __init__(self, state: State, subject: Subject, operation: int, resource_type: int) -> None:
-        self.state, self.subject, self.operation, self.resource_type = state, subject, operation, resource_type
-        _, empty = state.named(resource_type, "")
+    def __init__(self, index: AclIndex, subject: Subject, operation: int, resource_type: int) -> None:
+        self.index, self.subject, self.operation, self.resource_type = index, subject, operation, resource_type
+        _, empty = index.named(resource_type, "")
         self.exactly = bool(
-            state.base.irregular + state.overlay.irregular or _says(state, empty, subject, operation)[0]
+            index.base.irregular + index.overlay.irregular or _says(index, empty, subject, operation)[0]
         )
-        """Whether the masks of authorize() say more than counts here."""
+        """Whether the masks, made for authorize(), may deny what is not denied here, so that ACLs have to be read."""
 
     def denies(self, name: str, *, literal: bool) -> bool:
-        """Whether an allowed resource of this name is taken away."""
-        state, subject, kind = self.state, self.subject, self.resource_type
+        """Return whether an allowed resource of this name is excluded."""
+        index, subject, kind = self.index, self.subject, self.resource_type
         if not self.exactly:
-            mask = state.prefix_mask(subject, kind, name)
+            mask = index.prefix_mask(subject, kind, name)
             if literal:
-                mask |= state.literal_mask(subject, kind, name)
+                mask |= index.literal_mask(subject, kind, name)
             return bool(mask >> self.operation & DENIED)
-        resources = [resource for resource in state.prefixes(kind, name) if resource.name]
+        resources = [resource for resource in index.prefixes(kind, name) if resource.name]
         if literal:
-            resources.append(state.literal(kind, name))
-        return any(_says(state, resource, subject, self.operation)[0] for resource in resources)
+            resources.append(index.literal(kind, name))
+        return any(_says(index, resource, subject, self.operation)[0] for resource in resources)
 
 
 def _allowed(
-    state: State, subject: Subject, operation: int, resource_type: int, *, skip_denied: bool
+    index: AclIndex, subject: Subject, operation: int, resource_type: int, *, skip_denied: bool
 ) -> Iterator[tuple[str, bool]]:
-    """The resources of the base (name, whether LITERAL) that a rule allows the operation on.
+    """Yield the resources of the base, as (name, whether LITERAL), on which the subject is allowed the operation.
 
-    With `skip_denied`, not those that a rule of the same pair denies, as most are that are denied at all.
+    With `skip_denied`, those are left out whose cell also denies it, which most denied resources are.
     """
-    base, removed = state.base, state.overlay.removed
+    base, removed = index.base, index.overlay.removed
     columns = row_columns(base)
     for pair, wanted in product(subject.pairs, {operation, int(AclOperation.ALL)}):
         rows, start, size = columns.of(pair, resource_type, wanted, AclPermissionType.ALLOW), 0, _FIRST_BLOCK
         while start < len(rows):
             block = rows[start : start + size]
+            # Blocks grow from small to large: the first resource usually decides, the last one may be far away.
             if skip_denied:
                 block = block[columns.masks[block] >> np.uint32(operation) & np.uint32(DENIED) == 0]
             for row in block.tolist():
-                if row not in removed and row not in base.odd:
+                if row not in removed and row not in base.raw_codes:
                     key = base.resources.key(columns.resource_of[row])
                     yield resource_name(key), key[-1] == PatternType.LITERAL
             start, size = start + size, size * 8

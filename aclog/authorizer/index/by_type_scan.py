@@ -1,7 +1,8 @@
-"""byResourceType where many resources are allowed and their like denied: all of them at once, in the order of names.
+"""authorizeByResourceType for subjects with many allowed and many denied resources: one vectorised scan by name.
 
-The outermost of the denied prefixes part the names into ranges, each of which begins with what the prefix takes away.
-So of the allowed names in a range, the last one tells whether any of them survives.
+Sorted by name, the resources that a denied prefix excludes are adjacent, right after the prefix. The outermost denied
+prefixes therefore cut the sorted names into ranges, each of which begins with the excluded ones. If the last allowed
+name of a range does not begin with the range's prefix, it survives; if it does, so do all others of the range.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,10 +11,10 @@ from itertools import product
 import numpy as np
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType
+from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.index.base import Base, Subject
 from aclog.authorizer.index.columns import row_columns
-from aclog.authorizer.index.decision_mask import State
 from aclog.authorizer.index.keys import resource_name
 from aclog.authorizer.index.masks import known_type
 from aclog.authorizer.index.name_ranks import name_ranks
@@ -22,24 +23,25 @@ from aclog.metalog.records import AccessControlEntryRecord
 from aclog.metalog.vectors import Bools, Int64s
 
 
-def some_survives(state: State, subject: Subject, operation: int, resource_type: int) -> bool:
-    """Whether one of the base's rules allows the operation on a resource that no rule takes away.
+def any_survives(index: AclIndex, subject: Subject, operation: int, resource_type: int) -> bool:
+    """Return whether an ACL of the base allows the operation on a resource that no DENY excludes.
 
-    A DENY takes away the resource that it is on, and with a prefix that is not empty all that begin with it.
+    A DENY excludes its own pattern and, on a prefix that is not empty, every resource whose name begins with the
+    prefix.
     """
-    base, ask = state.base, (subject, operation, resource_type)
-    denied = _resources(state, *ask, AclPermissionType.DENY)
+    base, ask = index.base, (subject, operation, resource_type)
+    denied = _resources(index, *ask, AclPermissionType.DENY)
     denied = denied[denied != base.resource(resource_type, "", literal=False)]
     prefixes = {_name(base, number): number for number in denied[_are_prefixes(base, denied)].tolist()}
     literals: list[int] = []
-    for record in added(state, *ask, AclPermissionType.DENY):
+    for record in added(index, *ask, AclPermissionType.DENY):
         _, name, literal = key_of(record)
         if literal:
             literals.append(base.resource(resource_type, name, literal=True))
         elif name:
             prefixes.setdefault(name, base.resource(resource_type, name, literal=False))
-    is_left = np.zeros(len(base.resources) + 1, np.bool_)  # and one for those that are not in the base, -1
-    is_left[_resources(state, *ask, AclPermissionType.ALLOW)] = True
+    is_left = np.zeros(len(base.resources) + 1, np.bool_)  # the last one for -1, "not in the base"
+    is_left[_resources(index, *ask, AclPermissionType.ALLOW)] = True
     is_left[denied] = False
     is_left[literals] = False
     left = np.flatnonzero(is_left)
@@ -47,10 +49,10 @@ def some_survives(state: State, subject: Subject, operation: int, resource_type:
 
 
 def added(
-    state: State, subject: Subject, operation: int, resource_type: int, permission: int
+    index: AclIndex, subject: Subject, operation: int, resource_type: int, permission: int
 ) -> Iterator[AccessControlEntryRecord]:
-    """The rules of the overlay that say this of a type, as byResourceType reads them."""
-    for record in state.overlay.added.values():
+    """Yield the overlay's ACLs with this permission for the operation and type, as byResourceType reads them."""
+    for record in index.overlay.added.values():
         if (
             (record.principal, record.host) in subject.keys
             and record.operation in (operation, AclOperation.ALL)
@@ -61,14 +63,14 @@ def added(
             yield record
 
 
-def _resources(state: State, subject: Subject, operation: int, resource_type: int, permission: int) -> Int32s:
-    """The resources of the base with a rule that says this; some of them more than once."""
-    columns = row_columns(state.base)
+def _resources(index: AclIndex, subject: Subject, operation: int, resource_type: int, permission: int) -> Int32s:
+    """Return the resources of the base with such an ACL, possibly repeated."""
+    columns = row_columns(index.base)
     said = product(subject.pairs, {operation, int(AclOperation.ALL)})
     rows = np.concatenate(
         [columns.by_pair[:0], *(columns.of(pair, resource_type, op, permission) for pair, op in said)]
     )
-    gone = np.array([*state.overlay.removed, *state.base.odd], np.int32)
+    gone = np.array([*index.overlay.removed, *index.base.raw_codes], np.int32)
     left: Int32s = columns.resource_of[rows[~np.isin(rows, gone)]]
     return left
 
@@ -79,7 +81,7 @@ def _are_prefixes(base: Base, resources: Int32s) -> Bools:
 
 
 def _outermost(prefixes: Iterable[str]) -> list[str]:
-    """Those that begin with no other, in order."""
+    """Return the prefixes that begin with no other one, sorted."""
     found: list[str] = []
     for prefix in sorted(prefixes):
         if not found or not prefix.startswith(found[-1]):
@@ -88,9 +90,9 @@ def _outermost(prefixes: Iterable[str]) -> list[str]:
 
 
 def _some_beyond(base: Base, resources: Int64s, prefixes: dict[str, int]) -> bool:
-    """Whether the name of one of these resources begins with none of the outermost prefixes.
+    """Return whether the name of any of these resources begins with none of the outermost prefixes.
 
-    These are in order, with their numbers in the base, or -1.
+    `prefixes` are sorted; the values are their numbers in the base, or -1.
     """
     if not len(resources) or not prefixes:
         return bool(len(resources))

@@ -1,4 +1,4 @@
-"""Columns that only filters and byResourceType need: made when first asked for, and kept with the base."""
+"""Columns by row that only filters and byResourceType need; built on first use and kept with the base."""
 
 from bisect import bisect_left
 
@@ -16,7 +16,7 @@ from aclog.metalog.vectors import Bytes, Int64s
 
 @frozen(eq=False, kw_only=True)
 class RowColumns:
-    """What each row is about, and the rows of each pair."""
+    """The fields of each row, and the rows of each pair."""
 
     resource_of: Int32s
     pair_of: Int32s
@@ -25,28 +25,28 @@ class RowColumns:
     types: Bytes
     """By row: the resource type, 0..7."""
     masks: Masks
-    """By row: what its cell says."""
+    """By row: the mask of its cell."""
     by_pair: Int32s
-    """Rows ordered by pair, resource type, operation and permission."""
+    """Rows sorted by pair, resource type, operation and permission."""
     keys: NDArray[np.uint64]
-    """These four as one number, in that order."""
+    """By position in `by_pair`: these four as one number, for bisection."""
     pair_starts: Int64s
     pair_order: Int32s
-    """Pairs ordered by key: those of one principal lie together."""
+    """Pairs sorted by key, so that the pairs of one principal are adjacent."""
 
     def of_pair(self, pair: int) -> Int32s:
-        """The rows of a pair; none of -1."""
+        """Return the rows of a pair; none for -1."""
         return self.by_pair[self.pair_starts[pair] : self.pair_starts[pair + 1]] if pair >= 0 else self.by_pair[:0]
 
     def of(self, pair: int, resource_type: int, operation: int, permission: int) -> Int32s:
-        """The rows of a pair that say one thing about one resource type."""
+        """Return the rows of a pair with this resource type, operation and permission."""
         key = pair << 24 | resource_type << 16 | operation << 8 | permission
         low, high = np.searchsorted(self.keys, np.array([key, key + 1], np.uint64)).tolist()
         return self.by_pair[low:high]
 
 
 def row_columns(base: Base) -> RowColumns:
-    """The columns of a base."""
+    """Return the columns of a base."""
     known = base.memo.columns
     if not isinstance(known, RowColumns):
         known = base.memo.columns = _make(base)
@@ -54,13 +54,13 @@ def row_columns(base: Base) -> RowColumns:
 
 
 def row_keys(base: Base) -> tuple[Int32s, Int32s]:
-    """The resource and the pair of each row."""
+    """Return the resource and the pair of each row."""
     cell_resources = np.repeat(np.arange(len(base.resources), dtype=np.int32), np.diff(np.asarray(base.cell_starts)))
     return cell_resources[_cell_of(base)], np.asarray(base.cell_pairs)[_cell_of(base)]
 
 
 def _cell_of(base: Base) -> Int64s | slice:
-    """The cell of each row."""
+    """Return the cell of each row."""
     if isinstance(base.cell_rows, range):
         return slice(None)
     return np.repeat(np.arange(len(base.cell_pairs)), np.diff(np.asarray(base.cell_rows)))
@@ -92,7 +92,7 @@ def _make(base: Base) -> RowColumns:
 
 
 def pairs_of(base: Base, principal: str) -> list[int]:
-    """The pairs of a principal, with any host."""
+    """Return the pairs of a principal with any host."""
     wanted = compact(principal)
     order, key = row_columns(base).pair_order, base.pairs.key
     at = bisect_left(order, wanted, key=key)

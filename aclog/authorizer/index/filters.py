@@ -1,4 +1,4 @@
-"""Which rules a filter takes (AclBindingFilter.matches), without a look at the others where the filter allows."""
+"""Listing by filter (AclBindingFilter.matches): a filter with a name or a principal reads only their ACLs."""
 
 from collections.abc import Iterator
 
@@ -15,9 +15,9 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acl_records import rule_of
+from aclog.authorizer.index.acl_index import AclIndex, Resource
 from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.index.columns import RowColumns, pairs_of, row_columns
-from aclog.authorizer.index.decision_mask import Resource, State
 from aclog.authorizer.index.keys import pair_key
 from aclog.authorizer.index.masks import (
     OPERATIONS,
@@ -31,11 +31,11 @@ from aclog.authorizer.index.rules import rules_of
 from aclog.metalog.vectors import Bools
 
 _BLOCK = 1 << 14
-"""Rows looked at before the first of them is given."""
+"""Rows compared at a time."""
 
 
-def takes(wanted: AclBindingFilter, acl: StandardAcl) -> bool:
-    """Whether a filter takes a rule; codes count as what Kafka takes them for."""
+def filter_matches(wanted: AclBindingFilter, acl: StandardAcl) -> bool:
+    """Return whether a filter matches an ACL; codes are compared as Kafka reads them."""
     if wanted.principal is not None and wanted.principal != acl.principal:
         return False
     if wanted.host is not None and wanted.host != acl.host:
@@ -49,10 +49,10 @@ def takes(wanted: AclBindingFilter, acl: StandardAcl) -> bool:
     permission = known_permission(wanted.permission_type)
     if permission not in (AclPermissionType.ANY, known_permission(acl.permission_type)):
         return False
-    return _takes_pattern(wanted, acl)
+    return _pattern_matches(wanted, acl)
 
 
-def _takes_pattern(wanted: AclBindingFilter, acl: StandardAcl) -> bool:
+def _pattern_matches(wanted: AclBindingFilter, acl: StandardAcl) -> bool:
     pattern, name = known_pattern(wanted.pattern_type), wanted.resource_name
     if pattern not in (PatternType.ANY, PatternType.MATCH, known_pattern(acl.pattern_type)):
         return False
@@ -65,21 +65,22 @@ def _takes_pattern(wanted: AclBindingFilter, acl: StandardAcl) -> bool:
     return name.startswith(acl.resource_name)
 
 
-def matching(state: State, wanted: AclBindingFilter) -> Iterator[StandardAclWithId]:
-    """The rules that a filter takes, one by one, in no order."""
+def matching(index: AclIndex, wanted: AclBindingFilter) -> Iterator[StandardAclWithId]:
+    """Yield the ACLs that a filter matches, lazily, in no particular order."""
     if wanted.resource_name is not None:
-        found = _of_name(state, wanted, wanted.resource_name)
-        if not state.base.odd and not state.overlay.irregular and _any_entry(wanted):
+        found = _of_name(index, wanted, wanted.resource_name)
+        # With regular ACLs and a filter on the resource alone, the look-up by name is exact and needs no second check.
+        if not index.base.raw_codes and not index.overlay.irregular and _any_entry(wanted):
             return found
     elif wanted.principal is not None:
-        found = _of_rows(state, wanted, _rows_of_principal(state, wanted))
+        found = _of_rows(index, wanted, _rows_of_principal(index, wanted))
     else:
-        found = _of_rows(state, wanted, np.arange(len(state.base), dtype=np.int32))
-    return (rule for rule in found if takes(wanted, rule.acl))
+        found = _of_rows(index, wanted, np.arange(len(index.base), dtype=np.int32))
+    return (rule for rule in found if filter_matches(wanted, rule.acl))
 
 
 def _any_entry(wanted: AclBindingFilter) -> bool:
-    """Whether the filter is about the resource alone, which plain rules are found by."""
+    """Return whether the filter restricts nothing but the resource."""
     return (
         wanted.principal is None
         and wanted.host is None
@@ -89,59 +90,59 @@ def _any_entry(wanted: AclBindingFilter) -> bool:
     )
 
 
-def _of_name(state: State, wanted: AclBindingFilter, name: str) -> Iterator[StandardAclWithId]:
+def _of_name(index: AclIndex, wanted: AclBindingFilter, name: str) -> Iterator[StandardAclWithId]:
     kind = known_type(wanted.resource_type)
     for code in range(TYPES) if kind == ResourceType.ANY else (kind,):
-        for resource in _resources(state, wanted, code, name):
-            yield from _of_resource(state, wanted, resource)
+        for resource in _resources(index, wanted, code, name):
+            yield from _of_resource(index, wanted, resource)
 
 
-def _resources(state: State, wanted: AclBindingFilter, kind: int, name: str) -> Iterator[Resource]:
+def _resources(index: AclIndex, wanted: AclBindingFilter, kind: int, name: str) -> Iterator[Resource]:
     pattern = known_pattern(wanted.pattern_type)
     if pattern == PatternType.MATCH:
-        yield from state.prefixes(kind, name)
+        yield from index.prefixes(kind, name)
         if name != WILDCARD:
-            yield state.literal(kind, WILDCARD)
-        yield state.literal(kind, name)
+            yield index.literal(kind, WILDCARD)
+        yield index.literal(kind, name)
         return
-    literal, prefixed = state.named(kind, name)
+    literal, prefixed = index.named(kind, name)
     if pattern in (PatternType.ANY, PatternType.LITERAL):
         yield literal
     if pattern != PatternType.LITERAL:
         yield prefixed
 
 
-def _of_resource(state: State, wanted: AclBindingFilter, resource: Resource) -> Iterator[StandardAclWithId]:
-    """The rules of a resource; where principal and host are known, only theirs."""
+def _of_resource(index: AclIndex, wanted: AclBindingFilter, resource: Resource) -> Iterator[StandardAclWithId]:
+    """Yield the ACLs of a resource; if the filter has both principal and host, only theirs."""
     if wanted.principal is not None and wanted.host is not None:
         keys = ((wanted.principal, wanted.host),)
-        yield from rules_of(state, resource, state.base.subject(keys))
+        yield from rules_of(index, resource, index.base.subject(keys))
     else:
-        yield from rules_of(state, resource)
+        yield from rules_of(index, resource)
 
 
-def _rows_of_principal(state: State, wanted: AclBindingFilter) -> Int32s:
-    base, principal = state.base, wanted.principal or ""
+def _rows_of_principal(index: AclIndex, wanted: AclBindingFilter) -> Int32s:
+    base, principal = index.base, wanted.principal or ""
     if wanted.host is not None:
         return row_columns(base).of_pair(base.pairs.find(pair_key(principal, wanted.host)))
     columns = row_columns(base)
     return np.concatenate([columns.of_pair(pair) for pair in (*pairs_of(base, principal), -1)])
 
 
-def _of_rows(state: State, wanted: AclBindingFilter, rows: Int32s) -> Iterator[StandardAclWithId]:
-    """The rules of these rows that may be wanted, and of all that were added."""
-    base, removed = state.base, state.overlay.removed
+def _of_rows(index: AclIndex, wanted: AclBindingFilter, rows: Int32s) -> Iterator[StandardAclWithId]:
+    """Yield the ACLs of these rows that may match, and all that were added since."""
+    base, removed = index.base, index.overlay.removed
     columns = row_columns(base)
     for start in range(0, len(rows), _BLOCK):
         block = rows[start : start + _BLOCK]
         for row in block[_wanted(columns, wanted, block)].tolist():
             if row not in removed:
                 yield base.rule(row)
-    yield from map(rule_of, state.overlay.added.values())
+    yield from map(rule_of, index.overlay.added.values())
 
 
 def _wanted(columns: RowColumns, wanted: AclBindingFilter, rows: Int32s) -> Bools:
-    """Which rows fit the filter's type, operation and permission, as far as these are codes that Kafka knows."""
+    """Return which rows match the filter's type, operation and permission; unknown codes count as UNKNOWN (0)."""
     fits = np.ones(len(rows), np.bool_)
     kind, operation = known_type(wanted.resource_type), known_operation(wanted.operation)
     permission = known_permission(wanted.permission_type)

@@ -1,4 +1,4 @@
-"""From a rule's uuid to its row: rows ordered by uuid, found through buckets of the uuids' leading bits."""
+"""Rows by the uuid of their ACL: rows sorted by uuid, in buckets by the leading bits."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -8,29 +8,30 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from aclog.authorizer.index.arrays import Pause, copied, go_on
+from aclog.authorizer.index.arrays import Pause, copy_bytes, no_pause
 from aclog.authorizer.index.keys import bucket_count
 
 
 @frozen(eq=False)
 class IdIndex:
-    """Rows ordered by id; 16 + 8 bytes a rule."""
+    """Rows sorted by id; 24 bytes per ACL."""
 
     ids: bytes
-    """16 big-endian bytes a row."""
+    """16 big-endian bytes per row."""
     _order: memoryview
     _starts: memoryview
     _shift: int
 
     @classmethod
-    def of(cls, ids: NDArray[np.uint8], pause: Pause = go_on) -> tuple[Self, bool]:
-        """The index of (n, 16) ids, and whether an id stands twice."""
+    def of(cls, ids: NDArray[np.uint8], pause: Pause = no_pause) -> tuple[Self, bool]:
+        """Return the index of (n, 16) ids, and whether an id occurs twice."""
         n = len(ids)
         halves = np.ascontiguousarray(ids).view(">u8").reshape(n, 2)
         high = halves[:, 0].astype(np.uint64)
         order = np.argsort(high)
         ordered = high[order]
         repeated = False
+        # Random uuids hardly ever share their high halves; only if two do are the low halves sorted as well.
         if (ordered[1:] == ordered[:-1]).any():
             order = np.lexsort((halves[:, 1], high))
             ordered, low = high[order], halves[:, 1][order]
@@ -39,14 +40,15 @@ class IdIndex:
         starts = np.zeros((1 << bits) + 1, np.int32)
         bucket_of = (ordered >> np.uint64(64 - bits)).astype(np.int64) if bits else np.zeros(n, np.int64)
         np.cumsum(np.bincount(bucket_of, minlength=1 << bits), out=starts[1:])
-        return cls(copied(ids.reshape(-1), pause), order.astype(np.int32).data, starts.data, 128 - bits), repeated
+        return cls(copy_bytes(ids.reshape(-1), pause), order.astype(np.int32).data, starts.data, 128 - bits), repeated
 
     def find(self, number: int) -> int:
-        """The row of the uuid with this integer value; -1 if there is none."""
+        """Return the row of the uuid with this integer value; -1 if there is none."""
         bucket = number >> self._shift
         low, high = self._starts[bucket], self._starts[bucket + 1]
         ids, order = self.ids, self._order
         wanted = number.to_bytes(16)
+        # Buckets hold one row on average. Only uuids that are not random, such as numbered ones, crowd into a bucket.
         if high - low > 4:
             low = bisect_left(order, wanted, low, high, key=lambda row: ids[16 * row : 16 * row + 16])
             high = min(high, low + 1)
@@ -57,7 +59,7 @@ class IdIndex:
         return -1
 
     def rows_from(self, number: int) -> Iterator[int]:
-        """The rows whose uuid has this integer value or a higher one, in the order of the uuids."""
+        """Yield the rows whose uuid has this integer value or a higher one, in ascending order of the uuids."""
         order = self._order
         at = bisect_left(order, number, key=self.number)
         while at < len(order):
@@ -65,5 +67,5 @@ class IdIndex:
             at += 1
 
     def number(self, row: int) -> int:
-        """The integer value of a row's uuid."""
+        """Return the integer value of a row's uuid."""
         return int.from_bytes(self.ids[16 * row : 16 * row + 16])

@@ -1,4 +1,7 @@
-"""What a rule says about operations, as bits: allowed in bits 0..15, denied in bits 16..31 (AclOperation's codes)."""
+"""Masks: the operations that ACLs allow (bits 0..15) and deny (bits 16..31), by the codes of AclOperation.
+
+Masks of several ACLs are or-ed. Kafka's rule that any DENY wins is then one test of two bits.
+"""
 
 from typing import TypeAlias
 
@@ -11,13 +14,15 @@ Masks: TypeAlias = NDArray[np.uint32]
 
 OPERATIONS = 16
 TYPES = 8
-"""Operation codes 0..15 and resource type codes 0..7 are known; Kafka reads any other as UNKNOWN (0)."""
+"""Operation codes 0..15 and resource type codes 0..7 exist; Kafka reads any other as UNKNOWN (0)."""
 
 ALL_OPERATIONS = 0xFFFF
 ALLOWED = 1
 DENIED = 1 << 16
-"""The two bits left of a mask shifted down by an operation's code."""
+"""The two bits to test after a mask is shifted right by an operation's code."""
 
+# Allowing these operations implies the others (StandardAuthorizerData.IMPLIES_DESCRIBE and
+# IMPLIES_DESCRIBE_CONFIGS). Denying an operation denies no other.
 _IMPLIED = {
     AclOperation.READ: 1 << AclOperation.DESCRIBE,
     AclOperation.WRITE: 1 << AclOperation.DESCRIBE,
@@ -28,22 +33,22 @@ _IMPLIED = {
 
 
 def known_operation(code: int) -> int:
-    """The operation that Kafka takes a code for (AclOperation.fromCode)."""
+    """Return the operation that Kafka reads from a code (AclOperation.fromCode)."""
     return code if 0 <= code < OPERATIONS else 0
 
 
 def known_type(code: int) -> int:
-    """The resource type that Kafka takes a code for (ResourceType.fromCode)."""
+    """Return the resource type that Kafka reads from a code (ResourceType.fromCode)."""
     return code if 0 <= code < TYPES else 0
 
 
 def known_pattern(code: int) -> int:
-    """The pattern type that Kafka takes a code for (PatternType.fromCode)."""
+    """Return the pattern type that Kafka reads from a code (PatternType.fromCode)."""
     return code if 0 <= code <= 4 else 0
 
 
 def known_permission(code: int) -> int:
-    """The permission that Kafka takes a code for (AclPermissionType.fromCode)."""
+    """Return the permission that Kafka reads from a code (AclPermissionType.fromCode)."""
     return code if 0 <= code <= 3 else 0
 
 
@@ -52,17 +57,18 @@ def _mask(operation: int, *, allow: bool) -> int:
     return bits | _IMPLIED.get(AclOperation(operation), 0) if allow else bits << 16
 
 
+# Tables over all byte values: codes are read from columns of bytes, and an update should not look up enum members.
 _ALLOWING = tuple(_mask(known_operation(byte), allow=True) for byte in range(256))
 _DENYING = tuple(_mask(known_operation(byte), allow=False) for byte in range(256))
 
 
 def rule_mask(operation: int, permission_type: int) -> int:
-    """The operations a rule allows, implied ones too, or denies: whatever does not allow, denies."""
+    """Return the mask of one ACL; every permission but ALLOW acts as DENY, and only ALLOW implies other operations."""
     return (_ALLOWING if permission_type == AclPermissionType.ALLOW else _DENYING)[operation & 0xFF]
 
 
 def mask_table() -> Masks:
-    """Masks by [permission code as a byte, operation code as a byte]."""
+    """Return the masks by [permission code as a byte, operation code as a byte]."""
     table = np.empty((256, 256), np.uint32)
     table[:] = _DENYING
     table[AclPermissionType.ALLOW] = _ALLOWING

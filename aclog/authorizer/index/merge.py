@@ -1,11 +1,14 @@
-"""Folds an overlay into a new base; made for a background thread: no step holds the interpreter for long."""
+"""The merge of an overlay into the rows of a new base.
+
+It runs in a background thread while others decide: no step holds the GIL for long, and `pause` is called between steps.
+"""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from aclog.authorizer.index.arrays import Binary, Int32s, Pause, go_on
+from aclog.authorizer.index.arrays import Binary, Int32s, Pause, no_pause
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.build import Rows
 from aclog.authorizer.index.columns import row_keys
@@ -16,12 +19,12 @@ from aclog.metalog.vectors import Bools, Bytes
 
 _CHUNK = 512
 
-_MOST_DEAD = 8
-"""Keys without rules are dropped when there are more than one in so many."""
+_MAX_DEAD = 8
+"""Unused keys are dropped once they are more than one in this many."""
 
 
-def merged_rows(base: Base, overlay: Overlay, pause: Pause = go_on) -> Rows:
-    """The rows of a base with an overlay folded in."""
+def merged_rows(base: Base, overlay: Overlay, pause: Pause = no_pause) -> Rows:
+    """Return the rows of a base with an overlay applied."""
     added = list(overlay.added.values())
     pause()
     keep = np.ones(len(base), np.bool_)
@@ -31,8 +34,8 @@ def merged_rows(base: Base, overlay: Overlay, pause: Pause = go_on) -> Rows:
     pairs = _numbered(base.pairs, pair_of[keep], [pair_key(record.principal, record.host) for record in added], pause)
     kept = int(keep.sum())
     moved = np.cumsum(keep) - 1
-    odd = {int(moved[row]): kinds for row, kinds in base.odd.items() if keep[row]}
-    odd |= {kept + n: kinds for n, kinds in _odd(added)}
+    raw_codes = {int(moved[row]): kinds for row, kinds in base.raw_codes.items() if keep[row]}
+    raw_codes |= {kept + n: kinds for n, kinds in _raw_codes(added)}
     tags = {int(moved[row]): fields for row, fields in base.tags.items() if keep[row]}
     tags |= {kept + n: record.tagged_fields for n, record in enumerate(added) if record.tagged_fields}
     ids = np.frombuffer(base.ids.ids, np.uint8).reshape(-1, 16)[keep]
@@ -47,7 +50,7 @@ def merged_rows(base: Base, overlay: Overlay, pause: Pause = go_on) -> Rows:
         has_ids=base.has_ids,
         operations=_codes(base.operations, keep, [record.operation for record in added]),
         permissions=_codes(base.permissions, keep, [record.permission_type for record in added]),
-        odd=odd,
+        raw_codes=raw_codes,
         tags=tags,
     )
 
@@ -57,7 +60,7 @@ def _resource_key(record: AccessControlEntryRecord) -> bytes:
     return resource_key(kind, name, literal=literal)
 
 
-def _odd(added: Sequence[AccessControlEntryRecord]) -> Iterator[tuple[int, tuple[int, int]]]:
+def _raw_codes(added: Sequence[AccessControlEntryRecord]) -> Iterator[tuple[int, tuple[int, int]]]:
     for n, record in enumerate(added):
         key = _resource_key(record)
         if (record.resource_type, record.pattern_type) != (key[0], key[-1]):
@@ -71,9 +74,9 @@ def _codes(before: bytes, keep: Bools, added: list[int]) -> Bytes:
 def _numbered(
     table: KeyTable, numbers: Int32s, added: Sequence[bytes], pause: Pause
 ) -> tuple[Binary, Int32s, KeyTable | None]:
-    """The keys after a merge, each row's number, and the table where it can stay.
+    """Return the keys after the merge, the number of each row's key, and the old table if it can be reused.
 
-    Keys without rows are dropped when the table changes anyway, or when they are many.
+    Building a table hashes every key. So keys without rows stay as long as no key is new and they are few.
     """
     new: dict[bytes, int] = {}
     found = []
@@ -85,7 +88,7 @@ def _numbered(
     numbers = np.concatenate((numbers, np.array(found, np.int32)))
     used = np.bincount(numbers, minlength=len(table) + len(new)) > 0
     dead = int(len(used) - used.sum())
-    if not new and dead * _MOST_DEAD <= len(table):
+    if not new and dead * _MAX_DEAD <= len(table):
         return table.array(), numbers, table
     keys = pa.concat_arrays([table.array(), pa.array(list(new), table.array().type)])
     if dead:

@@ -1,4 +1,4 @@
-"""The base's resources in the order of their names: made when first asked for, and kept with the base."""
+"""The base's resources ranked by name; built on first use and kept with the base."""
 
 from bisect import bisect_left
 
@@ -14,16 +14,19 @@ from aclog.metalog.vectors import unsigned_varints
 
 @frozen(eq=False, kw_only=True)
 class NameRanks:
-    """Names rank by code points, those of all resource types together; 8 bytes a resource."""
+    """Ranks of names by code points, for all resource types together; 8 bytes per resource."""
 
     base: Base
     order: Int32s
-    """Resources by name."""
+    """Resources sorted by name."""
     of_resource: Int32s
-    """The rank of each resource's name: where it first stands in `order`."""
+    """By resource: the rank of its name, which is the first position of that name in `order`."""
 
     def of(self, name: str, resource: int) -> int:
-        """The rank of a name, of which a resource is known or -1; where it is not here, that of the next higher one."""
+        """Return the rank of a name; `resource` is one with that name, or -1 if the base has none.
+
+        An absent name has the rank of the next higher one.
+        """
         if resource >= 0:
             return int(self.of_resource[resource])
 
@@ -35,7 +38,7 @@ class NameRanks:
 
 
 def name_ranks(base: Base) -> NameRanks:
-    """The ranks of a base's names."""
+    """Return the ranks of a base's names."""
     known = base.memo.ranks
     if not isinstance(known, NameRanks):
         known = base.memo.ranks = _make(base)

@@ -1,4 +1,8 @@
-"""The overlay: what changed since the base was made, in persistent maps, so that old images stay as they are."""
+"""The overlay: what changed since the base was built, in persistent maps.
+
+Persistent (immutable, structure-sharing) maps make a new version in O(log n) and leave the old one as it was: an image
+that a reader or a checkpoint holds stays valid, and nothing is locked or copied for it.
+"""
 
 from typing import NamedTuple, TypeAlias
 
@@ -9,56 +13,62 @@ from aclog.authorizer.index.masks import TYPES, known_type
 from aclog.metalog.records import AccessControlEntryRecord
 
 ResourceKey: TypeAlias = tuple[int, str, bool]
-"""Resource type 0..7, name, whether LITERAL."""
+"""Resource type 0..7, name, and whether the pattern is LITERAL."""
 PairKey: TypeAlias = tuple[str, str]
+"""Principal and host."""
 
 NO_ROWS = range(0)
 
 
 class Cell(NamedTuple):
-    """One resource and pair that a change touched: the mask of all its rules now, and those that were added."""
+    """A cell (one resource and pair) that a change touched."""
 
     mask: int
+    """The mask of all its ACLs now, those of the base included: it replaces the base's."""
     added: tuple[AccessControlEntryRecord, ...]
     rows: range = NO_ROWS
     """The base's rows of this cell, removed ones included."""
 
 
-class Touched(NamedTuple):
-    """A resource that a change touched."""
+class TouchedResource(NamedTuple):
+    """A resource pattern that a change touched."""
 
     cells: "Map[PairKey, Cell]"
     rules: int
-    """How many rules it has now, untouched ones included."""
+    """How many ACLs it has now, those of untouched cells included."""
     shrunk: bool
-    """Whether a rule of the base was removed: then what the base says is more than what is true."""
+    """Whether an ACL of the base was removed: then masks of the base may say too much and cannot just be or-ed."""
     number: int
     """Its number in the base, or -1."""
 
 
 class Overlay(NamedTuple):
-    """Changes on top of a base. A named tuple, as one is made for every update."""
+    """Changes on top of a base.
+
+    A named tuple and not an attrs class: one is made for every update, and a frozen class takes five times as long.
+    """
 
     added: "Map[int, AccessControlEntryRecord]" = Map()
     """By the uuid's integer value."""
     removed: "Map[int, bool]" = Map()
-    """Rows of the base."""
-    touched: "Map[ResourceKey, Touched]" = Map()
+    """Rows of the base; the values mean nothing."""
+    touched: "Map[ResourceKey, TouchedResource]" = Map()
     lengths: tuple[tuple[int, ...], ...] = ((),) * TYPES
-    """By resource type: the lengths of the touched prefixes, longest first."""
-    stars: tuple[Touched | None, ...] = (None,) * TYPES
-    """By resource type: LITERAL `*`, if touched."""
+    """By resource type: the lengths of the touched prefixes, longest first. Prefixes of a name are found by cutting it
+    at each length, which suits an overlay: it is small, and gone after the next merge."""
+    wildcards: tuple[TouchedResource | None, ...] = (None,) * TYPES
+    """By resource type: LITERAL `*`, if touched. Every decision needs it, so it is kept out of the map."""
     ranges: "Map[str, tuple[str, ...]]" = Map()
-    """Principal -> hosts with a slash of added rules (CIDR candidates)."""
+    """Principal -> hosts of added ACLs that contain a slash: candidates for CIDR ranges."""
     colonless: int = 0
-    """How many rules were added whose principal has no colon; never falls."""
+    """How many ACLs were added whose principal has no colon. Never decreases: it only switches a slow check on."""
     unbindable: int = 0
     irregular: int = 0
-    """See Base; the difference to it."""
+    """What to add to the counts of the base (see Base)."""
     changes: int = 0
-    """How many rules were added and removed."""
+    """The number of ACLs added and removed."""
 
 
 def key_of(acl: StandardAcl | AccessControlEntryRecord) -> ResourceKey:
-    """The resource of a rule, as authorize() reads it."""
+    """Return the resource of an ACL as authorize() reads it."""
     return known_type(acl.resource_type), acl.resource_name, acl.pattern_type == PatternType.LITERAL

@@ -1,33 +1,20 @@
-"""Rules by name: the one that determines an answer, and all that take part in it, in the order Kafka visits them."""
+"""ACLs as objects: those of a resource, those that cover a name, and the one that determines a decision."""
 
 from collections.abc import Iterator
 
 from aclog.authorizer.acl import AclPermissionType, StandardAclWithId
 from aclog.authorizer.acl_records import rule_of
 from aclog.authorizer.errors import InvalidRequestError
-from aclog.authorizer.index import kafka_scan_order as order
+from aclog.authorizer.index.acl_index import AclIndex, Resource
 from aclog.authorizer.index.base import Subject
-from aclog.authorizer.index.decision_mask import Levels, Resource, State
-from aclog.authorizer.index.keys import utf16
-from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, known_pattern, known_permission, rule_mask
-from aclog.authorizer.index.subject_rules import Said
+from aclog.authorizer.index.kafka_scan_order import first_visits, last_visits, scan_key
+from aclog.authorizer.index.masks import ALLOWED, DENIED, rule_mask
+from aclog.authorizer.index.subject_rules import SubjectRules
 
 
-def visit_key(rule: StandardAclWithId) -> tuple[int, int, bytes, bytes, int]:
-    """The order of the rules on one name (StandardAcl.compareTo)."""
-    acl = rule.acl
-    return (
-        known_pattern(acl.pattern_type),
-        known_operation(acl.operation),
-        utf16(acl.principal),
-        utf16(acl.host),
-        known_permission(acl.permission_type),
-    )
-
-
-def rules_of(state: State, resource: Resource, subject: Subject | None = None) -> Iterator[StandardAclWithId]:
-    """The rules of a resource, in no order; with a subject, only those on its pairs."""
-    base, removed = state.base, state.overlay.removed
+def rules_of(index: AclIndex, resource: Resource, subject: Subject | None = None) -> Iterator[StandardAclWithId]:
+    """Yield the ACLs of a resource pattern in no particular order; with a subject, only those that match it."""
+    base, removed = index.base, index.overlay.removed
     low, high = base.cells(resource.number)
     cells: Iterator[int] | range = range(low, high)
     if subject is not None:
@@ -46,57 +33,53 @@ def rules_of(state: State, resource: Resource, subject: Subject | None = None) -
             yield from map(rule_of, touched[pair].added)
 
 
-def candidates(state: State, resource_type: int, name: str, *, star_always: bool) -> Iterator[StandardAclWithId]:
-    """Every rule on a name, whomever it is for, in the order in which Kafka first looks at them."""
-    levels = state.levels(resource_type, name, star_always=star_always)
-    for level in (*levels.others, *_last_levels(state, levels, resource_type, name)):
-        yield from sorted((rule for resource in level for rule in rules_of(state, resource)), key=visit_key)
+def candidates(index: AclIndex, resource_type: int, name: str, *, documented: bool) -> Iterator[StandardAclWithId]:
+    """Yield every ACL that covers a name, whomever it is for, in the order of Kafka's first visits."""
+    levels = index.levels(resource_type, name, documented=documented)
+    for level in first_visits(index, levels, resource_type, name):
+        yield from sorted((rule for resource in level for rule in rules_of(index, resource)), key=scan_key)
 
 
 def matches(rule: StandardAclWithId, operation: int) -> bool:
-    """Whether a rule that is for the subject speaks of the operation."""
+    """Return whether an ACL that matches the subject allows or denies the operation."""
     return bool(rule_mask(rule.acl.operation, rule.acl.permission_type) >> operation & (ALLOWED | DENIED))
 
 
 def determining(
-    state: State, subject: Subject, operation: int, resource_type: int, name: str, *, star_always: bool
+    index: AclIndex, subject: Subject, operation: int, resource_type: int, name: str, *, documented: bool
 ) -> StandardAclWithId | None:
-    """The rule that Kafka names: the first that denies, else the last that allows, else None."""
-    mask = state.mask(subject, resource_type, name, star_always)
+    """Return the ACL that Kafka names: the first that denies, else the last that allows, else None."""
+    # The mask says whether to look for a DENY or an ALLOW, so only resources with such an ACL are looked at, and of
+    # them only the level that Kafka visits first or last.
+    mask = index.mask(subject, resource_type, name, documented)
     if mask & DENIED << operation:
-        denying = Said(state, subject, DENIED << operation)
-        levels = denying.levels(resource_type, name, star_always=star_always)
-        looks = [*levels.others, *_last_levels(state, levels, resource_type, name)]
-        return min(denying.rules(next(filter(None, looks))), key=visit_key)
+        denying = SubjectRules(index, subject, DENIED << operation)
+        levels = denying.levels(resource_type, name, documented=documented)
+        visits = first_visits(index, levels, resource_type, name)
+        return min(denying.rules(next(filter(None, visits))), key=scan_key)
     if mask & ALLOWED << operation:
-        allowing = Said(state, subject, ALLOWED << operation)
-        levels = allowing.levels(resource_type, name, star_always=star_always)
-        looks = order.last_looks(state, levels, resource_type, name)
-        return max(allowing.rules(next(filter(None, reversed(looks)))), key=visit_key)
+        allowing = SubjectRules(index, subject, ALLOWED << operation)
+        levels = allowing.levels(resource_type, name, documented=documented)
+        visits = last_visits(index, levels, resource_type, name)
+        return max(allowing.rules(next(filter(None, reversed(visits)))), key=scan_key)
     return None
 
 
-def _last_levels(state: State, levels: Levels, resource_type: int, name: str) -> list[list[Resource]]:
-    """LITERAL `*` and the empty prefix, in the order in which Kafka first looks at them."""
-    last = [levels.star, levels.empty]
-    if all(last) and order.empty_comes_first(state, resource_type, name):
-        last.reverse()
-    return last
-
-
 def check_principals(
-    state: State, subject: Subject, operation: int, resource_type: int, name: str, *, star_always: bool
+    index: AclIndex, subject: Subject, operation: int, resource_type: int, name: str, *, documented: bool
 ) -> None:
-    """Look at the rules on a name one by one, as Kafka does, up to the first that denies.
+    """Check the principals of the ACLs that Kafka would visit, up to the first DENY that matches.
 
     Raises:
-        InvalidRequestError: one of them has a principal without a colon, on which Kafka's authorizer throws.
+        InvalidRequestError: a principal without a colon, on which Kafka's authorizer throws.
 
     """
-    for rule in candidates(state, resource_type, name, star_always=star_always):
+    for rule in candidates(index, resource_type, name, documented=documented):
         acl = rule.acl
         if ":" not in acl.principal:
-            raise InvalidRequestError(f"a rule on the resource has principal {acl.principal!r}: expected Type:name")
+            raise InvalidRequestError(
+                f"an ACL on the resource has the principal {acl.principal!r}: expected principalType:principalName"
+            )
         denies = acl.permission_type != AclPermissionType.ALLOW
         if denies and (acl.principal, acl.host) in subject.keys and matches(rule, operation):
             return

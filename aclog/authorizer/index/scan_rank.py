@@ -1,9 +1,9 @@
-"""The order in which Kafka looks at the rules of a request, as one number a rule.
+"""Kafka's scan order as one number per ACL, for deciding in bulk.
 
-Of the rules on one name the first that denies and the last that allows are named. The names are all prefixes of the one
-that was asked about, so "longest first" is an order of all rules, whatever was asked: by length, and at one length by
-what stands in the rule (authorizer.index.rules.visit_key). LITERAL `*` and the empty name come last. Where Kafka strays
-from that order (authorizer.index.order), LITERAL `*` takes part.
+All ACLs that cover a name have that name or a prefix of it. So "longest name first" is an order of all ACLs, whatever
+the request: by length of the name, then by aclog.authorizer.index.kafka_scan_order.scan_key. LITERAL `*` and the empty
+name come last. The exceptions in kafka_scan_order all involve LITERAL `*` or names that sort below it; a caller that
+needs the exact ACL there has to ask an AclsImage.
 """
 
 import numpy as np
@@ -19,28 +19,28 @@ from aclog.authorizer.index.tables import tables_of
 from aclog.metalog.vectors import Bytes, Int64s, unsigned_varints
 
 NAMED, STAR, EMPTY = 0, 1, 2
-"""Levels: a rule on a name or a prefix, on LITERAL `*`, on the empty name."""
+"""Levels: ACLs on a name or a non-empty prefix, on LITERAL `*`, on the empty name."""
 
 _FIRST_ABOVE_SURROGATES = 0xEE
-"""Code points from U+E000 on begin with this byte or a higher one; only there UTF-8 and UTF-16 sort differently."""
+"""UTF-8 lead byte of U+E000. Only texts with code points from there on sort differently in UTF-8 and UTF-16."""
 
 _PERMISSIONS = np.array([known_permission(byte) for byte in range(256)], np.int8)
 
 
 def levels_of(base: Base) -> NDArray[np.uint8]:
-    """The level of each row."""
+    """Return the level of each row."""
     levels = np.full(len(base.resources), NAMED, np.uint8)
-    levels[[star for star in base.stars if star >= 0]] = STAR
+    levels[[number for number in base.wildcard_resources if number >= 0]] = STAR
     levels[_name_lengths(base) == 0] = EMPTY
     return levels[row_keys(base)[0]]
 
 
 def ranks_of(base: Base) -> Int32s:
-    """The place of each row in the order of visits, among all rows."""
+    """Return the rank of each row in scan order, among all rows."""
     resource_of, pair_of = row_keys(base)
     tables = tables_of(base)
     operations = np.frombuffer(base.operations, np.uint8)
-    order = np.lexsort(
+    order = np.lexsort(  # the last key is the most significant one
         (
             _PERMISSIONS[np.frombuffer(base.permissions, np.uint8)],
             _text_ranks(tables.hosts)[tables.host_of[pair_of]],
@@ -57,20 +57,21 @@ def ranks_of(base: Base) -> Int32s:
 
 
 def _patterns(base: Base, resource_of: Int32s) -> Bytes:
-    """The pattern type of each row, as it stands in the record."""
+    """Return the pattern type of each row as Kafka reads it from the record."""
     data, offsets = np.frombuffer(base.resources.data, np.uint8), np.asarray(base.resources.offsets)
     patterns: Bytes = data[offsets[1:] - 1][resource_of] if len(resource_of) else np.zeros(0, np.uint8)
-    for row, (_, pattern) in base.odd.items():
+    for row, (_, pattern) in base.raw_codes.items():
         patterns[row] = known_pattern(pattern)
     return patterns
 
 
 def _name_lengths(base: Base) -> Int64s:
-    """The length of each resource's name in UTF-16 code units, which is how Java counts and compares."""
+    """Return the length of each resource's name in UTF-16 code units, as Java counts."""
     data, offsets = np.frombuffer(base.resources.data, np.uint8), np.asarray(base.resources.offsets).astype(np.int64)
     if not len(data):
         return np.zeros(0, np.int64)
     _, starts, _ = unsigned_varints(data, offsets[:-1] + 1)
+    # One unit per UTF-8 lead byte, one more for the lead byte of a four-byte sequence (a surrogate pair in UTF-16).
     units = ((data & 0xC0) != 0x80).astype(np.int64) + (data >= 0xF0)
     before = np.concatenate(([0], np.cumsum(units)))
     lengths: Int64s = before[offsets[1:] - 1] - before[starts]
@@ -78,7 +79,7 @@ def _name_lengths(base: Base) -> Int64s:
 
 
 def _text_ranks(texts: Binary) -> Int32s:
-    """The place of each compact string in the order of String.compareTo."""
+    """Return the rank of each compact string in the order of String.compareTo."""
     offsets, data = binary_columns(texts)
     _, starts, _ = unsigned_varints(data, offsets[:-1])
     plain = slices(data.data, starts, offsets[1:])

@@ -1,4 +1,4 @@
-"""Hash tables with open addressing, in numpy: for looking up millions of (resource, pair) and (principal, host)."""
+"""Open-addressing hash tables in numpy, for looking up millions of pairs of numbers at a time."""
 
 from collections.abc import Sequence
 from typing import Self
@@ -15,11 +15,12 @@ from aclog.authorizer.index.keys import compact
 from aclog.metalog.vectors import Int64s, unsigned_varints
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+"""2**64 divided by the golden ratio: Fibonacci hashing spreads consecutive keys."""
 
 
 @frozen(eq=False)
 class PairedTable:
-    """(number, number) -> uint32, 0 for what is not here; about 24 bytes an entry, at most half full."""
+    """(number, number) -> uint32, 0 for absent keys; about 24 bytes per entry, at most half full."""
 
     _keys: NDArray[np.uint64]
     _values: NDArray[np.uint32]
@@ -27,23 +28,25 @@ class PairedTable:
 
     @classmethod
     def of(cls, first: Int64s, second: Int64s, values: NDArray[np.uint32]) -> Self:
-        """Of distinct pairs of numbers, none negative and none beyond 31 bits."""
+        """Build the table from distinct pairs of numbers in 0..2**31-1."""
         wanted = _key(first, second)
         bits = len(wanted).bit_length() + 1
         keys, found = np.zeros(1 << bits, np.uint64), np.zeros(1 << bits, np.uint32)
         shift = np.uint64(64 - bits)
         left = np.arange(len(wanted))
         slots = (wanted * _MULTIPLIER >> shift).astype(np.int64)
+        # All keys probe in lockstep. Several may write to one free slot: the last write wins, and the others go on to
+        # their next slot.
         while left.size:
             free = keys[slots] == 0
-            keys[slots[free]] = wanted[left[free]]  # of several for one slot, the last wins
+            keys[slots[free]] = wanted[left[free]]
             won = keys[slots] == wanted[left]
             found[slots[won]] = values[left[won]]
             left, slots = left[~won], (slots[~won] + 1) & ((1 << bits) - 1)
         return cls(keys, found, shift)
 
     def get(self, first: Int32s | Int64s, second: Int32s | Int64s) -> NDArray[np.uint32]:
-        """The values of pairs; 0 also where a number is negative."""
+        """Return the value of each pair; 0 if it is absent or one of its numbers is negative."""
         result = np.zeros(len(first), np.uint32)
         rows = np.flatnonzero((first >= 0) & (second >= 0))
         wanted = _key(first[rows], second[rows])
@@ -53,38 +56,36 @@ class PairedTable:
             keys = self._keys[slots]
             same = keys == wanted
             result[rows[same]] = self._values[slots[same]]
-            going = ~same & (keys != 0)
+            going = ~same & (keys != 0)  # a free slot ends the probe: the key is absent
             rows, wanted, slots = rows[going], wanted[going], (slots[going] + 1) & wrap
         return result
 
 
 def _key(first: Int32s | Int64s, second: Int32s | Int64s) -> NDArray[np.uint64]:
-    """Never 0: that is a free slot."""
+    """Return both numbers in one, plus 1, since 0 marks a free slot."""
     return (first.astype(np.uint64) << np.uint64(32)) + second.astype(np.uint64) + np.uint64(1)
 
 
 @frozen(eq=False, kw_only=True)
 class Tables:
-    """A base as tables."""
+    """The principals and hosts of a base, numbered separately, and a table of its pairs."""
 
-    cells: PairedTable
-    """(resource, pair) -> mask."""
     pairs: PairedTable
     """(principal, host) -> pair + 1."""
     principals: Binary
     hosts: Binary
-    """Compact strings; their places are their numbers."""
+    """Compact strings; a string's position is its number."""
     principal_of: Int32s
     host_of: Int32s
     """By pair."""
 
     def pair(self, principals: Int32s | Int64s, hosts: Int32s | Int64s) -> Int32s:
-        """The pairs of principals and hosts by number; -1 where there is none."""
+        """Return the pair of each principal and host by number; -1 if there is none."""
         return self.pairs.get(principals, hosts).astype(np.int32) - 1
 
 
 def tables_of(base: Base) -> Tables:
-    """The tables of a base, kept with it once they were asked for."""
+    """Return the tables of a base, built on first use and kept with it."""
     known = base.memo.tables
     if not isinstance(known, Tables):
         known = base.memo.tables = _make(base)
@@ -92,16 +93,15 @@ def tables_of(base: Base) -> Tables:
 
 
 def _make(base: Base) -> Tables:
-    resources = np.repeat(np.arange(len(base.resources)), np.diff(np.asarray(base.cell_starts)))
     keys = base.pairs.array()
     offsets, data = binary_columns(keys)
+    # A pair key is two compact strings; the varint before the first one is its length + 1.
     length, starts, _ = unsigned_varints(data, offsets[:-1])
     middle = starts + length - 1
     principals = slices(data.data, offsets[:-1], middle).dictionary_encode()
     hosts = slices(data.data, middle, offsets[1:]).dictionary_encode()
     pairs = np.arange(1, len(keys) + 1, dtype=np.uint32)
     return Tables(
-        cells=PairedTable.of(resources, np.asarray(base.cell_pairs), np.asarray(base.cell_masks)),
         pairs=PairedTable.of(np.asarray(principals.indices), np.asarray(hosts.indices), pairs),
         principals=principals.dictionary,
         hosts=hosts.dictionary,
@@ -111,6 +111,6 @@ def _make(base: Base) -> Tables:
 
 
 def numbers_of(texts: Sequence[str], known: Binary) -> Int32s:
-    """The number of each text among compact strings; -1 for one that is not there."""
+    """Return the number of each text among compact strings; -1 for absent ones."""
     found = pc.index_in(pa.array([compact(text) for text in texts], known.type), value_set=known)
     return np.asarray(found.fill_null(-1)).astype(np.int32, copy=False)

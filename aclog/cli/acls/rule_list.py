@@ -8,7 +8,7 @@ from attrs import evolve
 
 from aclog.authorizer.acl import AclBindingFilter, ResourceType, StandardAclWithId, code_name
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.index.decision_mask import Resource
+from aclog.authorizer.index.acl_index import Resource
 from aclog.authorizer.index.rules import rules_of
 from aclog.cli.acls.flags import ListFormat, ResourceFlags, parse_principal
 from aclog.cli.acls.kafka_format import listed
@@ -74,9 +74,9 @@ def _sorted(acls: AclsImage, filters: Iterable[AclBindingFilter]) -> Iterable[St
 
 def _in_text_order(acls: AclsImage) -> Iterator[StandardAclWithId]:
     """Yield all ACLs sorted by rule_fields, resource by resource, so that they are never all in memory."""
-    resources = sorted(acls.state.resources(), key=_type_and_name)
+    resources = sorted(acls.index.resources(), key=_type_and_name)
     for _, group in groupby(resources, key=_type_and_name):
-        yield from sorted((rule for _, each in group for rule in rules_of(acls.state, each)), key=rule_fields)
+        yield from sorted((rule for _, each in group for rule in rules_of(acls.index, each)), key=rule_fields)
 
 
 def _type_and_name(found: tuple[int, Resource]) -> tuple[str, str]:

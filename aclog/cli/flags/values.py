@@ -7,8 +7,7 @@ from typing import TypeVar
 
 import typer
 
-from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
-from aclog.authorizer.enum_names import parse_name
+from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, parse_name
 from aclog.metalog.errors import ConfigError
 
 _Enum = TypeVar("_Enum", bound=IntEnum)

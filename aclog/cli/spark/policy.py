@@ -7,7 +7,7 @@ from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 
 from aclog.authorizer.audit import rule_row
-from aclog.authorizer.super_users import parse_super_users
+from aclog.authorizer.config import parse_super_users
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.flags import AfterFlags

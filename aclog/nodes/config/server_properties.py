@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attrs import evolve
 
-from aclog.authorizer.super_users import parse_super_users
+from aclog.authorizer.config import parse_super_users
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.addresses import servers
 from aclog.nodes.config.java_properties import Properties, read_properties

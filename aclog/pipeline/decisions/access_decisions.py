@@ -116,7 +116,7 @@ class _Batch:
         Kafka throws when its scan reaches that ACL, unless an ACL that denies comes first: the image has to be asked.
         """
         throws = np.zeros(len(self.accesses), np.bool_)
-        throwing = self.index.image.state.base.throwing
+        throwing = self.index.image.index.base.colonless_resources
         if throwing:
             access, resource = self.matches.places.of_requests(self.matches.place_of)
             throws[access[np.isin(resource, list(throwing))]] = True

@@ -11,7 +11,6 @@ from attrs import define, field
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL, AclOperation, ResourceType
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.index.arrays import Int32s
-from aclog.authorizer.index.batch import distinct
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Int64s
 from aclog.pipeline.decisions.decision_codes import DecisionCode
@@ -128,7 +127,7 @@ def _distinct(columns: Iterable[tuple[int, Int64s]]) -> tuple[Int64s, Int32s]:
             continue
         # codes are mixed-radix numbers: renumber before they exceed int64
         if size * count >= 1 << 62:
-            codes, size = distinct(codes, size)[1].astype(np.int64), len(codes)
+            codes, size = np.asarray(pa.array(codes).dictionary_encode().indices).astype(np.int64), len(codes)
         codes, size = codes * count + column, size * count
     encoded = pa.array(codes).dictionary_encode()
     access_of = np.asarray(encoded.indices)

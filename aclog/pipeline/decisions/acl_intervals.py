@@ -86,7 +86,7 @@ def rule_table(image: AclsImage) -> pa.Table:
         rows = [rule_row(rule) for rule in image]
         return pa.table({name: pa.array([row[name] for row in rows], pa.string()) for name in RULE_COLUMNS})
     table = pa.Table.from_struct_array(acl_structs(buffer, columns)).select(RULE_COLUMNS)
-    if image.state.base.has_ids:
+    if image.index.base.has_ids:
         return table
     # ACLs read from JSON lines or the admin API have no ids, and made-up ones must not be shown
     return table.set_column(len(RULE_COLUMNS) - 1, "id", pa.nulls(len(table), pa.string()))

@@ -7,9 +7,9 @@ import numpy as np
 from attrs import Factory, define, field, frozen
 
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.config import parse_allow_everyone, parse_super_users
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.index.arrays import Int32s
-from aclog.authorizer.super_users import parse_allow_everyone, parse_super_users
 from aclog.metalog.vectors import Int64s
 from aclog.pipeline.decisions.access_decisions import decide_accesses
 from aclog.pipeline.decisions.accesses import Access, AccessNumbers, ParsedAccess, parse_access, principal_error

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.arrays import Int32s
-from aclog.authorizer.index.batch import Askings
-from aclog.authorizer.index.matches import Matcher, Places, expanded
+from aclog.authorizer.index.matches import Matcher, NameResources, RequestCodes, expanded
 from aclog.authorizer.index.scan_rank import levels_of, ranks_of
 from aclog.metalog.acl_columns import AclColumns
 from aclog.metalog.vectors import Bools, Int64s
@@ -30,7 +29,7 @@ class IntervalMatches(NamedTuple):
     access: Int64s
     row: Int64s
     ordinal: Int64s
-    places: Places
+    places: NameResources
     place_of: Int32s
 
     def resources(self, access: int) -> list[int]:
@@ -65,13 +64,13 @@ class IntervalIndex:
         columns = intervals.columns
         # CIDR hosts are off: Kafka's authorizer, whose decisions these are, compares hosts as text
         image = AclsImage.from_columns(columns).with_options(documented=documented, cidr=False)
-        base = image.state.base
+        base = image.index.base
         contents = len(columns)
         interval_starts = np.zeros(contents + 1, np.int64)
         np.cumsum(np.bincount(intervals.content_of, minlength=contents), out=interval_starts[1:])
         return cls(
             image=image,
-            matcher=Matcher.of(base, star_always=documented),
+            matcher=Matcher.of(base, documented=documented),
             columns=columns,
             versions=Versions.of(intervals),
             ranks=ranks_of(base),
@@ -85,7 +84,7 @@ class IntervalIndex:
     def matches(self, accesses: list[ParsedAccess]) -> IntervalMatches:
         """Return what matches these accesses."""
         asked, operations = _columns(accesses)
-        places = self.matcher.places(asked)
+        places = self.matcher.resources_on(asked)
         found = self.matcher.matches(asked, operations, places)
         content = self.content_of_row[found.row]
         at, interval = expanded(self._interval_starts[content], self._interval_starts[content + 1])
@@ -94,12 +93,12 @@ class IntervalIndex:
             row=found.row[at],
             ordinal=self._intervals[interval],
             places=places,
-            place_of=asked.place_of,
+            place_of=asked.name_of,
         )
 
     def intervals_of_resource(self, resource: int) -> Int64s:
         """Return the ordinals of all ACLs on a resource of the base, for any principal, host and operation."""
-        base = self.image.state.base
+        base = self.image.index.base
         rows = base.rows(*base.cells(resource))
         content = self.content_of_row[rows.start : rows.stop]
         _, interval = expanded(self._interval_starts[content], self._interval_starts[content + 1])
@@ -146,7 +145,7 @@ class _PastImages:
         return image
 
 
-def _columns(accesses: list[ParsedAccess]) -> tuple[Askings, NDArray[np.uint8]]:
+def _columns(accesses: list[ParsedAccess]) -> tuple[RequestCodes, NDArray[np.uint8]]:
     """Return accesses in the form of the matcher, by number, and their operations."""
     principals: dict[str, int] = {}
     hosts: dict[str, int] = {}
@@ -157,13 +156,13 @@ def _columns(accesses: list[ParsedAccess]) -> tuple[Askings, NDArray[np.uint8]]:
     place_of = np.fromiter(
         (places.setdefault((a.resource_type, a.resource_name), len(places)) for a in accesses), np.int32, count
     )
-    asked = Askings(
+    asked = RequestCodes(
         principals=list(principals),
         principal_of=principal_of,
         hosts=list(hosts),
         host_of=host_of,
         types=[kind for kind, _ in places],
         names=[name for _, name in places],
-        place_of=place_of,
+        name_of=place_of,
     )
     return asked, np.fromiter((a.operation for a in accesses), np.uint8, count)

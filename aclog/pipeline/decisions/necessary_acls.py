@@ -82,7 +82,7 @@ class NecessaryAcls:
             index=index,
             allow_everyone=settings.allow_everyone,
             intervals=ContentIntervals.of(intervals),
-            throwing=frozenset(index.image.state.base.throwing),
+            throwing=frozenset(index.image.index.base.colonless_resources),
         )
 
     def changes(self, accesses: Sequence[ParsedAccess]) -> dict[int, Int64s]:

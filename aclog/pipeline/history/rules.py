@@ -57,8 +57,8 @@ def _in_order(events: DataFrame) -> DataFrame:
 def _by_id() -> Column:
     """What is wrong with an event as the next one of its id; null if nothing is."""
     stands = F.coalesce(_BEFORE, F.lit(False))
-    twice = F.concat(F.lit("ACL "), "id", F.lit(" is added, but stands already"))
-    absent = F.concat(F.lit("ACL "), "id", F.lit(" is removed, but does not stand"))
+    twice = F.concat(F.lit("ACL "), "id", F.lit(" is added, but exists already"))
+    absent = F.concat(F.lit("ACL "), "id", F.lit(" is removed, but does not exist"))
     return F.when(F.col("adds") & stands, twice).when(~F.col("adds") & ~stands, absent)
 
 
@@ -76,8 +76,8 @@ def _by_content(checked: Column) -> Column:
     """What is wrong with a rule after the one before it of the same content; null if nothing is."""
     ended = F.col(f"{_BEFORE}.offset")
     stands = F.col(_BEFORE).isNotNull() & (ended.isNull() | (ended > F.col("offset")))
-    says = F.lit(" says what ACL ")
-    both = F.concat(F.lit("ACL "), "id", says, f"{_BEFORE}.id", F.lit(" says: expected every rule once"))
+    says = F.lit(" is the same as ACL ")
+    both = F.concat(F.lit("ACL "), "id", says, f"{_BEFORE}.id", F.lit(": expected every ACL once"))
     return F.when(checked & stands, both)
 
 

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Iterator
 
 from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourcePattern, ResourceType
-from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.config import parse_allow_everyone
 from aclog.authorizer.explain import explain
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, RequestContext
-from aclog.authorizer.standard import StandardAuthorizer
-from aclog.authorizer.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, parse_allow_everyone
+from aclog.authorizer.standard import build_authorizer
 from aclog.metalog.errors import ConfigError
 from aclog.shell.arguments import Argument, Arguments, Count, Option, Signature
 from aclog.shell.command import Command
@@ -71,9 +70,11 @@ def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     context = RequestContext(
         principal=arguments.text("principal"), host=host_address(arguments.text(_HOST.flag) or DEFAULT_HOST)
     )
-    allow_everyone = arguments.text(_ALLOW_EVERYONE.flag)
+    allow_everyone = parse_allow_everyone(arguments.text(_ALLOW_EVERYONE.flag))
     acls = state.image().acls
-    authorizer = _authorizer(acls, arguments.text(_SUPER_USERS.flag), allow_everyone)
+    authorizer = build_authorizer(
+        acls, super_users=arguments.text(_SUPER_USERS.flag), allow_everyone=allow_everyone, cache=False
+    )
     for number, pattern in enumerate(patterns):
         action = Action(operation=operation, resource_pattern=pattern)
         explanation = explain(
@@ -81,18 +82,10 @@ def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
             authorizer.decide(context, action),
             context,
             action,
-            allow_everyone=parse_allow_everyone(allow_everyone),
+            allow_everyone=allow_everyone,
         )
         yield from [Line("")] if number else []
         yield from map(Line, explanation_lines(explanation, state.source.writable_log))
-
-
-def _authorizer(acls: AclsImage, super_users: str, allow_everyone: str) -> StandardAuthorizer:
-    authorizer = StandardAuthorizer(cache=False)
-    authorizer.configure({SUPER_USERS_CONFIG: super_users, ALLOW_EVERYONE_CONFIG: allow_everyone})
-    authorizer.load(acls)
-    authorizer.complete_initial_load()
-    return authorizer
 
 
 def _suggestions(state: ShellState, number: int) -> Iterable[str]:

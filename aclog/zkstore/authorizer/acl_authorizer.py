@@ -18,7 +18,8 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
-from aclog.authorizer.acls_image import check_kinds
+from aclog.authorizer.acls_image import check_by_resource_type
+from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from aclog.authorizer.interface import (
     AclCreateResult,
     AclDeleteResult,
@@ -29,7 +30,6 @@ from aclog.authorizer.interface import (
     RequestContext,
 )
 from aclog.authorizer.standard import AuditHook, StandardAuthorizer
-from aclog.authorizer.super_users import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from aclog.metalog.errors import ConfigError
 from aclog.zkstore.acl_store import AclStore, ResourceAcls, StoreContents
 from aclog.zkstore.authorizer.acl_cache import AclCache
@@ -160,7 +160,7 @@ class AclAuthorizer(Authorizer, AclMutator):
         """
         if operation == AclOperation.TWO_PHASE_COMMIT:
             operation = AclOperation.UNKNOWN  # Kafka 3.9 does not have it
-        check_kinds(operation, resource_type)
+        check_by_resource_type(operation, resource_type)
         context, image = self._session(context), self._cache.image
         allowed = context.principal in self._super_users
         if not allowed and self._allow_everyone:

@@ -16,7 +16,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.control import INVALID_REQUEST, creation_errors, filter_error
 from aclog.authorizer.errors import AclRequestError
-from aclog.authorizer.index.filters import takes
+from aclog.authorizer.index.filters import filter_matches
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.metalog.errors import MetadataError
 from aclog.zkstore.acl_store import AclStore, Change, ResourceAcls
@@ -108,7 +108,7 @@ class _Removal:
         matching = set()
         for entry in held:
             acl = entry.on(self.pattern)
-            number = next((number for number, wanted in self.filters if takes(wanted, acl)), None)
+            number = next((number for number, wanted in self.filters if filter_matches(wanted, acl)), None)
             if number is not None:
                 removed.setdefault(entry, number)
                 matching.add(entry)

@@ -190,11 +190,11 @@ def test_every_contradiction_has_the_appliers_text(spark, tmp_path, monkeypatch)
     )
     assert sorted(tuple(row) for row in contradiction(spark, log).collect()) == expected
     assert [what.split(maxsplit=2)[2].split(" ACL")[0] for _, what in expected] == [
-        "is added, but stands already",
-        "is removed, but does not stand",
-        "is removed, but does not stand",
-        "says what",
-        "is added, but stands already",
+        "is added, but exists already",
+        "is removed, but does not exist",
+        "is removed, but does not exist",
+        "is the same as",
+        "is added, but exists already",
     ]
 
 
@@ -228,7 +228,7 @@ def test_codes_without_a_name_are_compared_as_codes(spark, tmp_path):
     rows = history(spark, log).collect()
     assert [row.resourceType for row in rows] == ["UNKNOWN", "UNKNOWN"]
     log = write_log(tmp_path / "bad", [acl(1, name="t", resource_type=99)], [acl(2, name="t", resource_type=99)])
-    with pytest.raises(ReplayError, match=r"offset 1: ACL .* says what ACL"):
+    with pytest.raises(ReplayError, match=r"offset 1: ACL .* is the same as ACL"):
         history(spark, log)
 
 

@@ -6,11 +6,11 @@ from random import Random
 
 from aclog.authorizer.acl import ResourcePattern, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage, Verdict
+from aclog.authorizer.config import parse_allow_everyone, parse_super_users
 from aclog.authorizer.decision import Basis
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.authorizer.super_users import parse_allow_everyone, parse_super_users
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from tests.support.kafka.oracle import Answer, Ask, Estate, OracleProcess, Rule
 from tests.support.models.reference import ReferenceAuthorizer

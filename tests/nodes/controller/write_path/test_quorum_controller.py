@@ -287,7 +287,7 @@ class TestFailure:
                 records=[*quorum_records(quorum, image, "a"), *quorum_records(quorum, image, "b")], response=None
             )
         )
-        with pytest.raises(ReplayError, match="stands already"):
+        with pytest.raises(ReplayError, match="exists already"):
             same.result(0)
         assert log.end_offset() == 1
         assert len(told) == 1
@@ -500,7 +500,7 @@ class TestOnDisk:
             current = quorum.publisher.current
             assert current is quorum.publisher.latest
             await asyncio.to_thread(log.close)
-        assert len(current.acls.state.base) > 0
+        assert len(current.acls.index.base) > 0
         found = recover(tmp_path / "log").image
         assert found.acls.digest() == current.acls.digest()
         assert found.provenance == current.provenance

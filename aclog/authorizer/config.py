@@ -1,4 +1,4 @@
-"""The two properties that decide beside the rules: `super.users` and `allow.everyone.if.no.acl.found`."""
+"""The properties of the authorizer: `super.users` and `allow.everyone.if.no.acl.found`."""
 
 from aclog.metalog.errors import ConfigError
 
@@ -6,17 +6,17 @@ SUPER_USERS_CONFIG = "super.users"
 ALLOW_EVERYONE_CONFIG = "allow.everyone.if.no.acl.found"
 
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
-"""What String.trim takes away: every character up to the space, control characters included."""
+"""What Java's String.trim strips: every character up to the space, control characters included."""
 
 
 def parse_super_users(text: str | None) -> frozenset[str]:
-    """The principals of a `super.users` value: `User:admin;User:kafka`, trimmed, empty parts dropped.
+    """Parse `super.users`, such as `User:admin;User:kafka`; parts are trimmed, empty ones dropped.
 
-    They are compared to a session's principal as whole texts, so `User:*` among them is no wildcard
+    They are compared with the principal of a request as whole texts, so `User:*` is not a wildcard here
     (StandardAuthorizer.getConfiguredSuperUsers).
 
     Raises:
-        ConfigError: a part without a colon.
+        ConfigError: a part has no colon.
 
     """
     users = frozenset(part.strip(_JAVA_BLANKS) for part in (text or "").split(";")) - {""}
@@ -29,5 +29,5 @@ def parse_super_users(text: str | None) -> frozenset[str]:
 
 
 def parse_allow_everyone(text: str | None) -> bool:
-    """Whether `allow.everyone.if.no.acl.found` is on: `true` in any case, blanks around it; all else is off."""
+    """Parse `allow.everyone.if.no.acl.found`: `true` in any case, trimmed, is on; anything else is off."""
     return text is not None and text.strip(_JAVA_BLANKS).lower() == "true"

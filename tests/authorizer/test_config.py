@@ -2,7 +2,7 @@
 
 import pytest
 
-from aclog.authorizer.super_users import parse_allow_everyone, parse_super_users
+from aclog.authorizer.config import parse_allow_everyone, parse_super_users
 from aclog.metalog.errors import ConfigError
 
 
