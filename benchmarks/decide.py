@@ -5,6 +5,8 @@ import random
 import tempfile
 from collections.abc import Callable, Iterator
 
+from attrs import frozen
+
 from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
@@ -82,6 +84,22 @@ def _calling(authorizer: StandardAuthorizer, row: dict[str, str]) -> Callable[[]
     return lambda: authorize(context, actions)
 
 
+@frozen(kw_only=True)
+class _Case:
+    """Both sides with the same ACLs: the JVM, our image, and how long a round of the JVM lasts."""
+
+    rival: Rival
+    image: AclsImage
+    resources: int
+    shape: str
+    round_ms: int
+
+    @property
+    def where(self) -> str:
+        """The shape and size, for the names of rows."""
+        return f"{self.shape} {self.resources:,}"
+
+
 def run(rival: Rival, sizes: list[int], round_ms: int) -> Iterator[Row]:
     """Yield rows for shapes K and S at each size."""
     for shape in ("K", "S"):
@@ -96,17 +114,18 @@ def run(rival: Rival, sizes: list[int], round_ms: int) -> Iterator[Row]:
             image = AclsImage.from_columns(columns)
             if len(image) != built["rules"]:
                 raise AssertionError(f"{len(image)} ACLs here, {built['rules']} in Kafka")
-            where = f"{shape} {resources:,}"
-            yield from _single(rival, image, resources, where, TARGETS[shape, resources], round_ms)
-            yield from _mixed(rival, image, resources, where, round_ms)
+            case = _Case(rival=rival, image=image, resources=resources, shape=shape, round_ms=round_ms)
+            yield from _single(case)
+            yield from _mixed(case)
             if resources == 50_000:
-                yield from _listing(rival, image, resources, where, round_ms)
+                yield from _listing(case)
 
 
-def _single(rival: Rival, image: AclsImage, resources: int, where: str, target: float, round_ms: int) -> Iterator[Row]:
-    plain, cached = _authorizer(image, cache=False), _authorizer(image, cache=True)
-    for name, row in requests(resources).items():
-        theirs = rival.ask("authorize", roundMillis=round_ms, kind="authorize", **row)
+def _single(case: _Case) -> Iterator[Row]:
+    round_ms, where, target = case.round_ms, case.where, TARGETS[case.shape, case.resources]
+    plain, cached = _authorizer(case.image, cache=False), _authorizer(case.image, cache=True)
+    for name, row in requests(case.resources).items():
+        theirs = case.rival.ask("authorize", roundMillis=round_ms, kind="authorize", **row)
         _agree(theirs["result"], _calling(plain, row)()[0], row)
         ours = best_ns(_calling(plain, row), round_ms=round_ms)
         yield Row(what=f"{where}: {name}", ours=ours, theirs=theirs["nanos"], unit="ns", target=target)
@@ -116,7 +135,7 @@ def _single(rival: Rival, image: AclsImage, resources: int, where: str, target: 
             ours=ours,
             theirs=theirs["nanos"],
             unit="ns",
-            target=CACHED_TARGET if where.startswith("S") else None,
+            target=CACHED_TARGET if case.shape == "S" else None,
         )
 
 
@@ -125,13 +144,14 @@ def _agree(theirs: str, ours: AuthorizationResult, row: object) -> None:
         raise AssertionError(f"{row}: {ours.value} here, {theirs} in Kafka")
 
 
-def _mixed(rival: Rival, image: AclsImage, resources: int, where: str, round_ms: int) -> Iterator[Row]:
+def _mixed(case: _Case) -> Iterator[Row]:
+    image, resources, where, round_ms = case.image, case.resources, case.where, case.round_ms
     # Kafka scans a section for milliseconds per request in large shapes: 10,000 requests per round would take hours.
-    rows = mixed(resources, 500 if where.startswith("K") and resources > 10_000 else 10_000)
+    rows = mixed(resources, 500 if case.shape == "K" and resources > 10_000 else 10_000)
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         file.writelines(json.dumps({"kind": "authorize", **row}) + "\n" for row in rows)
         file.flush()
-        theirs = rival.ask("mixed", file=file.name, roundMillis=round_ms)
+        theirs = case.rival.ask("mixed", file=file.name, roundMillis=round_ms)
     calls = [_prebuilt(row) for row in rows]
     fresh = _authorizer(AclsImage.from_acls(image), cache=False) if len(image) < 200_000 else None
     if fresh is not None:
@@ -163,11 +183,12 @@ def _first_pass_ns(authorizer: StandardAuthorizer, calls: list[tuple[RequestCont
     return (time.thread_time_ns() - start) / len(calls)
 
 
-def _listing(rival: Rival, image: AclsImage, resources: int, where: str, round_ms: int) -> Iterator[Row]:
-    authorizer = _authorizer(image, cache=False)
+def _listing(case: _Case) -> Iterator[Row]:
+    where, round_ms = case.where, case.round_ms
+    authorizer = _authorizer(case.image, cache=False)
     for name, principal in (("allowed", "User:test-user7"), ("unknown principal", "User:nobody")):
         row = _request(principal, "READ", "")
-        theirs = rival.ask("byResourceType", **{**row, "kind": "byResourceType"}, roundMillis=round_ms * 5)
+        theirs = case.rival.ask("byResourceType", **{**row, "kind": "byResourceType"}, roundMillis=round_ms * 5)
         context = RequestContext(principal=principal, host=shapes.HOST)
 
         def by_type(context: RequestContext = context) -> AuthorizationResult:
@@ -177,8 +198,8 @@ def _listing(rival: Rival, image: AclsImage, resources: int, where: str, round_m
         ours = best_ns(by_type, round_ms=round_ms)
         what = f"{where}: authorizeByResourceType, {name}"
         yield Row(what=what, ours=ours, theirs=theirs["nanos"], unit="ns", target=1000.0)
-    name = f"{shapes.STEM}{resources // 2 + 7}"
-    theirs = rival.ask("filter", name=name, roundMillis=round_ms * 5)
+    name = f"{shapes.STEM}{case.resources // 2 + 7}"
+    theirs = case.rival.ask("filter", name=name, roundMillis=round_ms * 5)
     wanted = AclBindingFilter(resource_type=ResourceType.TOPIC, resource_name=name, pattern_type=PatternType.LITERAL)
     found = len(list(authorizer.acls(wanted)))
     if found != theirs["found"]:

@@ -9,7 +9,7 @@ import itertools
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeAlias
@@ -171,7 +171,7 @@ def _two_nodes(kind: str, scratch: Path, rounds: int) -> list[float]:
     )
     with ExitStack() as stack:
         if kind == "kafka":
-            _start_kafka(stack, scratch / "kafka-controller", controller, ports.controller, "--standalone")
+            _start_kafka(stack, scratch / "kafka-controller", controller, ports.controller, flags=["--standalone"])
             _start_kafka(stack, scratch / "kafka-broker", broker, ports.broker)
         else:
             first = AclogNode(scratch / "controller", ports, controller).format()
@@ -189,7 +189,7 @@ def _without_broker(text: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if line.partition("=")[0] not in own)
 
 
-def _start_kafka(stack: ExitStack, home: Path, properties: str, port: int, *flags: str) -> None:
+def _start_kafka(stack: ExitStack, home: Path, properties: str, port: int, flags: Sequence[str] = ()) -> None:
     home.mkdir(parents=True)
     server = KafkaServer(home, properties, port=port)
     server.format(CLUSTER_ID, *flags)

@@ -38,21 +38,23 @@ def rules(resources: int, *, per_resource: int = 10, deny_percent: int = 50, wil
         kind = ResourceType.GROUP if r % 10 == 0 else ResourceType.TOPIC
         pattern = PatternType.PREFIXED if r % 5 == 0 else PatternType.LITERAL
         for u in range(per_resource):
-            yield from _pair(kind, STEM + str(r), pattern, user(u), "*", denied=is_denied(number, deny_percent))
+            yield from _pair(
+                kind, STEM + str(r), pattern, principal=user(u), host="*", denied=is_denied(number, deny_percent)
+            )
             number += 1
     if not wildcards:
         return
     for h in range(10):
         host = f"127.0.{h // 256}.{h % 256 + 2}"
         denied = h * 2 < deny_percent // 5
-        yield from _pair(ResourceType.TOPIC, STEM, PatternType.PREFIXED, user(0), host, denied=denied)
+        yield from _pair(ResourceType.TOPIC, STEM, PatternType.PREFIXED, principal=user(0), host=host, denied=denied)
     for h in range(resources // 10):
         host = f"10.{h // 65536}.{h // 256 % 256}.{h % 256}"
         denied = is_denied(h, deny_percent)
-        yield from _pair(ResourceType.TOPIC, "*", PatternType.LITERAL, user(0), host, denied=denied)
+        yield from _pair(ResourceType.TOPIC, "*", PatternType.LITERAL, principal=user(0), host=host, denied=denied)
 
 
-def _pair(kind: int, name: str, pattern: int, principal: str, host: str, *, denied: bool) -> Iterator[StandardAcl]:
+def _pair(kind: int, name: str, pattern: int, *, principal: str, host: str, denied: bool) -> Iterator[StandardAcl]:
     acl = StandardAcl(
         resource_type=kind,
         resource_name=name,

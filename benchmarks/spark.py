@@ -180,12 +180,12 @@ def run_columns(scratch: Path, rows: int, rounds: int) -> Iterator[Row]:
     try:
         for count in (1_000, 100_000):
             frame = spark.read.parquet(str(accesses(scratch / f"accesses-{count}", rows, count)))
-            yield from _vs_passing(costs, scratch, frame, rows, count)
+            yield from _vs_passing(costs, frame, rows, count, scratch=scratch)
     finally:
         spark.stop()
 
 
-def _vs_passing(costs: Costs, scratch: Path, frame: DataFrame, rows: int, count: int) -> Iterator[Row]:
+def _vs_passing(costs: Costs, frame: DataFrame, rows: int, count: int, *, scratch: Path) -> Iterator[Row]:
     rules, decided = rules_of(count), scratch / f"decided-{count}"
     authorize(frame, rules, _SETTINGS).write.parquet(str(decided))
     nine = frame.sparkSession.read.parquet(str(decided))

@@ -61,7 +61,9 @@ def _path(topic: str) -> str:
 
 
 def _ask(topic: str, principal: str) -> Ask:
-    return Ask(principal, HOST, AclOperation.READ, ResourceType.TOPIC, topic)
+    return Ask(
+        principal=principal, host=HOST, operation=AclOperation.READ, resource_type=ResourceType.TOPIC, name=topic
+    )
 
 
 def _wait(authorizer: AclAuthorizer, ask: Ask) -> float:

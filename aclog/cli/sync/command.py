@@ -4,14 +4,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from attrs import frozen
 
+from aclog.cli.flags.groups import with_flags
 from aclog.cli.sync.format import SyncFormat
 
 app = typer.Typer()
 
 
-@app.command()
-def sync(
+@frozen(kw_only=True)
+class RecordFlags:
+    """The cluster that is recorded, and the log."""
+
     bootstrap_server: Annotated[
         str,
         typer.Option(
@@ -20,7 +24,7 @@ def sync(
             help="The brokers, comma-separated, of a running cluster (aclog or Kafka).",
             show_default=False,
         ),
-    ],
+    ]
     to: Annotated[
         Path,
         typer.Option(
@@ -29,7 +33,7 @@ def sync(
             help="The log to record in; created by the first poll if missing.",
             show_default=False,
         ),
-    ],
+    ]
     command_config: Annotated[
         Path | None,
         typer.Option(
@@ -38,7 +42,13 @@ def sync(
             help="Client properties, as for Kafka's tools: security.protocol, sasl.*, ssl.*.",
             show_default="no authentication",
         ),
-    ] = None,
+    ] = None
+
+
+@app.command()
+@with_flags
+def sync(
+    record: RecordFlags,
     interval: Annotated[float, typer.Option("--interval", metavar="SECONDS", help="Time between two polls.")] = 30.0,
     once: Annotated[bool, typer.Option("--once", metavar="", help="Poll once, then exit.")] = False,
     format_: Annotated[
@@ -64,9 +74,9 @@ def sync(
 
     run_sync(
         SyncOptions(
-            servers=parse_servers("--bootstrap-server", bootstrap_server),
-            security=client_security(command_config),
-            directory=to,
+            servers=parse_servers("--bootstrap-server", record.bootstrap_server),
+            security=client_security(record.command_config),
+            directory=record.to,
             interval=interval,
             once=once,
             format=format_,

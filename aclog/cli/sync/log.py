@@ -54,7 +54,13 @@ class SyncLog:
             writer = stack.enter_context(open_writer(directory, for_sync=True))
             recorded = {each.acl: each.id for each in writer.image.acls if each.id is not None}
             writer.image = Image.EMPTY  # it is not updated from here on: free the memory
-            return cls(directory, properties.cluster_id, recorded, writer, stack.pop_all())
+            return cls(
+                directory=directory,
+                cluster_id=properties.cluster_id,
+                recorded=recorded,
+                writer=writer,
+                stack=stack.pop_all(),
+            )
 
     def end_offset(self) -> int:
         """Return the offset of the next record."""
