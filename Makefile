@@ -61,8 +61,8 @@ test: build/jvm/.ready  ## lint, and every test, in parallel and in random order
 .PHONY: quick-tests all-tests
 quick-tests: venv
 	$(TESTS) -m "not server and not slow"
-all-tests: build/jvm/.ready
-	$(TESTS)
+all-tests: build/jvm/.ready  # two more workers than cores: many of these tests wait for a server
+	$(TESTS) -n $$(($(WORKERS) + 2))
 
 .PHONY: oracle-long
 oracle-long: venv build/jvm/.ready  ## 5 million decisions beside the real StandardAuthorizer

@@ -8,8 +8,14 @@ first; otherwise the order is the random one of pytest-randomly.
 import pytest
 from xdist.scheduler import LoadGroupScheduling
 
-SPARK_GROUPS = {"tests/pipeline/accesses": "spark-1", "tests/pipeline/source": "spark-1", "tests/pipeline": "spark-2"}
-"""Where users of the fixture `spark` run, by directory; the first that fits."""
+SPARK_GROUPS = {
+    "tests/pipeline/accesses": "spark-1",
+    "tests/pipeline/source": "spark-1",
+    "tests/pipeline/test_cluster": "spark-1",
+}
+"""Where users of the fixture `spark` run, by the beginning of their path; all others are in `spark-2`."""
+FIXTURE_GROUPS = {"stopped_kafka": "fixture-port"}
+"""Users of these run one after the other: in several workers they would wait for the one port that the log names."""
 _ALONE = "alone"
 
 
@@ -44,8 +50,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def group_of(item: pytest.Item) -> str | None:
     """Where a test runs, if not with its module."""
-    if "spark" in getattr(item, "fixturenames", ()):
+    fixtures = getattr(item, "fixturenames", ())
+    if "spark" in fixtures:
         return next((name for place, name in SPARK_GROUPS.items() if item.nodeid.startswith(place)), "spark-2")
+    for fixture, name in FIXTURE_GROUPS.items():
+        if fixture in fixtures:
+            return name
     return _ALONE if item.get_closest_marker("slow") else None
 
 
