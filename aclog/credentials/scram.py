@@ -48,10 +48,10 @@ def _number(values: Sized) -> str:
 
 @frozen(kw_only=True)
 class ScramImage:
-    """All SCRAM credentials at one offset. Its repr shows their number only: they hold secrets.
+    """All SCRAM credentials at one offset. Its repr shows only their number, because they contain secrets.
 
-    `keyless` are those of which a source tells no more than DescribeUserScramCredentials does: nobody can log in by
-    them, and no record can be made of them. An image out of a log has none.
+    `keyless` are credentials of which the source reveals only what DescribeUserScramCredentials returns: they have no
+    keys, so nobody can log in with them and no record can be made of them. An image replayed from a log has none.
     """
 
     EMPTY: ClassVar["ScramImage"]
@@ -93,8 +93,3 @@ class ScramImage:
 
 
 ScramImage.EMPTY = ScramImage()
-"""All SCRAM credentials at one offset. Its repr shows only their number, because they contain secrets.
-
-`keyless` are credentials of which the source reveals only what DescribeUserScramCredentials returns: they have no keys,
-so nobody can log in with them and no record can be made of them. An image replayed from a log has none.
-"""

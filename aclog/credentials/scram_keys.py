@@ -22,6 +22,7 @@ def key_size(mechanism: ScramMechanism) -> int:
 
 def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
     """Return the value from which keys derive (Hi in the RFC): deliberately slow, about 1 ms for 4,096 iterations."""
+    # Hi() of RFC 5802 is PBKDF2 with HMAC and one output block.
     return hashlib.pbkdf2_hmac(_HASHES[mechanism], password.encode(), salt, iterations)
 
 

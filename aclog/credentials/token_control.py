@@ -97,6 +97,7 @@ def create_token(creation: TokenCreation, *, token_id: str, now: int, settings: 
         renewers=tuple(f"{renewer.type}:{renewer.name}" for renewer in creation.renewers),
         issue_timestamp=now,
         max_timestamp=max_timestamp,
+        # The first period is expiry_time_ms, unless the token's whole lifetime is shorter.
         expiration_timestamp=min(max_timestamp, _sum(now, settings.expiry_time_ms)),
         token_id=token_id,
     )
@@ -128,6 +129,7 @@ def expire_token(token: DelegationTokenRecord | None, requester: str, period: Li
         return TokenResult(error_code=DELEGATION_TOKEN_NOT_FOUND)
     if not _may_renew(token, requester):
         return TokenResult(error_code=DELEGATION_TOKEN_OWNER_MISMATCH)
+    # KIP-48: a negative period means now. Kafka allows it even for a token that has expired.
     if period < 0:
         return TokenResult(records=(RemoveDelegationTokenRecord(token_id=token.token_id),), expiry_ms=now)
     if is_expired(token, now):

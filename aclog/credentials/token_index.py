@@ -40,6 +40,7 @@ class TokenIndex:
         if len(token_hmac) != _HMAC_BYTES:
             return None
         token_id = self._ids.get(self._digest(token_hmac))
+        # A digest of 16 bytes selects the candidate; only the full comparison authenticates.
         if token_id is None or not hmac.compare_digest(token_hmac_bytes(self._secret, token_id), token_hmac):
             return None
         # The index may be ahead of the image: only a token that the image contains is valid.

@@ -30,7 +30,7 @@ def _number(values: Map[Any, Any]) -> str:
 
 @frozen(kw_only=True)
 class TokensImage:
-    """All delegation tokens at one offset; expired ones are among them until the controller removes them."""
+    """All delegation tokens at one offset, including expired ones until the controller removes them."""
 
     EMPTY: ClassVar["TokensImage"]
 
@@ -67,4 +67,3 @@ class TokensImage:
 
 
 TokensImage.EMPTY = TokensImage()
-"""All delegation tokens at one offset, including expired ones until the controller removes them."""

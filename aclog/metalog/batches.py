@@ -104,6 +104,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         raise DecodeError(f"truncated batch header: expected {HEADER_SIZE} bytes", position=position)
     header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
     base, length, epoch, magic, _, attributes, last, _, _, _, _, _, count = header
+    # Checked here because the CRC does not cover it; a damaged length is found by the CRC over the wrong range.
     if magic != MAGIC:
         raise DecodeError(f"a batch of magic {magic}: expected {MAGIC}", position=position + 16)
     if length < HEADER_SIZE - LENGTH_END:
@@ -111,6 +112,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     if attributes & ~CONTROL:
         what = "a compressed batch" if attributes & 7 else f"batch attributes {attributes}"
         raise DecodeError(f"{what}: expected 0 or {CONTROL} (control) in a metadata log", position=position + CRC_START)
+    # Kafka allows gaps inside a batch after compaction; a metadata log is never compacted, so offsets are dense.
     if count < 1 or last != count - 1:
         raise DecodeError(f"{count} records with last offset delta {last}: expected one less", position=position + 23)
     if base < 0 or epoch < 0 or base + last >= 1 << 63:
@@ -272,6 +274,7 @@ def build_batch(values: Sequence[bytes], *, base_offset: int, leader_epoch: int,
 
     """
     if not values or not all(values):
+        # Kafka's raft reader fails on a data record without a value: such a log would stay unreadable for it.
         raise LogError("a batch needs at least one record value, and no value may be empty")
     parts: list[bytes] = []
     for delta, value in enumerate(values):

@@ -34,6 +34,7 @@ class CommittedWindow:
         """Append the run that follows the end; the first may begin below it, if the log was entered in mid-batch."""
         if not self._runs:
             self.start = run.base_offset
+        # Otherwise a window of a quiet log would be a list of thousands of tiny runs, each with its own arrays.
         if self._runs and self._runs[-1].size + run.size <= _JOIN_BELOW:
             self._runs[-1] = self._runs[-1].joined(run)
         else:

@@ -183,6 +183,7 @@ def decode_control(key: bytes, value: bytes) -> ControlRecord:
     if len(key) != _KEY.size:
         raise DecodeError(f"a control record's key of {len(key)} bytes: expected {_KEY.size}", position=0)
     key_version, code = _KEY.unpack(key)
+    # Kept rather than refused: an unknown control record changes nothing that is interpreted here.
     if key_version or code not in frozenset(ControlType):
         return OpaqueControlRecord(control_type=code, key=key, value=value)
     kind = ControlType(code)
@@ -246,6 +247,7 @@ def snapshot_header_records(
     checkpoint without voters never elects a leader.
     """
     header = SnapshotHeader(last_contained_log_timestamp=last_contained_log_timestamp)
+    # RecordsSnapshotWriter writes the other two records only for kraft.version 1 and above.
     if not kraft_version or voters is None:
         return (header,)
     return header, KRaftVersion(kraft_version=kraft_version), voters

@@ -73,6 +73,7 @@ def _json(value: Any, *, show_secrets: bool) -> Json:
     if isinstance(value, UUID):
         return uuid_text(value)
     if isinstance(value, bytes):
+        # Bytes fields are salts and keys only; every other field of an interpreted record is text or a number.
         return _base64(value) if show_secrets else HIDDEN
     if isinstance(value, tuple):
         return [_json(element, show_secrets=show_secrets) for element in value]

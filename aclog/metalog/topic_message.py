@@ -204,9 +204,9 @@ class Assembler:
         self._values.append(value)
         if place.control is not None:
             self._keys.append(place.control)
-        return self._whole(self._first) if len(self._values) == place.count else None
+        return self._complete(self._first) if len(self._values) == place.count else None
 
-    def _whole(self, first: Placement) -> MessageBatch:
+    def _complete(self, first: Placement) -> MessageBatch:
         batch = MessageBatch(
             base_offset=first.base_offset,
             epoch=first.epoch,
@@ -226,12 +226,12 @@ class Assembler:
             if place.offset != place.base_offset or place.epoch < self._epoch:
                 what = f"a batch of base {place.base_offset}, epoch {place.epoch}, after epoch {self._epoch}"
                 raise ReplayError(what, offset=place.offset)
-        elif _batch_of(place, timestamp) != _batch_of(first, self._timestamp):
+        elif _batch_fields(place, timestamp) != _batch_fields(first, self._timestamp):
             raise ReplayError(
                 "a message whose headers disagree with the first message of its batch", offset=place.offset
             )
 
 
-def _batch_of(place: Placement, timestamp: int) -> tuple[object, ...]:
+def _batch_fields(place: Placement, timestamp: int) -> tuple[object, ...]:
     """Return the fields that must be the same in all messages of a batch."""
     return place.base_offset, place.count, place.epoch, place.control is None, timestamp

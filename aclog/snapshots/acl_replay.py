@@ -68,10 +68,10 @@ def replay_acls(acls: AclsImage, events: AclEvents) -> tuple[AclsImage, list[Acl
     try:
         return acls.apply(changes), changes
     except ReplayError:
-        raise ViolationError(_culprit(acls, changes, events)) from None
+        raise ViolationError(_first_invalid_row(acls, changes, events)) from None
 
 
-def _culprit(acls: AclsImage, changes: list[AclChange], events: AclEvents) -> int:
+def _first_invalid_row(acls: AclsImage, changes: list[AclChange], events: AclEvents) -> int:
     """Return the row of the first change that cannot be applied after those before it."""
     rows = np.sort(np.concatenate((events.added_rows, events.removed_rows)))
     for number, change in enumerate(changes):
@@ -89,14 +89,14 @@ def _rebuild(acls: AclsImage, events: AclEvents) -> AclsImage | None:
             try:
                 return AclsImage.from_columns(events.added)
             except ReplayError:
-                pass  # duplicates: `_survivors` below finds out which record is invalid
-        return AclsImage.from_columns(events.added.take(_survivors(events.added, events.added_rows, events)))
+                pass  # duplicates: `_surviving` below finds out which record is invalid
+        return AclsImage.from_columns(events.added.take(_surviving(events.added, events.added_rows, events)))
     values = [*acls.records(), *_values(events.added)]
     columns, odd = _columns_of(values)
     if len(odd):
         return None
     rows = np.concatenate((np.arange(len(events.added) - len(values), 0), events.added_rows))
-    return AclsImage.from_columns(columns.take(_survivors(columns, rows, events)))
+    return AclsImage.from_columns(columns.take(_surviving(columns, rows, events)))
 
 
 def changes_of(events: AclEvents) -> list[AclChange]:
@@ -121,7 +121,7 @@ def _values(columns: AclColumns) -> list[bytes]:
     return [bytes(view[a:b]) for a, b in slots]
 
 
-def _survivors(additions: AclColumns, rows: Int64s, events: AclEvents) -> Bools:
+def _surviving(additions: AclColumns, rows: Int64s, events: AclEvents) -> Bools:
     """Return the mask of those additions, in these rows, that still exist after all records.
 
     Ids are checked first: in log order, each id must be added, removed, added, and so on. Then contents are checked in
@@ -148,9 +148,9 @@ def _survivors(additions: AclColumns, rows: Int64s, events: AclEvents) -> Bools:
     if violation < np.iinfo(np.int64).max:
         raise ViolationError(violation)
     last = np.append(group[1:], True) if len(group) else group
-    alive = np.zeros(added + removed, np.bool_)
-    alive[order[last & adds[order]]] = True
-    return alive[:added]
+    survives = np.zeros(added + removed, np.bool_)
+    survives[order[last & adds[order]]] = True
+    return survives[:added]
 
 
 def _by_id(ids: Bytes, rows: Int64s) -> NDArray[np.intp]:
@@ -168,10 +168,10 @@ def _starts(keys: NDArray[np.generic]) -> Bools:
 
 def _not_alternating(group: Bools, adds: Bools) -> Bools:
     """Return where something is added that exists, or removed that does not; every group begins empty."""
-    stands = np.zeros(len(adds), np.bool_)
-    stands[1:] = adds[:-1]
-    stands &= ~group
-    return np.equal(adds, stands)
+    exists = np.zeros(len(adds), np.bool_)
+    exists[1:] = adds[:-1]
+    exists &= ~group
+    return np.equal(adds, exists)
 
 
 def _least(rows: Int64s) -> int:

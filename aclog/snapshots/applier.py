@@ -10,7 +10,7 @@ from aclog.metalog.records import MetadataRecord
 from aclog.snapshots.bulk_replay import BULK_BYTES, replay_bulk
 from aclog.snapshots.delta import AclChange, Delta, apply_acls, only_acls
 from aclog.snapshots.image import Image
-from aclog.snapshots.metadata_transactions import Placed, Transactions
+from aclog.snapshots.metadata_transactions import OffsetAndRecord, Transactions
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.provenance import Provenance, after_control, after_data, check_follows
 
@@ -30,7 +30,7 @@ class Applier:
     bulk_bytes: int = BULK_BYTES
     next_offset: int = field(init=False)
     journal: list[AclChange] | None = field(default=None, init=False)
-    _read_to: Provenance = field(init=False)
+    _replayed_to: Provenance = field(init=False)
     _transactions: Transactions = field(factory=Transactions, init=False)
     _failure: MetadataError | None = field(default=None, init=False)
 
@@ -49,7 +49,7 @@ class Applier:
 
     def load(self, image: Image) -> None:
         """Continue from this image, such as a checkpoint's, discarding what was replayed before."""
-        self.image, self._read_to, self.next_offset = image, image.provenance, image.end_offset
+        self.image, self._replayed_to, self.next_offset = image, image.provenance, image.end_offset
         self._transactions, self._failure, self.journal = Transactions(), None, None
 
     def put_acls(self, acls: AclsImage) -> Image:
@@ -106,10 +106,10 @@ class Applier:
                 one_by_one = max(one_by_one - 1, 0)
 
     def _apply_in_bulk(self, chunk: bytes, position: int, end: int) -> int:
-        done = replay_bulk(chunk, position, end, self.image, self._read_to, self.newer)
+        done = replay_bulk(chunk, position, end, self.image, self._replayed_to, self.newer)
         if done is None:
             return position
-        self.image, self._read_to = done.image, done.image.provenance
+        self.image, self._replayed_to = done.image, done.image.provenance
         self.next_offset = self.image.end_offset
         if done.acl_changes is None:
             self.journal = None
@@ -120,40 +120,44 @@ class Applier:
     def _apply_batch(self, chunk: bytes, position: int) -> int:
         header = read_header(chunk, position)
         check_crc(chunk, position, header)
-        check_follows(self._read_to, header, position)
+        # Base offset and leader epoch are outside of the CRC: a batch is only accepted in its place.
+        check_follows(self._replayed_to, header, position)
         if header.attributes & CONTROL:
-            self._read_to = after_control(self._read_to, header, chunk, position)
-            self._take_in(header.base_offset, [])
+            self._replayed_to = after_control(self._replayed_to, header, chunk, position)
+            # A control batch has no metadata records, but it advances the image, so that it reaches the high-water
+            # mark.
+            self._replay_records(header.base_offset, [])
         else:
             records = decode_values(chunk, position, header)
-            self._read_to = after_data(self._read_to, header)
+            self._replayed_to = after_data(self._replayed_to, header)
             if not self._transactions.is_open and only_acls(records):
-                self._show_acls(header.base_offset, records)
+                self._make_acls_visible(header.base_offset, records)
             else:
-                self._take_in(header.base_offset, records)
+                self._replay_records(header.base_offset, records)
         self.next_offset = header.base_offset + header.record_count
         return position + header.batch_length + LENGTH_END
 
-    def _take_in(self, offset: int, records: list[MetadataRecord]) -> None:
+    def _replay_records(self, offset: int, records: list[MetadataRecord]) -> None:
         """Hold records back while a transaction is open, else make them visible with what was held back."""
         for at, record in enumerate(records, offset):
             self._transactions.add(at, record)
         if not self._transactions.is_open:
-            self._show(self._transactions.take())
+            self._make_visible(self._transactions.take())
 
-    def _show(self, records: list[Placed]) -> None:
+    def _make_visible(self, records: list[OffsetAndRecord]) -> None:
         """Make records visible, and with them everything up to the last batch."""
         delta = Delta(newer=self.newer)
         for offset, record in records:
             delta.replay(record, offset)
-        self.image = delta.apply(self.image, self._read_to)
+        self.image = delta.apply(self.image, self._replayed_to)
         if self.journal is not None:
             self.journal += delta.acls
 
-    def _show_acls(self, offset: int, changes: list[AclChange]) -> None:
+    def _make_acls_visible(self, offset: int, changes: list[AclChange]) -> None:
         """Do the same for the most common batch, which has only ACL changes, without a Delta."""
         image = self.image
+        # No Delta and no evolve: this path runs for every single ACL change.
         acls = apply_acls(image.acls, changes, range(offset, offset + len(changes)))
-        self.image = Image(acls, image.scram, image.tokens, image.features, image.opaque, self._read_to)
+        self.image = Image(acls, image.scram, image.tokens, image.features, image.opaque, self._replayed_to)
         if self.journal is not None:
             self.journal += changes

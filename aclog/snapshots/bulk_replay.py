@@ -135,7 +135,7 @@ def _replay(scan: _Scan, good: int, image: Image, before: Provenance, newer: New
         acls, acl_changes = replay_acls(image.acls, _acl_events(scan, rows, dropped))
     except ViolationError as e:
         raise _StopError(int(scan.values.batch[e.row])) from None
-    newer.take(tried)
+    newer.adopt(tried)
     return Replayed(
         image=delta.apply_all_but_acls(image, acls, provenance),
         position=int(scan.batches.end[good - 1]),

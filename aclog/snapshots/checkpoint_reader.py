@@ -33,7 +33,7 @@ def read_checkpoint(path: Path | str, *, newer: NewerKafka | None = None) -> Ima
 
     """
     path = Path(path)
-    end_offset, epoch = _name_of(path)
+    end_offset, epoch = _parse_name(path)
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -44,8 +44,9 @@ def read_checkpoint(path: Path | str, *, newer: NewerKafka | None = None) -> Ima
         raise CheckpointError(str(error.at(path=str(path)))) from error
 
 
-def _name_of(path: Path) -> tuple[int, int]:
+def _parse_name(path: Path) -> tuple[int, int]:
     if path.name == BOOTSTRAP_NAME:
+        # Not in Kafka's naming scheme for snapshots, as it is not a state at an offset.
         return 0, 0
     found = parse_checkpoint_name(path.name)
     if found is not None:
@@ -75,6 +76,8 @@ def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, newer: NewerK
     kraft = next((r.kraft_version for r in opening if isinstance(r, KRaftVersion)), 0)
     voters = next((r for r in opening if isinstance(r, KRaftVoters)), None)
     timestamp = opening[0].last_contained_log_timestamp
+    # The applier expects contiguous offsets, so replay runs with the checkpoint's own offsets (from the header on);
+    # afterwards the image gets the end offset that the file name states.
     start = Provenance(
         end_offset=first.record_count, epoch=epoch, timestamp=timestamp, kraft_version=kraft, voters=voters
     )

@@ -24,7 +24,7 @@ from aclog.metalog.records import (
 from aclog.snapshots.image import Image
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.opaque_records import OpaqueChange
-from aclog.snapshots.provenance import Provenance, in_value
+from aclog.snapshots.provenance import Provenance, error_in_value
 from aclog.snapshots.record_subjects import effect_of
 
 AclChange: TypeAlias = AccessControlEntryRecord | RemoveAccessControlEntryRecord
@@ -56,6 +56,7 @@ class Delta:
             case AccessControlEntryRecord() | RemoveAccessControlEntryRecord():
                 self.acls.append(record)
                 self._acl_offsets.append(offset)
+            # Kafka's idle heartbeat (KIP-835) changes nothing but the offset.
             case NoOpRecord():
                 pass
             case UserScramCredentialRecord() | RemoveUserScramCredentialRecord():
@@ -121,4 +122,4 @@ def _opaque_change(record: OpaqueRecord, offset: int) -> OpaqueChange:
     try:
         return OpaqueChange(effect=effect_of(record), value=record.value)
     except DecodeError as e:
-        raise in_value(e, offset) from None
+        raise error_in_value(e, offset) from None

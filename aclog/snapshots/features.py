@@ -17,7 +17,7 @@ NEWEST_METADATA_VERSION = 30
 
 @frozen(kw_only=True)
 class FeaturesImage:
-    """Feature names and their levels at one offset; a feature at level 0 is not there."""
+    """Feature names and their levels at one offset; features at level 0 are absent."""
 
     EMPTY: ClassVar["FeaturesImage"]
 
@@ -41,6 +41,7 @@ class FeaturesImage:
         """Return the image after these changes, in order."""
         records = self._records.mutate()
         for change in changes:
+            # Kafka removes a feature by finalizing it at level 0.
             if change.feature_level:
                 records[change.name] = change
             else:
@@ -49,4 +50,3 @@ class FeaturesImage:
 
 
 FeaturesImage.EMPTY = FeaturesImage()
-"""Feature names and their levels at one offset; features at level 0 are absent."""

@@ -18,9 +18,10 @@ def _no_acls() -> AclsImage:
 
 @define(eq=False)
 class Image:
-    """All metadata after a whole committed batch, outside any open transaction.
+    """All metadata after a whole committed batch, outside of any open transaction.
 
-    Nobody assigns to one that is made; `frozen` would see to it, but one is made for every update, five times slower.
+    Immutable by convention: `frozen` would enforce it, but makes construction five times slower, and every update
+    constructs an image.
     """
 
     EMPTY: ClassVar["Image"]
@@ -57,8 +58,3 @@ class Image:
 
 
 Image.EMPTY = Image()
-"""All metadata after a whole committed batch, outside of any open transaction.
-
-Immutable by convention: `frozen` would enforce it, but makes construction five times slower, and every update
-constructs an image.
-"""

@@ -17,7 +17,7 @@ from aclog.metalog.records import (
     MetadataRecord,
 )
 
-Placed: TypeAlias = tuple[int, MetadataRecord]
+OffsetAndRecord: TypeAlias = tuple[int, MetadataRecord]
 """An offset and the record at it."""
 
 _MARKERS = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord})
@@ -27,7 +27,7 @@ _MARKERS = frozenset({BeginTransactionRecord, EndTransactionRecord, AbortTransac
 class Transactions:
     """The records since the last visible state, without those of aborted transactions."""
 
-    _held: list[Placed] = field(factory=list, init=False)
+    _held: list[OffsetAndRecord] = field(factory=list, init=False)
     _begun_at: int | None = field(default=None, init=False)
     _held_before: int = field(default=0, init=False)
 
@@ -50,7 +50,7 @@ class Transactions:
         else:
             self._finish(offset, record)
 
-    def take(self) -> list[Placed]:
+    def take(self) -> list[OffsetAndRecord]:
         """Return what has become visible, in order; call it after a batch that leaves no transaction open."""
         taken, self._held = self._held, []
         return taken

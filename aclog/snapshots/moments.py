@@ -31,6 +31,7 @@ def parse_moment(text: str) -> Moment | None:
     if text.isascii() and text.isdigit() and len(text) < 20:
         return int(text)
     try:
+        # Digits alone never name a time, although fromisoformat accepts some of them.
         time = datetime.fromisoformat("" if text.isdigit() else text)
     except ValueError as e:
         raise ConfigError(f"{text!r}: expected an end offset, a time such as 2026-11-20T10:00:00Z, or {LATEST}") from e

@@ -27,10 +27,10 @@ class NewerKafka:
     def copy(self) -> "NewerKafka":
         """Return a copy for a replay that may be discarded."""
         copy = NewerKafka(strict=self.strict)
-        copy.take(self)
+        copy.adopt(self)
         return copy
 
-    def take(self, other: "NewerKafka") -> None:
+    def adopt(self, other: "NewerKafka") -> None:
         """Adopt the warnings of a copy."""
         self._warnings = dict(other._warnings)
 
@@ -41,8 +41,9 @@ class NewerKafka:
             ReplayError: strict, and its apiKey is above those of Kafka 4.3.1.
 
         """
+        # An unknown number below the newest is one that Kafka has abandoned, not one of the future.
         if record.api_key > _NEWEST_API_KEY and not is_known_to_kafka(record.api_key):
-            self._meet(
+            self._warn_or_raise(
                 f"a record of apiKey {record.api_key}, written by a newer Kafka: expected at most {_NEWEST_API_KEY}",
                 offset,
             )
@@ -55,12 +56,12 @@ class NewerKafka:
 
         """
         if record.name == METADATA_VERSION and record.feature_level > NEWEST_METADATA_VERSION:
-            self._meet(
+            self._warn_or_raise(
                 f"metadata.version {record.feature_level} of a newer Kafka: expected at most {NEWEST_METADATA_VERSION}",
                 offset,
             )
 
-    def _meet(self, what: str, offset: int) -> None:
+    def _warn_or_raise(self, what: str, offset: int) -> None:
         if self.strict:
             raise ReplayError(what, offset=offset)
         self._warnings.setdefault(what, offset)

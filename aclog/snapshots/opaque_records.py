@@ -102,7 +102,6 @@ class OpaqueImage:
 
 
 OpaqueImage.EMPTY = OpaqueImage()
-"""All uninterpreted records that still matter at one offset; `size` is the sum of their values in bytes."""
 
 
 def _links(chain: Chain | None) -> Iterator[Kept]:
@@ -140,17 +139,17 @@ class _Editor:
         before = self.chains.get(subject)
         count, size = (0, 0) if before is None else (before.length, before.size)
         self.chains[subject] = Chain(kept, before, count + 1, size + len(kept.value))
-        self._weigh(1, len(kept.value))
+        self._account(1, len(kept.value))
 
     def _replace(self, group: Subject, key: str, kept: Kept | None) -> None:
         entries = self.latest.get(group, Map())
         before = entries.get(key)
         if before is not None:
             entries = entries.delete(key)
-            self._weigh(-1, -len(before.value))
+            self._account(-1, -len(before.value))
         if kept is not None:
             entries = entries.set(key, kept)
-            self._weigh(1, len(kept.value))
+            self._account(1, len(kept.value))
         if entries:
             self.latest[group] = entries
         else:
@@ -160,6 +159,7 @@ class _Editor:
         self._drop(subject)
         name = self.topic_names.pop(subject[1], None) if subject[0] == "topic" else None
         if name is not None:
+            # ClearElrRecords of this topic name it instead of giving its uuid.
             self._drop(named_topic(name))
             configs = config_group(TOPIC_CONFIG, name)
             for key in self.latest.get(configs, Map()):
@@ -168,8 +168,8 @@ class _Editor:
     def _drop(self, subject: Subject) -> None:
         chain = self.chains.pop(subject, None)
         if chain is not None:
-            self._weigh(-chain.length, -chain.size)
+            self._account(-chain.length, -chain.size)
 
-    def _weigh(self, count: int, size: int) -> None:
+    def _account(self, count: int, size: int) -> None:
         self.count += count
         self.size += size

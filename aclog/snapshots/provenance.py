@@ -63,7 +63,7 @@ def after_control(before: Provenance, header: BatchHeader, buffer: Buffer, posit
         try:
             control = decode_control(record.key or b"", record.value)
         except DecodeError as e:
-            raise in_value(e, offset) from None
+            raise error_in_value(e, offset) from None
         match control:
             case KRaftVersion():
                 kraft_version = control.kraft_version
@@ -82,7 +82,7 @@ def after_control(before: Provenance, header: BatchHeader, buffer: Buffer, posit
     )
 
 
-def in_value(error: DecodeError, offset: int) -> DecodeError:
+def error_in_value(error: DecodeError, offset: int) -> DecodeError:
     """Return an error with a position in a record's value as an error of the record at `offset`."""
     if error.position is None:
         return error.at(offset=offset)

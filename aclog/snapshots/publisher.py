@@ -36,10 +36,10 @@ class Publisher:
 
     applier: Applier = field(factory=Applier)
     current: Image = field(init=False)
-    _mark: int = field(default=UNKNOWN_MARK, init=False)
+    _ready_mark: int = field(default=UNKNOWN_MARK, init=False)
     _ready: threading.Event = field(factory=threading.Event, init=False)
     _subscribers: list[Subscriber] = field(factory=list, init=False)
-    _swapping: threading.Lock = field(factory=threading.Lock, init=False)
+    _swap_lock: threading.Lock = field(factory=threading.Lock, init=False)
     _staged: deque[Image] = field(factory=deque, init=False)
     """Images that are not published yet, oldest first; the newest is the applier's."""
 
@@ -52,10 +52,10 @@ class Publisher:
         All batches of the chunk become visible together, with whatever was staged. After an error readers keep the
         image from before the chunk.
         """
-        with self._swapping:
+        with self._swap_lock:
             self._staged.clear()
             self.current = image = self.applier.apply(chunk)
-            self._tell(image)
+            self._notify(image)
         return image
 
     @property
@@ -65,29 +65,29 @@ class Publisher:
 
     def stage(self, chunk: bytes) -> Image:
         """Replay a chunk of whole appended batches without publishing the result. Raises what Applier.apply raises."""
-        with self._swapping:
+        with self._swap_lock:
             image = self.applier.apply(chunk)
             self._staged.append(image)
         return image
 
     def commit(self, high_watermark: int) -> Image:
         """Publish the newest staged image that is entirely below the high-water mark; return the published image."""
-        with self._swapping:
+        with self._swap_lock:
             newest = None
             while self._staged and self._staged[0].end_offset <= high_watermark:
                 newest = self._staged.popleft()
             if newest is not None:
                 self.current = newest
-                self._tell(newest)
+                self._notify(newest)
             return self.current
 
     def replace(self, image: Image) -> None:
         """Publish another image, such as a checkpoint's, in one swap; replay continues from it, without staged ones."""
-        with self._swapping:
+        with self._swap_lock:
             self.applier.load(image)
             self._staged.clear()
             self.current = image
-            self._tell(image)
+            self._notify(image)
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Call `subscriber` with every image from now on."""
@@ -95,9 +95,9 @@ class Publisher:
 
     def observe_high_watermark(self, high_watermark: int) -> None:
         """Note the high-water mark; the first known one must be replayed before this node is ready (KIP-801)."""
-        if self._mark == UNKNOWN_MARK and high_watermark >= 0:
-            self._mark = high_watermark
-            self._see_ready()
+        if self._ready_mark == UNKNOWN_MARK and high_watermark >= 0:
+            self._ready_mark = high_watermark
+            self._check_ready()
 
     @property
     def ready(self) -> bool:
@@ -108,9 +108,9 @@ class Publisher:
         """Wait for up to `timeout` seconds until this node is ready; return whether it is."""
         return self._ready.wait(timeout)
 
-    def _tell(self, image: Image) -> None:
+    def _notify(self, image: Image) -> None:
         if not self._ready.is_set():
-            self._see_ready()
+            self._check_ready()
         failure: Exception | None = None
         for subscriber in self._subscribers:
             try:
@@ -120,9 +120,9 @@ class Publisher:
         if failure is not None:
             raise failure
 
-    def _see_ready(self) -> None:
+    def _check_ready(self) -> None:
         reached = self.current.end_offset
-        if self._mark != UNKNOWN_MARK and 0 < reached >= self._mark:
+        if self._ready_mark != UNKNOWN_MARK and 0 < reached >= self._ready_mark:
             self._ready.set()
 
     def begin_merge(self) -> AclsImage:
@@ -132,7 +132,7 @@ class Publisher:
             RuntimeError: a merge is already running, whose journal would be lost.
 
         """
-        with self._swapping:
+        with self._swap_lock:
             if self.applier.journal is not None:
                 raise RuntimeError("a merge is already running")
             self.applier.journal = []
@@ -145,7 +145,7 @@ class Publisher:
         the lock is never held for long. If a checkpoint has replaced the image in the meantime, or replay has failed,
         the merge is void. If images are staged, the merged ACLs go into the newest one, and are published with it.
         """
-        with self._swapping:
+        with self._swap_lock:
             changes = self.applier.journal
             if changes is None or self.applier.failed:
                 self.applier.journal = None
@@ -154,18 +154,18 @@ class Publisher:
                 self.applier.journal = []
                 return changes
             self.applier.journal = None
-            self._put(self.applier.put_acls(merged.apply(changes) if changes else merged))
+            self._replace_newest(self.applier.put_acls(merged.apply(changes) if changes else merged))
             return []
 
-    def _put(self, image: Image) -> None:
+    def _replace_newest(self, image: Image) -> None:
         """Replace the newest image by an equivalent one: among the staged images, or as the published one."""
         if self._staged:
             self._staged[-1] = image
         else:
             self.current = image
-            self._tell(image)
+            self._notify(image)
 
     def abandon_merge(self) -> None:
         """Stop journaling: the merge failed."""
-        with self._swapping:
+        with self._swap_lock:
             self.applier.journal = None

@@ -93,6 +93,7 @@ def _topic(value: bytes, at: int) -> Effect:
 
 
 def _partition(value: bytes, at: int) -> Effect:
+    # The partition id (int32) precedes the topic id.
     return Appended(subject=("topic", _topic_id(value, at + 4)))
 
 
@@ -122,6 +123,7 @@ def _config(value: bytes, at: int) -> Effect:
     resource_name, at = read_compact_string(value, at + 1)
     name, at = read_compact_string(value, at)
     length, _ = read_unsigned_varint(value, at)
+    # A null value (length 0) removes the config, as in Kafka.
     return Latest(group=config_group(resource_type, resource_name), key=name, removes=length == 0)
 
 

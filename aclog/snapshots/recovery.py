@@ -149,8 +149,8 @@ class _Recovery:
 
     def run(self, as_of: Moment | None) -> Recovered:
         """Read and replay; raises what `recover` raises."""
-        limit = self._limit(as_of)
-        image, checkpoint = self._start(limit, as_of)
+        limit = self._target_offset(as_of)
+        image, checkpoint = self._starting_image(limit, as_of)
         sources = [] if checkpoint is None else [str(checkpoint.path)]
         applier = Applier(image=image, newer=self.newer)
         if self.reader is not None and applier.next_offset < limit:
@@ -163,7 +163,7 @@ class _Recovery:
         notes = (*self.notes, *self.newer.warnings())
         return Recovered(image=applier.image, notes=notes, source=", then ".join(sources), applier=applier)
 
-    def _limit(self, as_of: Moment | None) -> int:
+    def _target_offset(self, as_of: Moment | None) -> int:
         """Return the end offset to reach."""
         newest = self.checkpoints[-1].end_offset if self.checkpoints else 0
         end = newest if self.reader is None else max(self.reader.high_watermark(), newest)
@@ -175,7 +175,7 @@ class _Recovery:
             raise self._unreachable(as_of)
         return as_of
 
-    def _start(self, limit: int, as_of: Moment | None) -> tuple[Image, CheckpointFile | None]:
+    def _starting_image(self, limit: int, as_of: Moment | None) -> tuple[Image, CheckpointFile | None]:
         """Return the newest image at or below `limit` from which the log continues."""
         log_start = self._log_start(limit)
         failure: CheckpointError | None = None

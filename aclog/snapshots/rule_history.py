@@ -67,11 +67,11 @@ def history(directory: Path | str) -> Iterator[Change]:
 def log_history(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> Iterator[Change]:
     """Do the same for a log wherever it is stored; `checkpoints` are sorted by offset."""
     start = Image.EMPTY if reader.start_offset() == 0 else first_image(reader, checkpoints)
-    found = _History(read_to=start.provenance)
-    yield from found.seen_first(start)
+    found = _History(replayed_to=start.provenance)
+    yield from found.initial_changes(start)
     try:
-        while found.read_to.end_offset < reader.high_watermark():
-            yield from found.replay(reader.read(found.read_to.end_offset, _READ_BYTES))
+        while found.replayed_to.end_offset < reader.high_watermark():
+            yield from found.replay(reader.read(found.replayed_to.end_offset, _READ_BYTES))
     except DecodeError as e:
         raise type(e)(e.what, offset=e.offset, path=e.path or reader.name) from None
 
@@ -86,6 +86,7 @@ def first_image(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> I
     start = reader.start_offset()
     failures = []
     for checkpoint in checkpoints:
+        # A checkpoint below the log start would leave a gap of unknown changes.
         if checkpoint.end_offset >= start:
             try:
                 return read_checkpoint(checkpoint.path, newer=NewerKafka(strict=False))
@@ -102,13 +103,13 @@ def first_image(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> I
 class _History:
     """A history in progress: the existing ACLs, by id and by content, and the batches since the last visible state."""
 
-    read_to: Provenance
+    replayed_to: Provenance
     _rules: dict[UUID, StandardAcl] = field(factory=dict, init=False)
     _ids: dict[StandardAcl, UUID] = field(factory=dict, init=False)
     _transactions: Transactions = field(factory=Transactions, init=False)
     _times: list[tuple[int, int]] = field(factory=list, init=False)
 
-    def seen_first(self, image: Image) -> Iterator[Change]:
+    def initial_changes(self, image: Image) -> Iterator[Change]:
         for rule in image.acls:
             if rule.id is not None:
                 self._rules[rule.id], self._ids[rule.acl] = rule.acl, rule.id
@@ -123,16 +124,18 @@ class _History:
 
     def replay(self, chunk: bytes) -> Iterator[Change]:
         for position, header in iter_batches(chunk):
-            check_follows(self.read_to, header, position)
-            self.read_to = Provenance(end_offset=header.end_offset, epoch=header.leader_epoch)
+            check_follows(self.replayed_to, header, position)
+            self.replayed_to = Provenance(end_offset=header.end_offset, epoch=header.leader_epoch)
             if not header.is_control:
+                # A transaction spans batches: each record gets the time of its own batch, but becomes visible with the
+                # last.
                 self._times.append((header.end_offset, header.max_timestamp))
                 for offset, record in enumerate(decode_values(chunk, position, header), header.base_offset):
                     self._transactions.add(offset, record)
             if not self._transactions.is_open:
-                yield from self._show()
+                yield from self._visible_changes()
 
-    def _show(self) -> Iterator[Change]:
+    def _visible_changes(self) -> Iterator[Change]:
         times = iter(self._times)
         self._times = []
         end, timestamp = -1, -1
@@ -164,7 +167,7 @@ class _History:
             case _:
                 return None
         rule = StandardAclWithId(id=record.id, acl=acl)
-        end_offset = self.read_to.end_offset
+        end_offset = self.replayed_to.end_offset
         return Change(offset=offset, end_offset=end_offset, timestamp=timestamp, kind=kind, rule=rule)
 
 

@@ -154,6 +154,7 @@ def _copy_to_topic(reader: LogReader, settings: "TopicSettings", advance: Advanc
     start, end = reader.start_offset(), reader.high_watermark()
     ensure_topic(settings)
     written = LogDigest()
+    # One transaction for the whole log: a topic gets all of it or none.
     fill_topic(settings, _as_stored_in_topic(_batches(reader, start, end, advance), written))
     if written.changed:
         note(f"{written.changed} batches differ in bytes: records, offsets, epochs and times are the same")

@@ -77,6 +77,7 @@ def copied_directory(target: Path, start: int, checkpoints: Sequence[CheckpointF
         fsync_directory(target.parent)
     except OSError as error:
         raise log_error(error, target, "cannot write") from error
+    # After success the directory has been renamed, so this removes nothing.
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -87,6 +88,7 @@ def _written(directory: Path, start: int, checkpoints: Sequence[CheckpointFile])
     with closing(WriterLock.acquire(directory, force=False)):
         for checkpoint in checkpoints:
             add_checkpoint(directory, checkpoint)
+        # The epoch of the record before the log start is unknown and does not matter: epoch 0 is below any real one.
         begin = LogEnd(end_offset=start, epoch=0)
         establish_start(directory, begin)
         with closing(MirrorWriter.open(directory, begin, segment_bytes=SEGMENT_BYTES, fsync=os.fsync)) as writer:

@@ -41,6 +41,7 @@ def checked_batches(data: bytes, offset: int, epochs: Epochs, before: int = 0) -
         check_crc(data, position, header)
         if header.base_offset != offset:
             raise ReplayError(f"a batch of offset {header.base_offset}", position=position, offset=offset)
+        # Looked up only where an epoch ends: nearly all batches are in the same epoch as the one before.
         if offset >= until:
             low, high, until = epoch_span(epochs, offset, low)
         _check_epoch(header, position, low, high, until)
@@ -98,6 +99,7 @@ def walk_batches(
                 yield position + at, header
         except DecodeError as error:
             raise error.at(path=str(path), base=position, offset=offset) from error
+        # iter_batches stops silently before a truncated batch; `_window` has read all of it that the file has.
         if not consumed:
             what = "the file ends inside a batch"
             raise DecodeError(what, path=str(path), position=position, offset=offset)

@@ -59,6 +59,7 @@ def create_log(directory: Path) -> None:
             raise LogError(
                 f"{directory}: a log was committed here up to offset {mark.offset}, but its segments are missing"
             )
+    # Every file before the segment can be rewritten by the next attempt if this one is interrupted.
     create_mark_file(directory, Mark(epoch=0, offset=0)).close()
     replace_durably(directory / PARTITION_FILE, PARTITION)
     write_epochs(directory, ())

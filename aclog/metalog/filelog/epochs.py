@@ -89,6 +89,7 @@ def _decode_line(line: bytes, position: int, before: EpochStart | None) -> Epoch
     start = EpochStart(epoch=int(numbers[0]), start_offset=int(numbers[1]))
     if start.epoch > MAX_EPOCH or start.start_offset > _MAX_OFFSET:
         raise DecodeError("an epoch over 31 bits or an offset over 63 bits", position=position)
+    # Equal offsets are allowed: an epoch without any record ends where it begins.
     if before is not None and (start.epoch <= before.epoch or start.start_offset < before.start_offset):
         raise DecodeError(f"epoch {start.epoch} does not follow epoch {before.epoch}", position=position)
     return start

@@ -134,8 +134,8 @@ class FileLog:
         """Write as many of `batches` as fit into one segment, make them durable, publish; runs in the commit thread."""
         count = self._appender.fits(batches)
         if not count:
-            # Rolling makes every earlier segment final: after a power loss the mark must not be below its end, or
-            # recovery would look for the torn tail there.
+            # Commits leave the mark file in the page cache. Before rolling it is fsynced, so that after a power loss
+            # the mark still points into the last segment, the only one that can have a torn tail.
             self._marks.sync()
             self._segments.add(self._appender.roll(self._high_watermark))
             count = self._appender.fits(batches)

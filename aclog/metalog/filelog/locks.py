@@ -22,9 +22,8 @@ LOCK_FILE = "aclog.lock"
 KAFKA_LOCK_FILE = ".lock"
 _META_PROPERTIES = "meta.properties"
 
-# Maps the (device,
-# inode) to the process that locked it: a forked child inherits this table but not the locks.
-# The only module-level state of this package, because fcntl locks are per process.
+# The only module-level state of this package, because fcntl locks are per process. Maps (device, inode) of a lock
+# file to the process that locked it: a forked child inherits this table, but not the locks.
 _HELD: dict[tuple[int, int], int] = {}
 _HELD_GUARD = threading.Lock()
 
@@ -59,15 +58,15 @@ class WriterLock:
         lock = cls()
         try:
             # Always in this order, so two writers never each hold one of the two locks.
-            lock._take(directory / LOCK_FILE, "another aclog writer")
+            lock._lock(directory / LOCK_FILE, "another aclog writer")
             if kafka is not None:
-                lock._take(kafka / KAFKA_LOCK_FILE, "a Kafka running on this directory")
+                lock._lock(kafka / KAFKA_LOCK_FILE, "a Kafka running on this directory")
         except BaseException:
             lock.close()
             raise
         return lock
 
-    def _take(self, path: Path, holder: str) -> None:
+    def _lock(self, path: Path, holder: str) -> None:
         with _HELD_GUARD:
             # Compared by inode, before the file is opened: opening and closing it again would release the lock we hold.
             if _HELD.get(_identity(path) or (-1, -1)) == os.getpid():

@@ -103,6 +103,7 @@ def decode_mirror_properties(data: bytes) -> MirrorProperties:
         raise DecodeError(f"unknown version {values.get('version')}: expected {_VERSION}")
     if not values.get("cluster.id"):
         raise DecodeError("cluster.id is missing")
+    # A mirror is bound to a cluster before it knows where the cluster's log begins.
     if "start.offset" not in values:
         return MirrorProperties(cluster_id=values["cluster.id"])
     start = LogEnd(

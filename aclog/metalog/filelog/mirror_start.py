@@ -92,9 +92,9 @@ def establish_start(directory: Path, start: LogEnd) -> None:
     mark = _read_mark(directory)
     try:
         if mark is not None and mark.offset < start.end_offset:
-            _set_aside(directory, old, mark, start)
+            _archive(directory, old, mark, start)
         if not list_segments(directory):
-            _create(directory, start, mark)
+            _create_log(directory, start, mark)
     except OSError as error:
         raise log_error(error, directory, "cannot archive the old log") from error
 
@@ -109,7 +109,7 @@ def _read_mark(directory: Path) -> Mark | None:
         marks.close()
 
 
-def _set_aside(directory: Path, old: list[SegmentFile], mark: Mark, start: LogEnd) -> None:
+def _archive(directory: Path, old: list[SegmentFile], mark: Mark, start: LogEnd) -> None:
     """Move the old log into its archive, oldest segment first: what remains is a log that a checkpoint covers."""
     if not mark.offset:  # nothing was mirrored
         for file in old:
@@ -124,7 +124,7 @@ def _set_aside(directory: Path, old: list[SegmentFile], mark: Mark, start: LogEn
     partial = archive.with_name(archive.name + PARTIAL_SUFFIX)
     partial.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     if not (partial / EPOCHS_FILE).exists():
-        _copy_small(directory, partial, old[0].base_offset if old else mark.offset, mark)
+        _write_archive_files(directory, partial, old[0].base_offset if old else mark.offset, mark)
     for file in old:
         file.path.replace(partial / file.path.name)
     for checkpoint in list_checkpoints(directory):
@@ -135,7 +135,7 @@ def _set_aside(directory: Path, old: list[SegmentFile], mark: Mark, start: LogEn
     fsync_directory(directory)
 
 
-def _copy_small(directory: Path, archive: Path, base_offset: int, mark: Mark) -> None:
+def _write_archive_files(directory: Path, archive: Path, base_offset: int, mark: Mark) -> None:
     """Write the archive's other files; leader-epoch-checkpoint last, since its presence means that all are there."""
     create_mark_file(archive, mark).close()
     replace_durably(archive / PARTITION_FILE, PARTITION)
@@ -147,7 +147,7 @@ def _copy_small(directory: Path, archive: Path, base_offset: int, mark: Mark) ->
     replace_durably(archive / EPOCHS_FILE, (directory / EPOCHS_FILE).read_bytes())
 
 
-def _create(directory: Path, start: LogEnd, mark: Mark | None) -> None:
+def _create_log(directory: Path, start: LogEnd, mark: Mark | None) -> None:
     """Write the files of a log that begins after `start`, its segment last."""
     if mark is not None and mark.offset > start.end_offset:
         raise LogError(
@@ -155,12 +155,12 @@ def _create(directory: Path, start: LogEnd, mark: Mark | None) -> None:
         )
     replace_durably(directory / PARTITION_FILE, PARTITION)
     write_epochs(directory, ())
-    _publish(directory, Mark(epoch=start.epoch, offset=start.end_offset))
+    _publish_mark(directory, Mark(epoch=start.epoch, offset=start.end_offset))
     file = SegmentFile(base_offset=start.end_offset, path=directory / segment_name(start.end_offset))
     os.close(create_segment(file))
 
 
-def _publish(directory: Path, mark: Mark) -> None:
+def _publish_mark(directory: Path, mark: Mark) -> None:
     """Publish in place if there is a mark file, because readers have it open; else create it."""
     marks = MarkFile.open(directory, writable=True)
     if marks is None:

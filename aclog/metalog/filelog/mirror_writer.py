@@ -80,6 +80,7 @@ class MirrorWriter:
         run = BatchRun.of(batches)
         if run.size != len(batches):
             raise DecodeError("a damaged or truncated batch", position=run.size, offset=run.end_offset)
+        # A mirror writes what it was sent without decoding records, so everything that no CRC covers is checked first.
         run.check_follows(self._end.end_offset, self._end.epoch)
         if run.base_offset != self._end.end_offset:
             what = f"a batch with base offset {run.base_offset}: expected one that begins where the mirror ends"
@@ -98,6 +99,7 @@ class MirrorWriter:
                 self._marks.sync()  # as in FileLog: after a power loss the mark must be in the last segment
                 self._appender.roll(self._end.end_offset)
                 count = self._appender.fits(batches)
+            # As in FileLog: fsync before the mark, so that no reader sees what a crash could take back.
             self._appender.write(batches[:count])
             first += count
             self._publish(LogEnd(end_offset=int(run.ends[first - 1]), epoch=epoch))

@@ -70,6 +70,7 @@ def encode_quorum_state(state: QuorumState) -> bytes:
         content = {**led, "votedDirectoryId": state.voted_directory_id, "data_version": 1}
     else:
         voters = [{"voterId": voter} for voter in state.voters]
+        # appliedOffset and an empty clusterId are what Kafka writes in version 0.
         content = {"clusterId": "", **led, "appliedOffset": 0, "currentVoters": voters, "data_version": 0}
     return json.dumps(content, separators=(",", ":")).encode("ascii")
 

@@ -64,6 +64,8 @@ class FileLogReader:
         """
         with self._guard:
             self._check_open()
+            # A Kafka may truncate its log when the leader changes; what has been reported as committed is not taken
+            # back.
             self._high_watermark = max(self._high_watermark, self._published())
             return self._high_watermark
 
@@ -73,35 +75,35 @@ class FileLogReader:
         A new leader epoch may mean that a Kafka took over the directory from us, or the reverse, so which of the two
         applies is decided again whenever leader-epoch-checkpoint changes, also if it changes during the read.
         """
-        self._learn_epochs()
+        self._reload_epochs()
         while True:
             try:
-                end = self._marks.read().offset if self._marks is not None else self._end_of_kafkas_log()
+                end = self._marks.read().offset if self._marks is not None else self._kafka_log_end()
             except ReplayError:  # an epoch unknown to us: only damage if leader-epoch-checkpoint has not changed
-                if not self._learn_epochs():
+                if not self._reload_epochs():
                     raise
             else:
-                if not self._learn_epochs():
+                if not self._reload_epochs():
                     return end
 
-    def _learn_epochs(self) -> bool:
+    def _reload_epochs(self) -> bool:
         """Reload leader-epoch-checkpoint and the mark file if the former has changed; return whether it has."""
         seen = _identity(self.directory / EPOCHS_FILE)
         if seen == self._epochs_seen:
             return False
         self._segments.epochs = read_epochs(self.directory)
-        self._look_for_marks()
+        self._reopen_marks()
         self._epochs_seen, self._end_seen = seen, None
         return True
 
-    def _look_for_marks(self) -> None:
+    def _reopen_marks(self) -> None:
         if self._marks is not None:
             self._marks.close()
             self._marks = None
         self._marks = open_valid_mark_file(self.directory)
         self.notes = self.notes if self._marks is None else ()
 
-    def _end_of_kafkas_log(self) -> int:
+    def _kafka_log_end(self) -> int:
         """Return the end of the last whole batch, computed again only if the last segment has changed."""
         self._segments.refresh()
         path = self._segments.files()[-1].path
@@ -110,7 +112,7 @@ class FileLogReader:
             tail = find_tail(self._segments.files(), None, self._segments.epochs)
             self._end, self._end_seen = tail.end_offset, seen
             self.notes = _kafka_notes(self.directory, tail)
-        self._look_for_marks()  # a writer of ours may have taken over in the meantime
+        self._reopen_marks()  # a writer of ours may have taken over in the meantime
         return self._end if self._marks is None else self._marks.read().offset
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
@@ -163,6 +165,7 @@ def open_reader(directory: Path | str) -> FileLogReader:
     find_segments(directory)
     reader = FileLogReader(directory, Segments.open(directory, None))
     try:
+        # Reads the mark once, so that damage is reported when the log is opened rather than at the first read.
         reader.high_watermark()
     except BaseException:
         reader.close()

@@ -128,6 +128,7 @@ class Segments:
                 taken, last = _checked_size(data, base, end, self.epochs)
             except DecodeError as error:
                 raise error.at(path=str(segment.file.path), base=position, offset=base) from error
+            # The next sequential read begins exactly here, so it needs no walk.
             segment.learn(last, position + taken)
         return data[:taken]
 

@@ -56,7 +56,9 @@ def open_log(
     else:
         find_segments(directory)
     with ExitStack() as stack:
+        # The lock comes before anything is read: another writer could still be changing the tail.
         lock = stack.enter_context(closing(WriterLock.acquire(directory, force=force)))
+        # Checked again under the lock: another process may have created the log in the meantime.
         if create and not list_segments(directory):
             create_log(directory)
         found = recover_end(directory, stack, segment_bytes, fsync)

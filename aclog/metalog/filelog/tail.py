@@ -58,14 +58,14 @@ def find_tail(segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epoch
         if file.base_offset != tail.end_offset:
             what = f"the previous segment ends at offset {tail.end_offset}, expected {file.base_offset}"
             raise DecodeError(what, path=str(file.path), position=0, offset=tail.end_offset)
-        tail = _end_of(file, mark, epochs)
+        tail = _find_end(file, mark, epochs)
     if mark is not None and tail.end_offset < mark:
         what = f"the log ends here, below its high-water mark {mark}: committed records are lost"
         raise DecodeError(what, path=str(tail.path), position=tail.position, offset=tail.end_offset)
     return tail
 
 
-def _end_of(file: SegmentFile, mark: int | None, epochs: Epochs) -> Tail:
+def _find_end(file: SegmentFile, mark: int | None, epochs: Epochs) -> Tail:
     position, offset = 0, file.base_offset
     try:
         fd = os.open(file.path, os.O_RDONLY)

@@ -51,7 +51,7 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
     """
     directory = Path(directory)
     if directory.is_dir() and not list_segments(directory) and (alone := list_checkpoints(directory)):
-        yield from _verify_alone(directory, alone, progress)
+        yield from _verify_checkpoints_only(directory, alone, progress)
         return
     find_segments(directory)
     problems: list[DecodeError] = []
@@ -60,19 +60,20 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
     segments = find_segments(directory)  # listed after reading the mark, so that they contain all that it covers
     checkpoints = list_checkpoints(directory)
     paths = [file.path for file in segments] + [file.path for file in checkpoints]
-    meter = _Meter(progress, sum(map(_size, paths)))
+    meter = _ProgressMeter(progress, sum(map(_size, paths)))
     start = segments[0].base_offset
     ends = {checkpoint.end_offset for checkpoint in checkpoints}
     _check_starts(directory, start, epochs, ends, problems)
     yield from map(_finding, problems)
     yield from _verify_segments(segments, mark, epochs, meter)
     for checkpoint in checkpoints:
+        # A controller may have fetched a snapshot that is ahead of its own log.
         ahead = mark is not None and checkpoint.end_offset > mark  # then the epochs of the log do not apply
         yield from map(_finding, verify_checkpoint(checkpoint, None if ahead else epochs, start))
         meter.add(_size(checkpoint.path))
 
 
-def _verify_alone(
+def _verify_checkpoints_only(
     directory: Path, checkpoints: tuple[CheckpointFile, ...], progress: Progress | None
 ) -> Iterator[Finding]:
     """Check a directory without segments. An interrupted creation of a log leaves no trace of a committed one."""
@@ -94,7 +95,7 @@ def _verify_alone(
         what = f"a log had epochs up to {epochs[-1].epoch}, but its segments are missing"
         problems.append(DecodeError(what, path=str(directory / EPOCHS_FILE)))
     yield from map(_finding, problems)
-    meter = _Meter(progress, sum(_size(checkpoint.path) for checkpoint in checkpoints))
+    meter = _ProgressMeter(progress, sum(_size(checkpoint.path) for checkpoint in checkpoints))
     for checkpoint in checkpoints:
         yield from map(_finding, verify_checkpoint(checkpoint, None, 0))
         meter.add(_size(checkpoint.path))
@@ -120,7 +121,7 @@ def _check_starts(directory: Path, start: int, epochs: Epochs, ends: set[int], p
 
 
 @define
-class _Meter:
+class _ProgressMeter:
     """Reports progress."""
 
     _progress: Progress | None
@@ -148,6 +149,7 @@ def _mark(directory: Path, problems: list[DecodeError]) -> int | None:
             return None
         with closing(file):
             mark = file.read().offset
+        # The reader tolerates one damaged slot; here both are checked, because the next write may be interrupted too.
         slots = decode_slots(read_small(path) or b"")
     except DecodeError as error:
         if error.path == str(path):
@@ -172,7 +174,7 @@ def _epochs(directory: Path, problems: list[DecodeError]) -> Epochs:
 
 
 def _verify_segments(
-    segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epochs, meter: _Meter
+    segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epochs, meter: _ProgressMeter
 ) -> Iterator[Finding]:
     end = segments[0].base_offset
     for file in segments:
@@ -199,7 +201,7 @@ def _verify_segments(
 
 
 def _verify_segment(
-    file: SegmentFile, mark: int | None, epochs: Epochs, meter: _Meter
+    file: SegmentFile, mark: int | None, epochs: Epochs, meter: _ProgressMeter
 ) -> Iterator[tuple[int, DecodeError | None]]:
     """Yield the offset after each batch and what is wrong there; continues after damage if a whole batch follows."""
     position, offset = 0, file.base_offset

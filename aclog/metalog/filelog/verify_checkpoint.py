@@ -42,6 +42,7 @@ def verify_checkpoint(checkpoint: CheckpointFile, epochs: Epochs, log_start: int
 
 
 def _check_frame(fd: int, checkpoint: CheckpointFile) -> None:
+    # All batches of a checkpoint have the epoch of its name, so the same walk serves as for segments.
     epochs = (EpochStart(epoch=checkpoint.epoch, start_offset=0),)
     first = last = None
     for position, header in walk_batches(fd, checkpoint.path, position=0, offset=0, epochs=epochs):
