@@ -129,6 +129,7 @@ class Election:
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Become elected if the log's partition is assigned. The assignment is paused: nothing is fetched."""
+        # The assignment must be taken over for the group to settle; its position is irrelevant.
         consumer.incremental_assign([TopicPartition(each.topic, each.partition, OFFSET_END) for each in partitions])
         consumer.pause(partitions)
         if _has_log_partition(partitions) and not self._elected and not self._closed.is_set():

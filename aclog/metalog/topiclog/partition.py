@@ -64,6 +64,7 @@ class Partition:
         while True:
             left = deadline - time.monotonic()
             try:
+                # For a read_committed consumer the end is the last stable offset, not Kafka's high-water mark.
                 start, end = self._consumer.get_watermark_offsets(place, timeout=min(_SLICE_SECONDS, max(left, 0.05)))
             except KafkaException as error:
                 self._check_retriable(error, left)
@@ -97,8 +98,8 @@ class Partition:
         self._consumer.poll(0)  # runs error_cb, which librdkafka calls from poll only
         if self.errors.refused and self.errors.latest is not None:
             raise self.errors.latest
-        said = error_in(error)
-        transport = said is not None and said.code() in {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
+        found = error_in(error)
+        transport = found is not None and found.code() in {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}
         if left <= 0 or not (transport or retriable(error)):
             raise self.errors.latest if transport and self.errors.latest else kafka_error(error, self.name)
 
@@ -125,6 +126,7 @@ class Partition:
             first = self._consumer.poll(timeout)
             if first is None:
                 return []
+            # consume alone would wait for all messages or the time-out; poll returns with the first.
             others = self._consumer.consume(most - 1, timeout=0) if most > 1 else []
             return self._records([first, *others])
         except KafkaException as error:

@@ -163,6 +163,7 @@ class TopicReader:
         """Set the log's bounds; return where the last batch begins, as Kafka's offset and ours."""
         found = self._historical.survey()
         base, leader = self._historical.last_batch()
+        # From the last batch on, so that the cache holds the log's newest batch at once.
         position, offset = (found.start, 0) if base is None else (base.position, base.place.offset)
         self._tail.begin(found.start_offset, found.end_offset, offset)
         if leader is not None:

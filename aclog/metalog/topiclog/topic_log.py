@@ -143,6 +143,7 @@ class TopicLog:
         """Commit as many of `batches` as fit into one transaction, in the commit thread."""
         count = _fitting(batches)
         self._transactions.commit(batches[:count])
+        # After the commit: readers of this process must not see what may still be aborted.
         self._tail.add(BatchRun.of(b"".join(batches[:count])))
         return count
 

@@ -28,9 +28,10 @@ _ABORT_SECONDS = 10.0
 PRODUCER_DEFAULTS = {
     "linger.ms": "0",
     "transaction.timeout.ms": str(int(COMMIT_SECONDS * 1000)),
+    # Below the topic's limit, by more than Kafka's framing of a message.
     "message.max.bytes": str(MAX_MESSAGE_BYTES - (64 << 10)),
 }
-PRODUCER_FIXED = {"delivery.report.only.error": True}
+PRODUCER_FIXED = {"delivery.report.only.error": True}  # a callback into Python for each message is slow
 
 
 @define(eq=False)

@@ -81,6 +81,7 @@ async def describe_cluster(connection: Connection, endpoint_type: int = BROKERS)
 
     """
     version = connection.version(DESCRIBE_CLUSTER, 0 if endpoint_type == BROKERS else 1, 2)
+    # Version 1 has endpoint types (KIP-919), version 2 fenced brokers (KIP-1073).
     fenced = endpoint_type == BROKERS
     response = await connection.ask(
         build(DESCRIBE_CLUSTER, version, "request", endpoint_type=endpoint_type, include_fenced_brokers=fenced)
@@ -180,6 +181,7 @@ def _replica(found: Any) -> ReplicaDescription:
 
 async def describe_features(connection: Connection) -> FeaturesDescription:
     """Return the cluster's finalized features and the server's supported ones. Raises as describe_cluster."""
+    # Features are in the tagged fields of version 3 and later (KIP-584).
     version = connection.version(API_VERSIONS, 3, 4)
     response = await connection.ask(
         build(API_VERSIONS, version, "request", client_software_name="aclog", client_software_version="0")

@@ -77,6 +77,8 @@ class Connection:
         except (OSError, UnicodeError) as error:
             raise UnreachableError(f"{address}: no connection: {_what(error)}") from None
         connection = cls(address, client_id, timeout, *opened)
+        # Reads at all times, so that an idle connection which the server closes is known to be closed before its next
+        # use.
         connection._receiver = asyncio.create_task(connection._receive())
         return connection
 
@@ -133,6 +135,7 @@ class Connection:
         )
         sent = _InFlightRequest(header=header, response=asyncio.get_running_loop().create_future())
         self._writer.write(frame(encode_header(header) + body))
+        # No await between write and append: the queue's order must be the order on the wire.
         self._next_id = (self._next_id + 1) & 0x7FFFFFFF
         self._in_flight.append(sent)
         seconds = self.timeout if timeout is None else timeout
@@ -196,6 +199,7 @@ class Connection:
             async with asyncio.timeout(1):
                 await self._writer.wait_closed()
         except (OSError, TimeoutError):
+            # The peer does not acknowledge TLS's close; nothing of value is lost.
             self._writer.transport.abort()
 
     async def __aenter__(self) -> Self:

@@ -18,7 +18,7 @@ from aclog.nodes.wire.api_keys import (
 from aclog.nodes.wire.message_builder import build
 from aclog.nodes.wire.token_responses import REQUESTER_SINCE
 
-_OLDEST, _NEWEST = 1, 3
+_OLDEST, _NEWEST = 1, 3  # renewing and expiring end at 2: only owners and requesters (KIP-373) came with 3
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST = datetime(9999, 12, 31, tzinfo=UTC)
 _LAST_MS = (_LAST - _EPOCH) // timedelta(milliseconds=1)

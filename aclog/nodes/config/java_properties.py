@@ -44,6 +44,7 @@ def read_properties(path: Path) -> tuple[dict[str, str], tuple[str, ...]]:
     if data is None:
         raise ConfigError(f"{path}: no such file: expected a properties file")
     try:
+        # As pairs, since a dict would hide keys that are set twice, which is usually a mistake.
         pairs: list[tuple[str, str]] = javaproperties.load(BytesIO(data), object_pairs_hook=list)
     except ValueError as error:
         raise ConfigError(f"{path}: a malformed \\u escape: expected four hexadecimal digits after it") from error

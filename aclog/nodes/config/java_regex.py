@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from aclog.metalog.errors import ConfigError
 
 _TERMINATORS = "\\n\\r\\x85\\u2028\\u2029"
+# Java's $ also matches before a final line terminator, of which Java has more than Python.
 _END = "(?=(?:\\r\\n|(?<!\\r)\\n|[\\r\\x85\\u2028\\u2029])?\\Z)"
 _SAME_ESCAPES = frozenset("dDsSwWbBAntrfaxu123456789")
 _CLASS_ESCAPES = frozenset("dDsSwWntrfaxu")

@@ -30,6 +30,7 @@ def read_limits(properties: Properties) -> Limits:
     frame = properties.integer(FRAME, default.frame_bytes, least=1)
     receive = properties.integer("sasl.server.max.receive.size", default.unauthenticated_frame_bytes, least=1)
     per_ip = properties.integer(PER_IP, default.connections_per_ip, least=0)
+    # Kafka allows 0 to block all addresses except those in the overrides.
     if per_ip == 0:
         raise properties.error(PER_IP, "0, and max.connections.per.ip.overrides is not supported: expected 1 or more")
     return Limits(
@@ -87,6 +88,7 @@ def read_checkpoint_policy(properties: Properties) -> CheckpointPolicy:
             "metadata.log.max.record.bytes.between.snapshots", default.bytes_between, least=1
         ),
         interval_ms=properties.long("metadata.log.max.snapshot.interval.ms", default.interval_ms, least=0),
+        # Kafka takes every negative value for unlimited.
         retention_bytes=max(-1, properties.long("metadata.max.retention.bytes", default.retention_bytes)),
         retention_ms=max(-1, properties.long("metadata.max.retention.ms", default.retention_ms)),
         segment_bytes=properties.integer(INTERNAL_SEGMENT, segment, least=1),

@@ -73,6 +73,7 @@ def controller_login(properties: Properties, controller_listener: str, protocol:
     tls = tls_settings(listener, sasl=protocol.sasl) if protocol.tls else None
     if not protocol.sasl:
         return ClientSecurity(security_protocol=protocol, tls=tls)
+    # Kafka's default, which is not supported: the error then names the key to set.
     mechanism = listener.text(MECHANISM) or "GSSAPI"
     check_mechanism(listener, MECHANISM, mechanism)
     key = mechanism_key(listener, mechanism)

@@ -64,6 +64,7 @@ def authorizer_class_name(properties: Properties) -> str | None:
     name = properties.text_or_none(AUTHORIZER_CLASS_NAME_CONFIG)
     if name is None:
         return None
+    # Kafka's own authorizers have counterparts here, so that a server.properties of Kafka works unchanged.
     if name not in (KAFKAS_STANDARD_AUTHORIZER, *KAFKAS_ACL_AUTHORIZERS) and name.startswith(_KAFKAS):
         raise properties.error(
             AUTHORIZER_CLASS_NAME_CONFIG,

@@ -114,6 +114,7 @@ def login(
         sasl_mechanism=mechanism,
         username=username,
         password=password,
+        # Delegation tokens are SCRAM credentials: PLAIN ignores the option.
         token_auth=mechanism != "PLAIN" and options.get("tokenauth", "").lower() == "true",
         tls=tls,
     )

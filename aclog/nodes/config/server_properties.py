@@ -70,6 +70,7 @@ def parse_config(
     quorum = read_quorum(source, roles, node_id, kind)
     log_dirs = _log_dirs(source)
     _check_super_users(source)
+    # Kafka connects to controllers by the first controller listener only.
     controllers = plan.controller_names[0]
     listeners = build_listeners(source, plan, host_name)
     unused = check_keys(source, (*plan.protocols, *plan.controller_names), strict=strict)
@@ -87,6 +88,7 @@ def parse_config(
         topic=read_topic_settings(source) if kind is LogKind.TOPIC else None,
         controller_client=controller_login(source, controllers, plan.protocols[controllers])
         if Role.BROKER in roles or len(quorum.voters) > 1
+        # A single controller connects to no other.
         else ClientSecurity(),
         authorizer_class_name=authorizer_class_name(source),
         limits=read_limits(source),

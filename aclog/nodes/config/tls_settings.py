@@ -75,6 +75,8 @@ def _store(properties: Properties, name: str, pem_keys: tuple[str, ...]) -> _Sto
     given = [key for key in pem_keys if properties.text_or_none(key)]
     if kind not in STORE_TYPES:
         raise properties.error(type_key, f"{properties.shown(type_key)}: expected one of {', '.join(STORE_TYPES)}")
+    # Kafka's own rules and error cases (DefaultSslEngineFactory.createKeystore): contradictions fail, nothing is
+    # guessed.
     if given and kind != "PEM":
         raise properties.contradiction(given[0], type_key, f"PEM text is set, but the type is {kind}: expected PEM")
     if given and path is not None:

@@ -108,6 +108,7 @@ class Follower:
     def _step(self) -> None:
         """Publish the next records, if any arrive in time."""
         next_offset = self.publisher.applier.next_offset
+        # Before replaying: how far the image is behind decides whether the node is ready.
         self.publisher.observe_high_watermark(retriable(self.log.high_watermark))
         # An empty image begins too, even if the log starts at 0: recovery replays in bulk, which is many times faster.
         if next_offset < retriable(self.log.start_offset) or next_offset == 0:

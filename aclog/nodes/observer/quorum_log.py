@@ -63,7 +63,9 @@ class QuorumLog:
         )
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), name="quorum-observer", daemon=True)
+        # Readers are synchronous and may be many; one event loop in one thread serves them all.
         self._thread.start()
+        # The fetcher and the connections are created on the loop; properties and reads need them.
         started.wait()
         # Only an event loop that cannot be created fails this early; servers are first contacted in the background.
         if self._buffer.failure is not None:

@@ -84,8 +84,10 @@ class SnapshotDownload:
         while not self._file.whole:
             await self._fetch_chunk(self._file)
         finished, self._file = self._file, None
+        # Off the event loop: the check reads the whole file, and fetching must go on meanwhile.
         before, self._newest = self._newest, await asyncio.to_thread(finished.finish)
         if before is not None and before.path != self._newest.path:
+            # After the newer one is complete, so that a caller always finds one of them.
             before.path.unlink(missing_ok=True)
 
     def _directory(self) -> Path:

@@ -106,6 +106,7 @@ def format_storage(
         token_bytes=token_bytes,
     )
     directories = directories_to_format(config, cluster_id, ignore_formatted=options.ignore_formatted)
+    # Everything is checked from here on: only the disk can fail.
     lines = [format_directory(config, directory, plan) for directory in directories]
     meta = read_meta_properties(config.metadata_log_dir)
     if meta is None:

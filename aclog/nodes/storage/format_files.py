@@ -51,6 +51,7 @@ class FormatPlan:
 
 def bootstrap_bytes(records: Sequence[BootstrapRecord], *, now_ms: int) -> bytes:
     """Return bootstrap.checkpoint: the records that a new cluster's controller writes first (BootstrapDirectory)."""
+    # 0, unlike in the 0-0 checkpoint, because Kafka's BootstrapDirectory writes it so.
     header = SnapshotHeader(last_contained_log_timestamp=0)
     end = len(records) + 1
     return b"".join(
@@ -107,6 +108,7 @@ def _write_first_checkpoint(directory: Path, data: bytes) -> None:
     log = directory / METADATA_DIRECTORY
     _make(log)
     path = log / FIRST_CHECKPOINT
+    # Kafka's name for a snapshot being written; a node deletes such files at its start.
     partial = log / f"{path.stem}-{secrets.token_hex(8)}{path.suffix}{PARTIAL_SUFFIX}"
     try:
         _write_read_only(partial, data)
@@ -129,6 +131,7 @@ def _write_read_only(path: Path, data: bytes) -> None:
 def _make(directory: Path) -> None:
     try:
         directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        # Else a crash could lose the new directory together with the files synced in it.
         fsync_directory(directory.parent)
     except OSError as error:
         raise log_error(error, directory, "cannot create") from error

@@ -46,6 +46,7 @@ def directories_to_format(config: NodeConfig, cluster_id: str, *, ignore_formatt
 
 def _check_no_log(directory: Path) -> None:
     log = directory / METADATA_DIRECTORY
+    # Formatting would make these records the log of a new cluster.
     if log.is_dir() and list_segments(log):
         raise ConfigError(
             f"{directory}: no {META_PROPERTIES}, but a log in {METADATA_DIRECTORY}: expected an empty directory"
