@@ -72,7 +72,7 @@ def running(broker, directory, polls, *flags, each=None):
 
 
 class TestPolls:
-    def test_the_first_writes_all(self, broker, directory):
+    def test_the_first_poll_records_all_acls(self, broker, directory):
         said = polled(broker, directory).ok()
         assert len(said.lines) == 3
         assert standing(directory).keys() == set(RULES)
@@ -81,13 +81,13 @@ class TestPolls:
             f"aclog: note: 1 poll(s), 0 failed; 3 ACL(s) added, 0 removed; {directory}: ends at offset 4\n"
         )
 
-    def test_what_has_not_changed_writes_nothing(self, broker, directory):
+    def test_an_unchanged_poll_writes_nothing(self, broker, directory):
         polled(broker, directory)
         said = polled(broker, directory).ok()
         assert said.out == ""
         assert end_offset(directory) == 4
 
-    def test_removals_come_first_and_what_stays_keeps_its_id(self, broker, directory):
+    def test_removals_come_first_and_unchanged_acls_keep_their_ids(self, broker, directory):
         polled(broker, directory)
         before = standing(directory)
         broker.rules = [acl("later"), *RULES[1:]]
@@ -99,7 +99,7 @@ class TestPolls:
             ("REMOVED", 4, 6), ("ADDED", 5, 6),
         ]  # fmt: skip
 
-    def test_a_rule_that_comes_back_gets_a_new_id(self, broker, directory):
+    def test_an_acl_that_is_added_again_gets_a_new_id(self, broker, directory):
         polled(broker, directory)
         first = standing(directory)
         broker.rules = []
@@ -108,13 +108,13 @@ class TestPolls:
         polled(broker, directory)
         assert not set(first.values()) & set(standing(directory).values())
 
-    def test_a_proper_answer_without_rules_removes_all(self, broker, directory):
+    def test_a_valid_response_without_acls_removes_all(self, broker, directory):
         polled(broker, directory)
         broker.rules = []
         assert len(polled(broker, directory).ok().lines) == 3
         assert standing(directory) == {}
 
-    def test_a_cluster_without_rules_is_recorded_too(self, broker, directory):
+    def test_a_cluster_without_acls_is_recorded(self, broker, directory):
         broker.rules = []
         assert polled(broker, directory).ok().out == ""
         assert standing(directory) == {}
@@ -136,7 +136,7 @@ class TestPolls:
 
 
 class TestTold:
-    def test_for_people(self, broker, directory):
+    def test_text_lines(self, broker, directory):
         broker.rules = RULES[:1]
         (line,) = polled(broker, directory).ok().lines
         time, offset, kind, rule_id, rule = line.split(maxsplit=4)
@@ -145,14 +145,14 @@ class TestTold:
         (change,) = history(directory)
         assert datetime.fromisoformat(time).timestamp() * 1000 == pytest.approx(change.timestamp)
 
-    def test_for_programs_as_the_history_is_exported(self, broker, directory):
+    def test_json_lines_equal_the_exported_history(self, broker, directory):
         told = polled(broker, directory, "--format", "jsonl").ok().out
         broker.rules = RULES[:1]
         told += polled(broker, directory, "--format", "jsonl").ok().out
         assert told == aclog("export", "--log", directory, "--history", "--format", "jsonl").ok().out
         assert len(told.splitlines()) == 5
 
-    def test_a_reader_that_goes_away(self, broker, directory):
+    def test_a_closed_stdout_pipe(self, broker, directory):
         broker.rules = [acl(f"topic-{number}") for number in range(5_000)]
         flags = ["--bootstrap-server", str(broker.address), "--to", str(directory), "--once"]
         with subprocess.Popen([sys.executable, "-m", "aclog", "sync", *flags], stdout=subprocess.PIPE, cwd=ROOT) as one:
@@ -163,7 +163,7 @@ class TestTold:
 
 
 class TestTimeTravel:
-    def test_each_poll_is_a_moment(self, broker, directory):
+    def test_each_poll_can_be_read_by_offset(self, broker, directory):
         states = [RULES, RULES[:1], [], [*RULES, acl("later")]]
         moments = []
         for rules in states:
@@ -172,7 +172,7 @@ class TestTimeTravel:
             moments.append(end_offset(directory))
         assert [standing(directory, moment).keys() for moment in moments] == [set(rules) for rules in states]
 
-    def test_the_time_is_that_of_the_answer(self, broker, directory):
+    def test_the_timestamp_is_that_of_the_response(self, broker, directory):
         before = datetime.now(UTC)
         polled(broker, directory)
         told = read_sync_properties(directory).first_poll
@@ -181,7 +181,7 @@ class TestTimeTravel:
         when = datetime.fromtimestamp(told / 1000, UTC)
         assert standing(directory, when).keys() == set(RULES)
 
-    def test_before_the_first_poll_nothing_is_known(self, broker, directory):
+    def test_states_before_the_first_poll_are_unknown(self, broker, directory):
         polled(broker, directory)
         first = datetime.fromtimestamp(read_sync_properties(directory).first_poll / 1000, UTC)
         earlier = (first - timedelta(milliseconds=2)).isoformat()
@@ -192,7 +192,7 @@ class TestTimeTravel:
         with pytest.raises(library.MetadataError, match="the state is unknown"):
             standing(directory, first - timedelta(days=1))
 
-    def test_the_advice_is_for_the_cluster_not_for_the_record(self, broker, directory):
+    def test_explain_advises_changes_on_the_cluster(self, broker, directory):
         polled(broker, directory)
         request = ("--principal", "User:carol", "--operation", "READ", "--topic", "orders")
         said = aclog("explain", "--log", directory, *request)
@@ -217,7 +217,7 @@ BAD_ANSWERS = {
 
 class TestFailures:
     @pytest.mark.parametrize("what", BAD_ANSWERS)
-    def test_a_poll_that_fails_records_nothing(self, broker, directory, what):
+    def test_a_failed_poll_records_nothing(self, broker, directory, what):
         polled(broker, directory)
         before = standing(directory)
         broker.rules = []
@@ -229,12 +229,12 @@ class TestFailures:
         assert end_offset(directory) == 4
 
     @pytest.mark.parametrize("what", BAD_ANSWERS)
-    def test_a_first_poll_that_fails_leaves_nothing(self, broker, directory, what):
+    def test_a_failed_first_poll_leaves_nothing(self, broker, directory, what):
         BAD_ANSWERS[what](broker)
         assert polled(broker, directory).code == 2
         assert list(directory.parent.iterdir()) == []
 
-    def test_it_is_told_and_tried_again(self, broker, directory):
+    def test_a_failed_poll_is_reported_and_retried(self, broker, directory):
         def each(number):
             broker.rules = [] if number == 3 else [acl(f"poll-{number}")]
             broker.more = b"\0" if number in {2, 3} else b""
@@ -249,12 +249,12 @@ class TestFailures:
         assert kinds[:3] == [("ADDED", "poll-1"), ("REMOVED", "poll-1"), ("ADDED", "poll-4")]
         assert ", 2 failed;" in said.err
 
-    def test_a_connection_that_was_cut_while_idle_is_no_failure(self, broker, directory):
+    def test_a_connection_closed_while_idle_is_no_failure(self, broker, directory):
         said = running(broker, directory, 4, each=lambda _: broker.cut_all_soon() if broker.connections < 3 else None)
         assert said.code == 0
         assert broker.connections >= 3
 
-    def test_a_refusal_at_the_start_is_for_good_and_later_is_not(self, broker, directory):
+    def test_an_authorization_error_is_permanent_only_before_the_first_success(self, broker, directory):
         broker.refusals[DESCRIBE_ACLS] = (31, "no")
         flags = ("--interval", "0.01")
         said = aclog("sync", "--bootstrap-server", broker.address, "--to", directory, *flags)
@@ -271,7 +271,7 @@ class TestFailures:
         assert "needs DESCRIBE on the cluster" in said.err
         assert standing(directory).keys() == set(RULES)
 
-    def test_nobody_there(self, directory):
+    def test_an_unreachable_server(self, directory):
         said = aclog("sync", "--bootstrap-server", "127.0.0.1:1", "--to", directory, "--once")
         assert (said.code, "127.0.0.1:1" in said.complaint) == (2, True)
 
@@ -283,14 +283,14 @@ class TestFailures:
         aclog("sync", "--bootstrap-server", servers, "--to", directory, "--once").ok()
         assert standing(directory).keys() == set(RULES)
 
-    def test_how_long_it_waits(self):
+    def test_retry_delays(self):
         assert [retry_seconds(failures, 30) for failures in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
         assert [retry_seconds(failures, 600) for failures in (1, 9, 10, 11, 1_000_000)] == [1, 256, 512, 600, 600]
         assert [retry_seconds(failures, 0.5) for failures in (1, 2, 7, 8)] == [0.5, 1, 32, 60]
 
 
 class TestCluster:
-    def test_another_is_refused_at_the_start(self, broker, directory):
+    def test_another_cluster_is_rejected_at_the_start(self, broker, directory):
         polled(broker, directory)
         broker.cluster_id, broker.rules = "another", []
         said = polled(broker, directory)
@@ -298,7 +298,7 @@ class TestCluster:
         assert said.complaint.endswith("belongs to cluster another: expected the-cluster, the recorded one")
         assert standing(directory).keys() == set(RULES)
 
-    def test_another_is_refused_later(self, broker, directory):
+    def test_another_cluster_is_rejected_later(self, broker, directory):
         def each(number):
             if number == 2:
                 broker.cluster_id = "another"
@@ -311,7 +311,7 @@ class TestCluster:
         assert "belongs to cluster another" in said.err
         assert standing(directory).keys() == set(RULES)
 
-    def test_one_without_describe_cluster_is_asked_for_its_metadata(self, directory):
+    def test_a_cluster_without_describe_cluster_is_identified_by_metadata(self, directory):
         apis = tuple(api for api in BROKER_APIS if api.api_key != DESCRIBE_CLUSTER)
         with FakeBroker(RULES, apis=apis, cluster_id="old") as old:
             polled(old, directory).ok()
@@ -320,14 +320,14 @@ class TestCluster:
             assert polled(old, directory).code == 2
 
     @pytest.mark.parametrize("apis", [BROKER_APIS, BROKER_APIS[:-1]], ids=["new", "old"])
-    def test_one_without_an_id_is_refused(self, directory, apis):
+    def test_a_cluster_without_an_id_is_rejected(self, directory, apis):
         with FakeBroker(RULES, apis=apis, cluster_id="") as nameless:
             said = polled(nameless, directory)
         assert (said.code, "no cluster id" in said.complaint) == (2, True)
 
 
 class TestDirectory:
-    def test_something_else_is_refused(self, broker, tmp_path):
+    def test_other_directories_and_files_are_rejected(self, broker, tmp_path):
         (tmp_path / "file").write_text("x")
         for place in (tmp_path, tmp_path / "file"):
             said = polled(broker, place)
@@ -335,22 +335,22 @@ class TestDirectory:
             assert str(place) in said.complaint
         assert (tmp_path / "file").read_text() == "x"
 
-    def test_a_log_of_another_writer_is_refused(self, broker, directory):
+    def test_a_log_of_another_writer_is_rejected(self, broker, directory):
         open_log(directory, create=True).close()
         said = polled(broker, directory)
         assert (said.code, f"no {SYNC_FILE} in it" in said.complaint) == (2, True)
 
-    def test_an_empty_one_is_taken(self, broker, directory):
+    def test_an_empty_directory_is_accepted(self, broker, directory):
         directory.mkdir()
         polled(broker, directory).ok()
         assert standing(directory).keys() == set(RULES)
 
-    def test_one_whose_parent_is_missing_is_refused(self, broker, directory):
+    def test_a_missing_parent_directory_is_rejected(self, broker, directory):
         said = polled(broker, directory / "below")
         assert (said.code, "no such directory" in said.complaint) == (2, True)
         assert broker.requests == {}
 
-    def test_one_that_is_locked_is_refused(self, broker, directory):
+    def test_a_locked_log_is_rejected(self, broker, directory):
         polled(broker, directory)
         script = "import sys; from aclog.metalog.filelog import open_log; log = open_log(sys.argv[1]); print(); input()"
         with subprocess.Popen(
@@ -361,7 +361,7 @@ class TestDirectory:
             holder.stdin.close()
         assert (said.code, "locked by" in said.complaint) == (2, True)
 
-    def test_nobody_else_appends(self, broker, directory):
+    def test_other_commands_do_not_append(self, broker, directory):
         polled(broker, directory)
         rule = ("--allow-principal", "User:x", "--topic", "t")
         for words in (
@@ -380,7 +380,7 @@ class TestDirectory:
          "version=1\ncluster.id=c\nfirst.poll.ms=x", "version=1\ncluster.id=\\u12", "x" * 2_000_000],
         ids=["empty", "version", "cluster", "poll", "number", "escape", "large"],
     )  # fmt: skip
-    def test_a_damaged_file_is_an_error(self, broker, directory, text):
+    def test_a_damaged_sync_file_is_an_error(self, broker, directory, text):
         polled(broker, directory)
         (directory / SYNC_FILE).write_text(text)
         for said in (polled(broker, directory), aclog("acls", "add", "--log", directory, "--topic", "x",
@@ -388,12 +388,12 @@ class TestDirectory:
             assert said.code == 2
             assert SYNC_FILE in said.complaint
 
-    def test_what_is_made_is_for_its_owner_only(self, broker, directory):
+    def test_created_files_are_private(self, broker, directory):
         polled(broker, directory)
         assert directory.stat().st_mode & 0o777 == 0o700
         assert (directory / SYNC_FILE).stat().st_mode & 0o777 == 0o600
 
-    def test_a_name_of_a_cluster_in_any_letters(self, directory):
+    def test_a_cluster_id_with_special_characters(self, directory):
         with FakeBroker(RULES, cluster_id="klüster = #1") as odd:
             polled(odd, directory).ok()
             polled(odd, directory).ok()
@@ -406,7 +406,7 @@ class TestLarge:
     def few_in_a_batch(self, monkeypatch):
         monkeypatch.setattr("aclog.cli.log_writer.MOST_RECORDS", 2)
 
-    def test_what_no_batch_holds_becomes_visible_at_once(self, broker, directory):
+    def test_changes_larger_than_a_batch_become_visible_together(self, broker, directory):
         polled(broker, directory)
         broker.rules = [acl(f"topic-{number}") for number in range(4)]
         polled(broker, directory).ok()
@@ -419,7 +419,7 @@ class TestLarge:
         assert [each["data"].get("name") for each in told if each["type"].startswith("BEGIN")] == ["aclog sync"] * 2
         assert list(verify(directory)) == []
 
-    def test_a_transaction_that_was_left_open_is_aborted(self, broker, directory):
+    def test_an_open_transaction_is_aborted(self, broker, directory):
         polled(broker, directory)
         with open_log(directory) as log:
             log.append([encode_record(BeginTransactionRecord(name="aclog sync"))], timestamp=1).result()
@@ -440,7 +440,7 @@ def history_id(directory):
 
 
 class TestDisk:
-    def test_a_failure_while_it_is_made_leaves_nothing(self, broker, directory, monkeypatch):
+    def test_a_failed_creation_leaves_nothing(self, broker, directory, monkeypatch):
         def full(*_):
             raise OSError(28, "No space left on device")
 
@@ -449,7 +449,7 @@ class TestDisk:
         assert (said.code, "the disk is full" in said.complaint) == (2, True)
         assert list(directory.parent.iterdir()) == []
 
-    def test_a_log_that_cannot_be_written_ends_it(self, broker, directory, monkeypatch):
+    def test_a_failing_log_ends_the_command(self, broker, directory, monkeypatch):
         polled(broker, directory)
 
         def each(number):
@@ -467,7 +467,7 @@ class TestDisk:
 
 
 class TestEnds:
-    def test_an_interrupt_is_a_clean_end(self, broker, directory):
+    def test_an_interrupt_ends_cleanly(self, broker, directory):
         said = running(broker, directory, 3, "--interval", "0.01").ok()
         assert "aclog: note: " in said.err
         assert f"{directory}: ends at offset 4" in said.err
@@ -478,7 +478,7 @@ class TestEnds:
         assert f"{directory}: nothing recorded" in said.err
         assert list(directory.parent.iterdir()) == []
 
-    def test_an_interrupt_ends_a_poll_that_is_not_answered(self, broker, directory):
+    def test_an_interrupt_cancels_a_pending_poll(self, broker, directory):
         def each(_):
             broker.faults.silent = 1_000
 
@@ -502,7 +502,7 @@ class TestEnds:
         assert err.startswith("aclog: note: 1 poll(s), 0 failed; 3 ACL(s) added")
 
     @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "86401", "1e400"])
-    def test_an_interval_that_is_none(self, broker, directory, seconds):
+    def test_an_invalid_interval(self, broker, directory, seconds):
         said = polled(broker, directory, f"--interval={seconds}")
         assert (said.code, "--interval" in said.complaint) == (2, True)
         assert broker.requests == {}

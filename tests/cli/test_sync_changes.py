@@ -33,13 +33,13 @@ def replayed(told_by_poll):
 
 
 @given(st.lists(RULES, max_size=5))
-def test_a_replay_gives_what_was_told_at_each_poll(polls):
+def test_a_replay_yields_the_acls_of_each_poll(polls):
     for told, (_, _, after) in zip(polls, replayed(polls), strict=True):
         assert after.keys() == set(told)
 
 
 @given(st.lists(RULES, max_size=5))
-def test_a_rule_that_stays_keeps_its_id_and_no_id_is_ever_given_twice(polls):
+def test_unchanged_acls_keep_their_ids_and_ids_are_unique(polls):
     ever: set[UUID] = set()
     for before, changes, after in replayed(polls):
         assert all(after[rule] == before[rule] for rule in before.keys() & after.keys())
@@ -50,7 +50,7 @@ def test_a_rule_that_stays_keeps_its_id_and_no_id_is_ever_given_twice(polls):
 
 
 @given(RULES, RULES)
-def test_nothing_is_written_that_does_not_change(first, second):
+def test_only_changes_are_written(first, second):
     (_, _, standing), (_, changes, _) = replayed([first, second])
     assert {rule.acl for rule in changes.removed} == set(first) - set(second)
     assert {rule.acl for rule in changes.added} == set(second) - set(first)
@@ -59,7 +59,7 @@ def test_nothing_is_written_that_does_not_change(first, second):
 
 
 @given(RULES, st.randoms(use_true_random=False))
-def test_the_order_of_an_answer_means_nothing(told, random):
+def test_the_order_of_a_response_is_irrelevant(told, random):
     shuffled = random.sample(told * 2, len(told) * 2)
     numbers, others = count(2), count(2)
     assert acl_changes({}, told, lambda: UUID(int=next(numbers))) == acl_changes(
@@ -67,14 +67,14 @@ def test_the_order_of_an_answer_means_nothing(told, random):
     )
 
 
-def test_no_change_is_nothing():
+def test_no_changes_are_empty():
     rule = acl("orders")
     assert not acl_changes({rule: UUID(int=2)}, [rule, rule], UUID)
     assert AclChanges().values() == []
 
 
 @given(RULES)
-def test_what_a_rule_can_be(told):
+def test_valid_acls(told):
     check_acls(told)
 
 
@@ -87,12 +87,12 @@ def test_what_a_rule_can_be(told):
     ],
     ids=lambda change: " ".join(f"{key} {str(value)[:6]}" for key, value in change.items()),
 )  # fmt: skip
-def test_what_no_rule_can_be(change):
+def test_invalid_acls(change):
     with pytest.raises(DecodeError, match="expected"):
         check_acls([acl("orders"), evolve(acl("orders"), **change)])
 
 
-def test_codes_of_a_newer_kafka_and_the_longest_names_can_be():
+def test_codes_of_a_newer_kafka_and_the_longest_strings_are_valid():
     newer = [evolve(acl("orders"), **change) for change in ({"resource_type": 8}, {"operation": 99})]
     longest = [evolve(acl("orders"), **change) for change in ({"resource_name": "x" * 32_767}, {"host": "€" * 10_922})]
     check_acls([*newer, *longest])

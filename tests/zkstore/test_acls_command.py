@@ -67,7 +67,7 @@ def test_each_reads_and_changes_what_the_other_wrote(ours_acls, kafka_acls):
     assert ours_acls("list", "--format", "jsonl").ok().out == ""
 
 
-def test_who_follows_the_store_hears_of_it(ours_acls, connect):
+def test_a_running_authorizer_sees_the_change(ours_acls, connect):
     with our_authorizer(connect) as authorizer:
         ours_acls("add", "--allow-principal", "User:ann", *ORDERS).ok()
         wait_for(lambda: authorizer.acl_count() == 1, "the rule")
@@ -90,7 +90,7 @@ def test_kip_11s_grants_and_revocations(ours_acls):
     assert len(ours_acls("list", "--format", "jsonl").ok().lines) == 1
 
 
-def test_the_rules_may_be_in_a_store_of_their_own(ours_acls, connect):
+def test_the_acls_may_have_a_zookeeper_of_their_own(ours_acls, connect):
     elsewhere = f"authorizer.zookeeper.url={connect}/elsewhere"
     ours_acls("add", "--allow-principal", "User:ann", *ORDERS, properties=("--authorizer-properties", elsewhere)).ok()
     assert ours_acls("list", "--format", "jsonl").ok().out == ""

@@ -42,7 +42,7 @@ def asked(node, user, work):
     return asyncio.run(ask())
 
 
-def test_its_clients_rules_are_in_zookeeper_and_decide(tmp_path, connect, real):
+def test_acls_of_its_clients_are_in_zookeeper_and_in_force(tmp_path, connect, real):
     alter = {"resource_type": 4, "resource_name": "kafka-cluster", "principal": "User:alice"}
     with node_on(tmp_path / "node", connect) as node:
         (created,) = asked(node, "admin", lambda c: create_acls(c, [rule(1)]))

@@ -24,13 +24,13 @@ def connect(zookeeper: SharedZooKeeper) -> str:
     return f"{zookeeper.connect}/{chroot}"
 
 
-def test_a_log_holds_what_the_store_held_at_the_switch(connect, tmp_path):
+def test_a_log_equals_the_store_at_the_switchover(connect, tmp_path):
     assert "entries equal: compared: contents the same" in migrate_live(
         connect, tmp_path / "log", acls=1000, others=20, seconds=1
     )
 
 
-def test_killed_in_the_midst_of_a_call_it_has_shown_nothing_or_everything(connect, tmp_path):
+def test_a_kill_in_any_call_leaves_nothing_or_everything_visible(connect, tmp_path):
     with zookeeper_client(connect) as client, Dying() as dying:
         fill(client, acls=1000, users=5, tokens=5)
         wanted, number, seen = in_store(client), 3, set()
@@ -41,7 +41,7 @@ def test_killed_in_the_midst_of_a_call_it_has_shown_nothing_or_everything(connec
             number += 50 if number == 3 else 4
 
 
-def test_killed_at_random_amid_changes_it_has_shown_nothing_or_everything(connect, tmp_path):
+def test_a_kill_at_a_random_moment_leaves_nothing_or_everything_visible(connect, tmp_path):
     with zookeeper_client(connect) as client:
         fill(client, acls=1000, users=5, tokens=5)
         kill_at_random(client, connect, tmp_path / "log", random.Random(7), SECONDS)

@@ -77,7 +77,7 @@ def test_many_writers_on_one_resource_lose_nothing(connect):
         wait_for(lambda: real.acls() == expected, "the real one's view")
 
 
-def test_a_write_that_meets_another_one_is_done_on_what_stands(store):
+def test_a_conflicting_write_is_retried_on_the_current_acls(store):
     """Between reading and writing another one writes, for each of the first three attempts."""
     store.create_paths()
     met = []
@@ -94,7 +94,7 @@ def test_a_write_that_meets_another_one_is_done_on_what_stands(store):
     assert store.read(ORDERS) == after
 
 
-def test_what_is_known_may_be_out_of_date(store):
+def test_known_acls_may_be_stale(store):
     store.create_paths()
     old = store.update(PATH, lambda held: held | {entry_of(rule(1))})
     store.update(PATH, lambda held: held | {entry_of(rule(2))})
@@ -109,7 +109,7 @@ def test_what_is_known_may_be_out_of_date(store):
     assert store.read(ORDERS) == again
 
 
-def test_too_many_others_are_said(store):
+def test_too_many_conflicts_are_an_error(store):
     store.create_paths()
     numbers = iter(range(1000))
 
@@ -131,7 +131,7 @@ def _written(store, acl):
     return SetNode(path=PATH, data=data) if there else CreateNode(path=PATH, data=data)
 
 
-def test_a_session_that_expires_is_no_gap(connect, real):
+def test_no_change_is_missed_when_a_session_expires(connect, real):
     with our_authorizer(connect) as ours:
         assert real.create([rule(1)]) == [None]
         wait_for(lambda: rules_of(ours) == {rule(1)}, "the first rule")
@@ -148,7 +148,7 @@ def test_a_session_that_expires_is_no_gap(connect, real):
 
 
 @pytest.mark.slow(9)
-def test_a_server_that_restarts_in_the_middle_loses_nothing(own_zookeeper):
+def test_server_restarts_during_writes_lose_nothing(own_zookeeper):
     """Ours and the real one write all the while; the server is stopped, killed, and paused."""
     connect = own_zookeeper.connect
     timeouts = {"zookeeper.session.timeout.ms": "8000", "zookeeper.connection.timeout.ms": "8000"}
@@ -192,7 +192,7 @@ def test_a_server_that_restarts_in_the_middle_loses_nothing(own_zookeeper):
             assert rules_of(another) == rules_of(ours)
 
 
-def test_the_last_rules_hold_while_the_store_is_away(own_zookeeper, caplog):
+def test_the_last_known_acls_are_in_force_during_an_outage(own_zookeeper, caplog):
     with our_authorizer(own_zookeeper.connect, {"zookeeper.session.timeout.ms": "2000"}) as ours:
         assert ours_create(ours, [rule(1)]) == [None]
         own_zookeeper.stop()
@@ -213,14 +213,14 @@ def test_the_last_rules_hold_while_the_store_is_away(own_zookeeper, caplog):
     assert "authorizing with the last known ACLs" in caplog.text
 
 
-def test_without_a_store_it_does_not_come_up():
+def test_it_does_not_start_without_zookeeper():
     nobody = f"127.0.0.1:{free_port()}"
     with pytest.raises(StoreError, match=r"ZooKeeper at 127\.0\.0\.1:\d+: no connection within 0\.5 s"):
         our_authorizer(nobody, {"zookeeper.connection.timeout.ms": "500"}).__enter__()
 
 
 @pytest.mark.parametrize("purged", [True, False], ids=["events-purged", "events-there"])
-def test_what_happened_while_disconnected_is_caught_up(connect, real, purged):
+def test_changes_during_a_disconnect_are_caught_up(connect, real, purged):
     """Also when the events of that time are gone: their numbers tell that there were some."""
     with our_authorizer(connect) as ours:
         assert not any(ours_create(ours, [rule(1), rule(2), rule(1, "pay.", PatternType.PREFIXED)]))
@@ -240,7 +240,7 @@ def test_what_happened_while_disconnected_is_caught_up(connect, real, purged):
         }  # fmt: skip
 
 
-def test_events_that_are_not_clear_have_everything_read(connect, real, caplog):
+def test_malformed_events_cause_a_reload(connect, real, caplog):
     with our_authorizer(connect) as ours, zookeeper_client(connect) as client:
         (tree, _) = TREES
         data = b'{"version":1,"acls":[{"principal":"User:u7","permissionType":"Allow","host":"*","operation":"Read"}]}'
@@ -254,7 +254,7 @@ def test_events_that_are_not_clear_have_everything_read(connect, real, caplog):
     assert "reloading all ACLs" in caplog.text
 
 
-def test_events_of_older_kafkas_are_heard(connect):
+def test_events_of_older_kafka_releases_are_processed(connect):
     with our_authorizer(connect) as ours, zookeeper_client(connect) as client:
         (tree, _) = TREES
         data = b'{"version":1,"acls":[{"principal":"User:u7","permissionType":"Allow","host":"*","operation":"Read"}]}'
@@ -266,7 +266,7 @@ def test_events_of_older_kafkas_are_heard(connect):
             wait_for(lambda number=number: len(rules_of(ours)) == number, "the rule")
 
 
-def test_change_events_are_removed_when_they_are_old(connect, store, monkeypatch):
+def test_expired_change_events_are_deleted(connect, store, monkeypatch):
     store.create_paths()
     for number in range(5):
         store.update(PATH, lambda held, number=number: held | {entry_of(rule(number))})
@@ -279,7 +279,7 @@ def test_change_events_are_removed_when_they_are_old(connect, store, monkeypatch
         wait_for(lambda: len(rules_of(ours)) == 7, "a rule after the purge")
 
 
-def test_a_delete_whose_answer_was_lost_is_told(connect, ours, monkeypatch):
+def test_a_deletion_whose_response_was_lost_is_reported(connect, ours, monkeypatch):
     """The first answer is lost after the server has done it: the second attempt finds nothing, and it is no secret."""
     assert ours_create(ours, [rule(1), rule(2)]) == [None, None]
     client, lost = ours._store.client, []
@@ -300,7 +300,7 @@ def test_a_delete_whose_answer_was_lost_is_told(connect, ours, monkeypatch):
     assert rules_of(ours) == {rule(2), rule(3)}
 
 
-def test_changes_are_refused_before_and_after(connect):
+def test_changes_are_rejected_before_configure_and_after_close(connect):
     from aclog.zkstore.authorizer.acl_authorizer import AclAuthorizer
 
     authorizer = AclAuthorizer()

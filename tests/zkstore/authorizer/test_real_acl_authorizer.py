@@ -26,7 +26,7 @@ def acl(name="orders", **changes):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_generated_estates_written_by_both_are_held_and_decided_alike(java, connect, seed):
+def test_generated_acls_written_by_both_give_equal_decisions(java, connect, seed):
     letters = compare(connect, java, Random(seed), requests=1500)
     assert letters["A"] > 20
     assert letters["D"] > 20
@@ -40,7 +40,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("pattern_type", [PatternType.LITERAL, PatternType.PREFIXED], ids=["literal", "prefixed"])
-def test_the_same_names_are_taken_and_refused(real, ours, pattern_type):
+def test_the_same_names_are_accepted(real, ours, pattern_type):
     rules = [acl(name, pattern_type=pattern_type) for name in NAMES]
     theirs = real.create(rules)
     assert [error is None for error in theirs] == [name_problem(name) is None for name in NAMES]
@@ -62,7 +62,7 @@ ENTRIES = [
 ]  # fmt: skip
 
 
-def test_the_same_rules_are_taken_and_refused(real, ours):
+def test_the_same_acls_are_accepted(real, ours):
     for changes in ENTRIES:  # in one request, the real one fails a resource's good rules with its bad ones
         (theirs,) = real.create([acl(**changes)])
         (mine,) = ours_create(ours, [acl(**{"principal": "User:z", **changes})])
@@ -70,7 +70,7 @@ def test_the_same_rules_are_taken_and_refused(real, ours):
     wait_for(lambda: rules_of(ours) == real.acls(), "one view")
 
 
-def test_a_node_of_one_rule_has_the_same_bytes(real, ours, connect):
+def test_a_node_with_one_acl_has_the_same_bytes(real, ours, connect):
     random = Random(4)
     rules = [estates.rule(random, estates.TYPES) for _ in range(200)]
     one_each = list({(rule.resource_type, rule.resource_name, rule.pattern_type): rule for rule in rules}.values())

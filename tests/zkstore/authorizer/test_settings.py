@@ -7,7 +7,6 @@ import pytest
 
 from aclog.metalog.errors import ConfigError
 from aclog.zkstore.authorizer.settings import acl_authorizer_settings
-from aclog.zkstore.client.settings import ZkTls, zk_settings
 from tests.support.zookeeper.real_acl_authorizer import RealError
 
 CONNECT = {"zookeeper.connect": "a:2181,b:2182/kafka"}
@@ -27,7 +26,7 @@ def test_defaults_are_kafkas():
     assert (found.store.in_flight, found.store.secure_acls, found.store.tls) == (10, False, None)
 
 
-def test_the_rules_may_be_elsewhere():
+def test_the_acls_may_have_a_zookeeper_of_their_own():
     found = acl_authorizer_settings(
         {
             "zookeeper.connect": "a:2181",
@@ -57,7 +56,7 @@ ALLOW_EVERYONE = ["true", " TRUE ", "false", "False", "", "yes", "1"]
     [("super.users", value) for value in SUPER_USERS]
     + [("allow.everyone.if.no.acl.found", value) for value in ALLOW_EVERYONE],
 )
-def test_values_are_taken_and_refused_as_by_the_real_one(java, connect, key, value):
+def test_the_same_values_are_accepted_as_by_the_real_one(java, connect, key, value):
     properties = {"zookeeper.connect": connect, key: value}
     try:
         java.configure(properties)
@@ -72,7 +71,7 @@ def test_values_are_taken_and_refused_as_by_the_real_one(java, connect, key, val
             acl_authorizer_settings(properties)
 
 
-def test_kip_11s_names_are_read_where_the_shipped_ones_are_not():
+def test_names_of_kip_11_are_read_if_the_released_ones_are_not_set():
     found = acl_authorizer_settings({**CONNECT, "kafka.superusers": "User:a;User:b", "allow.everyone": "true"})
     assert found.super_users == {"User:a", "User:b"}
     assert found.allow_everyone
@@ -82,46 +81,7 @@ def test_kip_11s_names_are_read_where_the_shipped_ones_are_not():
     assert not found.allow_everyone
 
 
-@pytest.mark.parametrize(
-    ("properties", "says"),
-    [
-        ({}, "zookeeper.connect is missing"),
-        ({"zookeeper.connect": " "}, "zookeeper.connect is missing"),
-        ({"zookeeper.connect": "a:x"}, "'a:x': expected HOST:PORT"),
-        ({"zookeeper.connect": "a:1,"}, "expected HOST:PORT"),
-        ({"zookeeper.connect": "a:70000"}, "expected HOST:PORT"),
-        ({"zookeeper.connect": "a:1//b"}, "without empty names"),
-        ({"zookeeper.connect": "a:1/b/"}, "without empty names"),
-        ({**CONNECT, "zookeeper.session.timeout.ms": "0"}, "expected a number of 1 to"),
-        ({**CONNECT, "zookeeper.session.timeout.ms": "1e3"}, "expected a number of 1 to"),
-        ({**CONNECT, "zookeeper.set.acl": "yes"}, "expected true or false"),
-        ({**CONNECT, "zookeeper.clientCnxnSocket": "x.Y"}, "is not supported: expected "),
-        (
-            {**CONNECT, "zookeeper.ssl.client.enable": "true", "zookeeper.ssl.truststore.location": "/x.jks"},
-            "expected PEM",
-        ),
-        (
-            {
-                **CONNECT,
-                "zookeeper.ssl.client.enable": "true",
-                "zookeeper.ssl.truststore.location": "/nowhere.pem",
-                "zookeeper.ssl.truststore.type": "PEM",
-            },
-            "'/nowhere.pem': expected an existing PEM file",
-        ),
-        ({**CONNECT, "zookeeper.ssl.client.enable": "true", "zookeeper.ssl.crl.enable": "true"}, "revocation"),
-    ],
-)
-def test_what_cannot_be_honoured_is_refused(properties, says):
-    with pytest.raises(ConfigError, match=says):
-        zk_settings(properties)
-
-
-def test_a_password_is_never_shown():
-    assert "secret" not in repr(ZkTls(key_password="secret"))
-
-
-def test_without_kazoo_it_is_said_what_to_install():
+def test_without_kazoo_the_error_names_the_extra():
     code = """
 import sys
 sys.modules["kazoo"] = None

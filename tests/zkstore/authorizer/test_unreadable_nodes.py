@@ -35,7 +35,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_at_the_start(java, connect, name):
+def test_an_unreadable_node_prevents_the_start(java, connect, name):
     data, theirs = BAD[name]
     with zookeeper_client(connect.partition("/")[0]) as client:
         client.create(f"/{connect.partition('/')[2]}{PATH}", data, makepath=True)
@@ -51,7 +51,7 @@ def test_at_the_start(java, connect, name):
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_later_its_last_rules_stay_and_it_is_said(connect, name, caplog):
+def test_a_node_that_becomes_unreadable_keeps_its_last_acls(connect, name, caplog):
     with our_authorizer(connect) as ours, zookeeper_client(connect) as client:
         assert ours_create(ours, [rule(1), rule(1, "pay")]) == [None, None]
         client.set(PATH, BAD[name][0])
@@ -76,7 +76,7 @@ def test_later_its_last_rules_stay_and_it_is_said(connect, name, caplog):
         assert rules_of(ours) == {rule(3), rule(1, "pay"), rule(2, "pay")}
 
 
-def test_directories_of_no_known_type_count_for_nothing_but_are_said(connect, caplog):
+def test_unknown_directories_are_ignored_and_logged(connect, caplog):
     with zookeeper_client(connect.partition("/")[0]) as client:
         client.create(f"/{connect.partition('/')[2]}/kafka-acl/Planet/x", GOOD, makepath=True)
     with our_authorizer(connect) as ours:
@@ -86,7 +86,7 @@ def test_directories_of_no_known_type_count_for_nothing_but_are_said(connect, ca
 
 
 @pytest.mark.parametrize("directory", ["ConsumerGroup", "CONSUMER_GROUP"])
-def test_a_groups_older_directories_count_with_its_own(connect, directory):
+def test_acls_in_legacy_group_directories_are_in_force(connect, directory):
     """A rule in both is one rule, and removing it removes both."""
     group = ResourcePattern(resource_type=ResourceType.GROUP, name="g")
     asked = Action(operation=AclOperation.READ, resource_pattern=group)

@@ -10,30 +10,10 @@ from aclog.zkstore.client.connect import open_client
 from aclog.zkstore.client.settings import ZkSettings
 from aclog.zkstore.scram_store import ScramStore
 from aclog.zkstore.token_store import TokenStore
-from aclog.zkstore.znodes.paths import is_sensitive
 from tests.support.zookeeper.server import zookeeper_client
 
 
-@pytest.mark.parametrize(
-    ("path", "sensitive"),
-    [
-        ("/config", False),
-        ("/config/users", True),
-        ("/config/users/ann", True),
-        ("/config/users/ann/clients", True),
-        ("/config/usersx", False),
-        ("/config/changes/config_change_1", False),
-        ("/delegation_token", False),
-        ("/delegation_token/tokens", True),
-        ("/delegation_token/token_changes", False),
-        ("/kafka-acl/Topic/t", False),
-    ],
-)
-def test_users_and_tokens_are_sensitive(path, sensitive):
-    assert is_sensitive(path) is sensitive
-
-
-def test_only_their_maker_reads_users_and_tokens(zookeeper, connect):
+def test_only_the_owner_reads_users_and_tokens(zookeeper, connect):
     with zookeeper_client(zookeeper.connect) as root:
         root.ensure_path(f"/{connect.partition('/')[2]}")
     client = open_client(ZkSettings(connect=connect, secure_acls=True))

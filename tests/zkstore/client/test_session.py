@@ -27,7 +27,7 @@ def contents(client, paths):
 
 
 @pytest.mark.parametrize("request_type", [MultiRead.type, 99], ids=["multi-read", "a server that does not know it"])
-def test_many_nodes_are_read_as_one_by_one(connect, monkeypatch, request_type):
+def test_reading_many_nodes_equals_single_reads(connect, monkeypatch, request_type):
     """A number that no server knows is to it what multiRead is to one before 3.6."""
     monkeypatch.setattr(MultiRead, "type", request_type)
     with closing(open_client(zk_settings({"zookeeper.connect": connect}))) as client:
@@ -35,7 +35,7 @@ def test_many_nodes_are_read_as_one_by_one(connect, monkeypatch, request_type):
         check_many_nodes(client)
 
 
-def test_a_server_that_knows_less_than_the_one_before(client, monkeypatch):
+def test_a_reconnect_to_a_server_without_multi_read(client, monkeypatch):
     client.commit([CreateNode(path="/a", data=b"1")])
     monkeypatch.setattr(MultiRead, "type", 99)
     with pytest.raises(DisconnectedError, match="UnimplementedError"):
@@ -64,7 +64,7 @@ def check_many_nodes(client):
     assert contents(client, []) == []
 
 
-def test_a_node_of_another_login_is_an_error_with_its_path(client, connect):
+def test_an_unauthorized_node_is_an_error_with_its_path(client, connect):
     place = connect.partition("/")
     with zookeeper_client(place[0]) as plain:
         plain.create(f"/{place[2]}/secret", b"x", acl=[make_digest_acl("ann", "pw", all=True)])
@@ -75,7 +75,7 @@ def test_a_node_of_another_login_is_an_error_with_its_path(client, connect):
         contents(client, ["/open", "/secret", "/open"])
 
 
-def test_a_transaction_is_done_whole_or_not_at_all(client):
+def test_a_transaction_is_atomic(client):
     assert client.commit([CreateNode(path="/a", data=b"1"), CreateNode(path="/s", data=b"", sequence=True)]) == [0, 0]
     for wrong in (SetNode(path="/a", data=b"", version=7), CreateNode(path="/a", data=b""), DeleteNode(path="/none")):
         with pytest.raises(ConflictError, match=wrong.path):
@@ -84,12 +84,12 @@ def test_a_transaction_is_done_whole_or_not_at_all(client):
     assert client.commit([SetNode(path="/a", data=b"2", version=0), DeleteNode(path="/s0000000001")]) == [1, 0]
 
 
-def test_with_secure_acls_and_no_login_nothing_can_be_written(connect):
+def test_secure_acls_need_an_authenticated_client(connect):
     with pytest.raises(ConfigError, match="needs an authenticated client"):  # not even the chroot
         open_client(zk_settings({"zookeeper.connect": connect, "zookeeper.set.acl": "true"}))
 
 
-def test_a_closed_client_says_so(connect):
+def test_a_closed_client_raises(connect):
     client = open_client(zk_settings({"zookeeper.connect": connect}))
     client.close()
     for call in (lambda: client.get("/a"), lambda: contents(client, ["/a", "/b"]), lambda: client.children("/")):

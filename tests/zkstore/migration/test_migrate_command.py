@@ -58,7 +58,7 @@ def record_types(log):
     return [json.loads(line)["type"] for line in aclog("log", "dump", log, "--json").ok().lines]
 
 
-def test_all_is_carried_over_in_one_transaction(store, migrate, tmp_path):
+def test_everything_is_migrated_in_one_transaction(store, migrate, tmp_path):
     log = tmp_path / "log"
     done = migrate("--log", log).ok()
     assert held(log) == in_store(store)
@@ -70,7 +70,7 @@ def test_all_is_carried_over_in_one_transaction(store, migrate, tmp_path):
     aclog("log", "verify", log).ok()
 
 
-def test_again_it_finds_nothing_to_do_and_then_what_has_changed(store, migrate, tmp_path):
+def test_a_second_run_writes_only_changes(store, migrate, tmp_path):
     log = tmp_path / "log"
     migrate("--log", log).ok()
     before = record_types(log)
@@ -81,7 +81,7 @@ def test_again_it_finds_nothing_to_do_and_then_what_has_changed(store, migrate, 
     assert held(log) == in_store(store)
 
 
-def test_a_dry_run_tells_and_writes_nothing(store, migrate, tmp_path):
+def test_a_dry_run_reports_and_writes_nothing(store, migrate, tmp_path):
     log = tmp_path / "log"
     store.create("/config/users/quota", b'{"version":1,"config":{"producer_byte_rate":"1"}}')
     told = migrate("--log", log, "--dry-run").ok()
@@ -102,7 +102,7 @@ BAD = {
 }
 
 
-def test_what_cannot_be_read_is_listed_and_stands_in_the_way(store, migrate, tmp_path):
+def test_unreadable_entries_are_listed_and_block(store, migrate, tmp_path):
     log = tmp_path / "log"
     for path, data in BAD.items():
         store.ensure_path(path)
@@ -122,7 +122,7 @@ def test_what_cannot_be_read_is_listed_and_stands_in_the_way(store, migrate, tmp
     assert held(log) == in_store(store)
 
 
-def test_what_only_the_log_holds_stands_in_the_way(store, migrate, tmp_path):
+def test_entries_of_the_log_only_block(store, migrate, tmp_path):
     log = tmp_path / "log"
     migrate("--log", log).ok()
     aclog("acls", "add", "--log", log, "--topic", "own", "--allow-principal", "User:x").ok()
@@ -137,7 +137,7 @@ def test_what_only_the_log_holds_stands_in_the_way(store, migrate, tmp_path):
     assert held(log) == in_store(store)
 
 
-def test_a_transaction_that_was_left_open_is_aborted_first(store, migrate, tmp_path):
+def test_an_open_transaction_is_aborted_first(store, migrate, tmp_path):
     log = tmp_path / "log"
     migrate("--log", log).ok()
     with open_writer(log) as writer:
@@ -148,7 +148,7 @@ def test_a_transaction_that_was_left_open_is_aborted_first(store, migrate, tmp_p
     assert record_types(log).count("ABORT_TRANSACTION_RECORD") == 1
 
 
-def test_followed_until_the_word_is_said(store, connect, tmp_path):
+def test_follow_waits_for_the_word(store, connect, tmp_path):
     log = tmp_path / "log"
     process = start("migrate", "--zookeeper", connect, "--log", log, "--follow", stdin=subprocess.PIPE)
     while "copied into" not in process.stderr.readline():
@@ -165,7 +165,7 @@ def test_followed_until_the_word_is_said(store, connect, tmp_path):
     assert held(log) == in_store(store)
 
 
-def test_followed_until_it_is_quiet(store, connect, migrate, tmp_path):
+def test_until_quiet_follows_changes(store, connect, migrate, tmp_path):
     log = tmp_path / "log"
     with Changes(connect) as changes:
         while not changes.done:
@@ -174,7 +174,7 @@ def test_followed_until_it_is_quiet(store, connect, migrate, tmp_path):
     assert held(log) == in_store(store)
 
 
-def test_without_the_word_nothing_is_switched(store, migrate, tmp_path):
+def test_without_the_word_nothing_is_switched_over(store, migrate, tmp_path):
     log = tmp_path / "log"
     given_up = migrate("--log", log, "--follow", stdin=b"hello\n")
     assert given_up.code == 2
@@ -185,7 +185,7 @@ def test_without_the_word_nothing_is_switched(store, migrate, tmp_path):
     assert held(log) == in_store(store)
 
 
-def test_an_interrupt_gives_up_and_nothing_is_visible(store, connect, tmp_path):
+def test_an_interrupt_aborts_and_nothing_is_visible(store, connect, tmp_path):
     log = tmp_path / "log"
     process = start("migrate", "--zookeeper", connect, "--log", log, "--follow", stdin=subprocess.PIPE)
     while "type 'switch'" not in process.stderr.readline():
@@ -197,7 +197,7 @@ def test_an_interrupt_gives_up_and_nothing_is_visible(store, connect, tmp_path):
     assert record_types(log)[-1] == "ABORT_TRANSACTION_RECORD"
 
 
-def test_differences_are_listed_and_known_ones_do_not_count(store, migrate, tmp_path):
+def test_differences_are_listed_and_known_ones_are_not_counted(store, migrate, tmp_path):
     log = tmp_path / "log"
     store.create("/kafka-acl/Topic/*", rules({**RULE, "principal": "User:*"}))
     known = migrate("--log", log).ok()
@@ -212,7 +212,7 @@ def test_differences_are_listed_and_known_ones_do_not_count(store, migrate, tmp_
     assert "differs: SCRAM credential of 'user 1', mechanism 1" in told.lines
 
 
-def test_a_checkpoint_keeps_the_features_and_users_that_it_has(store, migrate, tmp_path):
+def test_a_checkpoint_keeps_its_features_and_users(store, migrate, tmp_path):
     file = tmp_path / "bootstrap.checkpoint"
     migrate("--bootstrap-checkpoint", file).ok()
     assert in_image(recover(file).image) == in_store(store)
@@ -241,7 +241,7 @@ def test_a_checkpoint_keeps_the_features_and_users_that_it_has(store, migrate, t
     assert in_image(after) == in_store(store) | in_image(before)
 
 
-def test_the_way_back_writes_what_the_log_holds(store, connect, migrate, tmp_path):
+def test_a_reverse_migration_writes_the_state_of_the_log(store, connect, migrate, tmp_path):
     log = tmp_path / "log"
     migrate("--log", log).ok()
     wanted = in_store(store)
@@ -259,7 +259,7 @@ def test_the_way_back_writes_what_the_log_holds(store, connect, migrate, tmp_pat
         assert in_store(again) == wanted
 
 
-def test_the_way_back_lists_what_a_zookeeper_cannot_hold(store, connect, migrate, tmp_path):
+def test_a_reverse_migration_lists_what_zookeeper_cannot_hold(store, connect, migrate, tmp_path):
     log = tmp_path / "log"
     migrate("--log", log).ok()
     wanted = in_store(store)
@@ -290,7 +290,7 @@ def test_the_way_back_lists_what_a_zookeeper_cannot_hold(store, connect, migrate
         ("--to-zookeeper H:1 --log L --follow", "without --follow"),
     ],
 )
-def test_flags_that_do_not_go_together_are_refused(arguments, said, tmp_path, monkeypatch):
+def test_invalid_combinations_of_flags_are_rejected(arguments, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     refused = aclog("migrate", *arguments.split())
     assert refused.code == 2
@@ -298,7 +298,7 @@ def test_flags_that_do_not_go_together_are_refused(arguments, said, tmp_path, mo
     assert not list(tmp_path.iterdir())
 
 
-def test_a_chroot_that_is_not_there_is_not_made(zookeeper, tmp_path):
+def test_a_missing_chroot_is_not_created(zookeeper, tmp_path):
     refused = aclog("migrate", "--zookeeper", f"{zookeeper.connect}/nowhere", "--log", tmp_path / "log")
     assert "/nowhere does not exist" in refused.complaint
     with zookeeper_client(zookeeper.connect) as root:
@@ -321,7 +321,7 @@ def own(tmp_path, request):
 
 @pytest.mark.server
 @pytest.mark.parametrize("own", [90_000], indirect=True)
-def test_a_zookeeper_that_comes_back_is_followed_on(own, tmp_path):
+def test_following_continues_after_a_zookeeper_restart(own, tmp_path):
     log, (server, source) = tmp_path / "log", own
     process = start("migrate", *source, "--log", log, "--follow", stdin=subprocess.PIPE)
     while "copied into" not in process.stderr.readline():
@@ -341,7 +341,7 @@ def test_a_zookeeper_that_comes_back_is_followed_on(own, tmp_path):
 
 @pytest.mark.server
 @pytest.mark.parametrize("own", [2000], indirect=True)
-def test_a_zookeeper_that_stays_away_leaves_nothing_visible(own, tmp_path):
+def test_a_permanent_zookeeper_outage_leaves_nothing_visible(own, tmp_path):
     log, (server, source) = tmp_path / "log", own
     process = start("migrate", *source, "--log", log, "--follow", stdin=subprocess.PIPE)
     while "copied into" not in process.stderr.readline():
@@ -354,7 +354,7 @@ def test_a_zookeeper_that_stays_away_leaves_nothing_visible(own, tmp_path):
     assert record_types(log)[-1] == "ABORT_TRANSACTION_RECORD"
 
 
-def test_a_way_back_that_is_killed_is_finished_by_the_next(store, connect, migrate, tmp_path):
+def test_a_killed_reverse_migration_is_completed_by_the_next_run(store, connect, migrate, tmp_path):
     log, back = tmp_path / "log", connect + "-back"
     migrate("--log", log).ok()
     wanted = in_store(store)
@@ -370,7 +370,7 @@ def test_a_way_back_that_is_killed_is_finished_by_the_next(store, connect, migra
         assert in_store(again) == wanted
 
 
-def test_without_kazoo_it_is_said_what_to_install(tmp_path):
+def test_without_kazoo_the_error_names_the_extra(tmp_path):
     code = (
         "import sys; sys.modules['kazoo'] = None; from aclog.__main__ import run; "
         f"sys.exit(run(['migrate', '--zookeeper', 'localhost:1', '--log', {str(tmp_path / 'log')!r}]))"

@@ -28,7 +28,7 @@ def reasons(content: NodeContent) -> list[tuple[str, bool]]:
     return [(str(each), each.unreadable) for each in content.left_out]
 
 
-def test_rules_are_carried_with_their_resource():
+def test_acls_are_migrated_with_their_resource():
     content = node_content("/kafka-acl-extended/prefixed/TransactionalId/tx-", rules(ACL, {**ACL, "operation": "All"}))
     assert content.acls == {
         StandardAcl(
@@ -49,7 +49,7 @@ def test_rules_are_carried_with_their_resource():
         (rules({**ACL, "host": "h" * 40_000}), "/kafka-acl/Topic/t: "),
     ],
 )
-def test_rules_that_cannot_be_read_stand_in_the_way(data, said):
+def test_unreadable_acls_block(data, said):
     content = node_content("/kafka-acl/Topic/t", data)
     [(text, unreadable)] = reasons(content)
     assert text.startswith(said)
@@ -57,7 +57,7 @@ def test_rules_that_cannot_be_read_stand_in_the_way(data, said):
     assert not content.acls
 
 
-def test_nodes_below_a_resource_are_said_and_stand_in_nobodys_way():
+def test_child_nodes_of_a_resource_are_reported_but_do_not_block():
     content = node_content("/kafka-acl/Group/a", b"", has_children=True)
     [(text, unreadable)] = reasons(content)
     assert text.startswith("/kafka-acl/Group/a/*: child nodes")
@@ -65,7 +65,7 @@ def test_nodes_below_a_resource_are_said_and_stand_in_nobodys_way():
 
 
 @pytest.mark.parametrize("directory", ["ConsumerGroup", "CONSUMER_GROUP"])
-def test_rules_where_kafka_does_not_look_stand_in_the_way(directory):
+def test_acls_in_legacy_directories_block(directory):
     """To carry them over would allow what has not been allowed; to drop them might drop a DENY that was meant."""
     content = node_content(f"/kafka-acl/{directory}/g", rules(ACL))
     assert not content.acls
@@ -83,7 +83,7 @@ def test_a_user_has_credentials_and_quotas():
     ]  # fmt: skip
 
 
-def test_of_two_credentials_the_readable_one_is_carried():
+def test_the_readable_one_of_two_credentials_is_migrated():
     content = node_content("/config/users/a", user(**{"SCRAM-SHA-256": CREDENTIAL, "SCRAM-SHA-512": "salt=secret"}))
     assert len(content.credentials) == 1
     [(text, unreadable)] = reasons(content)
@@ -92,7 +92,7 @@ def test_of_two_credentials_the_readable_one_is_carried():
     assert "secret" not in text
 
 
-def test_the_default_has_quotas_only():
+def test_the_default_entity_has_quotas_only():
     assert reasons(node_content("/config/users/<default>", user(consumer_byte_rate="1"))) == [
         ("/config/users/<default>: consumer_byte_rate: client quotas are not migrated", False)
     ]
@@ -101,20 +101,20 @@ def test_the_default_has_quotas_only():
     assert "default entity" in text
 
 
-def test_a_name_that_is_no_encoding_stands_in_the_way():
+def test_an_invalid_percent_encoding_is_unreadable():
     [(text, unreadable)] = reasons(node_content("/config/users/%zz", user(**{"SCRAM-SHA-256": CREDENTIAL})))
     assert unreadable
     assert text.startswith("/config/users/%zz: ")
 
 
-def test_tokens_are_carried_from_either_place():
+def test_tokens_are_migrated_from_both_paths():
     for place in ("/delegation_token/tokens/t", "/tokenauth/tokens/t"):
         assert node_content(place, json.dumps(TOKEN).encode()).token.token_id == "t"
     [(_, unreadable)] = reasons(node_content("/delegation_token/tokens/t", b"{}"))
     assert unreadable
 
 
-def test_all_nodes_of_a_kafka_make_a_state():
+def test_recorded_nodes_combine_into_a_state():
     contents = {
         path: node_content(path, data, has_children=path == "/config/users/sam")
         for path, data in NODES.items()
@@ -127,7 +127,7 @@ def test_all_nodes_of_a_kafka_make_a_state():
     ]  # fmt: skip
 
 
-def test_of_two_nodes_of_one_user_the_one_with_kafkas_name_holds():
+def test_of_two_nodes_of_a_user_the_one_with_kafkas_name_wins():
     kafkas = user(**{"SCRAM-SHA-256": CREDENTIAL})
     other = user(**{"SCRAM-SHA-256": CREDENTIAL.replace("4096", "5000")})
     paths = {"/config/users/a+b": other, "/config/users/a%20b": kafkas}
@@ -137,7 +137,7 @@ def test_of_two_nodes_of_one_user_the_one_with_kafkas_name_holds():
     assert left.path == "/config/users/a+b"
 
 
-def test_of_two_nodes_of_one_token_the_one_with_its_name_holds():
+def test_of_two_nodes_of_a_token_the_one_with_its_name_wins():
     paths = {"/delegation_token/tokens/other": 2, "/tokenauth/tokens/t": 5, "/delegation_token/tokens/t": 9}
     contents = {
         path: node_content(path, json.dumps({**TOKEN, "maxTimestamp": end}).encode()) for path, end in paths.items()

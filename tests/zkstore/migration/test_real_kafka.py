@@ -132,7 +132,7 @@ def eventually(found) -> object:
     return value
 
 
-def test_what_a_kafka_wrote_is_read(old, client):
+def test_state_written_by_kafka_is_read(old, client):
     state = read(client)
     acls, users, tokens = described(old)
     rules = {
@@ -155,7 +155,7 @@ def test_what_a_kafka_wrote_is_read(old, client):
     ] == tokens  # fmt: skip
 
 
-def test_what_we_write_a_kafka_reads_and_logs_in_by(old, client):
+def test_kafka_reads_and_authenticates_by_what_we_write(old, client):
     record = credential_record(
         "our own%/user",
         ScramMechanism.SCRAM_SHA_256,
@@ -188,7 +188,7 @@ def test_what_we_write_a_kafka_reads_and_logs_in_by(old, client):
 
 
 @pytest.mark.slow(11)
-def test_a_new_kafka_starts_on_the_checkpoint_with_all_of_it(old, store, client, tmp_path):
+def test_a_new_kafka_starts_from_the_checkpoint(old, store, client, tmp_path):
     ports = Ports.free()
     properties = server_properties(ports, delegation_token_secret_key=SECRET)
     node = RealNode(tmp_path / "new", ports, properties)
@@ -226,7 +226,7 @@ def follow_into_running_quorum(client: ZkClient, store: str, ports: Ports, home:
         eventually(lambda: "later" not in {row["resourceName"] for row in admin.acls()})
 
 
-def test_a_log_takes_all_of_it_and_gives_it_back(old, store, client, tmp_path):
+def test_a_migration_to_a_log_and_back_is_lossless(old, store, client, tmp_path):
     log = tmp_path / "log"
     before = read(client)
     assert aclog("migrate", "--zookeeper", store, "--log", log).ok().lines[-1].startswith("compared: contents the same")

@@ -46,7 +46,7 @@ def after(rules, changes):
 
 
 @given(acls, acls)
-def test_neither_step_allows_more_than_both_ends(before, wanted):
+def test_the_middle_of_a_plan_allows_only_what_both_ends_allow(before, wanted):
     plan = store_plan(AccessState(acls=wanted), difference(AccessState(acls=before), AccessState(acls=wanted)))
     middle = after(before, plan.first)
     assert after(middle, plan.second) == wanted
@@ -56,7 +56,7 @@ def test_neither_step_allows_more_than_both_ends(before, wanted):
     assert denies <= middle
 
 
-def test_a_user_who_changes_is_written_with_all_credentials():
+def test_a_changed_user_is_written_with_all_credentials():
     other = evolve(CREDENTIAL, mechanism=ScramMechanism.SCRAM_SHA_512)
     before = AccessState(credentials={("ann", 1): CREDENTIAL, ("bob", 1): evolve(CREDENTIAL, name="bob")})
     wanted = AccessState(credentials={("ann", 1): CREDENTIAL, ("ann", 2): other})
@@ -64,7 +64,7 @@ def test_a_user_who_changes_is_written_with_all_credentials():
     assert plan.users == {"ann": (CREDENTIAL, other), "bob": ()}
 
 
-def test_tokens_come_change_and_go():
+def test_tokens_are_added_changed_and_removed():
     before = AccessState(tokens={"t": TOKEN, "gone": evolve(TOKEN, token_id="gone")})
     renewed = evolve(TOKEN, expiration_timestamp=3)
     wanted = AccessState(tokens={"t": renewed, "u": evolve(TOKEN, token_id="u")})
@@ -73,7 +73,7 @@ def test_tokens_come_change_and_go():
     assert plan.removed_tokens == ("gone",)
 
 
-def test_what_a_store_cannot_hold_is_told():
+def test_entries_that_a_store_cannot_hold_are_reported():
     bad = {
         evolve(ACL, resource_name="a/b"): "expected no /",
         evolve(ACL, resource_name=""): "non-empty",
@@ -101,7 +101,7 @@ def test_what_a_store_cannot_hold_is_told():
         assert reason in told.reason
 
 
-def test_a_resource_with_more_rules_than_a_node_holds_is_told():
+def test_a_resource_with_too_many_acls_for_a_node_is_reported():
     crowd = frozenset(evolve(ACL, principal=f"User:{number:0100}") for number in range(6000))
     kept, [left] = storable(AccessState(acls=crowd | {evolve(ACL, resource_name="other")}))
     assert {acl.resource_name for acl in kept.acls} == {"other"}

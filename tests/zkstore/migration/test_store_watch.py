@@ -37,7 +37,7 @@ def known(watch):
     return in_state(watch.state().state)
 
 
-def test_an_empty_store_has_nothing_and_things_that_come_are_seen(client, plain):
+def test_new_entries_in_an_empty_store_are_seen(client, plain):
     watch = StoreWatch(client)
     assert known(watch) == set()
     assert not watch.has_directories()
@@ -47,7 +47,7 @@ def test_an_empty_store_has_nothing_and_things_that_come_are_seen(client, plain)
     assert watch.catch_up(PATIENCE) == 0
 
 
-def test_what_goes_is_gone_nodes_and_directories(client, plain):
+def test_deleted_nodes_and_directories_are_forgotten(client, plain):
     fill(plain, acls=20, users=3, tokens=3)
     watch = StoreWatch(client)
     known(watch)
@@ -60,7 +60,7 @@ def test_what_goes_is_gone_nodes_and_directories(client, plain):
     assert known(watch) == in_store(plain)
 
 
-def test_directories_that_nobody_knows_are_told_and_forgotten(client, plain):
+def test_unknown_directories_are_reported_until_deleted(client, plain):
     watch = StoreWatch(client)
     for path in ("/kafka-acl/Nonsense/a", "/kafka-acl-extended/suffixed/Topic/a"):
         plain.ensure_path(path)
@@ -71,7 +71,7 @@ def test_directories_that_nobody_knows_are_told_and_forgotten(client, plain):
     assert [each.path for each in watch.state().left_out] == ["/kafka-acl-extended/suffixed"]
 
 
-def test_a_session_that_expires_loses_nothing(client, connect, plain):
+def test_an_expired_session_loses_nothing(client, connect, plain):
     fill(plain, acls=20, users=3, tokens=3)
     plain.ensure_path("/kafka-acl/Topic")
     watch = StoreWatch(client)
@@ -82,7 +82,7 @@ def test_a_session_that_expires_loses_nothing(client, connect, plain):
         assert known(watch) == in_store(plain)
 
 
-def test_a_node_that_is_not_for_this_login_is_an_error_at_once(client, plain):
+def test_an_unauthorized_node_is_an_immediate_error(client, plain):
     fill(plain, acls=4, users=1, tokens=1)
     plain.add_auth("digest", "owner:secret")
     plain.create("/config/users/own", b"{}", acl=list(CREATOR_ALL_ACL))
@@ -110,7 +110,7 @@ class Meddler:
             self.hooks.pop(0)()
 
 
-def test_a_node_that_goes_between_its_list_and_its_reading_and_comes_back_is_seen(client, plain):
+def test_a_node_deleted_before_its_read_and_recreated_after_is_seen(client, plain):
     """It is on the list before and after, and yet carries no watch."""
     path = "/kafka-acl/Topic/t"
     plain.ensure_path("/kafka-acl/Topic")
@@ -122,7 +122,7 @@ def test_a_node_that_goes_between_its_list_and_its_reading_and_comes_back_is_see
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_amid_changes_each_catch_up_ends_and_the_last_is_exact(client, connect, plain, seed):
+def test_catch_up_ends_during_changes_and_is_exact_afterwards(client, connect, plain, seed):
     fill(plain, acls=200, users=20, tokens=20)
     watch, numbers = StoreWatch(client), random.Random(seed)
     with Changes(connect, seed=seed) as changes:

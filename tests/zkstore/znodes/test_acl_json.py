@@ -27,7 +27,7 @@ def node(**changes):
     return json.dumps({"version": 1, "acls": [rule]}).encode()
 
 
-def test_the_bytes_are_kafkas():
+def test_the_encoding_equals_kafkas():
     entries = [
         AclEntry(principal="User:bob", permission_type=2, host="10.0.0.1", operation=AclOperation.ALTER_CONFIGS),
         AclEntry(principal="User:ann", permission_type=3, host="*", operation=AclOperation.READ),
@@ -39,13 +39,13 @@ def test_the_bytes_are_kafkas():
 
 
 @given(st.frozensets(ENTRIES, max_size=5))
-def test_what_is_written_is_read(entries):
+def test_acls_round_trip(entries):
     assert decode_acls(encode_acls(entries), path=PATH) == entries
 
 
 @pytest.mark.parametrize("operation", ["Read", "READ", "read"])
 @pytest.mark.parametrize("permission", ["Allow", "ALLOW", "allow"])
-def test_names_are_read_in_any_case_as_kafka_does(operation, permission):
+def test_names_are_case_insensitive_as_in_kafka(operation, permission):
     (entry,) = decode_acls(node(operation=operation, permissionType=permission), path=PATH)
     assert (entry.operation, entry.permission_type) == (AclOperation.READ, AclPermissionType.ALLOW)
 
@@ -78,7 +78,7 @@ def test_names_are_read_in_any_case_as_kafka_does(operation, permission):
         (b'{"version":1,"acls":' + b"[" * 100_000, "expected JSON"),
     ],
 )
-def test_what_is_not_clear_is_refused_with_its_place(data, says):
+def test_malformed_nodes_are_rejected_with_their_path(data, says):
     with pytest.raises(DecodeError, match=f"^{PATH}: (.*)?{says}") as e:
         decode_acls(data, path=PATH)
     assert "\n" not in str(e.value)
@@ -86,7 +86,7 @@ def test_what_is_not_clear_is_refused_with_its_place(data, says):
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_rules_or_an_error(data):
+def test_any_bytes_decode_or_raise(data):
     try:
         decode_acls(data, path=PATH)
     except DecodeError as e:
@@ -96,6 +96,6 @@ def test_any_bytes_are_rules_or_an_error(data):
     assert error.path == PATH
 
 
-def test_an_empty_node_has_no_rules_and_other_keys_are_passed_over():
+def test_an_empty_node_has_no_acls_and_unknown_keys_are_ignored():
     assert decode_acls(b"", path=PATH) == frozenset()
     assert len(decode_acls(node(comment="x"), path=PATH)) == 1

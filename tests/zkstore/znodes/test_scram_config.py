@@ -35,7 +35,7 @@ def records_of(path):
     return user, [decode_credential(user, mechanism, text) for mechanism, text in config.credentials()], config
 
 
-def test_all_recorded_users_are_what_the_kafka_described():
+def test_recorded_users_equal_kafkas_descriptions():
     found = {user: records for user, records, _ in map(records_of, RECORDED) if records}
     assert sorted(found) == [row["user"] for row in DESCRIBED["scram"]]
     for row in DESCRIBED["scram"]:
@@ -47,7 +47,7 @@ def test_all_recorded_users_are_what_the_kafka_described():
 
 
 @pytest.mark.parametrize("number", range(len(RECORDED)))
-def test_a_kafkas_node_is_read_and_written_byte_for_byte(number):
+def test_recorded_nodes_round_trip_byte_for_byte(number):
     path = sorted(RECORDED)[number]
     user, records, config = records_of(path)
     assert encode_user_config(config) == RECORDED[path]
@@ -56,18 +56,18 @@ def test_a_kafkas_node_is_read_and_written_byte_for_byte(number):
         assert user_path(user) == path
 
 
-def test_the_default_entity_is_no_user():
+def test_the_default_entity_is_not_a_user():
     assert user_of_node("<default>") is None
     assert user_of_node("%3Cdefault%3E") == "<default>"
 
 
-def test_a_change_event_is_a_kafkas():
+def test_a_config_change_event_equals_kafkas():
     changes = set(below(CONFIG_CHANGES_PATH).values())
     for user in ("sam", "a/b", "<default>", "ünï"):
         assert encode_config_change(user_path(user)) in changes
 
 
-def test_quotas_stay_when_credentials_come_and_go():
+def test_quotas_are_kept_when_credentials_change():
     sam = f"{USERS_PATH}/sam"
     config = decode_user_config(NODES[sam], sam)
     assert config.others == ("producer_byte_rate",)
@@ -78,7 +78,7 @@ def test_quotas_stay_when_credentials_come_and_go():
     assert list(with_credentials(without, [record]).values) == ["SCRAM-SHA-256", "producer_byte_rate"]
 
 
-def test_a_node_without_data_says_nothing():
+def test_a_node_without_data_is_an_empty_config():
     assert decode_user_config(b"", "/config/users/a") == UserConfig()
     assert decode_user_config(None, "/config/users/a") == UserConfig()
 
@@ -94,7 +94,7 @@ def test_a_node_without_data_says_nothing():
         (b'{"version":1,"config":{"a":1}}', "config: expected an object with string values"),
     ],
 )
-def test_what_is_refused_names_the_path(data, said):
+def test_errors_name_the_path(data, said):
     with pytest.raises(DecodeError, match=r"^/config/users/a: ") as refused:
         decode_user_config(data, "/config/users/a")
     assert said in str(refused.value)
@@ -114,7 +114,7 @@ def test_what_is_refused_names_the_path(data, said):
         (GOOD.replace("4096", str(1 << 31)), "iterations: expected a number of 0 to 2147483647"),
     ],
 )
-def test_a_credential_that_is_none_is_refused_and_not_told(text, said):
+def test_a_malformed_credential_is_rejected_and_not_shown(text, said):
     with pytest.raises(DecodeError) as refused:
         decode_credential("ann", SHA_256, text)
     assert said in str(refused.value)
@@ -122,12 +122,12 @@ def test_a_credential_that_is_none_is_refused_and_not_told(text, said):
 
 
 @pytest.mark.parametrize("user", ["", ".", ".."])
-def test_a_name_that_no_node_can_have_is_refused(user):
+def test_an_invalid_node_name_is_rejected(user):
     with pytest.raises(EncodeError, match="expected a name that is valid as a znode name"):
         user_path(user)
 
 
-def test_secrets_do_not_show():
+def test_secrets_are_not_in_the_repr():
     assert GOOD not in repr(UserConfig(values={"SCRAM-SHA-256": GOOD}))
 
 
@@ -140,7 +140,7 @@ some_bytes = st.binary(max_size=64)
     keys=st.tuples(some_bytes, some_bytes, some_bytes),
     iterations=st.integers(0, (1 << 31) - 1),
 )
-def test_every_credential_comes_back(user, mechanism, keys, iterations):
+def test_credentials_round_trip(user, mechanism, keys, iterations):
     salt, stored, server = keys
     record = UserScramCredentialRecord(
         name=user, mechanism=mechanism, salt=salt, stored_key=stored, server_key=server, iterations=iterations

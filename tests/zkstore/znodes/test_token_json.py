@@ -11,7 +11,6 @@ from aclog.credentials.tokens import token_hmac
 from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.records import DelegationTokenRecord
 from aclog.zkstore.znodes.paths import TOKENS_PATH
-from aclog.zkstore.znodes.percent import percent_decoded, percent_encoded
 from aclog.zkstore.znodes.token_json import decode_token, encode_token, token_path
 from tests.zkstore.recorded import DESCRIBED, SECRET, below
 
@@ -34,13 +33,13 @@ def node(**changes):
 
 
 @pytest.mark.parametrize("path", RECORDED)
-def test_a_kafkas_node_is_read_and_written_byte_for_byte(path):
+def test_recorded_nodes_round_trip_byte_for_byte(path):
     token = decode_token(RECORDED[path], path)
     assert token_path(token.token_id) == path
     assert encode_token(token) == RECORDED[path]
 
 
-def test_all_recorded_tokens_are_what_the_kafka_described():
+def test_recorded_tokens_equal_kafkas_descriptions():
     tokens = sorted((decode_token(data, path) for path, data in RECORDED.items()), key=lambda token: token.token_id)
     assert [
         {
@@ -91,14 +90,14 @@ def test_plus_is_a_space_as_in_javas_decoder():
         (node(tokenId=None), "no field 'tokenId'"),
     ],
 )
-def test_what_is_refused_names_the_path(data, said):
+def test_errors_name_the_path(data, said):
     with pytest.raises(DecodeError, match=r"^/delegation_token/tokens/t: ") as refused:
         decode_token(data, PATH)
     assert said in str(refused.value)
 
 
 @pytest.mark.parametrize("token_id", ["", ".", "..", "a/b"])
-def test_an_id_that_names_no_node_is_not_written(token_id):
+def test_an_invalid_token_id_is_not_written(token_id):
     with pytest.raises(EncodeError, match="expected an id that is valid as a znode name"):
         encode_token(evolve(TOKEN, token_id=token_id))
 
@@ -120,13 +119,5 @@ numbers = st.integers(-(1 << 63), (1 << 63) - 1)
         token_id=st.from_regex(r"[A-Za-z0-9_-]{22}", fullmatch=True),
     )
 )
-def test_every_token_comes_back(token):
+def test_tokens_round_trip(token):
     assert decode_token(encode_token(token), PATH) == token
-
-
-@given(text)
-def test_percent_encoding_is_plain_ascii_and_comes_back(name):
-    encoded = percent_encoded(name)
-    assert encoded.isascii()
-    assert not set(encoded) & set("/~*+ ")
-    assert percent_decoded(encoded) == name
