@@ -8,5 +8,5 @@ from tests.support.kafka.quorum_reports import pytest_runtest_makereport  # noqa
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    """Where a log of any kind can live; a Kafka is started for a test that needs one."""
+    """Where a log of any kind can be stored; a Kafka is started only for tests that need one."""
     return Place(directory=tmp_path, kafka=lambda: request.getfixturevalue("topic_kafka"))

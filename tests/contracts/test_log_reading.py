@@ -1,4 +1,4 @@
-"""The reading half of the Log protocol, over every backend that can be read."""
+"""Contract of LogReader, run against every backend that can be read."""
 
 import random
 import threading
@@ -17,7 +17,7 @@ def readable(request, place):
 
 
 def data_batches(data):
-    """(base offset, timestamp, values) of each data batch; every byte must belong to a whole batch."""
+    """Return (base offset, timestamp, values) of each data batch; every byte must belong to a whole batch."""
     found, end = [], 0
     for position, header in iter_batches(data):
         batch = decode_batch(data, position)
@@ -29,7 +29,7 @@ def data_batches(data):
 
 
 def read_all(reader, offset=None, max_bytes=1 << 20):
-    """All batches from `offset` on, as a follower reads them."""
+    """Return all batches from `offset` on, read as a follower does."""
     offset = reader.start_offset() if offset is None else offset
     found = []
     while data := reader.read(offset, max_bytes):

@@ -1,4 +1,4 @@
-"""The writing half of the Log protocol, over every backend that can be written."""
+"""Contract of Log, run against every backend that can be written."""
 
 import threading
 from concurrent.futures import wait as wait_for

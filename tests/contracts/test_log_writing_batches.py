@@ -1,4 +1,4 @@
-"""Batches that a caller has built, appended as they are: the Log protocol's append_batch, over every backend."""
+"""Contract of Log.append_batch (caller-built batches), run against every backend."""
 
 import threading
 
@@ -18,13 +18,13 @@ def log(request, place):
 
 
 def batch_of(log, *values, later=0, newer=0):
-    """A batch that continues the log, or would do so `later` offsets further on, or in a newer epoch."""
+    """Return a batch that continues the log, or one that is `later` offsets too far, or of a newer epoch."""
     base, epoch = log.end_offset() + later, log.leader_epoch + newer
     return build_batch(values, base_offset=base, leader_epoch=epoch, timestamp=7)
 
 
 def contents(log, offset):
-    """The bytes of the log from `offset` on."""
+    """Return the bytes of the log from `offset` on."""
     found = b""
     while data := log.read(offset):
         found += data
@@ -54,7 +54,7 @@ def test_it_keeps_its_place_among_others(log):
 
 
 def refused(log, batch, match=None):
-    """It is, and leaves nothing behind: the next one gets its place."""
+    """Check that the batch is refused and leaves nothing behind: the next one gets its offset."""
     base = log.end_offset()
     with pytest.raises(LogError, match=match):
         log.append_batch(batch)

@@ -1,4 +1,4 @@
-"""SCRAM credentials: upserts, removals of what is not there, and no secret where it does not belong."""
+"""SCRAM credentials: upserts, removals of absent ones, and no secret in a repr or description."""
 
 from aclog.credentials.scram import CredentialInfo, ScramImage, ScramMechanism, UserCredentials
 from aclog.metalog.records import RemoveUserScramCredentialRecord, UserScramCredentialRecord

@@ -1,4 +1,4 @@
-"""Altering SCRAM credentials: which records come of it, and which errors."""
+"""Altering SCRAM credentials: the resulting records and errors."""
 
 from base64 import b64decode, b64encode
 

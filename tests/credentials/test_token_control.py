@@ -1,4 +1,4 @@
-"""Tokens that are made, renewed, expired and swept: which records come of it, which errors, and in which order."""
+"""Creating, renewing, expiring and sweeping tokens: the resulting records and errors, and the order of checks."""
 
 from typing import Any
 
@@ -96,13 +96,13 @@ def test_a_renewal_ends_at_the_max_timestamp() -> None:
 
 @pytest.mark.parametrize("who", [CAROL, DAVE, "User:", "Group:alice", "alice"])
 def test_nobody_but_owner_and_renewers(who) -> None:
-    """A requester who is neither is refused, though the KIP lets it; whoever is a super user is not looked at here."""
+    """A requester who is neither is refused, although KIP-48 allows it; super users are not a concern here."""
     assert renew_token(token(), who, -1, now=NOW, settings=SETTINGS).error_code == 63
     assert expire_token(token(), who, -1, now=NOW).error_code == 63
 
 
 def test_the_order_of_what_is_wrong() -> None:
-    """A renewal tells a stranger that a token has expired, an expiry that it is not theirs."""
+    """A renewal checks expiry before the requester, an expiry checks the requester first."""
     late = NOW + 401
     assert renew_token(None, DAVE, -1, now=NOW, settings=SETTINGS).error_code == 62
     assert expire_token(None, DAVE, -1, now=NOW).error_code == 62
@@ -161,7 +161,7 @@ PEOPLE = st.sampled_from([ALICE, BOB, CAROL, DAVE])
 
 
 class Naive:
-    """A token as a person would keep book of it: who it is of, and when it was to end, at first and last."""
+    """A naive model of a token: its owner, renewers, and its current and last possible expiry."""
 
     def __init__(self, owner: str, renewers: set[str], born: int, lifetime: int) -> None:
         self.trusted = {owner, *renewers}
@@ -173,7 +173,7 @@ class Naive:
 
 
 class Tokens(RuleBasedStateMachine):
-    """Any sequence of creations, renewals, expiries, sweeps and clock steps, beside a naive book of the same."""
+    """Any sequence of creations, renewals, expiries, sweeps and clock steps, compared with the naive model."""
 
     made = Bundle("made")
 

@@ -1,4 +1,4 @@
-"""Delegation tokens: upserts, removals of what is not there, whose they are, and their HMAC."""
+"""Delegation tokens: upserts, removals of absent ones, ownership, and their HMAC."""
 
 import pytest
 

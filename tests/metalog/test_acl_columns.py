@@ -19,14 +19,14 @@ FRAME = b"\x01\x12\x00"
 
 
 def slices_of(values):
-    """A buffer with the values, some bytes between them, and their starts and ends."""
+    """Return a buffer with the values, some bytes between them, and their starts and ends."""
     parts = [b"\xff\xfe", *(part for value in values for part in (value, b"\xc3"))]
     ends = np.cumsum([len(part) for part in parts])[1::2]
     return b"".join(parts), ends - np.array([len(value) for value in values], np.int64), ends
 
 
 def acls_of(columns: AclColumns):
-    """The records, each from its slices; the keys are checked on the way."""
+    """Return the records, each decoded from its slices; the keys are checked as well."""
     data = columns.buffer
     for row in range(len(columns)):
         name = data[columns.name_start[row] : columns.resource_end[row] - 1]
@@ -50,7 +50,7 @@ def acls_of(columns: AclColumns):
 
 
 def check_columns(values):
-    """What is in columns is what the codec gives; left out is what it refuses, or what has tagged fields."""
+    """Check that columns equal what the codec decodes, and that only what it refuses or tagged fields are left out."""
     columns, left = read_acls(*slices_of(values))
     plain, odd = [], []
     for row, value in enumerate(values):

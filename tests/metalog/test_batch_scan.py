@@ -19,7 +19,7 @@ NO_OP = b"\x01\x14\x00\x00"
 
 
 def whole_batches(data):
-    """[(position, header)] as the reader of single batches has them, and the position of the first damaged one."""
+    """Return [(position, header)] as the scalar reader finds them, and the position of the first damaged batch."""
     found = []
     try:
         for position, header in iter_batches(data):
@@ -31,7 +31,7 @@ def whole_batches(data):
 
 
 def check_scan(data):
-    """Scanning gives what reading batch by batch gives, up to the same batch."""
+    """Check that a scan gives what reading batch by batch gives, up to the same batch."""
     expected, damaged = whole_batches(data)
     batches, found_damage = scan_batches(data)
     assert found_damage == damaged

@@ -1,4 +1,4 @@
-"""The batches that are held: cut and joined, read anywhere."""
+"""The window of committed batches: trimmed and joined, readable anywhere."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ from aclog.metalog.committed_window import CommittedWindow
 
 
 def runs(sizes, base=0, value=b"x"):
-    """Runs of as many batches as said, each of one record or two."""
+    """Return runs of the given numbers of batches, each batch with one or two records."""
     found = []
     for size in sizes:
         data = b""

@@ -1,4 +1,4 @@
-"""Every example in docs/format.md is decoded, and must be what the page says."""
+"""Decodes every example in docs/format.md and compares it with what the page says."""
 
 import json
 import re

@@ -134,7 +134,7 @@ def batches_of(drawn, offset=0):
 
 
 def assembled(messages, assembler):
-    """What comes of messages that went through headers and back."""
+    """Return what is assembled from messages after a round trip through headers."""
     found = []
     for message in messages:
         sent = decode_headers(encode_headers(message.place))

@@ -1,4 +1,4 @@
-"""The applier against the naive replayer, in bulk and batch by batch, on whole and on broken logs."""
+"""The applier against the naive replayer, in bulk and batch by batch, on valid and on broken logs."""
 
 import random
 
@@ -28,7 +28,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 def log_of(*batches, epoch=1):
-    """The bytes of a log of these batches of records."""
+    """Return the bytes of a log with these batches of records."""
     data, offset = [], 0
     for records in batches:
         values = [encode_record(record) for record in records]
@@ -247,7 +247,7 @@ def test_a_long_transaction_and_many_odd_batches_are_not_looked_at_again_and_aga
 
 
 def test_what_failed_half_way_in_a_batch_is_not_applied_twice(monkeypatch):
-    """After any error, of memory too, a retry must not replay the records of half a batch once more."""
+    """After any error, even a MemoryError, a retry must not replay half of a batch again."""
     topics = [b"\x01\x02\x00\x02a" + bytes([n]) * 16 + b"\x00" for n in (1, 2)]
     data = build_batch(topics, base_offset=0, leader_epoch=1, timestamp=0)
     applier = Applier(bulk_bytes=1 << 60)

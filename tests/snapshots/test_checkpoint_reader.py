@@ -35,7 +35,7 @@ CHECKPOINTS = [
 
 
 def tiny_checkpoint(epoch=1, values=None, first=None, last=None):
-    """The bytes of a checkpoint of one data batch."""
+    """Return the bytes of a checkpoint with one data batch."""
     values = [encode_record(acl(1)), encode_record(acl(2))] if values is None else values
     at = {"leader_epoch": epoch, "timestamp": 5}
     header = first or control_batch(SnapshotHeader(last_contained_log_timestamp=5), base_offset=0, **at)
@@ -66,7 +66,7 @@ class TestRoundTrip:
             return
         batches = list(checkpoint_batches(image, max_batch_bytes=limit))
         read = decode_checkpoint(b"".join(batches), end_offset=image.end_offset, epoch=image.epoch)
-        when = max(image.timestamp, 0)  # an empty log has no time, a checkpoint of it has
+        when = max(image.timestamp, 0)  # an empty log has no timestamp, its checkpoint has one
         same(read, image.at(image.provenance._replace(timestamp=when)))
         assert list(checkpoint_batches(read, max_batch_bytes=limit)) == batches
         assert all(len(batch) <= limit or decode_batch(batch).header.record_count == 1 for batch in batches[1:-1])

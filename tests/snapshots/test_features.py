@@ -1,4 +1,4 @@
-"""Feature levels: the last one counts, level 0 is none, metadata.version comes first."""
+"""Feature levels: the last one counts, level 0 removes, metadata.version comes first."""
 
 from aclog.metalog.records import FeatureLevelRecord
 from aclog.snapshots.features import FeaturesImage

@@ -127,7 +127,7 @@ class TestMerger:
 
 
 def test_the_authorizer_gets_the_merged_rules():
-    """An authorizer that is not told keeps the old base and its overlay alive."""
+    """An authorizer that is not notified would keep the old base and its overlay alive."""
     publisher, authorizer = Publisher(applier=Applier(bulk_bytes=ONE_BY_ONE)), StandardAuthorizer()
     publisher.subscribe(lambda image: authorizer.load(image.acls))
     merger = Merger(publisher=publisher, merge_at=5)

@@ -1,4 +1,4 @@
-"""Records that are not interpreted: nothing is lost but what can no longer matter."""
+"""Uninterpreted records: only what can no longer matter is dropped."""
 
 import random
 import struct

@@ -1,4 +1,4 @@
-"""The publisher and the merger: one swap, no state in between, no change lost."""
+"""The publisher: one swap, no intermediate state, no change lost."""
 
 import threading
 
@@ -105,7 +105,7 @@ class TestSwap:
 
 class TestAtomicity:
     def test_a_deny_and_an_allow_in_one_batch_are_never_seen_apart(self):
-        """Every batch moves the one allowed topic on; a state in between would have none, or two."""
+        """Every batch moves the one allowed topic; an intermediate state would have none, or two."""
         publisher = Publisher()
         publisher.advance(chunk(0, acl(0, name="t0"), acl(1, name="t1"), acl(-1, name="t1", permission=DENY)))
         seen = set()
@@ -254,7 +254,7 @@ def test_two_merges_lose_nothing():
 
 
 def test_a_subscriber_that_fails_does_not_hide_the_image_from_the_others():
-    """Such as the merger where no thread can be started: the authorizer must not stay with the old rules."""
+    """For example the merger when no thread can be started: the authorizer must still get the new image."""
     publisher, told = Publisher(), []
 
     def fails(_image):

@@ -1,4 +1,4 @@
-"""Real logs and checkpoints of Kafka 4.3.1: what they add up to, from the checkpoint and from the log's start alike."""
+"""Real logs and checkpoints of Kafka 4.3.1: the same state from a checkpoint and from the start of the log."""
 
 import gzip
 import json
@@ -110,7 +110,7 @@ def data_values(data):
 
 
 def rebatched(values, sizes):
-    """The same records in other batches."""
+    """Return the same records in other batches."""
     data, offset = [], 0
     for size in sizes:
         group = values[offset : offset + size]
@@ -163,7 +163,7 @@ def test_the_churn_log_at_offsets_in_between():
 
 
 def naive_moments_of_acls(data):
-    """(End offset, ids of the ACLs) after each batch: as naive_replay, without copying all else 28,000 times."""
+    """(End offset, ids of the ACLs) after each batch, without copying all other state 28,000 times."""
     acls, position = frozenset(), 0
     while position < len(data):
         batch = decode_batch(data, position)

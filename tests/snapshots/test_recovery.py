@@ -1,4 +1,4 @@
-"""Recovery and time travel: what is read, what is passed over, and what is said about it."""
+"""Recovery and moments in the past: what is read, what is skipped, and the notes about it."""
 
 import shutil
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ def checkpoint_at(directory, offset):
 
 @pytest.fixture
 def log(tmp_path):
-    """Offsets 0 to 5, a batch each, an ACL each."""
+    """Offsets 0 to 5, one batch and one ACL each."""
     return write_log(tmp_path / "log", *([acl(number)] for number in range(6)))
 
 
@@ -93,7 +93,7 @@ class TestWhatIsRead:
         behind = write_log(tmp_path / "behind", *([acl(number)] for number in range(3)))
         path = write_checkpoint(image, behind)
         assert numbers(recover(behind).image) == [0, 1, 2, 3, 4, 5]
-        for offset in (4, 5):  # neither the log nor a checkpoint knows these states
+        for offset in (4, 5):  # neither the log nor a checkpoint reaches these states
             with pytest.raises(LogError, match=f"as of {offset}: expected an offset or a time from 0 to 3"):
                 recover(behind, offset)
         damage(path)

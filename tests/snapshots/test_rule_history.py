@@ -1,4 +1,4 @@
-"""The history of rules: what became of each, when, and from where it is known."""
+"""The history of ACLs: what changed, when, and from where it is known."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""leader-epoch-checkpoint: Kafka's text form, and nothing else."""
+"""leader-epoch-checkpoint: accepts Kafka's text format and nothing else."""
 
 from contextlib import suppress
 

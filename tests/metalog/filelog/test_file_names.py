@@ -1,4 +1,4 @@
-"""Names of segments and checkpoints, as Kafka writes them."""
+"""File names of segments and checkpoints, as Kafka writes them."""
 
 import pytest
 from hypothesis import given

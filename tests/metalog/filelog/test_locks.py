@@ -1,4 +1,4 @@
-"""One writer: in this process, in another process, and beside a Kafka."""
+"""A single writer: within this process, across processes, and next to a Kafka."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ with open_log(sys.argv[1]) as log:
 
 
 class Holder:
-    """Another process that holds a lock until it is left."""
+    """Another process that holds a lock until the block ends."""
 
     def __init__(self, script, path):
         self.process = subprocess.Popen(
@@ -82,7 +82,7 @@ def test_a_failed_open_lets_go_of_the_lock(tmp_path):
 
 @pytest.fixture(params=["above", "inside"])
 def kafkas(request, tmp_path):
-    """(the log directory, the Kafka's directory with meta.properties), as it is above it or the same."""
+    """(The log directory, the Kafka directory with meta.properties): its parent, or the same directory."""
     directory = small_log(tmp_path / "__cluster_metadata-0")
     kafka = tmp_path if request.param == "above" else directory
     (kafka / "meta.properties").write_text("node.id=1\n")

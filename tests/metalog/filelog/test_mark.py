@@ -1,4 +1,4 @@
-"""The mark file: two slots, the newest whole one counts, and only while nobody else wrote to the log."""
+"""The mark file: two slots, the newest valid one counts, and only until a Kafka writes to the log."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -96,7 +96,7 @@ def test_any_bytes_are_slots_or_an_error(content):
 
 
 def test_the_mark_does_not_count_where_a_kafka_wrote_since(tmp_path):
-    """A Kafka that goes on with the log begins an epoch that the mark's writer never had."""
+    """A Kafka that takes over the log begins an epoch that the mark's writer never had."""
     directory = small_log(tmp_path / "log")
     with open_log(directory) as log:
         end = log.end_offset()

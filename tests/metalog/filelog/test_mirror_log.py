@@ -1,4 +1,4 @@
-"""A mirror's directory: what may be in it, what is appended, what is refused, and where it begins anew."""
+"""A mirror's directory: what it may contain, what is appended or refused, and restarts after a snapshot."""
 
 import errno
 import os
@@ -35,12 +35,12 @@ from tests.support.builders.random_log import RandomLog
 
 @pytest.fixture(autouse=True)
 def _without_waiting_for_the_disk(monkeypatch):
-    """Nothing here loses its power."""
+    """No test here simulates a power loss, so fsync can be skipped."""
     monkeypatch.setattr(os, "fsync", lambda fd: None)
 
 
 def batches_of(seed, count=40, epoch_every=7):
-    """A log of `count` batches, in pieces; a new epoch begins now and then."""
+    """Return a log of `count` batches as a list; a new epoch begins now and then."""
     log = RandomLog(random.Random(seed), transactions=False)
     found = []
     for number in range(count):
@@ -67,14 +67,14 @@ def content(directory):
 
 
 def epoch_starts(batches):
-    """Where each epoch begins."""
+    """Return where each epoch begins."""
     headers = [read_header(batch) for batch in batches]
     firsts = headers[:1] + [after for before, after in pairwise(headers) if after.leader_epoch != before.leader_epoch]
     return tuple(EpochStart(epoch=header.leader_epoch, start_offset=header.base_offset) for header in firsts)
 
 
 def snapshot_of(batches, directory):
-    """A checkpoint of all of these batches."""
+    """Write a checkpoint of all of these batches."""
     directory.mkdir(exist_ok=True)
     path = write_checkpoint(Applier().apply(b"".join(batches)), directory)
     (found,) = (each for each in list_checkpoints(directory) if each.path == path)
@@ -88,7 +88,7 @@ def assert_whole(directory):
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 1 << 30), data=st.data())
 def test_any_log_in_any_pieces_comes_out_as_it_went_in(tmp_path_factory, seed, data):
-    """With epochs that begin anywhere, small segments, and a mirror that is closed and opened anew between pieces."""
+    """Epochs begin anywhere, segments are small, and the mirror is closed and reopened between pieces."""
     directory = tmp_path_factory.mktemp("mirror") / "log"
     batches = batches_of(seed, count=25, epoch_every=data.draw(st.sampled_from([2, 7, 100])))
     cuts = sorted(data.draw(st.sets(st.integers(1, len(batches) - 1), max_size=8)))
@@ -179,7 +179,7 @@ def test_nobody_else_appends(tmp_path):
 
 
 def test_a_copy_without_its_properties_is_a_log_of_ones_own(tmp_path):
-    """It begins an epoch of its own, so that nobody takes what is appended for the quorum's."""
+    """It begins an epoch of its own, so that its appends are never taken for the quorum's."""
     batches = batches_of(1)
     begun(tmp_path / "log", batches).close()
     own = shutil.copytree(tmp_path / "log", tmp_path / "own")
@@ -254,12 +254,12 @@ def test_damage_is_not_written_on(tmp_path):
     path.write_bytes(data)
     with pytest.raises(DecodeError, match="CRC"):
         open_mirror(tmp_path / "log")
-    with pytest.raises(DecodeError, match="CRC"):  # the lock was let go
+    with pytest.raises(DecodeError, match="CRC"):  # the lock was released
         open_mirror(tmp_path / "log")
 
 
 def test_what_a_death_left_of_a_checkpoint_goes(tmp_path):
-    """Not what somebody else is writing there: `snapshot create` has names of its own for it."""
+    """Files that another process is writing stay: `snapshot create` uses other temporary names."""
     begun(tmp_path / "log", batches_of(1)).close()
     ours = tmp_path / "log" / f"{700:020d}-{4:010d}.checkpoint.part"
     others = tmp_path / "log" / f"{700:020d}-{4:010d}-0123456789abcdef.checkpoint.part"
@@ -324,7 +324,7 @@ class TestAfterASnapshot:
         assert recover(directory, as_of=snapshot.end_offset).source.startswith(str(directory))
         with open_mirror(directory) as mirror:
             assert mirror.end.end_offset == mirror_end(new)
-        with open_mirror(archive) as mirror:  # it could go on where it ends, if somebody had what comes next
+        with open_mirror(archive) as mirror:  # it could continue from its end if a source had the next records
             assert mirror.end.end_offset == mirror_end(old)
             mirror.append(lost[0])
         assert_whole(archive)
@@ -398,7 +398,7 @@ class TestAfterASnapshot:
 
 
 class TestAFullDisk:
-    """What cannot be written is not there, and the mirror goes on when it is opened anew."""
+    """What could not be written is absent, and the mirror continues after it is reopened."""
 
     @pytest.mark.parametrize(
         "error", [OSError(errno.ENOSPC, "No space left"), OSError(errno.EIO, "Input/output error")]

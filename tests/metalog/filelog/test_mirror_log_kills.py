@@ -1,4 +1,4 @@
-"""A mirror that dies in the midst of any call to the operating system is whole, and goes on without loss or repeat."""
+"""A mirror killed during any system call is consistent, and continues without loss or repetition."""
 
 import os
 import random
@@ -35,7 +35,7 @@ def _without_waiting_for_the_disk(monkeypatch):
 
 
 class Given:
-    """What a mirror is brought up with: an old log, and a snapshot with a log after it, past a gap."""
+    """Inputs for a mirror: an old log, and a snapshot with a log after it, beyond a gap."""
 
     def __init__(self, home: Path):
         log = RandomLog(random.Random(7), transactions=False)
@@ -76,7 +76,7 @@ def epochs(batches):
 
 
 def content(directory):
-    """All bytes of the segments, one after the other."""
+    """Return all bytes of the segments, concatenated."""
     return b"".join(file.path.read_bytes() for file in list_segments(directory))
 
 
@@ -93,7 +93,7 @@ def copy_of(directory, target):
 
 
 def every_death(zygote, begun, given, tmp_path):
-    """A mirror that died, for each call: (the number, its directory)."""
+    """Yield (number, directory) of a mirror that died, once for each system call."""
     number = 0
     while True:
         directory = copy_of(begun, tmp_path / "mirror")
@@ -135,7 +135,7 @@ def test_at_every_step_of_a_new_mirror_that_begins_after_a_snapshot(zygote, give
 
 
 def test_at_every_step_past_a_gap(zygote, given, tmp_path):
-    """The old log stands in its place or in the archive, each batch once, and what is in its place is always whole."""
+    """The old log is in its place or in the archive, each batch once, and the log in place is always whole."""
     begun = tmp_path / "begun"
     bring(begun, given.before)
     archive = f"archive-{end_offset(given.old):020d}"

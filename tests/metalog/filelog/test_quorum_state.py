@@ -1,4 +1,4 @@
-"""quorum-state: Kafka's JSON in both versions, and nothing else."""
+"""quorum-state: accepts Kafka's JSON in both versions and nothing else."""
 
 import pytest
 

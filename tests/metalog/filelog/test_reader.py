@@ -1,4 +1,4 @@
-"""Readers: a Kafka's directory, a writer that goes on in another process, a Kafka's log that grows, damage."""
+"""Readers: a Kafka's directory, a live writer in another process, a growing Kafka log, damage."""
 
 import shutil
 import subprocess
@@ -75,7 +75,7 @@ def test_a_kafkas_log_that_grows_is_followed(tmp_path):
 
 
 def test_a_writer_in_another_process_is_followed_live(tmp_path):
-    """Through rolls of the segment; the reader is woken by `wait`."""
+    """Across segment rolls; the reader is woken by `wait`."""
     writer = subprocess.Popen(
         [sys.executable, "-c", WRITE, str(tmp_path / "log")],
         stdin=subprocess.PIPE,

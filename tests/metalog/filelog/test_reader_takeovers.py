@@ -1,4 +1,4 @@
-"""Readers that stay while a Kafka and we take turns in a directory, and marks that are not this log's."""
+"""Long-lived readers while a Kafka and aclog write to a directory in turns, and marks of another log."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from tests.support.builders.log_files import KAFKA_LOGS, batch_ends, read_batche
 
 
 def begin_epoch(directory, epoch, offset):
-    """As a Kafka does it: leader-epoch-checkpoint is replaced, then the first batch of the epoch is appended."""
+    """Begin an epoch as a Kafka does: leader-epoch-checkpoint is replaced, then the first batch is appended."""
     path = directory / "leader-epoch-checkpoint"
     lines = path.read_text().splitlines()[2:]
     new = path.with_suffix(".tmp")
@@ -68,9 +68,9 @@ def test_a_reader_stays_while_a_kafka_and_we_take_turns(tmp_path):
 
 @pytest.fixture
 def after_retention(tmp_path):
-    """A Kafka's directory whose log start was raised to a checkpoint's end, in the middle of the first segment.
+    """Return a Kafka's directory whose log start was raised into the middle of the first segment.
 
-    Kafka's LeaderEpochFileCache then moves the epoch of that offset there, and forgets those before.
+    Kafka's LeaderEpochFileCache then moves the epoch of that offset there, and drops earlier ones.
     """
     directory = shutil.copytree(KAFKA_LOGS[0], tmp_path / "log")
     (directory / "leader-epoch-checkpoint").write_text("0\n1\n2 163\n")
@@ -107,7 +107,7 @@ def test_a_first_epoch_that_begins_where_no_checkpoint_ends(after_retention):
 
 @pytest.mark.parametrize("bulk", [0, 1 << 40])
 def test_a_mark_inside_a_batch_shows_nothing_of_it(monkeypatch, tmp_path, bulk):
-    """The mark file of another log was put here."""
+    """The mark file is from another log."""
     monkeypatch.setattr(segments, "_BULK", bulk)
     directory = small_log(tmp_path / "log", 6)
     ends = batch_ends(directory)
@@ -143,7 +143,7 @@ def test_what_is_asked_for_at_once_may_be_any_number(tmp_path):
 
 
 def test_nothing_is_written_by_who_reads(monkeypatch, tmp_path):
-    """As on a medium that cannot be written: every file is opened for reading, none is created, renamed or removed."""
+    """Works on a read-only file system: files are only opened for reading, none is created, renamed or removed."""
     directory = small_log(tmp_path / "log", 30, segment_bytes=400)
     without = small_log(tmp_path / "kafka", mark=False)
     opened, real = [], os.open

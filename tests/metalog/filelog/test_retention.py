@@ -1,4 +1,4 @@
-"""Retention: whole segments below a checkpoint go, crash-safe, under the eyes of readers."""
+"""Retention: whole segments below a checkpoint are removed, crash-safe, while readers are active."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def bases(log):
 
 
 def checkpoint(log, end):
-    """A whole checkpoint of nothing: what state is in it is not this module's concern."""
+    """Write a valid checkpoint of an empty state; its content does not matter here."""
     header = control_batch(SnapshotHeader(last_contained_log_timestamp=1), base_offset=0, leader_epoch=1, timestamp=1)
     footer = control_batch(SnapshotFooter(), base_offset=1, leader_epoch=1, timestamp=1)
     path = log.directory / checkpoint_name(end, 1)

@@ -1,4 +1,4 @@
-"""Reading by offset: the bulk check of large reads accepts exactly what the exact check accepts."""
+"""Reads by offset: the bulk check of large reads accepts exactly what the exact check accepts."""
 
 import random
 import shutil
@@ -12,7 +12,7 @@ from tests.support.builders.log_files import KAFKA_LOGS, segment_paths
 
 
 def read_with(monkeypatch, directory, bulk, max_bytes):
-    """Everything that can be read, and the error that ended it; `bulk` is how large a read is checked in bulk."""
+    """Return everything that can be read, and the error that ended it; `bulk` is the size of reads checked in bulk."""
     monkeypatch.setattr(segments, "_BULK", bulk)
     parts, offset = [], 0
     with open_reader(directory) as reader:
@@ -36,7 +36,7 @@ def test_a_sound_log(monkeypatch, path, max_bytes):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_damaged_log(monkeypatch, tmp_path, seed):
-    """Half of the flips are in the bytes that no CRC covers."""
+    """Half of the bit flips are in bytes that no CRC covers."""
     numbers = random.Random(seed)
     directory = shutil.copytree(KAFKA_LOGS[0], tmp_path / "log")
     path = segment_paths(directory)[0]

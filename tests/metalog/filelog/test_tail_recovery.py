@@ -30,7 +30,7 @@ def copy_of(directory, tmp_path, name="copy"):
 
 
 def test_truncation_at_every_byte_above_the_mark_recovers_to_the_last_whole_batch(tmp_path):
-    """The mark stands after the first batches: everything behind them may be cut."""
+    """The mark is after the first batches: everything behind it may be truncated."""
     original = small_log(tmp_path / "log", 3)
     ends = batch_ends(original)
     everything = read_directory(original)
@@ -188,7 +188,7 @@ def test_a_new_epoch_is_written_everywhere(tmp_path):
 
 
 def test_a_new_epoch_that_was_interrupted_is_begun_again(tmp_path):
-    """A crash may leave the mark file, or leader-epoch-checkpoint too, ahead of the log."""
+    """A crash may leave the mark file, or also leader-epoch-checkpoint, ahead of the log."""
     directory = small_log(tmp_path / "log")
     with open_log(directory) as log:
         end = log.end_offset()
@@ -307,7 +307,7 @@ def test_retention_needs_an_open_log(tmp_path):
 
 
 def test_a_torn_tail_of_any_size_costs_little_memory(tmp_path):
-    """A hole that a crash left behind; then a whole batch far behind it, which makes it damage."""
+    """A large hole left by a crash; then a whole batch far behind it, which makes it damage."""
     directory = small_log(tmp_path / "log", mark=False)
     (path,) = segment_paths(directory)
     end = batch_ends(directory)[-1]

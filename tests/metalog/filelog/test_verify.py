@@ -1,4 +1,4 @@
-"""verify finds what is wrong, all of it, and where; and nothing in what a real Kafka wrote."""
+"""verify finds everything that is wrong and where, and nothing in what a real Kafka wrote."""
 
 import shutil
 import sys
@@ -111,7 +111,7 @@ def test_what_is_not_a_log(tmp_path):
 
 @pytest.fixture(params=KAFKA_LOGS, ids=lambda path: path.parent.name)
 def alone(request, tmp_path):
-    """A directory with the checkpoints of a Kafka's log and nothing else."""
+    """Return a directory with the checkpoints of a Kafka's log and nothing else."""
     directory = tmp_path / "alone"
     directory.mkdir()
     for checkpoint in list_checkpoints(request.param):
@@ -142,7 +142,7 @@ class TestCheckpointsAlone:
         assert (finding.path, "a batch of epoch" in finding.what) == (moved, True)
 
     def test_the_segments_of_a_log_are_gone(self, tmp_path):
-        """What is left of it tells so; the checkpoints are checked all the same."""
+        """The remaining files show it; the checkpoints are checked all the same."""
         directory = small_log(tmp_path / "log")
         for segment in segment_paths(directory):
             segment.unlink()
@@ -164,7 +164,7 @@ class TestCheckpointsAlone:
         assert [finding.path for finding in verify(alone)] == [alone / name]
 
     def test_a_log_that_is_begun_meanwhile(self, monkeypatch, tmp_path):
-        """What its writer has left since the first look at the segments is not taken for the rest of a lost log."""
+        """What a writer creates after the first listing is not taken for the remains of a lost log."""
         directory, looks = small_log(tmp_path / "log"), []
         shutil.copy(list_checkpoints(KAFKA_LOGS[1])[0].path, directory)
 
@@ -190,7 +190,7 @@ def small_log_with(directory, values):
 
 
 def test_a_damaged_record_in_a_sound_batch(tmp_path):
-    """Its offset and the byte where it goes wrong; the records after it in the batch are not looked at."""
+    """Reports its offset and the damaged byte; later records of the batch are not checked."""
     cut = b"\x01\x13\x00" + bytes(7)
     directory, base = small_log_with(tmp_path / "log", [value("sound"), cut, b"\x02"])
     (finding,) = verify(directory)
@@ -199,7 +199,7 @@ def test_a_damaged_record_in_a_sound_batch(tmp_path):
 
 
 def test_records_of_a_newer_kafka(tmp_path):
-    """A type that nobody knows is none of verify's findings (a replay notes it); an interpreted one in version 1 is."""
+    """An unknown record type is not a finding (replay reports it); an interpreted one in version 1 is."""
     unknown, newer = b"\x01\x7e\x00beyond", b"\x01\x12\x01"
     directory, base = small_log_with(tmp_path / "log", [unknown, newer])
     (finding,) = verify(directory)
@@ -220,7 +220,7 @@ def test_a_damaged_record_of_a_checkpoint(kafka):
 
 
 def test_a_log_that_rolls_while_it_is_verified(monkeypatch, tmp_path):
-    """The mark is read before the segments are listed: it covers nothing that is not listed."""
+    """The mark is read before the segments are listed, so it covers nothing that is not listed."""
     directory = small_log(tmp_path / "log", segment_bytes=400)
     with open_log(directory, segment_bytes=400) as log:
 

@@ -1,8 +1,8 @@
-"""Every single-bit flip of a small log, in each of its files, is found by verify, and no reader gives wrong records.
+"""Every single-bit flip of a small log is found by verify, and no reader returns wrong records.
 
-Not covered, since nothing of the log's state is in them: quorum-state, partition.metadata, aclog.lock. No bit of a
-segment, of the mark file or of leader-epoch-checkpoint is without effect: each is covered by a CRC, or is a length,
-a magic, a base offset (continuity), an epoch (leader-epoch-checkpoint).
+Not covered, as they contain no state of the log: quorum-state, partition.metadata, aclog.lock. Every bit of a segment,
+of the mark file and of leader-epoch-checkpoint matters: it is covered by a CRC, or is part of a length, a magic, a base
+offset (continuity) or an epoch (leader-epoch-checkpoint).
 """
 
 import pytest
@@ -42,7 +42,7 @@ def test_every_flip_in_a_segment_stops_a_writer(tmp_path):
 
 
 def test_every_flip_without_a_mark_is_found_and_what_is_read_is_true(tmp_path):
-    """Without a mark, damage in the last batch looks like a torn tail: it is left out, and the reader says so."""
+    """Without a mark, damage in the last batch looks like a torn tail: it is ignored, and the reader says so."""
     directory = small_log(tmp_path / "log", 2, mark=False)
     whole = read_directory(directory)
     for place in flips(segment_paths(directory)[0]):
@@ -51,7 +51,7 @@ def test_every_flip_without_a_mark_is_found_and_what_is_read_is_true(tmp_path):
 
 
 def test_every_flip_in_the_mark_file_is_found_and_what_is_read_is_true(tmp_path):
-    """Of the padding, which is covered by the CRC alone (see the next test), only a few bytes are tried here."""
+    """Only a few bytes of the padding are tried here: it is covered by the CRC alone (see the next test)."""
     directory = small_log(tmp_path / "log", 2)
     whole = read_directory(directory)
     slot = [*range(20), 300, *range(508, 512)]

@@ -1,4 +1,4 @@
-"""A write or fsync that fails: nothing of it is acknowledged, visible, or found again at the next open."""
+"""A failed write or fsync: nothing of it is acknowledged, visible, or present after the next open."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ def open_files():
 
 
 class FailingFsync:
-    """An fsync that fails from the moment it is told to, and counts how often it is called after that."""
+    """An fsync that fails once armed, and counts the calls after that."""
 
     def __init__(self):
         self.error, self.calls_after = None, 0
@@ -224,7 +224,7 @@ def test_a_callback_cannot_close_the_log(log):
 
 @pytest.mark.parametrize("written", [0, 100])
 def test_a_mark_that_cannot_be_published_fails_the_append_and_leaves_its_fate_open(log, monkeypatch, written):
-    """The batch is durable then: it is not cut, since the mark may have reached the file after all."""
+    """The batch is durable by then and is not truncated, since the mark may have reached the file after all."""
     log.append([b"good"], timestamp=0).result(60)
     mark = log.high_watermark()
     monkeypatch.setattr(mark_module.os, "pwrite", lambda fd, data, position: written)
@@ -239,7 +239,7 @@ def test_a_mark_that_cannot_be_published_fails_the_append_and_leaves_its_fate_op
 
 
 def test_a_second_writer_is_noticed_before_anything_is_written(log):
-    """Somebody removed the lock file, or this process gave the lock up by copying the directory."""
+    """The lock file was removed, or this process released the lock by copying the directory."""
     log.append([b"ours"], timestamp=0).result(60)
     (path,) = segment_paths(log.directory)
     with path.open("ab") as other:
@@ -269,7 +269,7 @@ def test_a_callback_that_exits_stops_nobody_else(log):
 
 
 def test_two_threads_close_at_once(tmp_path):
-    """Both wait for the last commit; the files are closed once, since their numbers may be another's by then."""
+    """Both wait for the last commit; files are closed once, as their descriptors may be reused by then."""
     begun, go_on = threading.Event(), threading.Event()
     go_on.set()
 
@@ -290,7 +290,7 @@ def test_two_threads_close_at_once(tmp_path):
 
 
 def test_files_and_threads_are_let_go_of(tmp_path):
-    """Also by what fails: a log that is locked, a mark file or a segment that is damaged."""
+    """Also after failures to open: a locked log, a damaged mark file, a damaged segment."""
     directory = small_log(tmp_path / "log")
     damaged = small_log(tmp_path / "damaged")
     (damaged / "high-watermark").write_bytes(bytes(1024))
