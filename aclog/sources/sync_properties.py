@@ -13,7 +13,7 @@ from aclog.snapshots.moments import Moment, milliseconds, moment_text
 from aclog.terminal.timestamps import utc_text
 
 SYNC_FILE = "sync.properties"
-_COMMENT = "What a cluster told `aclog sync`, poll by poll: nobody else may append to it."
+_COMMENT = "Written by `aclog sync`: no other program may append to this log."
 _VERSION = "1"
 
 

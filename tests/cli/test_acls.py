@@ -1,4 +1,4 @@
-"""`aclog acls`: equal to what a real kafka-acls 4.3.1 printed, and writing as it would."""
+"""`aclog acls` prints and writes what kafka-acls 4.3.1 does."""
 
 import gzip
 import json
@@ -22,7 +22,7 @@ def text_of(path):
 
 
 def paragraphs(text):
-    """kafka-acls prints hash maps: the same resources and entries, in whatever order."""
+    """Return the resources and entries regardless of order: kafka-acls prints hash maps."""
     found = [paragraph.splitlines() for paragraph in re.split(r"\n\n+", text.strip("\n")) if paragraph]
     return sorted((head, sorted(entries)) for head, *entries in found)
 
@@ -66,7 +66,7 @@ def test_logs_of_other_kafkas_are_listed_as_those_describe_them(version):
 
 
 def queries():
-    """The flags of each query in the fixture, and what kafka-acls answered."""
+    """Return the flags of each query in the fixture, and the output of kafka-acls."""
     found = re.split(
         r"^\$ kafka-acls --list (.*?)   # rc=0\n", text_of(SMALL / "expected/acls-cli-queries.txt"), flags=re.MULTILINE
     )
@@ -74,31 +74,31 @@ def queries():
 
 
 def answers(text):
-    """Paragraphs under the principal that they are for."""
+    """Return the paragraphs by principal."""
     parts = re.split(r"^ACLs for principal `(.*)`\n", text, flags=re.MULTILINE)
     heads = ["", *parts[1::2]]
     return [(head, paragraphs(part)) for head, part in zip(heads, parts[::2], strict=True)]
 
 
 @pytest.mark.parametrize(("flags", "answer"), queries(), ids=[flags for flags, _ in queries()])
-def test_queries_are_answered_as_kafka_acls_answers_them(flags, answer):
+def test_queries_print_what_kafka_acls_prints(flags, answer):
     words = shlex.split(flags.replace("*", "'*'"))
     listed = aclog("acls", "list", "--log", SMALL / PARTITION, "--format", "kafka", *words).ok()
     assert answers(listed.out) == answers(answer)
 
 
-def test_a_table_has_a_line_a_rule_and_keeps_control_characters_out():
+def test_a_table_has_a_line_per_acl_and_escapes_control_characters():
     table = aclog("acls", "list", "--log", SMALL / PARTITION, "--format", "table").ok()
     assert table.lines[0].split() == ["TYPE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION", "ID"]
     assert len(table.lines) == 1 + 68
     assert r"tab\x09here" in table.out
 
 
-def test_where_stdout_is_no_terminal_the_format_is_kafkas():
+def test_the_default_format_is_kafka_unless_stdout_is_a_terminal():
     assert aclog("acls", "list", "--log", SMALL / PARTITION).ok().out.startswith("Current ACLs for resource `")
 
 
-def test_rules_without_ids_show_null():
+def test_acls_without_ids_show_null():
     [row] = map(json.loads, aclog("acls", "list", "--acls", "-", "--format", "jsonl", stdin=RULE).ok().lines)
     assert row["id"] is None
 
@@ -109,7 +109,7 @@ RULE = (
 )
 
 
-def test_a_host_that_is_a_range_is_warned_of():
+def test_a_cidr_range_as_host_is_warned_about():
     for command in (["acls", "list"], ["explain", "--principal", "User:a", "--operation", "READ", "--topic", "t"]):
         assert "aclog: warning: 1 ACL(s), 1 of them DENY, have a CIDR range as host" in (
             aclog(*command, "--acls", "-", stdin=RULE).ok().err
@@ -118,7 +118,7 @@ def test_a_host_that_is_a_range_is_warned_of():
 
 @pytest.fixture
 def log(tmp_path):
-    """A log of ours with one rule, of User:zoe."""
+    """A log of aclog's with one ACL, for User:zoe."""
     path = tmp_path / "log"
     line = RULE.replace(b"User:a", b"User:zoe").replace(b"10.0.0.0/8", b"*").replace(b"DENY", b"ALLOW")
     aclog("import", "-", "--log", path, stdin=line).ok()
@@ -134,7 +134,7 @@ ZOE = "TOPIC t LITERAL User:zoe * READ ALLOW"
 
 
 class TestAdd:
-    def test_rules_are_added_and_told_of_as_kafka_acls_does(self, log):
+    def test_adding_prints_what_kafka_acls_prints(self, log):
         added = aclog(
             "acls", "add", "--log", log, "--topic", "t", "--allow-principal", "User:zoe", "--operation", "Read",
             "--operation", "alterconfigs",
@@ -148,7 +148,7 @@ class TestAdd:
         )
         assert rules(log) == ["TOPIC t LITERAL User:zoe * ALTER_CONFIGS ALLOW", ZOE]
 
-    def test_all_rules_of_a_command_are_one_batch(self, log):
+    def test_all_acls_of_a_command_are_one_batch(self, log):
         flags = ("--consumer", "--topic", "t", "--group", "g", "--allow-principal", "User:app")
         aclog("acls", "add", "--log", log, *flags).ok()
         assert rules(log, "--principal", "User:app") == [
@@ -158,7 +158,7 @@ class TestAdd:
         ]
         assert rules(log, "--as-of", "4") == [ZOE]
 
-    def test_a_rule_that_kafka_refuses_is_refused_and_nothing_is_written(self, log):
+    def test_an_acl_that_kafka_refuses_is_refused_and_nothing_is_written(self, log):
         flags = ("--topic", "", "--topic", "good", "--allow-principal", "User:x")
         refused = aclog("acls", "add", "--log", log, *flags)
         assert (refused.code, refused.complaint) == (2, "Invalid empty resource name")
@@ -171,7 +171,7 @@ class TestAdd:
             "You must specify one of: --allow-principal, --deny-principal when trying to add ACLs",
         )
 
-    def test_a_log_of_a_kafka_wants_force(self, tmp_path):
+    def test_a_log_of_a_kafka_node_requires_force(self, tmp_path):
         copy = tmp_path / "kafka"
         shutil.copytree(SMALL, copy)
         flags = ("--log", copy / PARTITION, "--topic", "forced", "--deny-principal", "User:x")
@@ -182,14 +182,14 @@ class TestAdd:
         assert rules(copy / PARTITION, "--topic", "forced") == ["TOPIC forced LITERAL User:x * ALL DENY"]
         assert aclog("log", "verify", copy / PARTITION).ok().lines[-1] == "all is well"
 
-    def test_a_directory_that_is_not_there_is_not_made(self, tmp_path):
+    def test_a_missing_directory_is_not_created(self, tmp_path):
         refused = aclog("acls", "add", "--log", tmp_path / "no", "--topic", "t", "--allow-principal", "User:x")
         assert (refused.code, refused.complaint) == (2, f"{tmp_path}/no: no such directory")
         assert not (tmp_path / "no").exists()
 
 
 class TestRemove:
-    def test_it_asks_and_takes_y_only(self, log):
+    def test_only_y_confirms_a_removal(self, log):
         question = "Are you sure you want to delete all ACLs for resource filter `ResourcePattern(resourceType=TOPIC"
         kept = aclog("acls", "remove", "--log", log, "--topic", "t", stdin=b"n\n").ok()
         assert kept.out.startswith(question)
@@ -198,7 +198,7 @@ class TestRemove:
         assert "1 ACL(s) removed" in removed.err
         assert rules(log) == []
 
-    def test_no_answer_is_no(self, log):
+    def test_end_of_stdin_removes_nothing(self, log):
         refused = aclog("acls", "remove", "--log", log, "--topic", "t")
         assert (refused.code, refused.complaint) == (
             2,
@@ -206,14 +206,14 @@ class TestRemove:
         )
         assert rules(log) == [ZOE]
 
-    def test_with_a_principal_only_the_rules_that_are_spelled_out_go(self, log):
+    def test_with_a_principal_only_the_given_acls_are_removed(self, log):
         aclog("acls", "add", "--log", log, "--topic", "t", "--allow-principal", "User:zoe", "--operation", "Write").ok()
         who = ("--topic", "t", "--allow-principal", "User:zoe", "--force")
         assert "0 ACL(s)" in aclog("acls", "remove", "--log", log, *who, "--operation", "All").ok().err
         assert "1 ACL(s)" in aclog("acls", "remove", "--log", log, *who, "--operation", "Write").ok().err
         assert rules(log) == [ZOE]
 
-    def test_match_takes_all_that_affects_the_resource(self, log):
+    def test_match_removes_everything_that_affects_the_resource(self, log):
         for pattern in ("literal", "prefixed"):
             flags = ("--topic", "tt", "--resource-pattern-type", pattern, "--allow-principal", "User:x")
             aclog("acls", "add", "--log", log, *flags).ok()

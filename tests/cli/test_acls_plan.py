@@ -1,4 +1,4 @@
-"""The flags of kafka-acls.sh mean what they mean there; the texts of errors are those of a real kafka-acls 4.3.1."""
+"""The flags of kafka-acls.sh mean the same here; error messages are those of kafka-acls 4.3.1."""
 
 import pytest
 
@@ -52,7 +52,7 @@ def test_every_principal_operation_and_host_is_combined():
     assert [str(entry) for entry in entries] == allowed + denied
 
 
-def test_names_are_trimmed_but_for_transactional_ids():
+def test_names_except_transactional_ids_are_trimmed():
     resources = ResourceFlags(topics=[" t "], groups=[" g "], transactional_ids=[" x "], user_principals=[" User:u "])
     assert list(texts(plan_to_add(resources, ALICE))) == [
         pattern_text("TOPIC", "t"),
@@ -62,7 +62,7 @@ def test_names_are_trimmed_but_for_transactional_ids():
     ]
 
 
-def test_the_cluster_is_literal_only():
+def test_the_cluster_is_only_literal():
     assert list(texts(plan_to_add(ResourceFlags(cluster=True), ALICE))) == [pattern_text("CLUSTER", "kafka-cluster")]
     with pytest.raises(ConfigError, match="at least one resource"):
         plan_to_add(ResourceFlags(cluster=True, resource_pattern_type=PatternType.PREFIXED), ALICE)
@@ -125,12 +125,12 @@ def test_a_consumer_reads_and_describes_and_joins_a_producer_on_the_same_topic()
         ),
     ],
 )
-def test_flags_that_do_not_go_together(resources, entries, message):
+def test_incompatible_flags(resources, entries, message):
     with pytest.raises(ConfigError, match=message):
         plan_to_add(resources, entries)
 
 
-def test_without_a_principal_everything_of_the_resource_is_removed():
+def test_without_a_principal_every_acl_of_the_resource_is_removed():
     resources = ResourceFlags(topics=["t"], resource_pattern_type=PatternType.ANY)
     plan = plan_to_remove(resources, RuleFlags(operations=[AclOperation.READ], deny_hosts=["10.0.0.1"]))
     [(pattern, entries)] = plan.items()
@@ -139,7 +139,7 @@ def test_without_a_principal_everything_of_the_resource_is_removed():
     ]
 
 
-def test_with_a_principal_one_filter_an_entry():
+def test_with_a_principal_each_entry_makes_one_filter():
     flags = RuleFlags(deny_principals=["User:bob"], operations=[AclOperation.READ])
     [(pattern, entries)] = plan_to_remove(TOPIC, flags).items()
     assert list(filters_of(pattern, entries)) == [
@@ -155,7 +155,7 @@ def test_with_a_principal_one_filter_an_entry():
     ]
 
 
-def test_an_entry_on_a_resource_is_a_rule():
+def test_an_entry_on_a_resource_makes_an_acl():
     pattern = ResourcePattern(resource_type=ResourceType.GROUP, name="g", pattern_type=PatternType.PREFIXED)
     entry = Entry(principal="User:a", host="*", operation=AclOperation.READ, permission_type=AclPermissionType.ALLOW)
     assert str(rule_of(pattern, entry)) == (

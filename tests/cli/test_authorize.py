@@ -49,7 +49,7 @@ class TestOne:
         answer = ask(*flags.split())
         assert (answer.code, answer.out) == (code, f"{out}\n")
 
-    def test_every_type_of_resource_can_be_asked_about(self):
+    def test_every_resource_type_can_be_decided(self):
         who = ("--principal", "User:bob", "--operation", "DESCRIBE")
         for flags, kind in {
             ("--cluster",): "CLUSTER",
@@ -64,7 +64,7 @@ class TestOne:
         )
         assert ask("--principal", "User:bob", "--operation", "READ", "--group", "g-orders").code == 0
 
-    def test_the_host_may_be_written_in_any_form(self):
+    def test_the_host_may_have_any_textual_form(self):
         who = ("--principal", "User:alice", "--operation", "CREATE", "--topic", "secret_abc", "--host")
         assert ask(*who, "::1").code == 0
         assert ask(*who, "0:0::1").code == 0
@@ -109,7 +109,7 @@ def decisions(answer):
 
 
 class TestMany:
-    def test_one_line_a_request_in_order_from_stdin_or_gzip(self, tmp_path):
+    def test_one_line_per_request_in_order_from_stdin_or_gzip(self, tmp_path):
         lines = b"".join(json.dumps({**REQUEST, "host": host}).encode() + b"\n" for host in ("127.0.0.1", "10.0.0.9"))
         (tmp_path / "requests").write_bytes(gzip.compress(lines))
         for answer in (ask("--requests", "-", stdin=lines), ask("--requests", tmp_path / "requests")):
@@ -138,7 +138,7 @@ class TestMany:
             ({"kind": "byResourceType", "operation": "ANY"}, "ANY"),
         ],
     )
-    def test_a_malformed_request_is_answered_in_its_place_and_the_rest_goes_on(self, bad, error):
+    def test_a_malformed_request_gets_an_error_line_and_the_rest_is_decided(self, bad, error):
         if isinstance(bad, dict):
             fields = {key: value for key, value in {**REQUEST, **bad}.items() if value is not ...}
             bad = json.dumps(fields).encode()
@@ -153,7 +153,7 @@ class TestMany:
         line = json.dumps({"time": 5, **REQUEST, "api": 0}).encode()
         assert decisions(ask("--requests", "-", stdin=line)) == [{"decision": "DENIED", "rule": DENIED}]
 
-    def test_any_resource_of_a_type_can_be_asked_about(self):
+    def test_any_resource_of_a_type_can_be_decided(self):
         line = {
             "kind": "byResourceType",
             "principal": "User:alice",
@@ -164,11 +164,11 @@ class TestMany:
         answer = ask("--requests", "-", stdin=json.dumps(line).encode())
         assert decisions(answer) == [{"decision": "ALLOWED", "rule": "hardcode:DefaultDeny"}]
 
-    def test_two_things_cannot_come_from_stdin(self):
+    def test_two_inputs_cannot_be_stdin(self):
         answer = aclog("authorize", "--acls", "-", "--requests", "-")
         assert (answer.code, answer.complaint) == (2, "--acls - and --requests -: only one of them can be stdin")
 
-    def test_a_malformed_line_of_the_state_stops_it(self):
+    def test_a_malformed_acl_line_is_an_error(self):
         answer = aclog(
             "authorize", "--acls", "-", "--principal", "User:a", "--operation", "READ", "--topic", "t", stdin=b"{}"
         )
@@ -176,8 +176,8 @@ class TestMany:
 
 
 @pytest.mark.parametrize("estate", ["001", "013", "031", "034", "040", "046", "052", "055"])
-def test_golden_estates_are_decided_as_the_real_authorizer_did(estate):
-    """Through the command: decisions and rules (all estates are decided, without it, in tests/authorizer)."""
+def test_golden_estates_are_decided_as_by_the_real_authorizer(estate):
+    """Decisions and rules through the command; tests/authorizer decides all estates without it."""
     directory = GOLDEN / estate
     config = json.loads((directory / "config.json").read_text())
     flags = ["--super-users", config["superUsers"] or ""]

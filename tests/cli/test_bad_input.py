@@ -19,29 +19,29 @@ READING = [
     ("export", "--format", "jsonl"),
     ("shell", "ls", "/"),
 ]
-"""Commands that read a state, but for its source."""
+"""Commands that read a state, without the flags of its source."""
 
 
 def refused(*arguments, stdin=b""):
-    """The one line that a command complains in."""
+    """Return the error line of a command."""
     result = aclog(*arguments, stdin=stdin)
     assert (result.code, result.out) == (2, ""), result
     return result.complaint
 
 
 def sourced(command, *source):
-    """A reading command with its source, which goes before the shell's own words."""
+    """Return a reading command with its source flags, which precede a shell command."""
     return (command[0], *source, *command[1:]) if command[0] == "shell" else (*command, *source)
 
 
 @pytest.fixture(params=READING, ids=lambda command: " ".join(command[:2]))
 def read(request):
-    """A reading command, waiting for its source."""
+    """A reading command without its source."""
     return lambda *source, stdin=b"": refused(*sourced(request.param, *source), stdin=stdin)
 
 
 class TestSources:
-    def test_a_path_that_is_not_there(self, read, tmp_path):
+    def test_a_missing_path(self, read, tmp_path):
         nowhere = tmp_path / "nowhere"
         assert read("--log", nowhere).startswith(f"{nowhere}: ")
         assert read("--snapshot", nowhere).startswith(f"{nowhere}: ")
@@ -60,7 +60,7 @@ class TestSources:
         assert "did you mean its __cluster_metadata-0?" in read("--log", LOG.parent)
         assert str(CHECKPOINT) in read("--log", CHECKPOINT)
 
-    def test_a_segment_that_holds_no_batch(self, read, tmp_path):
+    def test_a_segment_without_a_batch(self, read, tmp_path):
         (tmp_path / "00000000000000000000.log").write_bytes(b"x" * 3000)
         said = read("--log", tmp_path)
         assert said == f"{tmp_path}/00000000000000000000.log: not a metadata log: it does not begin with a whole batch"
@@ -73,13 +73,13 @@ class TestSources:
         named.write_text("hello")
         assert read("--snapshot", named).startswith(f"{named}: ")
 
-    def test_a_file_cut_short(self, read, tmp_path):
+    def test_a_truncated_file(self, read, tmp_path):
         cut = tmp_path / CHECKPOINT.name
         for size in (0, 60, 5000, CHECKPOINT.stat().st_size - 1):
             cut.write_bytes(CHECKPOINT.read_bytes()[:size])
             assert read("--snapshot", cut).startswith(f"{cut}: ")
 
-    def test_a_segment_cut_short_in_the_middle_of_a_log(self, read, tmp_path):
+    def test_a_truncated_segment_in_the_middle_of_a_log(self, read, tmp_path):
         copy = tmp_path / "log"
         shutil.copytree(LOG, copy)
         for checkpoint in copy.glob("*.checkpoint"):
@@ -92,10 +92,10 @@ class TestSources:
         assert "expected an offset or a time from 0 to 231" in read("--log", LOG, "--as-of", 232)
 
     @pytest.mark.parametrize("moment", ["-1", "yesterday", "2026-13-01", "1" * 30, ""])
-    def test_a_moment_that_is_none(self, read, moment):
+    def test_an_invalid_moment(self, read, moment):
         assert "expected an end offset, a time such as" in read("--log", LOG, f"--as-of={moment}")
 
-    def test_a_moment_in_a_source_without_past(self, read):
+    def test_a_moment_in_a_source_without_history(self, read):
         rules = LOG.parent / "expected/acls.jsonl"
         assert "a file of ACLs has one state only" in read("--acls", rules, "--as-of", 5)
         assert "expected 211, the end offset of this checkpoint" in read("--snapshot", CHECKPOINT, "--as-of", 5)
@@ -105,17 +105,17 @@ class TestSources:
         lines = (LOG.parent / "expected/acls.jsonl").read_bytes() + json.dumps(rule).encode()
         assert read("--acls", "-", stdin=lines) == "stdin: line 69: key host is missing"
 
-    def test_a_file_that_cannot_be_read_to_its_end(self, read):
+    def test_a_file_whose_reading_fails(self, read):
         assert read("--acls", "/proc/self/mem") == "/proc/self/mem: Input/output error"
 
-    def test_one_rule_under_two_ids(self, read):
+    def test_one_acl_with_two_ids(self, read):
         rule = json.loads((LOG.parent / "expected/acls.jsonl").read_text().splitlines()[0])
         lines = "\n".join(
             json.dumps({**rule, "id": each}) for each in ("JCfGj5ocQb6uGSddU7P83A", "K8RE9u8nQPSqCOtUu2eA2w")
         )
         assert read("--acls", "-", stdin=lines.encode()).startswith("stdin: ")
 
-    def test_no_source_or_two(self, read):
+    def test_not_exactly_one_source(self, read):
         message = (
             "exactly one state source must be given: --log DIR, --snapshot FILE, --acls FILE, "
             "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT"
@@ -145,18 +145,18 @@ class TestFlags:
             ("log fly", "No such command 'fly'"),
         ],
     )
-    def test_what_cannot_be_read_is_named_and_help_is_near(self, arguments, message):
+    def test_a_usage_error_names_the_argument_and_the_help(self, arguments, message):
         said = refused(*arguments.split())
         assert message in said
         assert "--help`)" in said
 
     @pytest.mark.parametrize("place", ["", "--log x --bootstrap-server localhost:1"])
-    def test_rules_are_changed_in_one_place(self, place):
+    def test_exactly_one_target_is_changed(self, place):
         said = refused(*f"acls add --allow-principal User:a --topic t {place}".split())
         assert said.startswith("exactly one target must be given: --log DIR, --bootstrap-server HOST:PORT, ")
 
     @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller"])
-    def test_an_address_that_is_none_is_named(self, flag):
+    def test_an_invalid_address_is_named(self, flag):
         assert refused("acls", "list", flag, "nowhere") == f"command line: {flag}: 'nowhere': expected host:port"
 
     @pytest.mark.parametrize(
@@ -166,11 +166,11 @@ class TestFlags:
             ("export --log x", "Missing option '--format'. Choose from: avro, jsonl"),
         ],
     )
-    def test_the_words_are_ours(self, arguments, said):
+    def test_usage_errors_are_in_our_words(self, arguments, said):
         assert refused(*arguments.split()).startswith(said + " (see `aclog ")
 
     @pytest.mark.parametrize("command", [(), ("acls",), ("log",), ("snapshot",)])
-    def test_a_command_without_arguments_is_answered_by_its_help(self, command):
+    def test_a_command_without_arguments_prints_its_help(self, command):
         result = aclog(*command)
         assert result.code == 2
         assert "Usage: aclog" in result.out
@@ -185,7 +185,7 @@ class TestLogs:
     @pytest.mark.parametrize(
         "command", [("log", "dump"), ("log", "verify"), ("snapshot", "list"), ("snapshot", "verify")]
     )
-    def test_a_path_that_is_not_there(self, command, tmp_path):
+    def test_a_missing_path(self, command, tmp_path):
         assert refused(*command, tmp_path / "nowhere").startswith(f"{tmp_path}/nowhere: ")
 
     @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ class TestLogs:
     def test_an_empty_directory(self, command, tmp_path):
         assert refused(*command, tmp_path).startswith(f"{tmp_path}: ")
 
-    def test_a_file_that_is_no_log(self, tmp_path):
+    def test_a_file_that_is_not_a_log(self, tmp_path):
         other = tmp_path / "other"
         other.write_bytes(b"x" * 1000)
         assert refused("log", "dump", other).startswith(f"{other}: byte ")
@@ -211,7 +211,7 @@ class TestWriting:
         assert said.startswith(f"{tmp_path}/file: ")
         assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
-    def test_an_export_into_a_directory_that_is_not_there(self, tmp_path):
+    def test_an_export_into_a_missing_directory(self, tmp_path):
         said = refused("export", "--log", LOG, "--format", "avro", "--out", tmp_path / "no" / "export")
         assert said == f"{tmp_path}/no/export: No such file or directory"
         assert list(tmp_path.iterdir()) == []
@@ -222,24 +222,24 @@ class TestWriting:
         assert said == f"{tmp_path}/there: a directory: expected a file name"
         assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
-    def test_an_import_where_no_log_can_be(self, tmp_path):
+    def test_an_import_into_a_missing_parent_directory(self, tmp_path):
         said = refused("import", "-", "--log", tmp_path / "no" / "log", stdin=b"")
         assert said == f"{tmp_path}/no: no such directory: expected one to create log in"
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_log_is_not_written_by_two(self, tmp_path):
+    def test_a_log_has_one_writer(self, tmp_path):
         from aclog.metalog.filelog import open_log
 
         flags = ("--topic", "t", "--allow-principal", "User:x")
         with open_log(tmp_path / "log", create=True):
             assert "aclog.lock" in refused("acls", "add", "--log", tmp_path / "log", *flags)
 
-    def test_an_import_into_a_directory_of_something_else(self, tmp_path):
+    def test_an_import_into_a_directory_of_other_files(self, tmp_path):
         (tmp_path / "README").write_text("hello")
         assert str(tmp_path) in refused("import", "-", "--log", tmp_path, stdin=b"")
         assert [path.name for path in tmp_path.iterdir()] == ["README"]
 
-    def test_an_import_of_nothing_that_is_there(self, tmp_path):
+    def test_an_import_of_a_missing_file(self, tmp_path):
         said = refused("import", tmp_path / "nowhere", "--log", tmp_path / "log")
         assert said == f"{tmp_path}/nowhere: No such file or directory"
         assert list(tmp_path.iterdir()) == []

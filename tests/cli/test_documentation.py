@@ -1,4 +1,4 @@
-"""Every command and every option is documented, every documented one exists, and every example of a help runs."""
+"""Every command and option is documented, every documented one exists, and every example in a help parses."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ README = (ROOT / "README.md").read_text()
 
 
 def commands(command, path=()) -> Iterator[tuple[str, object]]:
-    """Every command that does something, by the words that call it."""
+    """Yield every leaf command with the words that call it."""
     if hasattr(command, "commands"):
         for name, sub in command.commands.items():
             yield from commands(sub, (*path, name))
@@ -30,7 +30,7 @@ COMMANDS = dict(commands(get_command(app)))
 
 
 def section(name):
-    """The part of the page about one command."""
+    """Return the section of the page on one command."""
     found = re.search(rf"^## aclog {re.escape(name)}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
     return found[1] if found else ""
 
@@ -68,7 +68,7 @@ def test_every_documented_option_exists(name):
 
 
 def examples(text):
-    """Indented command lines: what stands after `aclog`, without what it is piped into."""
+    """Yield the arguments of indented `aclog` command lines, without pipes and redirections."""
     for line in re.findall(r"^  +(?:.*\| |\$ )?aclog (.*)$", text, re.MULTILINE):
         yield shlex.split(re.split(r" [|>] ", line)[0].replace(" ...", ""), comments=True)
 
@@ -90,7 +90,7 @@ def test_the_examples_of_the_first_help_and_the_readme_can_be_typed():
 
 
 def parse(words):
-    """Read a command line without running it; raises where it cannot be read."""
+    """Parse a command line without running it; raise if it is invalid."""
     command = get_command(app)
     while hasattr(command, "commands") and words and words[0] in command.commands:
         command, words = command.commands[words[0]], words[1:]
@@ -105,8 +105,8 @@ def test_help_shows_every_option_in_full_on_a_common_terminal(name, monkeypatch)
         assert parameter.param_type_name == "argument" or set(parameter.opts) <= set(words)
 
 
-def test_help_tells_every_default_by_name():
-    """A default that is an enum's number would help nobody."""
+def test_help_shows_every_default_by_name():
+    """The number of an enum member would be a useless default in help."""
     for command in COMMANDS.values():
         for parameter in command.params:
             assert not isinstance(parameter.default, IntEnum)

@@ -1,4 +1,4 @@
-"""`aclog explain` and the shell's `why`: the command that they advise works, on the source that was asked."""
+"""The command that `aclog explain` and the shell's `why` advise works on the source of the question."""
 
 import shlex
 import shutil
@@ -14,17 +14,17 @@ ASKED = ("--principal", "User:bob", "--operation", "WRITE", "--topic", "payments
 
 @pytest.fixture
 def copy(tmp_path):
-    """A copy of a Kafka's log, alone: it belongs to no Kafka."""
+    """A copy of a Kafka log without its meta.properties: it belongs to no Kafka node."""
     return Path(shutil.copytree(DATA / "__cluster_metadata-0", tmp_path / "a copy"))
 
 
 def advised(*arguments):
-    """The command in an explanation's last line."""
+    """Return the command in the last line of an explanation."""
     return aclog(*arguments).ok().lines[-1].strip()
 
 
 @pytest.mark.parametrize("why", [False, True])
-def test_on_a_log_it_can_be_pasted_and_gives_the_other_answer(copy, why):
+def test_on_a_log_the_advised_command_reverses_the_decision(copy, why):
     assert aclog("authorize", "--log", copy, *ASKED).code == 1
     asked = ("shell", "--log", copy, "why", "User:bob", "WRITE", "topic:payments.eu")
     command = shlex.split(advised(*asked) if why else advised("explain", "--log", copy, *ASKED))
@@ -33,7 +33,7 @@ def test_on_a_log_it_can_be_pasted_and_gives_the_other_answer(copy, why):
     assert aclog("authorize", "--log", copy, *ASKED).code == 0
 
 
-def test_a_kafkas_log_and_a_checkpoint_are_changed_by_kafka_acls():
+def test_for_a_kafka_log_and_a_checkpoint_kafka_acls_is_advised():
     log = DATA / "__cluster_metadata-0"
     for source in (("--log", log), ("--snapshot", log / "00000000000000000211-0000000002.checkpoint")):
         command = advised("explain", *source, *ASKED)

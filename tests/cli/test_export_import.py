@@ -16,7 +16,7 @@ def listing(*source):
 
 
 def content(log):
-    """All that an image holds, but for where it comes from."""
+    """Return the contents of an image without its provenance."""
     image = recover(log, strict=False).image
     return (
         image.acls.digest(),
@@ -31,7 +31,7 @@ def content(log):
 
 @pytest.mark.parametrize("log", [SMALL, CHURN], ids=["small", "churn"])
 @pytest.mark.parametrize("name", ["avro", "jsonl"])
-def test_what_is_exported_and_imported_is_the_same_state(log, name, tmp_path):
+def test_an_export_imports_as_the_same_state(log, name, tmp_path):
     out = tmp_path / "export"
     aclog("export", "--log", log, "--format", name, "--show-secrets", "--out", out).ok()
     imported = aclog("import", out, "--log", tmp_path / "log").ok()
@@ -41,7 +41,7 @@ def test_what_is_exported_and_imported_is_the_same_state(log, name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["avro", "jsonl"])
-def test_a_history_is_replayed_into_the_same_rules_at_every_time(name, tmp_path):
+def test_a_history_replays_to_the_same_acls_at_every_time(name, tmp_path):
     out = tmp_path / "history"
     aclog("export", "--log", SMALL, "--format", name, "--history", "--out", out).ok()
     assert aclog("import", "--history", out, "--log", tmp_path / "log").ok().out == "written: 84 changes\n"
@@ -50,7 +50,7 @@ def test_a_history_is_replayed_into_the_same_rules_at_every_time(name, tmp_path)
         assert listing("--log", tmp_path / "log", "--as-of", time) == listing("--log", SMALL, "--as-of", time)
 
 
-def test_a_history_tells_what_became_visible_together():
+def test_a_history_shows_what_became_visible_together():
     rows = [json.loads(line) for line in aclog("export", "--log", SMALL, "--format", "jsonl", "--history").ok().lines]
     assert [row["change"] for row in rows].count("REMOVED") == 8
     assert len(rows) == 84
@@ -59,20 +59,20 @@ def test_a_history_tells_what_became_visible_together():
         assert (count, row["offset"] < row["endOffset"]) == (1 if row["change"] == "ADDED" else 0, True)
 
 
-def test_a_history_ends_at_the_moment_that_is_asked_for():
+def test_a_history_ends_at_the_given_moment():
     def changes(*flags):
         return len(aclog("export", "--log", SMALL, "--format", "jsonl", "--history", *flags).ok().lines)
 
     assert 0 < changes("--as-of", "100") < changes("--as-of", "2026-11-21T02:24:55Z") < changes() == 84
 
 
-def test_a_history_is_in_a_log_only():
+def test_only_a_log_has_a_history():
     refused = aclog("export", "--snapshot", next(SMALL.glob("*69-*.checkpoint")), "--format", "avro", "--history")
     assert refused.code == 2
     assert "only a log has a history" in refused.complaint
 
 
-def test_secrets_stay_out_and_what_lacks_them_is_left_out_of_an_import(tmp_path):
+def test_secrets_are_not_exported_and_entries_without_them_not_imported(tmp_path):
     exported = aclog("export", "--log", SMALL, "--format", "jsonl").ok().out
     scram = [json.loads(line)["scram"] for line in exported.splitlines() if line.startswith('{"scram"')]
     assert [list(each) for each in scram] == [["user", "mechanism", "iterations"]] * 7
@@ -80,7 +80,7 @@ def test_secrets_stay_out_and_what_lacks_them_is_left_out_of_an_import(tmp_path)
     assert imported.err == "aclog: warning: left out: 7 SCRAM credentials: exported without their secrets\n"
 
 
-def test_rules_without_ids_get_one_when_they_are_imported(tmp_path):
+def test_acls_without_ids_get_one_on_import(tmp_path):
     rules = SMALL.parent / "expected/acls.jsonl"
     out = aclog("export", "--acls", rules, "--format", "jsonl").ok().out
     assert '"id"' not in out
@@ -90,7 +90,7 @@ def test_rules_without_ids_get_one_when_they_are_imported(tmp_path):
     assert rows == [json.loads(line) for line in rules.read_text().splitlines()]
 
 
-def test_into_a_log_that_holds_something_only_what_is_new_is_written(tmp_path):
+def test_into_an_existing_log_only_new_entries_are_written(tmp_path):
     log, out = tmp_path / "log", tmp_path / "export"
     flags = ("--topic", "mine", "--allow-principal", "User:me")
     first = listing("--log", SMALL).splitlines(keepends=True)
@@ -162,7 +162,7 @@ RULE = {
         ),
     ],
 )  # fmt: skip
-def test_a_row_that_cannot_stand_stops_the_import_and_leaves_nothing(rows, message, tmp_path):
+def test_an_invalid_row_stops_the_import_and_leaves_nothing(rows, message, tmp_path):
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     refused = aclog("import", "-", "--log", tmp_path / "log", stdin=lines.encode())
     assert refused.code == 2
@@ -190,7 +190,7 @@ def test_a_history_that_contradicts_itself_is_refused(rows, message, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_state_and_history_are_not_mixed_up(tmp_path):
+def test_a_state_and_a_history_are_told_apart(tmp_path):
     out = tmp_path / "export"
     aclog("export", "--log", SMALL, "--format", "avro", "--out", out).ok()
     refused = aclog("import", "--history", out, "--log", tmp_path / "log")
@@ -209,14 +209,14 @@ def test_an_export_that_fails_leaves_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_avro_from_stdin_is_told_of(tmp_path):
+def test_avro_from_stdin_is_refused(tmp_path):
     out = tmp_path / "export"
     aclog("export", "--log", SMALL, "--format", "avro", "--out", out).ok()
     refused = aclog("import", "-", "--log", tmp_path / "log", stdin=out.read_bytes())
     assert "Avro can only be read from a file, not from stdin" in refused.complaint
 
 
-def test_an_export_is_for_its_owner_only(tmp_path):
+def test_an_export_is_readable_by_its_owner_only(tmp_path):
     out = tmp_path / "export"
     aclog("export", "--log", SMALL, "--format", "jsonl", "--show-secrets", "--out", out).ok()
     assert out.stat().st_mode & 0o777 == 0o600

@@ -35,13 +35,13 @@ def test_every_public_name_is_there():
         aclog.nothing  # noqa: B018
 
 
-def test_importing_it_loads_next_to_nothing():
+def test_importing_the_package_loads_almost_nothing():
     code = "import aclog, sys; print([name for name in ('numpy', 'pyarrow', 'typer', 'rich') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout == "[]\n"
 
 
-def test_a_log_a_checkpoint_and_a_file_of_rules_give_the_same_rules(tmp_path):
+def test_a_log_a_checkpoint_and_a_file_give_the_same_acls(tmp_path):
     newest = command.aclog("snapshot", "create", "--log", LOG, "--out", tmp_path).ok().lines[0]
     lines = command.aclog("acls", "list", "--log", LOG, "--format", "jsonl").ok().out
     (tmp_path / "acls.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
@@ -51,7 +51,7 @@ def test_a_log_a_checkpoint_and_a_file_of_rules_give_the_same_rules(tmp_path):
     assert images[0].timestamp == images[1].timestamp == 1795227930840
 
 
-def test_a_log_that_is_written_is_followed(tmp_path):
+def test_a_log_that_is_being_written_is_followed(tmp_path):
     copy = tmp_path / "log"
     lines = command.aclog("acls", "list", "--log", LOG, "--format", "jsonl").ok().out
     command.aclog("import", "-", "--log", copy, stdin=lines.encode()).ok()
@@ -64,7 +64,7 @@ def test_a_log_that_is_written_is_followed(tmp_path):
     assert len(log.image(as_of=before.end_offset)) == 68
 
 
-def test_a_closed_log_is_closed_and_its_images_stay():
+def test_images_outlive_a_closed_log():
     with aclog.open_log(LOG) as log:
         image = log.image()
     log.close()
@@ -79,7 +79,7 @@ def test_a_time_without_zone_is_utc():
     assert len(log.image(as_of=naive)) == len(log.image(as_of=naive.replace(tzinfo=UTC))) == 31
 
 
-def test_notes_tell_of_a_torn_tail(tmp_path):
+def test_a_torn_tail_is_noted(tmp_path):
     copy = tmp_path / "log"
     shutil.copytree(LOG, copy)
     with (copy / "00000000000000000183.log").open("ab") as file:
@@ -103,7 +103,7 @@ def test_options_of_the_authorizer():
         image.authorizer(semantics="odd")
 
 
-def test_ranges_of_addresses_where_they_are_asked_for(tmp_path):
+def test_cidr_ranges_if_requested(tmp_path):
     rule = {
         "resourceType": "GROUP", "resourceName": "g", "patternType": "LITERAL", "principal": "User:a",
         "host": "10.0.0.0/8", "operation": "READ", "permissionType": "ALLOW",
@@ -129,12 +129,12 @@ def test_every_kind_of_resource():
 @pytest.mark.parametrize(
     ("path", "message"), [("nowhere", "nowhere: no such file or directory"), ("-x", "-x: no such file or directory")]
 )
-def test_what_is_not_there(path, message):
+def test_a_missing_file_is_an_error(path, message):
     with pytest.raises(aclog.LogError, match=message):
         aclog.open_log(path)
 
 
-def test_bad_names_are_told_with_what_would_be_good():
+def test_an_error_about_a_bad_name_lists_the_valid_ones():
     image = aclog.open_log(LOG).image()
     with pytest.raises(aclog.ConfigError, match="'TOPICS' is not one of UNKNOWN, ANY, TOPIC"):
         image.acls(resource_type="TOPICS")
@@ -144,7 +144,7 @@ def test_bad_names_are_told_with_what_would_be_good():
         image.authorizer().check("User:a", "READ", aclog.topic("t"), host="here")
 
 
-def test_a_file_of_rules_has_no_past_and_no_history():
+def test_a_file_of_acls_has_no_history():
     log = aclog.open_log(DATA / "kafka-4.3.1-small/expected/acls.jsonl")
     with pytest.raises(aclog.ConfigError, match="has one state only"):
         log.image(as_of=5)
@@ -153,7 +153,7 @@ def test_a_file_of_rules_has_no_past_and_no_history():
 
 
 def test_values_survive_pickling():
-    """What is handed to another process, as Spark does."""
+    """Spark sends these values to other processes."""
     answer = aclog.open_log(LOG).image().authorizer().check("User:bob", "WRITE", aclog.topic("payments.eu"))
     assert pickle.loads(pickle.dumps(answer.decision)) == answer.decision
     with pytest.raises(aclog.InvalidRequestError) as caught:

@@ -1,4 +1,4 @@
-"""`aclog log`: every record as Kafka's own DumpLogSegments shows it, and what a damaged log is told of."""
+"""`aclog log` dumps every record as DumpLogSegments does, and reports damage."""
 
 import json
 import re
@@ -16,7 +16,7 @@ CHECKPOINT = LOG / "00000000000000000211-0000000002.checkpoint"
 
 
 def dumped_by_kafka():
-    """(file, offset, epoch, type, data) of each record in Kafka's dump; data as it was printed."""
+    """Return (file, offset, epoch, type, data) of each record in Kafka's dump; data as printed."""
     file, epoch, found = None, None, []
     for line in (SMALL / "expected/dump-log.txt").read_text().splitlines():
         if line.startswith("##### "):
@@ -50,7 +50,7 @@ def test_every_record_of_every_file_is_dumped_as_kafka_dumps_it():
         assert row["data"] == theirs[Path(row["file"]).name, row["offset"]]
 
 
-def test_text_has_a_line_a_file_and_a_line_a_record():
+def test_text_has_a_line_per_file_and_per_record():
     dump = aclog("log", "dump", SEGMENT, CHECKPOINT).ok()
     assert [line for line in dump.lines if line.startswith("Dumping")] == [
         f"Dumping {SEGMENT}",
@@ -60,7 +60,7 @@ def test_text_has_a_line_a_file_and_a_line_a_record():
     assert len(dump.lines) == 2 + 48 + 110
 
 
-def test_secrets_are_shown_only_where_they_are_asked_for():
+def test_secrets_are_shown_only_on_request():
     secrets = re.findall(r'"(?:salt|storedKey|serverKey)":"([^"]+)"', (SMALL / "expected/dump-log.txt").read_text())
     assert secrets
     for flags in ((), ("--json",)):
@@ -73,7 +73,7 @@ def test_secrets_are_shown_only_where_they_are_asked_for():
         assert [secret for secret in secrets if secret in shown]
 
 
-def test_a_cut_segment_is_dumped_up_to_the_cut(tmp_path):
+def test_a_truncated_segment_is_dumped_up_to_its_end(tmp_path):
     cut = tmp_path / SEGMENT.name
     cut.write_bytes(SEGMENT.read_bytes()[:-7])
     dump = aclog("log", "dump", cut)
@@ -82,7 +82,7 @@ def test_a_cut_segment_is_dumped_up_to_the_cut(tmp_path):
     assert re.fullmatch(rf"{cut}: byte \d+: \d+ bytes that are not a whole batch: truncated\?", dump.complaint)
 
 
-def test_a_flipped_bit_is_told_with_its_place(tmp_path):
+def test_a_flipped_bit_is_reported_with_its_position(tmp_path):
     damaged = tmp_path / SEGMENT.name
     data = bytearray(SEGMENT.read_bytes())
     data[2000] ^= 1
@@ -99,7 +99,7 @@ class TestVerify:
         assert verified.lines[-1] == "all is well"
         assert "68 ACLs, 7 SCRAM credentials, 8 delegation tokens" in verified.out
 
-    def test_damage_is_told_and_the_exit_code_is_1(self, tmp_path):
+    def test_damage_is_reported_with_exit_code_1(self, tmp_path):
         copy = tmp_path / "log"
         shutil.copytree(LOG, copy)
         data = bytearray(SEGMENT.read_bytes())
@@ -110,7 +110,7 @@ class TestVerify:
         assert verified.lines[-1] == "damaged"
         assert str(copy / SEGMENT.name) in verified.lines[0]
 
-    def test_a_host_that_is_a_range_is_warned_of(self, tmp_path):
+    def test_a_cidr_range_as_host_is_warned_about(self, tmp_path):
         rule = (
             b'{"resourceType":"TOPIC","resourceName":"t","patternType":"LITERAL","principal":"User:a",'
             b'"host":"10.0.0.0/8","operation":"READ","permissionType":"DENY"}'
@@ -120,7 +120,7 @@ class TestVerify:
 
 
 class TestSnapshot:
-    def test_list_says_what_each_holds(self):
+    def test_list_shows_the_contents_of_each(self):
         lines = aclog("snapshot", "list", LOG).ok().lines
         assert len(lines) == 5
         assert lines[-1] == (
@@ -133,7 +133,7 @@ class TestSnapshot:
         [line] = aclog("snapshot", "list", tmp_path).ok().lines
         assert line.startswith(f"{CHECKPOINT.name}  damaged: ")
 
-    def test_verify_tells_the_whole_from_the_cut(self, tmp_path):
+    def test_verify_detects_a_truncated_checkpoint(self, tmp_path):
         cut = tmp_path / CHECKPOINT.name
         cut.write_bytes(CHECKPOINT.read_bytes()[:-1])
         assert aclog("snapshot", "verify", CHECKPOINT).ok().lines[0].startswith(f"{CHECKPOINT}: whole: 66 ACLs")
@@ -153,7 +153,7 @@ class TestSnapshot:
             assert aclog(*state, "--snapshot", made.lines[0]).ok().out == aclog(*state, "--log", LOG, *flags).ok().out
         assert len(list((tmp_path / "new/directory").iterdir())) == 3
 
-    def test_create_gives_ids_to_rules_without(self, tmp_path):
+    def test_create_assigns_missing_ids(self, tmp_path):
         made = aclog("snapshot", "create", "--acls", SMALL / "expected/acls.jsonl", "--out", tmp_path).ok()
         rows = aclog("acls", "list", "--snapshot", made.lines[0], "--format", "jsonl").ok().lines
         ids = [json.loads(row)["id"] for row in rows]
@@ -163,7 +163,7 @@ class TestSnapshot:
         assert all(len(each) == 22 for each in ids)
 
 
-def test_the_shell_is_handed_the_state():
+def test_the_shell_gets_the_state():
     rule = "3aPpDAnMRlu4BAsYOn9-Bg"
     assert rule in aclog("shell", "--log", LOG, "ls", "/acl/id").ok().out
     assert '"resourceName"' in aclog("shell", "--log", LOG, "cat", f"/acl/id/{rule}").ok().out
@@ -174,13 +174,13 @@ def test_the_shell_is_handed_the_state():
     assert "fly" in refused.complaint
 
 
-def test_an_offset_inside_a_batch_is_lowered_and_that_is_said():
+def test_an_offset_inside_a_batch_is_lowered_with_a_note():
     lowered = aclog("acls", "list", "--log", LOG, "--as-of", "7", "--format", "jsonl").ok()
     assert re.search(r"aclog: note: offset 7 was lowered to 3, the end of the last whole batch", lowered.err)
 
 
 @pytest.mark.parametrize("command", ["list", "add"])
-def test_a_torn_tail_is_noted_and_left_out(tmp_path, command):
+def test_a_torn_tail_is_ignored_with_a_note(tmp_path, command):
     copy = tmp_path / "log"
     shutil.copytree(LOG, copy)
     (copy / SEGMENT.name).write_bytes(SEGMENT.read_bytes()[:-7])

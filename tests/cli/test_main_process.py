@@ -1,4 +1,4 @@
-"""What only a process of its own shows: pipes, signals, a terminal, completion, what is loaded for --help."""
+"""The command as a process: pipes, signals, a terminal, completion, and the imports of --help."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ def test_help_loads_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_reader_that_goes_away_is_no_error():
+def test_a_closed_pipe_is_not_an_error():
     with subprocess.Popen(
         [*ACLOG, "log", "dump", "--json", *[str(LOG)] * 50], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
     ) as process:
@@ -41,7 +41,7 @@ def test_a_reader_that_goes_away_is_no_error():
 
 
 def interrupt(process):
-    """Ctrl-C, as often as it takes: one that comes just before a read blocks is seen only after the read."""
+    """Send SIGINT until the process ends: one that arrives just before a blocking read is handled after it."""
     for _ in range(20):
         process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
@@ -50,7 +50,7 @@ def interrupt(process):
     process.kill()
 
 
-def test_requests_are_answered_as_they_come_and_an_interrupt_is_one_line():
+def test_requests_are_decided_as_they_arrive_and_an_interrupt_is_one_line():
     with subprocess.Popen(
         [*ACLOG, "authorize", "--log", str(LOG), "--requests", "-"],
         stdin=subprocess.PIPE,
@@ -98,7 +98,7 @@ def test_a_name_that_is_not_utf8_is_refused():
     assert (done.returncode, done.stdout, done.stderr) == (2, b"", b"aclog: '\\udcff' is not UTF-8\n")
 
 
-def test_a_full_disk_is_told_of():
+def test_a_full_disk_is_reported():
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             [*ACLOG, "acls", "list", "--log", str(LOG)], stdout=full, stderr=subprocess.PIPE, check=False, cwd=ROOT
@@ -106,13 +106,13 @@ def test_a_full_disk_is_told_of():
     assert (done.returncode, done.stderr) == (2, b"aclog: standard output: No space left on device\n")
 
 
-def test_on_a_terminal_rules_are_a_table_and_avro_is_refused():
+def test_on_a_terminal_acls_are_a_table_and_avro_is_refused():
     assert "PERMISSION" in on_terminal("acls", "list", "--log", str(LOG), "--topic", "orders")
     assert "binary output to a terminal" in on_terminal("export", "--log", str(LOG), "--format", "avro")
 
 
 def on_terminal(*arguments):
-    """What a command prints on a terminal, stderr included."""
+    """Return the output of a command on a terminal, stderr included."""
     child = pexpect.spawn(sys.executable, ["-m", "aclog", *arguments], cwd=str(ROOT), timeout=60, encoding="utf-8")
     child.expect(pexpect.EOF)
     return child.before
@@ -142,12 +142,12 @@ def test_the_shell_completes_commands_options_and_values(words, offered):
 @pytest.mark.parametrize(
     "words", ["--log nowhere ls", "ls", "--acls - ls", f"--log {LOG} cd", f"--log {LOG} --as-of x ls"]
 )
-def test_where_nothing_can_be_completed_nothing_is_said(words):
+def test_without_completions_nothing_is_printed(words):
     assert completed(f"aclog shell {words} /", len(words.split()) + 2) == []
 
 
 def completed(words, number):
-    """What bash is offered for the word of this number."""
+    """Return bash's completions of the word with this number."""
     done = subprocess.run(
         ACLOG,
         input="",

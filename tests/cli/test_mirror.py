@@ -1,4 +1,4 @@
-"""`aclog mirror` on a node of ours: what is in the mirror, how it ends, and what it refuses."""
+"""`aclog mirror` of an aclog node: the contents of the mirror, its end, and what it refuses."""
 
 import json
 import signal
@@ -39,7 +39,7 @@ def node(tmp_path_factory):
 
 
 def place(node, user="admin", password=None):
-    """The flags that name the node's controller."""
+    """Return the flags that name the node's controller."""
     config = node.home / f"{user}-{password}.properties"
     config.write_text(LOGIN.format(user, password or f"{user}-secret"))
     return ["--bootstrap-controller", f"localhost:{node.ports.controller}", "--command-config", str(config)]
@@ -51,7 +51,7 @@ def add_rules(node, *topics):
 
 
 def committed(directory, start=0):
-    """All committed bytes of a log directory."""
+    """Return all committed bytes of a log directory."""
     found = b""
     with open_reader(directory) as reader:
         offset, end = start, reader.high_watermark()
@@ -66,14 +66,14 @@ def content(directory):
 
 
 def dumped(directory):
-    """What `log dump --json` prints of the segments, without their names."""
+    """Return the output of `log dump --json` for the segments, without their names."""
     lines = aclog("log", "dump", "--json", *segment_paths(directory)).ok().lines
     return [{**json.loads(line), "file": None} for line in lines]
 
 
 @contextmanager
 def mirroring(node, directory):
-    """`aclog mirror` as a process; ended by the test."""
+    """`aclog mirror` as a process, which the test stops."""
     command = [sys.executable, "-m", "aclog", "mirror", *place(node), "--to", str(directory)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
@@ -90,7 +90,7 @@ def until(what):
 
 
 def test_once(node, tmp_path):
-    """The same bytes, the same dump, the same states at every offset as in the node's own directory."""
+    """Check that bytes, dump and the states at every offset equal those of the node's directory."""
     directory = tmp_path / "mirror"
     add_rules(node, "once-1", "once-2", "once-3")
     done = aclog("mirror", *place(node), "--to", directory, "--once").ok()
@@ -119,8 +119,8 @@ def test_once(node, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_until_it_is_told_to_stop(node, tmp_path, number):
-    """What is committed is seen in the mirror while it runs, and nobody else may write there."""
+def test_a_signal_stops_the_mirror(node, tmp_path, number):
+    """Commits appear in the mirror while it runs, and no other process may write to it."""
     directory, topic = tmp_path / "mirror", f"live-{number.name}"
     with mirroring(node, directory) as process:
         until(lambda: segment_paths(directory) and content(directory))
@@ -136,7 +136,7 @@ def test_until_it_is_told_to_stop(node, tmp_path, number):
     assert aclog("log", "verify", directory).ok()
 
 
-def test_a_node_that_restarts_is_followed_in_its_next_epoch(tmp_path):
+def test_a_restarted_node_is_followed_into_its_next_epoch(tmp_path):
     home, directory = tmp_path / "node", tmp_path / "mirror"
     with AclogNode(home, Ports.free()).format() as node, mirroring(node, directory) as process:
         add_rules(node, "before")
@@ -155,7 +155,7 @@ def test_a_node_that_restarts_is_followed_in_its_next_epoch(tmp_path):
         assert len({header.leader_epoch for _, header in iter_batches(content(directory))}) == 2
 
 
-def test_nobody_writes_to_a_mirror(node, tmp_path):
+def test_a_mirror_has_no_other_writer(node, tmp_path):
     directory = tmp_path / "mirror"
     aclog("mirror", *place(node), "--to", directory, "--once").ok()
     before = content(directory)
@@ -175,7 +175,7 @@ def test_nobody_writes_to_a_mirror(node, tmp_path):
     assert content(directory) == before
 
 
-def test_a_checkpoint_in_a_mirror_makes_it_quick_to_read(node, tmp_path):
+def test_a_checkpoint_in_a_mirror_shortens_the_replay(node, tmp_path):
     directory = tmp_path / "mirror"
     add_rules(node, "quick-1")
     aclog("mirror", *place(node), "--to", directory, "--once").ok()
@@ -187,7 +187,7 @@ def test_a_checkpoint_in_a_mirror_makes_it_quick_to_read(node, tmp_path):
     assert "quick-2" in aclog("acls", "list", "--log", directory).ok().out
 
 
-def test_what_cannot_be_mirrored_or_not_there(node, tmp_path):
+def test_invalid_sources_and_directories(node, tmp_path):
     other = small_log(tmp_path / "other")
     found = aclog("mirror", *place(node), "--to", other, "--once")
     assert found.code == 2
@@ -200,24 +200,24 @@ def test_what_cannot_be_mirrored_or_not_there(node, tmp_path):
     assert not empty.exists()
 
 
-def test_who_may_not_is_told_at_once(node, tmp_path):
+def test_a_denied_fetch_is_reported_immediately(node, tmp_path):
     found = aclog("mirror", *place(node, "admin", "guessed"), "--to", tmp_path / "mirror")
     assert found.code == 2
     assert "Invalid username or password" in found.complaint or "authentication" in found.complaint.lower()
     found = aclog("mirror", *place(node, "alice"), "--to", tmp_path / "mirror")
     assert found.code == 2
     assert "CLUSTER_ACTION" in found.complaint
-    aclog("mirror", *place(node), "--to", tmp_path / "mirror", "--once").ok()  # what was left is no mirror yet
+    aclog("mirror", *place(node), "--to", tmp_path / "mirror", "--once").ok()  # the directory is not a mirror yet
 
 
-def test_once_where_nobody_is(tmp_path, monkeypatch):
+def test_once_without_a_controller(tmp_path, monkeypatch):
     monkeypatch.setattr("aclog.cli.mirror.run._ONCE_PATIENCE_SECONDS", 0.1)
     found = aclog("mirror", "--bootstrap-controller", f"localhost:{free_port()}", "--to", tmp_path / "mirror", "--once")
     assert found.code == 2
     assert "localhost" in found.complaint
 
 
-def test_another_cluster(node, tmp_path):
+def test_a_different_cluster_is_refused(node, tmp_path):
     directory = tmp_path / "mirror"
     aclog("mirror", *place(node), "--to", directory, "--once").ok()
     properties = (directory / MIRROR_FILE).read_text()
@@ -230,7 +230,7 @@ def test_another_cluster(node, tmp_path):
     assert content(directory) == before
 
 
-def test_a_cluster_that_lost_what_it_had_committed(tmp_path):
+def test_a_cluster_that_lost_committed_records(tmp_path):
     quorum, directory = FakeQuorum(epoch=3), tmp_path / "mirror"
     with FakeLeader(quorum) as leader:
         for number in range(20):

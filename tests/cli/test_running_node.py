@@ -1,4 +1,4 @@
-"""Commands on a running node: what they read, what they change, and what they say when they cannot."""
+"""Commands on a running node: what they read, change and refuse."""
 
 import json
 import threading
@@ -29,7 +29,7 @@ def node(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def as_processes(monkeypatch):
-    """What a command leaves to the end of its process is done at the end of each test: the process goes on here."""
+    """Run exit handlers at the end of each test: the process of the tests continues."""
     before, at_exit = set(threading.enumerate()), []
     monkeypatch.setattr("aclog.sources.quorum.atexit", SimpleNamespace(register=at_exit.append))
     yield
@@ -40,7 +40,7 @@ def as_processes(monkeypatch):
 
 @pytest.fixture(params=["--bootstrap-server", "--bootstrap-controller"])
 def place(request, node):
-    """The flags that name the node, by either of its listeners, as its super user."""
+    """Return the flags that name the node, by either listener, with the login of its super user."""
     return places(node, request.param)
 
 
@@ -55,7 +55,7 @@ def names(found):
     return {json.loads(line)["resourceName"] for line in found.out.splitlines()}
 
 
-def test_rules_are_added_listed_and_removed(place):
+def test_acls_are_added_listed_and_removed(place):
     topic = f"orders{place[0]}"
     rule = ["--allow-principal", "User:alice", "--operation", "READ", "--topic", topic]
     added = aclog("acls", "add", *place, *rule)
@@ -77,20 +77,20 @@ def test_decisions_and_explanations(place):
     assert "ALLOWED" in aclog("explain", *place, *request).out
 
 
-def test_what_the_server_refuses_is_told(place):
+def test_a_refusal_of_the_server_is_reported(place):
     refused = aclog("acls", "add", *place, "--allow-principal", "User:alice", "--topic", "")
     assert refused.code == 2
     assert refused.err == "aclog: Invalid empty resource name\n"
 
 
-def test_who_may_not_is_told(node):
+def test_a_denied_user_is_reported(node):
     flags = places(node, "--bootstrap-server", "bob")
     refused = aclog("acls", "list", *flags)
     assert refused.code == 2
     assert "needs DESCRIBE permission" in refused.err
 
 
-def test_a_wrong_password_is_told(node, tmp_path):
+def test_a_wrong_password_is_reported(node, tmp_path):
     config = tmp_path / "wrong.properties"
     config.write_text(LOGIN.format("admin").replace("admin-secret", "guess"))
     refused = aclog(
@@ -102,14 +102,14 @@ def test_a_wrong_password_is_told(node, tmp_path):
 
 
 @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller"])
-def test_nobody_there_is_told(flag, monkeypatch):
+def test_an_unreachable_server_is_reported(flag, monkeypatch):
     monkeypatch.setattr("aclog.sources.quorum._KNOWN_SECONDS", 0.5)
     refused = aclog("acls", "list", flag, "localhost:1")
     assert refused.code == 2
     assert "localhost:1" in refused.err
 
 
-def test_a_quorums_past_is_in_reach_and_an_admin_apis_is_not(node):
+def test_a_quorum_has_a_history_and_an_admin_api_has_none(node):
     flags = places(node, "--bootstrap-controller")
     before = json.loads(aclog("shell", *flags, "cat", "/local/offset").out)
     aclog("acls", "add", *flags, "--allow-principal", "User:alice", "--operation", "READ", "--topic", "later")
@@ -121,7 +121,7 @@ def test_a_quorums_past_is_in_reach_and_an_admin_apis_is_not(node):
     assert "newest state only" in refused.err
 
 
-def test_scram_users_are_seen_by_the_log_without_secrets(node):
+def test_scram_users_in_the_log_are_shown_without_secrets(node):
     found = aclog("shell", *places(node, "--bootstrap-controller"), "tree", "/scram")
     assert "admin" in found.out
     assert "***" in found.out
@@ -137,13 +137,13 @@ def test_status(place):
     assert any("high-water mark" in line for line in lines)
 
 
-def test_status_asks_one_place():
+def test_status_requires_exactly_one_target():
     said = aclog("status")
     assert (said.code, said.out) == (2, "")
     assert "exactly one must be given" in said.err
 
 
-def test_the_library_follows(node):
+def test_the_library_follows_a_quorum(node):
     flags = places(node, "--bootstrap-controller")
     with library.open_log(bootstrap_controller=flags[1], command_config=flags[3]) as log:
         before = len(log.image())
@@ -157,6 +157,6 @@ def test_the_library_follows(node):
         assert seen.is_set()
 
 
-def test_a_path_and_a_cluster_are_not_opened_at_once():
+def test_a_path_excludes_a_cluster():
     with pytest.raises(library.ConfigError, match="not both"):
         library.open_log("here", bootstrap_server="localhost:1")

@@ -1,4 +1,4 @@
-"""A broker that waits for its controllers, and is told to stop."""
+"""Stopping a broker that waits for its controllers."""
 
 import asyncio
 import socket
@@ -7,7 +7,7 @@ from aclog.cli.serve import run
 from aclog.nodes.config.node_config import ClientSecurity, HostPort, NodeConfig, Role
 
 
-def test_a_silent_controller_does_not_keep_a_broker_from_stopping(tmp_path):
+def test_a_broker_stops_while_its_controller_is_silent(tmp_path):
     async def scenario():
         with socket.create_server(("127.0.0.1", 0)) as silent:
             at = HostPort(host="127.0.0.1", port=silent.getsockname()[1])
@@ -19,7 +19,7 @@ def test_a_silent_controller_does_not_keep_a_broker_from_stopping(tmp_path):
             waiting = asyncio.create_task(run._formatted(config, stop))
             accepted, _ = await asyncio.to_thread(silent.accept)
             stop.set()
-            async with asyncio.timeout(5):  # a connection has ten seconds
+            async with asyncio.timeout(5):  # the connection timeout is ten seconds
                 assert await waiting is None
             accepted.close()
 

@@ -53,13 +53,13 @@ rules = st.builds(
 
 
 @given(rules)
-def test_a_line_reads_back_as_the_rule(rule):
+def test_a_line_reads_back_as_the_same_acl(rule):
     line = rule_json(rule)
     assert "\n" not in line
     assert parse_acl(line.encode()) == rule
 
 
-def test_keys_stand_in_the_order_in_which_lines_are_sorted():
+def test_keys_are_in_the_sort_order_of_the_lines():
     assert list(json.loads(rule_json(parse_acl(json.dumps(RULE).encode())))) == list(RULE)
 
 
@@ -69,7 +69,7 @@ def test_an_id_may_be_missing_or_null():
 
 
 @pytest.mark.parametrize("path", [SMALL, CHURN], ids=["plain", "gzip"])
-def test_fixtures_are_read_and_stand_in_order(path):
+def test_fixtures_are_read_and_are_sorted(path):
     found = list(read_acls(str(path)))
     assert len(found) == {SMALL: 68, CHURN: 12_000}[path]
     assert sorted(found, key=rule_fields) == found
@@ -93,7 +93,7 @@ def test_stdin_is_read_gzipped_or_not(monkeypatch):
         ({"id": 5}, "id must be a string, not 5"),
     ],
 )
-def test_a_line_that_is_no_rule_is_named_by_its_number(tmp_path, change, message):
+def test_an_invalid_line_is_reported_with_its_number(tmp_path, change, message):
     bad = {key: value for key, value in {**RULE, **change}.items() if value is not ...}
     path = tmp_path / "acls.jsonl"
     path.write_text(json.dumps(RULE) + "\n\n" + json.dumps(bad) + "\n")
@@ -113,25 +113,25 @@ def test_a_line_that_is_no_rule_is_named_by_its_number(tmp_path, change, message
         (b"1" * 5_000, "not JSON"),
     ],
 )
-def test_what_is_no_object_is_refused(line, message):
+def test_a_line_that_is_not_an_object_is_refused(line, message):
     with pytest.raises(ConfigError, match=message):
         parse_acl(line)
 
 
 @given(st.binary(max_size=60))
-def test_bytes_raise_nothing_but_our_error(line):
+def test_arbitrary_bytes_raise_only_config_errors(line):
     with pytest.raises(ConfigError):
         parse_acl(line)
 
 
-def test_a_cut_gzip_file_is_an_error(tmp_path):
+def test_a_truncated_gzip_file_is_an_error(tmp_path):
     path = tmp_path / "acls.jsonl.gz"
     path.write_bytes(CHURN.read_bytes()[:5000])
     with pytest.raises(ConfigError, match=r"acls\.jsonl\.gz: damaged or truncated gzip file"):
         list(read_acls(str(path)))
 
 
-def test_a_line_without_end_is_not_read_into_memory(tmp_path):
+def test_an_endless_line_is_not_read_into_memory(tmp_path):
     path = tmp_path / "endless"
     path.write_bytes(b"x\n" + b" " * (6 << 20))
     with pytest.raises(ConfigError, match=r"endless: line 2 is longer than 4194304 bytes"):
@@ -139,7 +139,7 @@ def test_a_line_without_end_is_not_read_into_memory(tmp_path):
 
 
 @given(st.lists(st.binary(max_size=20).filter(lambda line: b"\n" not in line)))
-def test_blocks_hold_every_line(tmp_path_factory, lines):
+def test_blocks_contain_every_line(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("lines") / "file"
     path.write_bytes(b"\n".join([*lines, b""]) if lines else b"")
     expected = lines if b"\n".join([*lines, b""])[:2] != b"\x1f\x8b" else None

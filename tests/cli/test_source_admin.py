@@ -1,4 +1,4 @@
-"""`--bootstrap-server` as a source: what is told, what is refused, and what is said of it."""
+"""`--bootstrap-server` as a state source: contents, refusals and notes."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ def broker():
 
 
 def asked(broker, *words):
-    """What a command says of the broker; what a shell is to run follows its flags."""
+    """Run a command on the broker; a shell command follows the source flags."""
     flags = ("--bootstrap-server", broker.address)
     return aclog("shell", *flags, *words[1:]) if words[0] == "shell" else aclog(*words, *flags)
 
@@ -34,7 +34,7 @@ def names(listed):
     return [json.loads(line)["resourceName"] for line in listed.ok().out.split("\n") if line]
 
 
-def test_rules_have_no_ids(broker):
+def test_acls_have_no_ids(broker):
     rows = [json.loads(line) for line in asked(broker, "acls", "list", "--format", "jsonl").ok().lines]
     assert {row["id"] for row in rows} == {None}
     assert [row["resourceName"] for row in rows] == ["orders", "orders", "pay"]
@@ -46,7 +46,7 @@ def test_decisions_and_why(broker):
     assert "kafka-acls.sh" in asked(broker, "explain", *request).ok().out
 
 
-def test_users_stand_in_the_tree_without_keys(broker):
+def test_users_are_in_the_tree_without_keys(broker):
     assert json.loads(asked(broker, "shell", "cat", "/scram/alice/SCRAM-SHA-512").ok().out) == {
         "name": "alice", "mechanism": "SCRAM-SHA-512", "iterations": 5000,
     }  # fmt: skip
@@ -56,7 +56,7 @@ def test_users_stand_in_the_tree_without_keys(broker):
 
 
 @pytest.mark.parametrize("secrets", [(), ("--show-secrets",)], ids=["", "with secrets"])
-def test_an_export_has_no_keys_and_imports_as_rules_only(broker, tmp_path, secrets):
+def test_an_export_has_no_keys_and_imports_as_acls_only(broker, tmp_path, secrets):
     exported = tmp_path / "state.jsonl"
     asked(broker, "export", "--format", "jsonl", "--out", exported, *secrets).ok()
     rows = [json.loads(line) for line in exported.read_text().splitlines()]
@@ -70,12 +70,12 @@ def test_an_export_has_no_keys_and_imports_as_rules_only(broker, tmp_path, secre
     assert "left out: 3 SCRAM credentials: exported without their secrets" in imported.err
 
 
-def test_avro_as_well(broker, tmp_path):
+def test_an_avro_export(broker, tmp_path):
     asked(broker, "export", "--format", "avro", "--out", tmp_path / "state.avro").ok()
     assert "written: 3 ACLs" in aclog("import", tmp_path / "state.avro", "--log", tmp_path / "log").ok().out
 
 
-def test_a_checkpoint_leaves_credentials_out_and_says_so(broker, tmp_path):
+def test_a_checkpoint_leaves_out_credentials_with_a_note(broker, tmp_path):
     made = asked(broker, "snapshot", "create", "--out", tmp_path).ok()
     assert "3 SCRAM credentials are left out" in made.err
     path = made.lines[0]
@@ -85,7 +85,7 @@ def test_a_checkpoint_leaves_credentials_out_and_says_so(broker, tmp_path):
 
 @pytest.mark.parametrize("moment", ["5", "2026-11-20T10:00:00Z"])
 @pytest.mark.parametrize("words", [("acls", "list"), ("shell",), ("export", "--format", "jsonl")], ids=" ".join)
-def test_there_is_no_past(broker, words, moment):
+def test_there_is_no_past_state(broker, words, moment):
     said = asked(broker, *words, "--as-of", moment)
     assert said.code == 2
     assert f"as of {moment}: an admin API has the newest state only" in said.complaint
@@ -99,7 +99,7 @@ def test_there_is_no_history(broker):
 
 
 @pytest.mark.parametrize(("code", "message"), [(31, "no"), (31, None), (35, None), (-1, "odd")])
-def test_users_that_are_refused_are_a_note(broker, code, message):
+def test_a_refusal_to_describe_users_is_a_note(broker, code, message):
     broker.refusals[DESCRIBE_USER_SCRAM_CREDENTIALS] = code, message
     listed = asked(broker, "acls", "list", "--format", "jsonl")
     assert names(listed) == ["orders", "orders", "pay"]
@@ -110,7 +110,7 @@ def test_users_that_are_refused_are_a_note(broker, code, message):
     assert ("needs DESCRIBE on the cluster" in listed.err) is (code == 31)
 
 
-def test_users_that_the_server_knows_nothing_of_are_a_note():
+def test_a_server_without_the_scram_api_is_a_note():
     apis = tuple(api for api in BROKER_APIS if api.api_key != DESCRIBE_USER_SCRAM_CREDENTIALS)
     with FakeBroker(RULES, apis=apis) as old:
         listed = asked(old, "acls", "list", "--format", "jsonl")
@@ -127,7 +127,7 @@ def test_users_that_the_server_knows_nothing_of_are_a_note():
         (54, None, "error 54"),
     ],
 )
-def test_rules_that_are_refused_are_an_error(broker, code, message, hint):
+def test_a_refusal_to_describe_acls_is_an_error(broker, code, message, hint):
     broker.refusals[DESCRIBE_ACLS] = code, message
     said = asked(broker, "acls", "list")
     assert (said.code, said.out) == (2, "")
@@ -135,7 +135,7 @@ def test_rules_that_are_refused_are_an_error(broker, code, message, hint):
     assert hint in said.complaint
 
 
-def test_a_server_too_old_is_an_error():
+def test_an_old_server_is_an_error():
     apis = tuple(api for api in BROKER_APIS if api.api_key != DESCRIBE_ACLS)
     for served in ((), (ApiVersion(DESCRIBE_ACLS, 0, 1),)):
         with FakeBroker(RULES, apis=(*apis, *served)) as old:
@@ -143,8 +143,8 @@ def test_a_server_too_old_is_an_error():
         assert (said.code, "API 29 is supported in versions" in said.complaint) == (2, True)
 
 
-def test_an_answer_with_more_in_it_than_it_counts_is_none(broker):
-    """As where the number of rules was damaged: those that are not counted would seem to be gone."""
+def test_a_response_longer_than_its_counts_is_refused(broker):
+    """If the array length is damaged, the ACLs beyond it would seem to be removed."""
     broker.more = b"\0"
     said = asked(broker, "acls", "list")
     assert (said.code, said.out) == (2, "")
@@ -155,7 +155,7 @@ def test_an_answer_with_more_in_it_than_it_counts_is_none(broker):
     assert (said.code, said.out) == (2, "")
 
 
-def test_an_answer_that_is_cut_is_none(broker):
+def test_a_truncated_response_is_refused(broker):
     broker.tamper_body = lambda body: body[:-5]
     said = asked(broker, "acls", "list")
     assert (said.code, said.out) == (2, "")
@@ -163,20 +163,20 @@ def test_an_answer_that_is_cut_is_none(broker):
 
 
 def hundred_thousand():
-    """The body of a DescribeAcls answer of version 3, put together by hand: kio takes seconds for it."""
+    """Return the body of a DescribeAcls response, version 3, built by hand: kio takes seconds for it."""
     one_rule = b"\x02\x0bUser:alice\x02*\x03\x03\0\0"
     resources = b"".join(b"\x02\x0dtopic-%06d\x03%b" % (number, one_rule) for number in range(100_000))
     return bytes(7) + b"\xa1\x8d\x06" + resources + b"\0"
 
 
 @pytest.mark.slow(3)
-def test_a_hundred_thousand_rules(broker):
+def test_a_hundred_thousand_acls(broker):
     broker.tamper_body = lambda _: hundred_thousand()
     listed = names(asked(broker, "acls", "list", "--format", "jsonl"))
     assert listed == [f"topic-{number:06}" for number in range(100_000)]
 
 
-def test_an_answer_beyond_the_limit_is_told(broker, monkeypatch):
+def test_a_response_beyond_the_limit_is_reported(broker, monkeypatch):
     monkeypatch.setattr("aclog.nodes.client.connection.MAX_RESPONSE_BYTES", 400)
     broker.rules = [acl("x" * 500)]
     said = asked(broker, "acls", "list")
@@ -184,19 +184,19 @@ def test_an_answer_beyond_the_limit_is_told(broker, monkeypatch):
     assert "expected 4 to 400" in said.complaint
 
 
-def test_odd_names_come_through(broker):
+def test_unusual_names_are_preserved(broker):
     odd = ["\0", "\ufffd", "x" * 32_767, "😀", "a\nb", '"', "\u2028"]
     broker.rules = [acl(name) for name in odd]
     assert sorted(names(asked(broker, "acls", "list", "--format", "jsonl"))) == sorted(odd)
 
 
-def test_another_server_is_asked_where_the_first_does_not_answer(broker):
+def test_the_next_server_is_used_if_the_first_is_unreachable(broker):
     listed = aclog("acls", "list", "--format", "jsonl", "--bootstrap-server", f"127.0.0.1:1,{broker.address}")
     assert names(listed) == ["orders", "orders", "pay"]
 
 
 class TestLibrary:
-    def test_each_image_is_asked_for_anew(self, broker):
+    def test_each_image_is_requested_anew(self, broker):
         with library.open_log(bootstrap_server=str(broker.address)) as log:
             before = log.image()
             broker.rules = RULES[:1]
@@ -218,7 +218,7 @@ class TestLibrary:
         with pytest.raises(library.ConfigError, match="newest state only"):
             library.open_log(bootstrap_server=str(broker.address)).image(as_of=3)
 
-    def test_a_note_is_told_once(self, broker):
+    def test_a_note_appears_once(self, broker):
         broker.refusals[DESCRIBE_USER_SCRAM_CREDENTIALS] = 31, "no"
         log = library.open_log(bootstrap_server=str(broker.address))
         log.image()
@@ -226,7 +226,7 @@ class TestLibrary:
         assert [note.startswith("SCRAM users are left out") for note in log.notes] == [True]
 
     def test_in_a_notebook(self, broker):
-        """Where a loop runs already, as in Jupyter."""
+        """An event loop is already running, as in Jupyter."""
 
         async def cell():
             return len(library.open_log(bootstrap_server=str(broker.address)).image())

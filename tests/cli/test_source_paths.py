@@ -1,4 +1,4 @@
-"""That the tail of a Kafka's log may be uncommitted is said where the quorum is not known to have one voter."""
+"""The note on an uncommitted tail of a Kafka log appears unless the quorum is known to have one voter."""
 
 import shutil
 from pathlib import Path
@@ -16,13 +16,13 @@ LISTED = ("acls", "list", "--topic", "none", "--log")
 
 
 @pytest.mark.parametrize("kafka", ["kafka-4.3.1-small", "kafka-4.3.1-churn", "kafka-4.1.1", "kafka-3.9.1"])
-def test_nothing_is_said_of_a_quorum_of_one_dynamic_or_static(kafka):
+def test_a_quorum_of_one_voter_has_no_note_dynamic_or_static(kafka):
     assert aclog(*LISTED, DATA / kafka / "__cluster_metadata-0").ok().err == ""
     assert "note" not in aclog("log", "verify", DATA / kafka / "__cluster_metadata-0").ok().err
 
 
 def with_another_voter(log):
-    """Write a second voter into every record that tells of voters, in the only segment; checkpoints go."""
+    """Add a second voter to every record with a voter set in the only segment; delete the checkpoints."""
     for path in log.glob("*.checkpoint"):
         path.unlink()
     data = (log / SEGMENT).read_bytes()
@@ -48,7 +48,7 @@ def _changed(batch):
 
 
 @pytest.mark.parametrize("kafka", ["kafka-4.1.1", "kafka-3.9.1"])
-def test_a_quorum_of_several_is_told_of_in_one_line(kafka, tmp_path):
+def test_a_quorum_of_several_voters_has_one_note(kafka, tmp_path):
     log = Path(shutil.copytree(DATA / kafka / "__cluster_metadata-0", tmp_path / "log"))
     with_another_voter(log)
     [said] = aclog(*LISTED, log).ok().err.splitlines()
@@ -58,7 +58,7 @@ def test_a_quorum_of_several_is_told_of_in_one_line(kafka, tmp_path):
     assert end in aclog("log", "verify", log).err
 
 
-def test_where_no_voters_are_told_of_it_is_said(tmp_path):
+def test_a_log_without_a_voter_set_has_a_note(tmp_path):
     log = Path(shutil.copytree(DATA / "kafka-3.9.1" / "__cluster_metadata-0", tmp_path / "log"))
     (log / "leader-epoch-checkpoint").unlink()
     assert "may not be" in aclog(*LISTED, log).ok().err

@@ -1,4 +1,4 @@
-"""`aclog tokens` prints what Kafka's own tool printed, command by command, and says what is wrong in one line."""
+"""`aclog tokens` prints what Kafka's tool prints, command by command, and reports errors in one line."""
 
 from collections.abc import Iterator, Sequence
 
@@ -26,7 +26,7 @@ def node(tmp_path_factory) -> Iterator[AclogNode]:
 
 
 class OurTools:
-    """Our commands in the place of Kafka's tools."""
+    """Runs aclog commands instead of Kafka's tools."""
 
     def run(self, main: str, arguments: Sequence[str]) -> Printed:
         actions = {"--create", "--renew", "--expire", "--describe", "--add", "--list"}
@@ -36,8 +36,8 @@ class OurTools:
         return Printed(code=found.code, out=found.out, err=found.err)
 
 
-def test_it_prints_what_kafkas_tool_prints(node: AclogNode) -> None:
-    rows = list(TokenTools(OurTools(), node.ports, node.home).run())[:-1]  # the last is not a command
+def test_the_output_is_that_of_kafkas_tool(node: AclogNode) -> None:
+    rows = list(TokenTools(OurTools(), node.ports, node.home).run())[:-1]  # the last row is not a command
     compared = 0
     for ours, theirs in zip(rows, recorded()[:-1], strict=True):
         assert ours["step"] == theirs["step"]
@@ -57,8 +57,8 @@ def assert_one_line(row: Row) -> None:
     assert all(line.startswith("aclog: ") for line in err)
 
 
-def test_without_an_owner_all_are_told_that_one_may_see(node: AclogNode) -> None:
-    """Where Kafka's tool asks for the tokens of nobody."""
+def test_without_an_owner_all_visible_tokens_are_described(node: AclogNode) -> None:
+    """Kafka's tool asks for the tokens of an empty list of owners here."""
     where = ("--bootstrap-server", f"localhost:{node.ports.broker}")
     where = (*where, "--command-config", client_properties(node.home, "admin"))
     flags = ("--max-life-time-period", "-1", "--renewer-principal", "User:erin")
@@ -74,7 +74,7 @@ def complaint(*arguments: object) -> str:
     return found.complaint
 
 
-def test_what_is_typed_wrong(tmp_path) -> None:
+def test_bad_arguments(tmp_path) -> None:
     config = client_properties(tmp_path, "alice")
     create = ("create", *FLAGS, config, "--max-life-time-period")
     assert "--renewer-principal: Could not parse" in complaint(*create, "1", "--renewer-principal", "bob")

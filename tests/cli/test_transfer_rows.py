@@ -1,4 +1,4 @@
-"""Rows of exports: every record survives the way through Avro and through JSON lines."""
+"""Every record survives a round trip through Avro and JSON lines."""
 
 import io
 import json
@@ -112,7 +112,7 @@ def test_changes_survive_avro_and_json(record, number):
     assert acl_record(from_avro["acl"]) == record
 
 
-def test_secrets_are_left_out_unless_asked_for():
+def test_secrets_are_left_out_unless_requested():
     record = UserScramCredentialRecord(
         name="alice", mechanism=1, salt=b"s4lt", stored_key=b"st0red", server_key=b"s3rver", iterations=4096
     )
@@ -121,7 +121,7 @@ def test_secrets_are_left_out_unless_asked_for():
     assert record_of("scram", row["scram"]) is None
 
 
-def test_what_may_hold_a_password_is_left_out_unless_asked_for():
+def test_records_that_may_contain_a_password_are_left_out_unless_requested():
     config = b"".join((b"\x01\x04\x00\x04", b"\x021", b"\x16ssl.keystore.password", b"\x07secret", b"\x00"))
     record = decode_record(config)
     row = row_of(record, show_secrets=False)
@@ -130,7 +130,7 @@ def test_what_may_hold_a_password_is_left_out_unless_asked_for():
     assert record_of("opaque", row_of(record, show_secrets=True)["opaque"]) == record
 
 
-def test_markers_are_no_part_of_a_state():
+def test_transaction_markers_are_not_part_of_a_state():
     with pytest.raises(TypeError):
         row_of(NoOpRecord(), show_secrets=False)
 
@@ -145,7 +145,7 @@ def test_markers_are_no_part_of_a_state():
             permission_type=3)), "operation": "FLY"}, "'FLY' is neither one of"),
     ],
 )  # fmt: skip
-def test_a_row_that_is_no_record_is_refused(kind, value, message):
+def test_a_row_that_is_not_a_record_is_refused(kind, value, message):
     with pytest.raises(ConfigError, match=message):
         record_of(kind, value)
 
@@ -192,19 +192,19 @@ def sample():
 
 
 @given(st.integers(0, 5000), st.integers(0, 7))
-def test_a_damaged_avro_file_raises_nothing_but_our_error(at, bit):
+def test_a_damaged_avro_file_raises_only_config_errors(at, bit):
     damaged = bytearray(sample())
     damaged[at % len(damaged)] ^= 1 << bit
     with suppress(ConfigError):
         list(read_rows(io.BytesIO(bytes(damaged)), "test")[1])
 
 
-def test_a_cut_avro_file_is_an_error():
+def test_a_truncated_avro_file_is_an_error():
     with pytest.raises(ConfigError, match="test: damaged or truncated after row 3"):
         list(read_rows(io.BytesIO(sample()[:-5]), "test")[1])
 
 
-def test_an_avro_file_of_something_else_is_refused():
+def test_an_avro_file_of_another_schema_is_refused():
     file = io.BytesIO()
     fastavro.writer(file, {"type": "record", "name": "Other", "fields": []}, [{}])
     file.seek(0)
@@ -213,7 +213,7 @@ def test_an_avro_file_of_something_else_is_refused():
 
 
 class TestEvolution:
-    """Files outlive versions: each schema ever released reads today's files, and today's reads its files."""
+    """Compatibility: each released schema reads current files, and the current one reads its files."""
 
     NAMES = (("image", IMAGE), ("history", HISTORY))
 
@@ -237,14 +237,14 @@ class TestEvolution:
         return list(fastavro.reader(file, reader_schema=json.loads(json.dumps(reader))))
 
     @pytest.mark.parametrize(("file", "name"), NAMES)
-    def test_the_version_of_today_is_kept_as_it_is(self, file, name):
-        """A schema that changes gets the next aclog.version and a copy of its own; the older copies stay."""
+    def test_the_current_version_is_recorded_unchanged(self, file, name):
+        """A changed schema needs the next aclog.version and its own copy; older copies are kept."""
         today = load_schema(name)
         kept = json.loads((SCHEMAS / f"{file}-{today['aclog.version']}.avsc").read_text())
         assert kept == today
 
     @pytest.mark.parametrize(("file", "name"), NAMES)
-    def test_every_released_version_reads_today_and_is_read_today(self, file, name):
+    def test_released_versions_and_the_current_one_read_each_other(self, file, name):
         today, rows = load_schema(name), self.rows(name)
         released = [json.loads(path.read_text()) for path in sorted(SCHEMAS.glob(f"{file}-*.avsc"))]
         assert released
@@ -254,7 +254,7 @@ class TestEvolution:
             assert row["acl"] == rows[0]["acl"]
 
     @pytest.mark.parametrize(("file", "name"), NAMES)
-    def test_a_field_with_a_default_may_come_and_go(self, file, name):
+    def test_a_field_with_a_default_may_be_added_and_removed(self, file, name):
         today, rows = load_schema(name), self.rows(name)
         tomorrow = json.loads(json.dumps(today))
         tomorrow["fields"].append({"name": "novelty", "type": ["null", "string"], "default": None})
@@ -270,7 +270,7 @@ class TestEvolution:
         with pytest.raises(Exception, match="novelty"):
             self.through(self.rows(name), load_schema(name), tomorrow)
 
-    def test_both_schemas_agree_on_what_a_rule_is(self):
+    def test_both_schemas_have_the_same_acl(self):
         image = next(field for field in load_schema(IMAGE)["fields"] if field["name"] == "acl")["type"][1]
         history = next(field for field in load_schema(HISTORY)["fields"] if field["name"] == "acl")["type"]
         assert image == history

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 _RESOURCE = "Resource"
 _RULE = "Rule"
 _KIP_11 = "Names that KIP-11 had first"
+_ZOOKEEPER_HELP = (
+    "The ZooKeeper of a Kafka up to 3.9: [cyan]zookeeper.connect=HOST:PORT[/], and other properties of its authorizer; "
+    "repeat the flag for each."
+)
 
 CLUSTER = ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
 
@@ -59,8 +63,7 @@ class AclSourceFlags:
         typer.Option(
             "--authorizer-properties",
             metavar="KEY=VALUE",
-            help="The ZooKeeper of a Kafka up to 3.9: [cyan]zookeeper.connect=HOST:PORT[/], and other properties of "
-            "its authorizer, each with a flag of its own.",
+            help=_ZOOKEEPER_HELP,
             rich_help_panel=source.PANEL,
         ),
     ] = field(factory=list)
@@ -91,8 +94,7 @@ class TargetFlags:
         typer.Option(
             "--authorizer-properties",
             metavar="KEY=VALUE",
-            help="The ZooKeeper of a Kafka up to 3.9: [cyan]zookeeper.connect=HOST:PORT[/], and other properties of "
-            "its authorizer, each with a flag of its own.",
+            help=_ZOOKEEPER_HELP,
             rich_help_panel=target.PANEL,
         ),
     ] = field(factory=list)

@@ -54,7 +54,7 @@ def _replica(replica: ReplicaDescription, high_watermark: int, now: float) -> st
     text = f"{replica.replica_id} at offset {replica.log_end_offset}, {behind} behind"
     if replica.last_fetch_timestamp < 0:
         return text
-    return f"{text}, heard of {max(now - replica.last_fetch_timestamp / 1000, 0):.1f} s ago"
+    return f"{text}, last fetch {max(now - replica.last_fetch_timestamp / 1000, 0):.1f} s ago"
 
 
 def _object(status: Status) -> dict[str, Any]:
