@@ -1,1 +1,1 @@
-"""Who is connected: SASL and TLS, without a socket where that can be."""
+"""SASL and TLS: authentication of clients and servers, mostly without sockets."""

@@ -1,4 +1,4 @@
-"""Sees when the files of a listener's certificates change, and has them read again."""
+"""Reloading of a listener's certificates when their files change."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,14 +12,14 @@ from aclog.nodes.config.node_config import TlsSettings
 from aclog.nodes.security.tls import ServerContext, reload
 
 INTERVAL_SECONDS = 3.0
-"""How often files are looked at."""
+"""Polling interval of the files."""
 
 _Stamps: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
 
 @define(kw_only=True)
 class CertificateWatcher:
-    """Belongs to one listener's context. What stands in the files when it is made counts as read."""
+    """Watches the stores of one listener's context, starting from their state at creation."""
 
     context: ServerContext
     settings: TlsSettings
@@ -29,17 +29,17 @@ class CertificateWatcher:
         self._seen = _stamps(self.settings)
 
     def check(self) -> bool:
-        """Read the files again if they changed; whether they did. It reads files: call it on a thread.
+        """Reload the files if they changed; return whether they did. Blocks.
 
         Raises:
-            ConfigError: what is in them now cannot be used. The context goes on with what it had, and the files are
-                read again once they change again.
+            ConfigError: The new content is unusable. The context keeps its certificates, and the files are reloaded
+                once they change again.
 
         """
         stamps = _stamps(self.settings)
         if stamps == self._seen:
             return False
-        self._seen = stamps
+        self._seen = stamps  # before loading: a broken file is reported once, not at every poll
         reload(self.context, self.settings)
         return True
 
@@ -50,7 +50,7 @@ class CertificateWatcher:
         interval: float = INTERVAL_SECONDS,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Check for ever; `report` is called after each change, with the error where what is new cannot be used."""
+        """Check until cancelled; call `report` after each change, with the error if the new content is unusable."""
         while True:
             await sleep(interval)
             try:
@@ -58,7 +58,7 @@ class CertificateWatcher:
                     report(None)
             except ConfigError as error:
                 report(error)
-            except Exception as error:  # noqa: BLE001 - whatever was wrong with one file, later ones are read still
+            except Exception as error:  # noqa: BLE001 - keep watching whatever was wrong with this file
                 report(ConfigError(f"the certificates cannot be read: {type(error).__name__}"))
 
 
@@ -67,7 +67,7 @@ def _stamps(settings: TlsSettings) -> _Stamps:
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What changes when a file is written or replaced; None where it is not there."""
+    """Return values that change when a file is written or replaced; None if there is no file."""
     try:
         status = path.stat()
     except OSError:

@@ -1,7 +1,7 @@
-"""Distinguished names as Java prints them: X500Principal.getName(), which is RFC 2253 with Java's own habits. Pure.
+"""Distinguished names in Java's format: X500Principal.getName(), RFC 2253 with deviations.
 
-ACLs and super.users name TLS clients by this text, so every character of it counts: the last RDN comes first; only
-nine attributes have a name, the others are their OID and a hex dump; more characters are escaped than the RFC asks.
+ACLs and super.users name TLS clients by this text, so it must match Java's to the character: RDNs in reverse order,
+keywords for nine attribute types only (others as OID and hex dump), and more escaping than the RFC requires.
 """
 
 import re
@@ -24,7 +24,7 @@ _KEYWORDS = {
 }
 _SEQUENCE, _SET, _OID, _INTEGER, _VERSION = 0x30, 0x31, 0x06, 0x02, 0xA0
 _TEXTS = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
-"""UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString: the bytes of all are read as UTF-8."""
+"""UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString: Java decodes all of them as UTF-8."""
 
 _ESCAPED = frozenset(',=+<>#;"\\')
 _BLANK = " \r"
@@ -33,7 +33,7 @@ _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 
 @frozen(kw_only=True)
 class _Value:
-    """One DER value: its tag, its content, and both with the length between them."""
+    """A DER value: tag, content, and the whole encoding."""
 
     tag: int
     content: bytes = field(repr=False)
@@ -41,16 +41,16 @@ class _Value:
 
 
 def subject(certificate: bytes) -> str:
-    """The subject of an X.509 certificate in DER; a DecodeError for anything else."""
+    """Return the subject of an X.509 certificate in DER; raise DecodeError for anything else."""
     signed = _inside(_only(certificate), _SEQUENCE)[:1]
     fields = [value for part in signed for value in _inside(part, _SEQUENCE) if value.tag != _VERSION]
     if len(fields) < 5 or fields[0].tag != _INTEGER:
-        raise DecodeError("not a certificate: serial number, algorithm, issuer, validity and subject are expected")
+        raise DecodeError("not a certificate: expected serial number, algorithm, issuer, validity and subject")
     return distinguished_name(fields[4].whole)
 
 
 def distinguished_name(name: bytes) -> str:
-    """The text of a Name in DER, such as `CN=alice,OU=Users,O=Example`; a DecodeError for anything else."""
+    """Return the text of a Name in DER, such as `CN=alice,OU=Users,O=Example`; raise DecodeError for anything else."""
     rdns = [_rdn(value) for value in _inside(_only(name), _SEQUENCE)]
     return ",".join(reversed(rdns))
 
@@ -62,7 +62,7 @@ def _rdn(rdn: _Value) -> str:
 def _attribute(attribute: _Value) -> str:
     parts = _inside(attribute, _SEQUENCE)
     if len(parts) != 2 or parts[0].tag != _OID:
-        raise DecodeError("an attribute of a name is not a type and a value")
+        raise DecodeError("name attribute: expected a type and a value")
     oid, value = _oid(parts[0].content), parts[1]
     keyword = _KEYWORDS.get(oid)
     if keyword is None or value.tag not in _TEXTS:
@@ -71,7 +71,7 @@ def _attribute(attribute: _Value) -> str:
 
 
 def _decoded(content: bytes) -> str:
-    """UTF-8 with a replacement character for what is none: as Java counts them, one for a surrogate's three bytes."""
+    """Decode UTF-8; like Java, replace an encoded surrogate (3 bytes) with a single U+FFFD."""
     return _SURROGATE.sub("\ufffd".encode(), content).decode("utf-8", "replace")
 
 
@@ -97,7 +97,7 @@ def _oid(content: bytes) -> str:
             numbers.append(number)
             number = 0
     if not content or content[-1] & 0x80:
-        raise DecodeError("an object identifier that is cut off")
+        raise DecodeError("truncated object identifier")
     first = min(numbers[0] // 40, 2)
     return ".".join(map(str, (first, numbers[0] - 40 * first, *numbers[1:])))
 
@@ -110,7 +110,7 @@ def _only(buffer: bytes) -> _Value:
 
 
 def _inside(value: _Value, tag: int) -> list[_Value]:
-    """The values in a constructed value, which must have this tag."""
+    """Return the values in a constructed value with this tag."""
     if value.tag != tag:
         raise DecodeError(f"DER tag {value.tag:#04x}, expected {tag:#04x}")
     return list(_values(value.content))
@@ -124,10 +124,10 @@ def _values(buffer: bytes) -> Iterator[_Value]:
         if size >= 0x80:
             position += size & 0x7F
             if not 1 <= size & 0x7F <= 4 or position > len(buffer):
-                raise DecodeError("a DER length that is cut off or not definite", position=start)
+                raise DecodeError("truncated or indefinite DER length", position=start)
             size = int.from_bytes(buffer[start + 2 : position])
         end = position + size
         if end > len(buffer):
-            raise DecodeError(f"a DER value of {size} bytes is cut off", position=start)
+            raise DecodeError(f"truncated DER value of {size} bytes", position=start)
         yield _Value(tag=buffer[start], content=buffer[position:end], whole=buffer[start:end])
         position = end

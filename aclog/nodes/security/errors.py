@@ -1,18 +1,18 @@
-"""How a login fails."""
+"""Authentication errors."""
 
 from aclog.metalog.errors import MetadataError
 
 
 class AuthenticationError(MetadataError):
-    """A login that failed for good; its text is fit for the client (SASL_AUTHENTICATION_FAILED, code 58)."""
+    """Authentication failed. The text is sent to the client (SASL_AUTHENTICATION_FAILED, code 58)."""
 
 
 class AuthenticationNotReadyError(MetadataError):
-    """A login that cannot be judged yet, as this node has not replayed the credentials: the client is to try again."""
+    """The credentials are not replayed yet, so the client should retry later."""
 
 
 def invalid_credentials(mechanism: str, *, reauthentication: bool = False) -> AuthenticationError:
-    """The failure that tells a client nothing about why (SaslServerAuthenticator's answer to a SaslException)."""
+    """Return the error that does not reveal why (SaslServerAuthenticator's response to a SaslException)."""
     what = "re-authentication" if reauthentication else "authentication"
     return AuthenticationError(
         f"Authentication failed during {what} due to invalid credentials with SASL mechanism {mechanism}"

@@ -1,6 +1,6 @@
-"""Key stores and trust stores, files or texts, PEM or PKCS 12 (Kafka's DefaultSslEngineFactory.SecurityStore).
+"""Key stores and trust stores in PEM or PKCS12, from files or inline (DefaultSslEngineFactory.SecurityStore).
 
-What a file is shows in its first bytes: like Java, a type of JKS also reads PKCS 12.
+PKCS12 is recognized by content: like Java, ssl.keystore.type=JKS reads PKCS12 files as well.
 """
 
 import binascii
@@ -26,17 +26,17 @@ _Certificates: TypeAlias = tuple[x509.Certificate, ...]
 
 @frozen(kw_only=True)
 class KeyEntry:
-    """A private key and its certificates: its own first, then who issued it, and so on."""
+    """A private key and its certificate chain, leaf first."""
 
     key: PrivateKeyTypes = field(repr=False)
     chain: _Certificates
 
 
 def key_entry(settings: TlsSettings) -> KeyEntry | None:
-    """The key that a node or client shows itself by; None where it has none.
+    """Return the key and certificate chain of a node or client; None if no key store is configured.
 
     Raises:
-        ConfigError: a file that cannot be read, a wrong password, no key or more than one, no certificate for it.
+        ConfigError: Unreadable file, wrong password, not exactly one key, or no certificate for it.
 
     """
     if settings.key_pem is not None:
@@ -51,15 +51,15 @@ def key_entry(settings: TlsSettings) -> KeyEntry | None:
         return _entry(where, _key(where, text, settings.key_password), _certificates(where, text))
     key12, certificates = _pkcs12(where, content, settings.keystore_password)
     if key12 is None:
-        raise ConfigError(f"{where}: no private key in it")
+        raise ConfigError(f"{where}: contains no private key")
     return _entry(where, key12, certificates)
 
 
 def trusted_certificates(settings: TlsSettings) -> _Certificates | None:
-    """Whose certificates are trusted, at least one; None where no trust store is named.
+    """Return the trusted certificates; None if no trust store is configured.
 
     Raises:
-        ConfigError: a file that cannot be read, a wrong password, or no certificate in it.
+        ConfigError: Unreadable file, wrong password, or no certificate.
 
     """
     if settings.truststore_pem is not None:
@@ -71,12 +71,12 @@ def trusted_certificates(settings: TlsSettings) -> _Certificates | None:
         return _certificates(where, content.decode("latin-1"))
     _, certificates = _pkcs12(where, content, settings.truststore_password)
     if not certificates:
-        raise ConfigError(f"{where}: no certificate in it")
+        raise ConfigError(f"{where}: contains no certificate")
     return certificates
 
 
 def _read(key: str, path: Path) -> tuple[str, bytes]:
-    """Where it stands, for messages, and what is in it."""
+    """Return the key and path for messages, and the content."""
     try:
         return f"{key}: {path}", path.read_bytes()
     except OSError as error:
@@ -86,13 +86,13 @@ def _read(key: str, path: Path) -> tuple[str, bytes]:
 def _pkcs12(where: str, content: bytes, password: str | None) -> tuple[PrivateKeyTypes | None, _Certificates]:
     if content.startswith(_JKS_MAGIC):
         raise ConfigError(
-            f"{where}: a JKS store, expected PKCS12 or PEM: convert it with "
+            f"{where}: JKS is not supported, expected PKCS12 or PEM: convert it with "
             "`keytool -importkeystore -srckeystore OLD.jks -destkeystore NEW.p12 -deststoretype PKCS12`"
         )
     try:
         store = pkcs12.load_pkcs12(content, None if password is None else password.encode())
     except _UNUSABLE as error:
-        raise ConfigError(f"{where}: not a PKCS12 store, or not of this password: {_line(error)}") from error
+        raise ConfigError(f"{where}: not a PKCS12 store, or wrong password: {_line(error)}") from error
     own = [store.cert] if store.cert is not None else []
     return store.key, tuple(entry.certificate for entry in (*own, *store.additional_certs))
 
@@ -104,21 +104,21 @@ def _key(where: str, text: str, password: str | None) -> PrivateKeyTypes:
     try:
         return load_pem_private_key(blocks[0], None if password is None else password.encode())
     except _UNUSABLE as error:
-        raise ConfigError(f"{where}: not a private key of this ssl.key.password: {_line(error)}") from error
+        raise ConfigError(f"{where}: not a private key, or wrong ssl.key.password: {_line(error)}") from error
 
 
 def _certificates(where: str, text: str) -> _Certificates:
     try:
         certificates = [x509.load_pem_x509_certificate(block) for kind, block in _blocks(text) if kind == "CERTIFICATE"]
     except _UNUSABLE as error:
-        raise ConfigError(f"{where}: a certificate cannot be read: {_line(error)}") from error
+        raise ConfigError(f"{where}: unreadable certificate: {_line(error)}") from error
     if not certificates:
         raise ConfigError(f"{where}: no certificate in PEM, expected at least one")
     return tuple(certificates)
 
 
 def _blocks(text: str) -> Iterator[tuple[str, bytes]]:
-    """The blocks of a PEM text: what each is, and itself. One in a single line, as properties have it, is mended."""
+    """Yield type and text of each PEM block; line breaks lost in a properties file are restored."""
     for match in _BLOCK.finditer(text):
         kind, body = match.groups()
         if ":" not in body:  # no headers
@@ -127,13 +127,13 @@ def _blocks(text: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _entry(where: str, key: PrivateKeyTypes, certificates: _Certificates) -> KeyEntry:
-    """The key with its chain in order; certificates that belong to no chain come last."""
+    """Return the key with its chain in order; unrelated certificates come last."""
     try:
         own = [certificate for certificate in certificates if certificate.public_key() == key.public_key()]
     except _UNUSABLE as error:
-        raise ConfigError(f"{where}: a certificate's key cannot be read: {_line(error)}") from error
+        raise ConfigError(f"{where}: unreadable key of a certificate: {_line(error)}") from error
     if not own:
-        raise ConfigError(f"{where}: no certificate is of this private key")
+        raise ConfigError(f"{where}: no certificate matches the private key")
     chain = own[:1]
     rest = [certificate for certificate in certificates if certificate not in chain]
     while issuers := [certificate for certificate in rest if certificate.subject == chain[-1].issuer]:

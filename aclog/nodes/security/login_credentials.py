@@ -1,4 +1,4 @@
-"""What logins are checked against."""
+"""The credentials that logins are verified against."""
 
 from typing import Protocol
 
@@ -11,9 +11,9 @@ from aclog.metalog.records import UserScramCredentialRecord
 
 @frozen(kw_only=True)
 class TokenCredential:
-    """A delegation token as a SCRAM login sees it: who its owner is, until when it holds, and what proves it.
+    """A delegation token as a SCRAM credential (KIP-48): the user is the token id, the password the token's HMAC.
 
-    `expiry_ms` is in ms since 1970; the credential's name is the token's id, its password the token's hmac (KIP-48).
+    `expiry_ms` is in ms since 1970.
     """
 
     owner: KafkaPrincipal
@@ -22,14 +22,14 @@ class TokenCredential:
 
 
 class Credentials(Protocol):
-    """The credentials that a node has replayed. Where tokens are not served, a subclass leaves them as they are."""
+    """The credentials that a node has replayed. An implementation without tokens keeps the defaults."""
 
     tokens_enabled: bool = False
-    """Whether a client may log in by a delegation token."""
+    """Whether clients may log in with delegation tokens."""
 
     @property
     def ready(self) -> bool:
-        """Whether the log has been replayed far enough for an absent credential to mean something."""
+        """Whether the log has been replayed, so that an absent credential means an unknown user."""
         ...
 
     def scram(self, user: str, mechanism: ScramMechanism) -> UserScramCredentialRecord | None:
@@ -37,5 +37,5 @@ class Credentials(Protocol):
         ...
 
     def token(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential | None:  # noqa: ARG002
-        """The token of this id, or None where there is none that holds; asked only where tokens are enabled."""
+        """The unexpired token with this id, or None; called only if tokens are enabled."""
         return None

@@ -1,4 +1,4 @@
-"""Who a client's certificate makes of it (Kafka's DefaultKafkaPrincipalBuilder)."""
+"""The principal of a TLS client (DefaultKafkaPrincipalBuilder)."""
 
 import ssl
 
@@ -11,10 +11,10 @@ from aclog.nodes.session import ANONYMOUS
 
 
 def peer_principal(connection: object, mapper: SslPrincipalMapper) -> KafkaPrincipal:
-    """The principal at the other end of this connection (its `ssl_object`); ANONYMOUS where it shows no certificate.
+    """Return the principal of the peer of an ssl_object; ANONYMOUS if it presented no certificate.
 
     Raises:
-        AuthenticationError: no rule matches the certificate's name, or it has none that can be read.
+        AuthenticationError: No mapping rule matches the certificate's subject, or the subject is unreadable.
 
     """
     if not isinstance(connection, ssl.SSLObject | ssl.SSLSocket) or connection.context.verify_mode == ssl.CERT_NONE:
@@ -25,7 +25,7 @@ def peer_principal(connection: object, mapper: SslPrincipalMapper) -> KafkaPrinc
     try:
         name = subject(certificate)
     except DecodeError as error:
-        raise AuthenticationError(f"the certificate's subject cannot be read: {error}") from error
+        raise AuthenticationError(f"unreadable certificate subject: {error}") from error
     try:
         return KafkaPrincipal(type="User", name=mapper.name(name))
     except NoMatchingRuleError as error:

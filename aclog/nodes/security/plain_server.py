@@ -1,4 +1,4 @@
-"""SASL PLAIN on the server's side (RFC 4616; Kafka's PlainSaslServer)."""
+"""Server side of SASL PLAIN (RFC 4616; PlainSaslServer)."""
 
 import hmac
 from collections.abc import Mapping
@@ -10,15 +10,15 @@ from aclog.authorizer.principals import KafkaPrincipal
 from aclog.nodes.security.errors import AuthenticationError, invalid_credentials
 
 _TOKENS = 3
-"""The parts of the message; of more, Kafka counts one more and no further."""
+"""The number of tokens in the message; Kafka splits off at most one more, which its error text counts."""
 
 
 @define(kw_only=True)
 class PlainServer:
-    """One PLAIN login: one message, an empty answer. It belongs to its connection."""
+    """One PLAIN login on one connection: one message, an empty response."""
 
     users: Mapping[str, str] = field(repr=False)
-    """Passwords by user: the `user_<name>` entries of the listener's JAAS line."""
+    """Passwords by user, from the `user_<name>` entries of the listener's sasl.jaas.config."""
     reauthentication: bool = False
     mechanism: str = field(default="PLAIN", init=False)
     token_authenticated: bool = field(default=False, init=False)
@@ -28,16 +28,16 @@ class PlainServer:
 
     @property
     def principal(self) -> KafkaPrincipal:
-        """Who has logged in; only where `complete`."""
+        """The authenticated user; only once `complete`."""
         if self._principal is None:
             raise AuthenticationError("the login is not complete")
         return self._principal
 
     def step(self, message: bytes) -> bytes:
-        """Check `[authorization id] NUL user NUL password`.
+        """Verify `[authorization id] NUL user NUL password`.
 
         Raises:
-            AuthenticationError: the password is not this user's, there is no such user, or the message is malformed.
+            AuthenticationError: Wrong password, unknown user, or malformed message.
 
         """
         authorization_id, user, password = self._parsed(message)
@@ -62,13 +62,13 @@ class PlainServer:
 
 
 def other_authorization_id() -> AuthenticationError:
-    """Nobody may act as another by logging in (the text is Kafka's)."""
+    """Return the error for an authorization id other than the user (the text is Kafka's)."""
     return AuthenticationError(
         "Authentication failed: Client requested an authorization id that is different from username"
     )
 
 
 def _equal(password: str, expected: str | None) -> bool:
-    """Whether they are the same, in a time that tells neither where they differ nor whether one is expected."""
+    """Compare in constant time, whatever the lengths and whether or not the user exists."""
     digests = (sha256(text.encode("utf-8", "surrogatepass")).digest() for text in (password, expected or ""))
     return hmac.compare_digest(*digests) and expected is not None

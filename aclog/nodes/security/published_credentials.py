@@ -1,4 +1,4 @@
-"""The SCRAM credentials and delegation tokens that a node has replayed, as its logins ask for them."""
+"""The SCRAM credentials and delegation tokens of the published image."""
 
 import os
 from collections import OrderedDict
@@ -17,19 +17,19 @@ from aclog.nodes.security.login_credentials import Credentials, TokenCredential
 from aclog.snapshots.publisher import Publisher
 
 _REMEMBERED = 10_000
-"""So many tokens' credentials are kept: each takes a millisecond to make, and some 500 bytes."""
+"""Size of the cache of token credentials, which take 1 ms and about 500 bytes each."""
 
 
 @define(eq=False)
 class PublishedCredentials(Credentials):
-    """Looks into the image that is published (ScramPublisher's CredentialProvider, DelegationTokenPublisher)."""
+    """Reads credentials from the published image (ScramPublisher's CredentialProvider, DelegationTokenPublisher)."""
 
     publisher: Publisher
     token_secret: str | None = field(default=None, repr=False)
-    """delegation.token.secret.key; without it nobody logs in by a token."""
+    """delegation.token.secret.key; without it token logins are disabled."""
     tokens_enabled: bool = field(init=False)
     clock: Callable[[], int] = current_time_ms
-    """ms since 1970"""
+    """Returns ms since 1970."""
     _token_credentials: OrderedDict[tuple[str, ScramMechanism], UserScramCredentialRecord] = field(
         factory=OrderedDict, init=False, repr=False
     )
@@ -40,7 +40,7 @@ class PublishedCredentials(Credentials):
 
     @property
     def ready(self) -> bool:
-        """Whether the log has been replayed up to the high-water mark first learned."""
+        """Whether the log has been replayed up to the high-water mark first observed."""
         return self.publisher.ready
 
     def scram(self, user: str, mechanism: ScramMechanism) -> UserScramCredentialRecord | None:
@@ -48,7 +48,10 @@ class PublishedCredentials(Credentials):
         return self.publisher.current.scram.get(user, mechanism)
 
     def token(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential | None:
-        """The token of this id, unless it has expired; Kafka lets it in, and ends its session at the next request."""
+        """The token with this id unless it has expired.
+
+        Kafka accepts the login with an expired token and closes the session at its first request.
+        """
         token = self.publisher.current.tokens.get(token_id)
         if token is None or self.token_secret is None:
             return None
@@ -60,7 +63,10 @@ class PublishedCredentials(Credentials):
         return TokenCredential(owner=KafkaPrincipal(type=kind, name=name), expiry_ms=expiry, credential=credential)
 
     def _credential(self, secret: str, token_id: str, mechanism: ScramMechanism) -> UserScramCredentialRecord:
-        """What proves the token's HMAC, with the fewest iterations, as in Kafka: the HMAC is not to be guessed."""
+        """Return the SCRAM credential for the token's HMAC.
+
+        The minimum of iterations suffices, as in Kafka: unlike a password, an HMAC cannot be guessed.
+        """
         known, key = self._token_credentials, (token_id, mechanism)
         if (found := known.get(key)) is not None:
             known.move_to_end(key)

@@ -1,4 +1,4 @@
-"""SASL on the client's side: PLAIN (RFC 4616) and SCRAM (RFC 5802, RFC 7677; Kafka's ScramSaslClient)."""
+"""Client side of SASL PLAIN (RFC 4616) and SCRAM (RFC 5802, RFC 7677; ScramSaslClient)."""
 
 import hmac
 from collections.abc import Callable
@@ -22,31 +22,31 @@ from aclog.nodes.security.scram_messages import (
 from aclog.nodes.security.scram_server import new_nonce
 
 MAX_ITERATIONS = 1 << 20
-"""More are refused: a server could keep a client busy for long. Kafka's controllers take no more than 16,384."""
+"""The most iterations a server may demand, against denial of service. Kafka's controllers store at most 16,384."""
 
 _GS2_HEADER = "n,,"
 
 
 class SaslClient(Protocol):
-    """One login to a server: `first`, then `step` with each answer until `complete`."""
+    """One login to a server: `first`, then `step` with each challenge until `complete`."""
 
     complete: bool
-    """Whether the client is content: with SCRAM, once the server has proved itself."""
+    """Whether the exchange is complete; with SCRAM, after the server's signature has been verified."""
 
     @property
     def mechanism(self) -> str:
-        """The name for the SaslHandshake."""
+        """The mechanism name for SaslHandshake."""
         ...
 
     def first(self) -> bytes:
-        """The message that opens the exchange."""
+        """Return the initial message."""
         ...
 
     def step(self, challenge: bytes) -> bytes | None:
-        """The message that follows this answer of the server; None where nothing is left to be sent.
+        """Process the server's challenge; return the next message, None at the end of the exchange.
 
         Raises:
-            AuthenticationError: what came is not an answer of SCRAM, or not of the server that knows the password.
+            AuthenticationError: The message is malformed, or the server does not prove knowledge of the password.
 
         """
         ...
@@ -54,7 +54,7 @@ class SaslClient(Protocol):
 
 @define(kw_only=True)
 class PlainClient:
-    """Says who it is, and its password."""
+    """Client side of PLAIN."""
 
     username: str
     password: str = field(repr=False)
@@ -62,18 +62,18 @@ class PlainClient:
     complete: bool = field(default=False, init=False)
 
     def first(self) -> bytes:
-        """No authorization id, the user, the password."""
+        """Return user and password, without an authorization id."""
         return f"\0{self.username}\0{self.password}".encode()
 
-    def step(self, challenge: bytes) -> bytes | None:  # noqa: ARG002  (the server has nothing to say)
-        """All has been said."""
+    def step(self, challenge: bytes) -> bytes | None:  # noqa: ARG002 - the server's message is empty
+        """Complete the exchange."""
         self.complete = True
         return None
 
 
 @define(kw_only=True)
 class ScramClient:
-    """Proves that it knows the password, and wants the same of the server."""
+    """Client side of SCRAM, with mutual authentication."""
 
     scram_mechanism: ScramMechanism
     username: str
@@ -83,26 +83,26 @@ class ScramClient:
     complete: bool = field(default=False, init=False)
     _nonce: str = field(default="", init=False, repr=False)
     _signature: bytes | None = field(default=None, init=False, repr=False)
-    """What the server must show; None before its challenge."""
+    """The expected server signature; None before the server's first message."""
 
     @property
     def mechanism(self) -> str:
-        """The name that SASL uses: `SCRAM-SHA-256`."""
+        """The SASL mechanism name, such as `SCRAM-SHA-256`."""
         return self.scram_mechanism.mechanism_name
 
     def first(self) -> bytes:
-        """Who it is, and a new nonce."""
+        """Return the user and a new nonce."""
         self._nonce, self._signature, self.complete = self.nonce(), None, False
         return (_GS2_HEADER + self._bare()).encode()
 
     def step(self, challenge: bytes) -> bytes | None:
-        """The proof, and then nothing; AuthenticationError for what SaslClient says."""
+        """Return the proof, then None; raises as SaslClient.step."""
         try:
             if self._signature is None:
                 return self._proof(parse_server_first(challenge), challenge.decode())
             self._check(parse_server_final(challenge), self._signature)
         except DecodeError as error:
-            raise AuthenticationError(f"the server's {self.mechanism} message is not right: {error}") from error
+            raise AuthenticationError(f"invalid {self.mechanism} message from the server: {error}") from error
         return None
 
     def _bare(self) -> str:
@@ -110,11 +110,12 @@ class ScramClient:
 
     def _proof(self, server: ServerFirst, text: str) -> bytes:
         mechanism = self.scram_mechanism
+        # The server must extend our nonce (RFC 5802, section 5.1); a replayed message would not.
         if not server.nonce.startswith(self._nonce) or server.nonce == self._nonce:
-            raise AuthenticationError(f"the server's {self.mechanism} nonce does not follow this client's")
+            raise AuthenticationError(f"the server's {self.mechanism} nonce does not extend the client's")
         if not scram_keys.MIN_ITERATIONS <= server.iterations <= MAX_ITERATIONS:
             raise AuthenticationError(
-                f"the server wants {server.iterations} iterations of {self.mechanism}, "
+                f"the server demands {server.iterations} iterations of {self.mechanism}, "
                 f"expected {scram_keys.MIN_ITERATIONS} to {MAX_ITERATIONS}"
             )
         salted = scram_keys.salted_password(mechanism, self.password, server.salt, server.iterations)
@@ -127,22 +128,22 @@ class ScramClient:
 
     def _check(self, answer: bytes | str, signature: bytes) -> None:
         if isinstance(answer, str):
-            raise AuthenticationError(f"the server refused the {self.mechanism} login: {answer[:200]!r}")
+            raise AuthenticationError(f"the server rejected the {self.mechanism} login: {answer[:200]!r}")
         if not hmac.compare_digest(answer, signature):
             raise AuthenticationError(f"the server does not know the password: its {self.mechanism} signature is wrong")
         self.complete = True
 
 
 def sasl_client(security: ClientSecurity) -> SaslClient:
-    """A new login as configured.
+    """Return a new login as configured.
 
     Raises:
-        ConfigError: no such mechanism, or no user name and password for it.
+        ConfigError: Unknown mechanism, or no username and password.
 
     """
     mechanism, user, password = security.sasl_mechanism, security.username, security.password
     if user is None or password is None:
-        raise ConfigError("sasl.jaas.config: a username and a password are needed to log in")
+        raise ConfigError("sasl.jaas.config: expected a username and a password")
     if mechanism == "PLAIN":
         return PlainClient(username=user, password=password)
     for scram in ScramMechanism:

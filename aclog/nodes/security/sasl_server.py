@@ -1,4 +1,4 @@
-"""SASL on the server's side: what a connection needs to know of it, whatever the mechanism."""
+"""Server side of SASL, independent of the mechanism (javax.security.sasl.SaslServer)."""
 
 from typing import Protocol
 
@@ -22,41 +22,41 @@ __all__ = [
 
 _SCRAM = {mechanism.mechanism_name: mechanism for mechanism in ScramMechanism}
 MECHANISMS = ("PLAIN", *_SCRAM)
-"""The names of all mechanisms there are."""
+"""The names of the supported mechanisms."""
 
 
 class SaslServer(Protocol):
-    """One login on one connection (javax.security.sasl.SaslServer)."""
+    """One login on one connection."""
 
     complete: bool
-    """Whether the client has logged in; no further step is taken then."""
+    """Whether the client is authenticated; no further step is allowed then."""
 
     @property
     def mechanism(self) -> str:
-        """The name that SASL uses."""
+        """The SASL mechanism name."""
         ...
 
     @property
     def principal(self) -> KafkaPrincipal:
-        """Who has logged in; only where `complete`."""
+        """The authenticated principal; only once `complete`."""
         ...
 
     @property
     def token_authenticated(self) -> bool:
-        """Whether the login was by a delegation token; only where `complete`."""
+        """Whether the client authenticated with a delegation token; only once `complete`."""
         ...
 
     @property
     def expiry_ms(self) -> int | None:
-        """When the login runs out, in ms since 1970: a token's expiry; None: never."""
+        """The token's expiry in ms since 1970; None for a login without a token."""
         ...
 
     def step(self, message: bytes) -> bytes:
-        """The answer to the client's next message; it may be empty.
+        """Process the client's next message; return the challenge, which may be empty.
 
         Raises:
-            AuthenticationError: the login failed: its text goes to the client with code 58, and the connection ends.
-            AuthenticationNotReadyError: it cannot be judged yet: the client is told to try again.
+            AuthenticationError: The login failed; the text is sent to the client with code 58.
+            AuthenticationNotReadyError: The credentials are not replayed yet; the client should retry.
 
         """
         ...
@@ -65,10 +65,10 @@ class SaslServer(Protocol):
 def sasl_server(
     mechanism: str, *, listener: Listener, credentials: Credentials, reauthentication: bool = False
 ) -> SaslServer:
-    """A new login by this mechanism on this listener.
+    """Return a new login with this mechanism on this listener.
 
     Raises:
-        AuthenticationError: the listener does not offer it (which its SaslHandshake answers with code 33 already).
+        AuthenticationError: The listener does not offer the mechanism (SaslHandshake answers this with code 33).
 
     """
     if mechanism not in listener.sasl_mechanisms or mechanism not in MECHANISMS:

@@ -1,4 +1,4 @@
-"""SASLprep: one form for names that look alike (RFC 4013)."""
+"""SASLprep: normalization of user names (RFC 4013)."""
 
 import stringprep
 import unicodedata
@@ -15,18 +15,19 @@ _PROHIBITED = (
     stringprep.in_table_c7,
     stringprep.in_table_c8,
     stringprep.in_table_c9,
-    stringprep.in_table_a1,  # unassigned: what a stored string may not hold
+    stringprep.in_table_a1,  # unassigned code points, prohibited in stored strings
 )
 
 
 def saslprep(text: str) -> str:
-    """The prepared form of a text: spaces made one kind, soft hyphens dropped, compatibility forms resolved.
+    """Return the prepared form of a text: uniform spaces, no soft hyphens, NFKC.
 
     Raises:
-        DecodeError: a character that no such text may hold, or directions that are mixed up.
+        DecodeError: A prohibited character, or mixed text directions.
 
     """
     mapped = (" " if stringprep.in_table_c12(c) else c for c in text if not stringprep.in_table_b1(c))
+    # RFC 3454 is defined on Unicode 3.2; a newer version would normalize some names differently.
     prepared = unicodedata.ucd_3_2_0.normalize("NFKC", "".join(mapped))
     for position, character in enumerate(prepared):
         if any(prohibits(character) for prohibits in _PROHIBITED):
@@ -36,9 +37,9 @@ def saslprep(text: str) -> str:
 
 
 def _check_directions(text: str) -> None:
-    """RFC 3454, section 6: right-to-left text stands alone, and begins and ends so."""
+    """Check RFC 3454, section 6: right-to-left text is not mixed with other text and begins and ends as such."""
     if not any(map(stringprep.in_table_d1, text)):
         return
     ends = stringprep.in_table_d1(text[0]) and stringprep.in_table_d1(text[-1])
     if not ends or any(map(stringprep.in_table_d2, text)):
-        raise DecodeError("a user name mixes text of both directions (RFC 4013)")
+        raise DecodeError("user name mixes right-to-left and left-to-right text (RFC 4013)")

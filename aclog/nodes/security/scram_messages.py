@@ -1,4 +1,4 @@
-"""The four messages of a SCRAM exchange as text (RFC 5802, section 7; Kafka's ScramMessages). Pure."""
+"""The four messages of a SCRAM exchange (RFC 5802, section 7; ScramMessages)."""
 
 import binascii
 import re
@@ -10,7 +10,7 @@ from aclog.metalog.errors import DecodeError
 from aclog.nodes.security.saslprep import saslprep
 
 MAX_BYTES = 1 << 13
-"""Longer messages are refused unread."""
+"""Longer messages are rejected without parsing."""
 
 _NAME = r"(?:[^\x00=,]|=2C|=3D)+"
 _VALUE = r"[^\x00,]+"
@@ -29,7 +29,7 @@ _SERVER_FINAL = re.compile(rf"(?:e=(?P<error>{_VALUE})|v=(?P<signature>{_BASE64}
 
 @frozen(kw_only=True)
 class ClientFirst:
-    """Who wants in. `bare` is what gets signed, `gs2_header` what stands before it; names are unescaped."""
+    """The client's first message. `bare` is the signed part after `gs2_header`; names are unescaped."""
 
     gs2_header: str
     bare: str
@@ -41,7 +41,7 @@ class ClientFirst:
 
 @frozen(kw_only=True)
 class ServerFirst:
-    """What the client needs for its proof. `nonce` is the client's nonce followed by the server's."""
+    """The server's first message. `nonce` is the client's nonce followed by the server's."""
 
     nonce: str
     salt: bytes = field(repr=False)
@@ -49,13 +49,13 @@ class ServerFirst:
 
     @property
     def text(self) -> str:
-        """The message as the server sends it."""
+        """The message as sent."""
         return f"r={self.nonce},s={_base64(self.salt)},i={self.iterations}"
 
 
 @frozen(kw_only=True)
 class ClientFinal:
-    """The client's proof; `signed` is the message but for the proof, `binding` what it says the GS2 header was."""
+    """The client's final message. `signed` is the message without the proof, `binding` its copy of the GS2 header."""
 
     signed: str
     nonce: str
@@ -64,10 +64,10 @@ class ClientFinal:
 
 
 def parse_client_first(message: bytes) -> ClientFirst:
-    """The first message of a client; other extensions than `tokenauth` and a channel binding are not for us.
+    """Parse a client's first message; extensions other than `tokenauth` are ignored.
 
     Raises:
-        DecodeError: not such a message, or a name beyond ASCII that is not in its prepared form (saslprep).
+        DecodeError: A malformed message, or a non-ASCII name that is not in its prepared form (saslprep).
 
     """
     match = _matched(_CLIENT_FIRST, message, "a client's first message")
@@ -84,19 +84,19 @@ def parse_client_first(message: bytes) -> ClientFirst:
 
 
 def client_first(user: str, nonce: str, *, token_auth: bool = False) -> str:
-    """The bare first message: what a client sends after the GS2 header `n,,`."""
+    """Return the bare first message, which follows the GS2 header `n,,`."""
     name = _prepared(user).replace("=", "=3D").replace(",", "=2C")
     return f"n={name},r={nonce}" + (",tokenauth=true" if token_auth else "")
 
 
 def parse_server_first(message: bytes) -> ServerFirst:
-    """The server's challenge; a DecodeError for anything else."""
+    """Parse a server's first message; raise DecodeError for anything else."""
     match = _matched(_SERVER_FIRST, message, "a server's first message")
     return ServerFirst(nonce=match["nonce"], salt=_bytes(match["salt"]), iterations=int(match["iterations"]))
 
 
 def parse_client_final(message: bytes) -> ClientFinal:
-    """The client's proof; a DecodeError for anything else."""
+    """Parse a client's final message; raise DecodeError for anything else."""
     match = _matched(_CLIENT_FINAL, message, "a client's final message")
     return ClientFinal(
         signed=match["signed"],
@@ -107,29 +107,29 @@ def parse_client_final(message: bytes) -> ClientFinal:
 
 
 def client_final(gs2_header: str, nonce: str) -> str:
-    """The client's final message without its proof."""
+    """Return the client's final message without the proof."""
     return f"c={_base64(gs2_header.encode())},r={nonce}"
 
 
 def with_proof(signed: str, proof: bytes) -> bytes:
-    """The client's final message, whole."""
+    """Return the complete client's final message."""
     return f"{signed},p={_base64(proof)}".encode()
 
 
 def parse_server_final(message: bytes) -> bytes | str:
-    """The server's signature, or, as text, its error; a DecodeError for anything else."""
+    """Return the server's signature as bytes, or its error as text; raise DecodeError for anything else."""
     match = _matched(_SERVER_FINAL, message, "a server's final message")
     error = match["error"]
     return error if error is not None else _bytes(match["signature"])
 
 
 def server_final(signature: bytes) -> bytes:
-    """The message by which a server proves itself."""
+    """Return the server's final message."""
     return f"v={_base64(signature)}".encode()
 
 
 def _matched(pattern: re.Pattern[str], message: bytes, what: str) -> re.Match[str]:
-    """The match of a whole message. What stands in it is not told: it came from nobody known, or holds a proof."""
+    """Match a whole message. Errors do not quote it: it is untrusted, or contains a proof."""
     if len(message) > MAX_BYTES:
         raise DecodeError(f"{len(message)} bytes, expected {what} of at most {MAX_BYTES}")
     try:
@@ -137,19 +137,19 @@ def _matched(pattern: re.Pattern[str], message: bytes, what: str) -> re.Match[st
     except UnicodeDecodeError as error:
         raise DecodeError("not UTF-8", position=error.start) from error
     if match is None:
-        raise DecodeError(f"{len(message)} bytes are not {what} of SCRAM (RFC 5802, section 7)")
+        raise DecodeError(f"{len(message)} bytes, expected {what} of SCRAM (RFC 5802, section 7)")
     return match
 
 
 def _unescaped(name: str) -> str:
     text = name.replace("=2C", ",").replace("=3D", "=")
     if _prepared(text) != text:
-        raise DecodeError("a user name is not in its prepared form (RFC 4013)")
+        raise DecodeError("user name is not in its prepared form (RFC 4013)")
     return text
 
 
 def _prepared(name: str) -> str:
-    """Names in ASCII are what they are, as in Kafka; Kafka has no others, so that the RFC holds for those."""
+    """Prepare a name. ASCII is left as it is, as in Kafka; Kafka does not support other names, so the RFC applies."""
     return name if name.isascii() else saslprep(name)
 
 

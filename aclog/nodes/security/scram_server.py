@@ -1,7 +1,7 @@
-"""SASL SCRAM on the server's side (RFC 5802, RFC 7677; Kafka's ScramSaslServer).
+"""Server side of SASL SCRAM (RFC 5802, RFC 7677; ScramSaslServer).
 
-A user that does not exist is led through the same exchange as one whose password is wrong, to the same failure: its
-salt comes from a secret of this process, the same each time. (Kafka tells the two apart by when it gives up.)
+An unknown user gets the same exchange and the same failure as a wrong password, with a stable salt derived from a
+secret of this process, so that user names cannot be probed. (In Kafka an unknown user fails one message earlier.)
 """
 
 import hmac
@@ -32,65 +32,64 @@ _PROCESS_SECRET = secrets.token_bytes(32)
 
 
 def new_nonce() -> str:
-    """32 random characters that a message can hold."""
+    """Return 32 random characters that are valid in a message."""
     return secrets.token_urlsafe(24)
 
 
 @frozen(kw_only=True)
 class _Exchange:
-    """What the second message is checked against, and who it lets in."""
+    """The state between the two messages of the client."""
 
     client_first: ClientFirst
     server_first: ServerFirst
     credential: UserScramCredentialRecord
     principal: KafkaPrincipal | None
-    """None: nobody can pass, whatever the proof."""
+    """None for an unknown user: the login fails whatever the proof."""
     expiry_ms: int | None = None
 
 
 @define(kw_only=True)
 class ScramServer:
-    """One SCRAM login: two messages, two answers. It belongs to its connection."""
+    """One SCRAM login on one connection: two messages, two responses."""
 
     scram_mechanism: ScramMechanism
     credentials: Credentials = field(repr=False)
     reauthentication: bool = False
     nonce: Callable[[], str] = field(default=new_nonce, repr=False)
     fake_secret: bytes = field(default=_PROCESS_SECRET, repr=False)
-    """What the salts of users that do not exist come from."""
+    """The key that salts of unknown users are derived from."""
     complete: bool = field(default=False, init=False)
     _exchange: _Exchange | None = field(default=None, init=False, repr=False)
     _failed: bool = field(default=False, init=False)
 
     @property
     def mechanism(self) -> str:
-        """The name that SASL uses: `SCRAM-SHA-256`."""
+        """The SASL mechanism name, such as `SCRAM-SHA-256`."""
         return self.scram_mechanism.mechanism_name
 
     @property
     def principal(self) -> KafkaPrincipal:
-        """Who has logged in: the user, or a token's owner; only where `complete`."""
+        """The user, or the token's owner; only once `complete`."""
         if not self.complete or self._exchange is None or self._exchange.principal is None:
             raise AuthenticationError("the login is not complete")
         return self._exchange.principal
 
     @property
     def token_authenticated(self) -> bool:
-        """Whether the login was by a delegation token."""
+        """Whether the client authenticated with a delegation token."""
         return self.complete and self._exchange is not None and self._exchange.client_first.token_auth
 
     @property
     def expiry_ms(self) -> int | None:
-        """When the token of the login expires, in ms since 1970; None for a user."""
+        """The token's expiry in ms since 1970; None for a user."""
         return self._exchange.expiry_ms if self._exchange is not None else None
 
     def step(self, message: bytes) -> bytes:
-        """Answer the client's next message.
+        """Process the client's next message; return the server's.
 
         Raises:
-            AuthenticationError: the login failed; the texts for no such user, a wrong password and a message that is
-                malformed are the same.
-            AuthenticationNotReadyError: the credentials have not been replayed yet.
+            AuthenticationError: The login failed; unknown user, wrong password and malformed message have one text.
+            AuthenticationNotReadyError: The credentials are not replayed yet.
 
         """
         if self.complete or self._failed:
@@ -112,7 +111,7 @@ class ScramServer:
             raise other_authorization_id()
         if not self.credentials.ready:
             raise AuthenticationNotReadyError(
-                "the credentials of this node are not replayed yet: SCRAM logins are to be tried again later"
+                "this node has not replayed its credentials yet: retry the SCRAM login later"
             )
         principal, credential, expiry_ms = self._credential(client)
         server = ServerFirst(nonce=client.nonce + self.nonce(), salt=credential.salt, iterations=credential.iterations)
@@ -122,8 +121,8 @@ class ScramServer:
         return server.text.encode()
 
     def _credential(self, client: ClientFirst) -> tuple[KafkaPrincipal | None, UserScramCredentialRecord, int | None]:
-        """Who the client is once it has proved it, and what it must prove; nobody, and a fake, if there is no such."""
-        fake = self._fake(client.user)  # made for everyone, so that the time does not tell for whom it was needed
+        """Return the claimed principal, its credential and expiry; for an unknown user None and a fake credential."""
+        fake = self._fake(client.user)  # computed for every user, so that timing does not reveal who is unknown
         if client.token_auth:
             token = self.credentials.token(client.user, self.scram_mechanism)
             if token is not None and self._usable(token.credential):
@@ -140,7 +139,7 @@ class ScramServer:
         return credential.iterations >= scram_keys.MIN_ITERATIONS and sizes == {size}
 
     def _fake(self, user: str) -> UserScramCredentialRecord:
-        """A credential that nobody has, the same for a user each time, with a salt as Kafka's tools make them."""
+        """Return a credential without a password, stable per user, with a salt in the style of Kafka's tools."""
         seed = hmac.new(self.fake_secret, f"{self.mechanism}\0{user}".encode(), sha512).digest()
         key = seed[: scram_keys.key_size(self.scram_mechanism)]
         return UserScramCredentialRecord(
@@ -165,7 +164,7 @@ class ScramServer:
         return server_final(signature)
 
     def _proved(self, credential: UserScramCredentialRecord, signed: bytes, final: ClientFinal) -> bool:
-        """Whether the proof shows the client key: it is that key, masked with a signature made of the stored key."""
+        """Whether the proof reveals the client key, which it masks with a signature by the stored key."""
         signature = scram_keys.sign(self.scram_mechanism, credential.stored_key, signed)
         if len(final.proof) != len(signature):
             return False

@@ -1,4 +1,4 @@
-"""TLS contexts of listeners and clients (Kafka's DefaultSslEngineFactory)."""
+"""TLS contexts of listeners and clients (DefaultSslEngineFactory)."""
 
 import secrets
 import ssl
@@ -25,18 +25,17 @@ _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_
 
 @frozen(kw_only=True)
 class _Certificates:
-    """What is in the stores: who we are, and whom we trust; None where there is no such store."""
+    """The content of key store and trust store; None for a store that is not configured."""
 
     entry: KeyEntry | None
     trusted: tuple[x509.Certificate, ...] | None
 
 
 class ServerContext(ssl.SSLContext):
-    """A listener's context, whose certificates can be changed while it is in use.
+    """A listener's TLS context whose certificates can be replaced while it is in use.
 
-    Python's contexts gain certificates, but never lose any. So this one has none of its own: each handshake goes on
-    with `current`, which is made anew from the files. Sessions from before the trusted certificates changed are not
-    resumed.
+    Certificates cannot be removed from an SSLContext, so this one holds none: each handshake continues on `current`,
+    which is rebuilt from the stores. Sessions from before a change of the trusted certificates are not resumed.
     """
 
     current: ssl.SSLContext
@@ -44,7 +43,7 @@ class ServerContext(ssl.SSLContext):
     _trusted_since: float = 0.0
 
     def load(self, settings: TlsSettings) -> None:
-        """Take the certificates that are in the stores now for every handshake to come; nothing changes on an error."""
+        """Use the current content of the stores for new handshakes; on an error nothing changes."""
         certificates = _server_certificates(settings)
         current = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         _set_up_server(current, settings)
@@ -55,8 +54,10 @@ class ServerContext(ssl.SSLContext):
         self.current = current
 
     def take_over(self, connection: ssl.SSLObject | ssl.SSLSocket, *_: object) -> int | None:
-        """Called when a ClientHello has come: go on with `current`, or end the handshake with an alert."""
+        """Continue a handshake on `current`, or end it with an alert. The sni_callback, called after ClientHello."""
         if connection.session_reused and self.verify_mode != ssl.CERT_NONE:
+            # A resumed session skips certificate verification, so it would outlive a certificate that is revoked by
+            # removing it from the trust store.
             session = connection.session
             if session is None or session.time <= self._trusted_since:
                 return ssl.ALERT_DESCRIPTION_CERTIFICATE_UNKNOWN
@@ -65,10 +66,10 @@ class ServerContext(ssl.SSLContext):
 
 
 def server_context(settings: TlsSettings) -> ServerContext:
-    """The context of a listener.
+    """Return the context of a listener.
 
     Raises:
-        ConfigError: a store that cannot be read or lacks what is needed, a protocol or a suite that is not had.
+        ConfigError: A store is unreadable or incomplete, or a protocol or cipher suite is unsupported.
 
     """
     context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
@@ -79,20 +80,20 @@ def server_context(settings: TlsSettings) -> ServerContext:
 
 
 def reload(context: ServerContext, settings: TlsSettings) -> None:
-    """Read the stores again: connections that stand stay as they are, new ones see what is in the stores now.
+    """Reload the stores for new connections; existing ones are unaffected.
 
     Raises:
-        ConfigError: as server_context; the context then goes on with what it had.
+        ConfigError: As server_context; the context keeps its certificates.
 
     """
     context.load(settings)
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """A context to connect with; without a trust store it trusts whom this machine trusts.
+    """Return a client context; without a trust store it trusts the system's certificates.
 
     Raises:
-        ConfigError: as server_context.
+        ConfigError: As server_context.
 
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -108,22 +109,22 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
 def _server_certificates(settings: TlsSettings) -> _Certificates:
     certificates = _Certificates(entry=key_entry(settings), trusted=trusted_certificates(settings))
     if certificates.entry is None:
-        raise ConfigError("ssl.keystore.location: not set, but a listener with TLS needs a key and a certificate")
+        raise ConfigError("ssl.keystore.location: not set, but a TLS listener requires a key and a certificate")
     if certificates.trusted is None and settings.client_auth is not ClientAuth.NONE:
-        raise ConfigError("ssl.truststore.location: not set, but ssl.client.auth asks for certificates: whose?")
+        raise ConfigError("ssl.truststore.location: not set, but ssl.client.auth requires trusted certificates")
     return certificates
 
 
 def _set_up_server(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    """For a listener's context and what it goes on with: OpenSSL takes some of this from one, some from the other."""
+    """Set up a listener's context or its `current`: OpenSSL reads some settings from one and some from the other."""
     context.verify_mode = _VERIFY[settings.client_auth]
-    context.num_tickets = 0  # a ticket would let a client in whose certificate is no longer trusted
+    context.num_tickets = 0  # a ticket would admit a client whose certificate is no longer trusted
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
     _set_up(context, settings)
 
 
 def _set_up(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # whatever is in a trust store is trusted, as in Java
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, any certificate in the trust store is an anchor
     suites = cipher_suites(settings.cipher_suites)
     versions = set(settings.protocols)
     if settings.cipher_suites:
@@ -132,7 +133,7 @@ def _set_up(context: ssl.SSLContext, settings: TlsSettings) -> None:
     if not versions or not versions <= _VERSIONS.keys():
         given = ",".join(settings.protocols)
         raise ConfigError(
-            f"ssl.enabled.protocols: {given}: expected TLSv1.2, TLSv1.3, with a suite in ssl.cipher.suites"
+            f"ssl.enabled.protocols: {given}: expected TLSv1.2 or TLSv1.3, with a matching suite in ssl.cipher.suites"
         )
     context.minimum_version = min(_VERSIONS[version] for version in versions)
     context.maximum_version = max(_VERSIONS[version] for version in versions)
@@ -144,7 +145,7 @@ def _set_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
     try:
         context.set_ciphers(":".join(names))
     except ssl.SSLError as error:
-        raise ConfigError(f"ssl.cipher.suites: OpenSSL has none of {', '.join(names)}") from error
+        raise ConfigError(f"ssl.cipher.suites: OpenSSL supports none of {', '.join(names)}") from error
 
 
 def _fill(context: ssl.SSLContext, certificates: _Certificates) -> None:
@@ -154,11 +155,11 @@ def _fill(context: ssl.SSLContext, certificates: _Certificates) -> None:
         for certificate in certificates.trusted or ():
             context.load_verify_locations(cadata=certificate.public_bytes(Encoding.DER))
     except ssl.SSLError as error:
-        raise ConfigError(f"a certificate of the trust store cannot be used: {error.reason}") from error
+        raise ConfigError(f"unusable certificate in the trust store: {error.reason}") from error
 
 
 def _load_chain(context: ssl.SSLContext, entry: KeyEntry) -> None:
-    """By way of a file, as OpenSSL wants it: short-lived, ours alone, and the key in it under a new password."""
+    """Load key and chain from a file, as OpenSSL requires: temporary, mode 0600, key encrypted with a random password."""
     password = secrets.token_bytes(32).hex().encode()
     encryption = BestAvailableEncryption(password)
     key = entry.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
@@ -170,6 +171,6 @@ def _load_chain(context: ssl.SSLContext, entry: KeyEntry) -> None:
             path.write_bytes(key + chain)
             context.load_cert_chain(path, password=password)
     except ssl.SSLError as error:
-        raise ConfigError(f"the key or its certificates cannot be used for TLS: {error.reason}") from error
+        raise ConfigError(f"key or certificates unusable for TLS: {error.reason}") from error
     except OSError as error:
-        raise ConfigError(f"no place for a short-lived file with the key: {error.strerror or error}") from error
+        raise ConfigError(f"cannot write a temporary file for the key: {error.strerror or error}") from error

@@ -118,15 +118,15 @@ def test_key_stores_that_cannot_be_used(tmp_path):
     for settings, text in (
         (TlsSettings(keystore=nothing), f"ssl.keystore.location: {nothing}: No such file"),
         (TlsSettings(keystore=tmp_path), "Is a directory"),
-        (TlsSettings(keystore=locked, keystore_type="PEM"), "not a private key of this ssl.key.password"),
-        (TlsSettings(keystore=locked, keystore_type="PEM", key_password="hush2"), "not a private key of this"),
-        (pem_texts(key_password="hush"), "ssl.keystore.key: not a private key of this ssl.key.password"),
-        (TlsSettings(keystore=p12, keystore_password="hush2"), f"{p12}: not a PKCS12 store, or not of this password"),
-        (TlsSettings(keystore=p12), "not a PKCS12 store, or not of this password"),
+        (TlsSettings(keystore=locked, keystore_type="PEM"), "not a private key, or wrong ssl.key.password"),
+        (TlsSettings(keystore=locked, keystore_type="PEM", key_password="hush2"), "not a private key, or wrong"),
+        (pem_texts(key_password="hush"), "ssl.keystore.key: not a private key, or wrong ssl.key.password"),
+        (TlsSettings(keystore=p12, keystore_password="hush2"), f"{p12}: not a PKCS12 store, or wrong password"),
+        (TlsSettings(keystore=p12), "not a PKCS12 store, or wrong password"),
         (TlsSettings(keystore=junk, keystore_password="hush"), "not a PKCS12 store"),
         (TlsSettings(keystore=junk, keystore_type="PEM"), "0 private keys in PEM, expected one"),
         (pem_texts(key_pem=other.key_pem() + issued.key_pem()), "2 private keys in PEM, expected one"),
-        (pem_texts(key_pem=other.key_pem()), "no certificate is of this private key"),
+        (pem_texts(key_pem=other.key_pem()), "no certificate matches the private key"),
         (pem_texts(certificate_chain_pem=None), "ssl.keystore.certificate.chain: no certificate in PEM"),
         (pem_texts(key_pem=issued.key_pem().replace("M", "N")), "ssl.keystore.key: not a private key"),
         (pem_texts(certificate_chain_pem=issued.certificate_pem().replace("M", "N")), "cannot be read"),
@@ -152,10 +152,10 @@ def test_a_store_in_javas_own_format_says_how_to_convert_it(tmp_path, type_):
     settings = TlsSettings(
         keystore=key, keystore_type=type_, keystore_password="hush", truststore=trust, truststore_type=type_
     )
-    refused(settings, f"{key}: a JKS store, expected PKCS12 or PEM: convert it with `keytool -importkeystore")
-    refused(settings, f"{trust}: a JKS store", trust=True)
+    refused(settings, f"{key}: JKS is not supported, expected PKCS12 or PEM: convert it with `keytool -importkeystore")
+    refused(settings, f"{trust}: JKS is not supported", trust=True)
 
 
 def test_a_pkcs12_store_without_a_key(tmp_path):
     path = java_store(tmp_path, "truststorePkcs12")
-    refused(TlsSettings(keystore=path, keystore_password="changeit"), "no private key in it")
+    refused(TlsSettings(keystore=path, keystore_password="changeit"), "contains no private key")

@@ -224,7 +224,7 @@ def test_no_key_stays_on_the_disk(files, monkeypatch):
 
 def test_no_place_for_the_key(files, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(files.directory / "nowhere"))
-    with pytest.raises(ConfigError, match="no place for a short-lived file with the key: No such file"):
+    with pytest.raises(ConfigError, match="cannot write a temporary file for the key: No such file"):
         server_context(files.server_settings())
 
 

@@ -78,7 +78,7 @@ def test_an_unsupported_version_first():
     async def scenario(served):
         client = await served.connect()
         client.request(18, 77, b"")
-        assert (await client.response(18, 0)).error_code == 35
+        assert (await client.answer(18, 0)).error_code == 35
         assert (await client.versions(3)).error_code == 0
         assert (await client.log_in()).error_code == 0
 
@@ -197,7 +197,7 @@ def test_frames_are_small_before_authentication():
         client = await served.connect()
         await client.log_in()
         client.request(DESCRIBE_CLUSTER, 1, b"\0\1\0" + bytes(100_000))
-        assert (await client.response(DESCRIBE_CLUSTER, 1)).error_code == 0
+        assert (await client.answer(DESCRIBE_CLUSTER, 1)).error_code == 0
 
     run(scenario, SASL, unauthenticated_frame_bytes=1000)
 
