@@ -106,14 +106,14 @@ class EnvelopeForwarder:
             async with asyncio.timeout(self.seconds):
                 while True:
                     try:
-                        answer = await self._send(request)
+                        response = await self._send(request)
                     except _NotSentError as error:
                         last = str(error)
                     else:
-                        if answer.error_code not in (AUTHORIZER_NOT_READY, NOT_CONTROLLER):
-                            return _unwrapped(request, answer)
-                        last = f"the controller answered with error {answer.error_code}"
-                        if answer.error_code == NOT_CONTROLLER:
+                        if response.error_code not in (AUTHORIZER_NOT_READY, NOT_CONTROLLER):
+                            return _unwrapped(request, response)
+                        last = f"the controller returned error {response.error_code}"
+                        if response.error_code == NOT_CONTROLLER:
                             # A deposed controller keeps its connections open: drop the idle ones, so that the
                             # retry connects to whichever controller is active by then.
                             await self.close()
@@ -132,12 +132,12 @@ class EnvelopeForwarder:
         async with self._places:
             connection = await self._connected()
             try:
-                answer = await self._exchange(connection, request)
+                response = await self._exchange(connection, request)
             except BaseException:
                 await connection.close()  # a response may still be due on it, or the peer may be dead
                 raise
             self._free.append(connection)
-            return answer
+            return response
 
     async def _exchange(self, connection: Connection, request: Request) -> EnvelopeResponse:
         try:
@@ -187,16 +187,16 @@ class EnvelopeForwarder:
             raise _NotSentError(str(error)) from None
 
 
-def _unwrapped(request: Request, answer: EnvelopeResponse) -> bytes:
+def _unwrapped(request: Request, response: EnvelopeResponse) -> bytes:
     """Return the embedded response body.
 
     CLUSTER_AUTHORIZATION_FAILED on the envelope concerns this broker's principal; the client must not take it for its
     own, so it becomes UNKNOWN_SERVER_ERROR, as in Kafka.
     """
-    if answer.error_code == CLUSTER_AUTHORIZATION_FAILED:
+    if response.error_code == CLUSTER_AUTHORIZATION_FAILED:
         raise RequestError(UNKNOWN_SERVER_ERROR, "The controller does not let this broker forward requests")
-    if answer.error_code or answer.response_data is None:
-        raise RequestError(answer.error_code or UNKNOWN_SERVER_ERROR)
+    if response.error_code or response.response_data is None:
+        raise RequestError(response.error_code or UNKNOWN_SERVER_ERROR)
     header = request.header
-    _, position = decode_response_header(header.api_key, header.api_version, answer.response_data)
-    return answer.response_data[position:]
+    _, position = decode_response_header(header.api_key, header.api_version, response.response_data)
+    return response.response_data[position:]

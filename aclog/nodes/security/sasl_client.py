@@ -126,10 +126,10 @@ class ScramClient:
         self._signature = scram_keys.sign(mechanism, scram_keys.server_key(mechanism, salted), signed)
         return with_proof(final, bytes(k ^ s for k, s in zip(key, signature, strict=True)))
 
-    def _check(self, answer: bytes | str, signature: bytes) -> None:
-        if isinstance(answer, str):
-            raise AuthenticationError(f"the server rejected the {self.mechanism} login: {answer[:200]!r}")
-        if not hmac.compare_digest(answer, signature):
+    def _check(self, final: bytes | str, signature: bytes) -> None:
+        if isinstance(final, str):
+            raise AuthenticationError(f"the server rejected the {self.mechanism} login: {final[:200]!r}")
+        if not hmac.compare_digest(final, signature):
             raise AuthenticationError(f"the server does not know the password: its {self.mechanism} signature is wrong")
         self.complete = True
 

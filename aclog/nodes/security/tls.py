@@ -159,7 +159,7 @@ def _fill(context: ssl.SSLContext, certificates: _Certificates) -> None:
 
 
 def _load_chain(context: ssl.SSLContext, entry: KeyEntry) -> None:
-    """Load key and chain from a file, as OpenSSL requires: temporary, mode 0600, key encrypted with a random password."""
+    """Load key and chain through a temporary file, as OpenSSL requires; the key in it is encrypted."""
     password = secrets.token_bytes(32).hex().encode()
     encryption = BestAvailableEncryption(password)
     key = entry.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)

@@ -111,8 +111,8 @@ class Authentication:
             return self._raw_token(self._sasl, payload) if self._raw else self._token(self._sasl, payload)
         header, position = decode_header(payload)
         if header.api_key == API_VERSIONS and self._state is _State.INITIAL:
-            body, answered = self.versions.api_versions(header, payload, position)
-            if answered:
+            body, has_versions = self.versions.api_versions(header, payload, position)
+            if has_versions:
                 self._state = _State.HANDSHAKE
             return Step(response=_response(header, body))
         if header.api_key == SASL_HANDSHAKE and header.api_version in _HANDSHAKE_VERSIONS:

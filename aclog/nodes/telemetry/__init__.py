@@ -1,1 +1,1 @@
-"""What an operator sees of a node: metrics, health, logs."""
+"""Metrics, health checks and logs of a node."""

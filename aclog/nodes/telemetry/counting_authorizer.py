@@ -1,4 +1,4 @@
-"""An authorizer whose decisions are counted."""
+"""An authorizer that counts decisions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -22,10 +22,7 @@ _ALLOWED = AuthorizationResult.ALLOWED
 
 @frozen(kw_only=True, eq=False)
 class CountingAuthorizer(Authorizer):
-    """Passes everything on to another authorizer and counts what it decided, one for each action.
-
-    For the event loop's thread only, as the counts are.
-    """
+    """Delegates to another authorizer and counts its decisions, one per action. For the event loop's thread only."""
 
     authorizer: Authorizer
     decisions: Decisions

@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server for an operator's tools: /metrics, /healthz, /readyz. Nothing else, and nothing secret."""
+"""A minimal HTTP/1.1 server for /metrics, /healthz and /readyz."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.node_config import HostPort
 
 Check: TypeAlias = Callable[[], str | None]
-"""Answers None where all is well, otherwise what is not, in one line."""
+"""Returns None if healthy, otherwise one line that says what is wrong."""
 
 _TEXT = "text/plain; charset=utf-8"
 _HEAD_BYTES = 8192
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 @frozen(kw_only=True)
-class _Answer:
+class _Response:
     status: HTTPStatus
     body: bytes
     content_type: str = _TEXT
@@ -33,23 +33,23 @@ class _Answer:
 
 @define(eq=False, kw_only=True)
 class HttpEndpoint:
-    """Serves one request a connection. A request has 8 KiB and 5 seconds; 32 are served at a time, the rest refused.
+    """Serves one request per connection: 8 KiB and 5 seconds each, 32 at a time; further connections are refused.
 
-    There is no authentication: where the address names no host, it listens on this machine's loopback only.
+    There is no authentication, so without a host in the address it listens on loopback only.
     """
 
     address: HostPort
     metrics: Callable[[], bytes]
-    """What /metrics shows (Metrics.text)."""
+    """The content of /metrics (Metrics.text)."""
     healthy: Check
-    """What /healthz asks: whether the process is of any use, or had better be restarted."""
+    """The check of /healthz: on failure the process should be restarted."""
     ready: Check
-    """What /readyz asks: whether clients should be sent here."""
+    """The check of /readyz: on failure no clients should be routed here."""
     _server: asyncio.Server | None = field(default=None, init=False)
     _open: set[asyncio.StreamWriter] = field(factory=set, init=False)
 
     async def start(self) -> None:
-        """Listen. Raises ConfigError where the address cannot be had."""
+        """Listen. Raises ConfigError if the address cannot be bound."""
         host = self.address.host or "127.0.0.1"
         try:
             self._server = await asyncio.start_server(self._serve, host, self.address.port, limit=_HEAD_BYTES)
@@ -59,13 +59,13 @@ class HttpEndpoint:
 
     @property
     def port(self) -> int:
-        """The port it listens on, also where 0 was asked for."""
+        """The bound port, also if port 0 is configured."""
         if self._server is None:
             raise RuntimeError("the HTTP endpoint is not listening")
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
-        """Close the socket and what is open."""
+        """Close the socket and all connections."""
         if self._server is None:
             return
         self._server.close()
@@ -95,27 +95,27 @@ class HttpEndpoint:
             head = await reader.readuntil(b"\r\n\r\n")
             method, target, version = head.split(b"\r\n", 1)[0].split(b" ")
             known = version.startswith(b"HTTP/1.")
-            answer = self._guarded(method, target) if known else _plain(HTTPStatus.BAD_REQUEST)
+            response = self._guarded(method, target) if known else _plain(HTTPStatus.BAD_REQUEST)
         except asyncio.LimitOverrunError:
-            answer = _plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            response = _plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         except ValueError:
-            answer = _plain(HTTPStatus.BAD_REQUEST)
-        writer.write(_encoded(answer, with_body=method != b"HEAD"))
+            response = _plain(HTTPStatus.BAD_REQUEST)
+        writer.write(_encoded(response, with_body=method != b"HEAD"))
         await writer.drain()
 
-    def _guarded(self, method: bytes, target: bytes) -> _Answer:
+    def _guarded(self, method: bytes, target: bytes) -> _Response:
         try:
-            return self._answer(method, target)
-        except Exception:  # noqa: BLE001 - a gauge that cannot be read must not look like a node that is down
-            _log.exception("a page of the HTTP endpoint failed")
+            return self._respond(method, target)
+        except Exception:  # noqa: BLE001 - a failing gauge must not look like a dead node
+            _log.exception("HTTP endpoint: request failed")
             return _plain(HTTPStatus.INTERNAL_SERVER_ERROR)
 
-    def _answer(self, method: bytes, target: bytes) -> _Answer:
+    def _respond(self, method: bytes, target: bytes) -> _Response:
         if method not in (b"GET", b"HEAD"):
             return _plain(HTTPStatus.METHOD_NOT_ALLOWED)
         match target.partition(b"?")[0]:
             case b"/metrics":
-                return _Answer(status=HTTPStatus.OK, body=self.metrics(), content_type=CONTENT_TYPE_LATEST)
+                return _Response(status=HTTPStatus.OK, body=self.metrics(), content_type=CONTENT_TYPE_LATEST)
             case b"/healthz":
                 return _checked(self.healthy)
             case b"/readyz":
@@ -123,19 +123,19 @@ class HttpEndpoint:
         return _plain(HTTPStatus.NOT_FOUND)
 
 
-def _checked(check: Check) -> _Answer:
+def _checked(check: Check) -> _Response:
     trouble = check()
     return _plain(HTTPStatus.OK, "ok") if trouble is None else _plain(HTTPStatus.SERVICE_UNAVAILABLE, trouble)
 
 
-def _plain(status: HTTPStatus, text: str | None = None) -> _Answer:
-    return _Answer(status=status, body=f"{text or status.phrase}\n".encode())
+def _plain(status: HTTPStatus, text: str | None = None) -> _Response:
+    return _Response(status=status, body=f"{text or status.phrase}\n".encode())
 
 
-def _encoded(answer: _Answer, *, with_body: bool) -> bytes:
-    allow = "Allow: GET, HEAD\r\n" if answer.status is HTTPStatus.METHOD_NOT_ALLOWED else ""
+def _encoded(response: _Response, *, with_body: bool) -> bytes:
+    allow = "Allow: GET, HEAD\r\n" if response.status is HTTPStatus.METHOD_NOT_ALLOWED else ""
     head = (
-        f"HTTP/1.1 {answer.status.value} {answer.status.phrase}\r\nContent-Type: {answer.content_type}\r\n"
-        f"Content-Length: {len(answer.body)}\r\n{allow}Cache-Control: no-store\r\nConnection: close\r\n\r\n"
+        f"HTTP/1.1 {response.status.value} {response.status.phrase}\r\nContent-Type: {response.content_type}\r\n"
+        f"Content-Length: {len(response.body)}\r\n{allow}Cache-Control: no-store\r\nConnection: close\r\n\r\n"
     )
-    return head.encode() + (answer.body if with_body else b"")
+    return head.encode() + (response.body if with_body else b"")

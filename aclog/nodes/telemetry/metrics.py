@@ -1,4 +1,4 @@
-"""What a node measures of itself, for Prometheus: base units, `_total` on counters, every name begins with aclog_."""
+"""The Prometheus metrics of a node: base units, `_total` on counters, prefix aclog_."""
 
 # ruff: noqa: RUF009 - _gauge and the like return attrs fields, which ruff cannot see
 
@@ -18,7 +18,7 @@ from prometheus_client import (
 from aclog.nodes.telemetry.counters import Decisions
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-"""Buckets of everything that is timed: from a group commit on a fast disk to a request that ran out of time."""
+"""Histogram buckets, from a group commit on a fast disk to a request timeout."""
 
 
 def _gauge(name: str, text: str, *labels: str) -> Any:
@@ -38,7 +38,7 @@ def _histogram(name: str, text: str, *labels: str) -> Any:
 
 def _decisions() -> Any:
     def make(own: "Metrics") -> Decisions:
-        """The counts, registered."""
+        """Create and register the counters."""
         decisions = Decisions()
         own.registry.register(decisions)
         return decisions
@@ -48,10 +48,10 @@ def _decisions() -> Any:
 
 @define(eq=False, kw_only=True)
 class Metrics:
-    """A node's instruments, all in a registry of their own; `process` adds the process's memory, files and CPU time.
+    """The metrics of a node in a registry of their own; `process` adds memory, files and CPU time of the process.
 
-    A gauge is set (`set`), or asked when it is read (`set_function`), which costs nothing between two reads. All but
-    `decisions` may be used from any thread. Times are seconds.
+    Gauges are evaluated when read (`set_function`), which costs nothing in between. All metrics but `decisions` may be
+    used from any thread. Times are in seconds.
     """
 
     process: bool = True
@@ -97,7 +97,7 @@ class Metrics:
         "aclog_authentication_failures_total", "Connections that failed to authenticate.", "listener", "mechanism"
     )
     requests: Histogram = _histogram(
-        "aclog_request_duration_seconds", "Time from a request's last byte to its answer's first.", "api"
+        "aclog_request_duration_seconds", "Time from a request's last byte to its response's first.", "api"
     )
     request_errors: Counter = _counter(
         "aclog_request_errors_total", "Requests answered with one error for all of the request.", "api", "error_code"
@@ -106,7 +106,7 @@ class Metrics:
     in_flight_bytes: Gauge = _gauge(
         "aclog_in_flight_bytes", "Bytes of large requests being read or handled (queued.max.request.bytes)."
     )
-    unsent_bytes: Gauge = _gauge("aclog_unsent_bytes", "Bytes of answers that clients have not taken yet.")
+    unsent_bytes: Gauge = _gauge("aclog_unsent_bytes", "Bytes of responses that clients have not read yet.")
 
     def __attrs_post_init__(self) -> None:
         if self.process:
@@ -114,5 +114,5 @@ class Metrics:
             PlatformCollector(registry=self.registry)
 
     def text(self) -> bytes:
-        """All of it in Prometheus's text format."""
+        """Return all metrics in Prometheus's text format."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""A node's log on stderr: one line an event, for people or as JSON; the authorizer's audit in Kafka's own text."""
+"""Logging of a node to stderr: one line per event, as text or JSON; the audit log in Kafka's format."""
 
 import logging
 import logging.config
@@ -23,15 +23,15 @@ _LINES_A_SECOND = 20
 def configure_logging(
     *, node_id: int, json: bool = False, level: str = "INFO", audit_level: str = "INFO", stream: TextIO | None = None
 ) -> None:
-    """Set up Python's logging for this process; whatever was set up before is undone.
+    """Configure Python's logging for this process, replacing existing handlers.
 
-    `level` and `audit_level` are TRACE, DEBUG, INFO, WARNING or ERROR. With `json` each line is an object: timestamp
-    (UTC), level, logger, event, node_id and what the event brings along; an audit line has `audit`, the event of
-    aclog/authorizer/audit_event.avsc, too. What is logged with one template more than 20 times a second is left out and
-    counted, but for audit lines and errors.
+    `level` and `audit_level` are TRACE, DEBUG, INFO, WARNING or ERROR. With `json` each line is an object with
+    timestamp (UTC), level, logger, event, node_id and the event's extra fields; an audit line also has `audit`, an
+    event of aclog/authorizer/audit_event.avsc. Beyond 20 lines per second from one template, lines are dropped and
+    counted, except errors and audit lines.
 
     Raises:
-        ValueError: a level that there is not.
+        ValueError: An unknown level.
 
     """
     logging.addLevelName(TRACE, "TRACE")
@@ -67,7 +67,7 @@ def _formatter(node_id: int, *, json: bool, colors: bool) -> ProcessorFormatter:
         if json
         else structlog.dev.ConsoleRenderer(
             colors=colors,
-            exception_formatter=structlog.dev.plain_traceback,  # one with local variables would show secrets
+            exception_formatter=structlog.dev.plain_traceback,  # rich tracebacks include local variables, hence secrets
         )
     )
     render: list[Processor] = [ProcessorFormatter.remove_processors_meta]
@@ -91,12 +91,12 @@ def _one_line(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> Mapp
 
 
 def _printable(text: str) -> str:
-    """Whoever asks chooses names, and must not be able to forge a line."""
+    """Escape unprintable characters: names are chosen by clients, which must not be able to forge log lines."""
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 class _AuditFormatter(logging.Formatter):
-    """Kafka's line as its log4j layout writes it; characters that do not print are spelled out."""
+    """The line format of Kafka's log4j layout, with unprintable characters escaped."""
 
     def __init__(self) -> None:
         super().__init__(_KAFKA_LINE, "%Y-%m-%d %H:%M:%S")
@@ -108,7 +108,7 @@ class _AuditFormatter(logging.Formatter):
 
 @define(eq=False)
 class _Flood(logging.Filter):
-    """Lets so many records of one template through in a second; the next second's first says how many not."""
+    """Limits records per template and second; the first record of the next second carries the number dropped."""
 
     _seen: dict[object, int] = field(factory=dict, init=False)
     _second: int = field(default=0, init=False)

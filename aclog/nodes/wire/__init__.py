@@ -1,1 +1,1 @@
-"""Kafka's wire protocol without a socket: bytes in, messages out."""
+"""Kafka's wire protocol, without sockets: framing, headers, messages, error responses."""

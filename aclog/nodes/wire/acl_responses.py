@@ -1,6 +1,6 @@
-"""The answers about rules, written straight to bytes: an answer may hold tens of thousands.
+"""Responses with ACLs, encoded without kio because they may hold tens of thousands.
 
-They are made in pieces, so that an event loop can serve others between two of them.
+They are produced in chunks, so that the event loop can serve other clients in between.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,14 +14,14 @@ from aclog.nodes.wire.error_codes import UNKNOWN_SERVER_ERROR
 from aclog.nodes.wire.field_writer import NO_ERROR, NO_THROTTLE, FieldWriter, field_writer, int8
 
 PIECE = 500
-"""How many rules are worked on between two pieces: one or two milliseconds."""
+"""ACLs per chunk, which takes 1 to 2 ms."""
 
 
 def acl_error(error: MetadataError | None) -> tuple[int, str | None]:
-    """The error code and message that a rule's or filter's result carries.
+    """Return the error code and message for the result of an ACL or a filter.
 
-    Not being ready is told in words, as Kafka's protocol has no code for it; of other errors, which are ours, a client
-    is told nothing (ApiError.fromThrowable).
+    AUTHORIZER_NOT_READY goes into the message because Kafka has no code for it. Other errors are internal and not
+    revealed to clients (ApiError.fromThrowable).
     """
     if error is None:
         return 0, None
@@ -33,9 +33,9 @@ def acl_error(error: MetadataError | None) -> tuple[int, str | None]:
 
 
 def describe_acls_chunks(version: int, acls: Iterable[StandardAclWithId], piece: int = PIECE) -> Iterator[bytes]:
-    """The body of the answer to DescribeAcls (versions 1 to 3), in pieces to be joined; some are empty.
+    """Yield the body of the DescribeAcls response (versions 1 to 3) in chunks, some of them empty.
 
-    Rules are grouped by resource, and rules that differ in their ids only are told once (aclsResources).
+    ACLs are grouped by resource; ACLs that differ only in their ids appear once (DescribeAclsResponse.aclsResources).
     """
     form = field_writer(DESCRIBE_ACLS, version)
     resources: dict[tuple[int, str, int], dict[bytes, None]] = {}
@@ -57,7 +57,7 @@ def describe_acls_chunks(version: int, acls: Iterable[StandardAclWithId], piece:
 
 
 def delete_acls_chunks(version: int, results: Sequence[AclDeleteResult], piece: int = PIECE) -> Iterator[bytes]:
-    """The body of the answer to DeleteAcls (versions 1 to 3), in pieces to be joined: one result a filter."""
+    """Yield the body of the DeleteAcls response (versions 1 to 3) in chunks, one result per filter."""
     form = field_writer(DESCRIBE_ACLS, version)
     yield NO_THROTTLE + form.array(len(results))
     for result in results:
@@ -69,7 +69,7 @@ def delete_acls_chunks(version: int, results: Sequence[AclDeleteResult], piece: 
 
 
 def create_acls_body(version: int, results: Sequence[AclCreateResult]) -> bytes:
-    """The body of the answer to CreateAcls (versions 1 to 3), one result a creation; a success has an empty message."""
+    """Return the body of the CreateAcls response (versions 1 to 3); the message of a success is empty, as in Kafka."""
     form = field_writer(DESCRIBE_ACLS, version)
     success = NO_ERROR + form.string("") + form.tags
     parts = [success if each.error is None else form.error(*acl_error(each.error)) + form.tags for each in results]

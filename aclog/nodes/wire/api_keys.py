@@ -1,4 +1,4 @@
-"""Since which version each API is flexible, with tagged fields and compact types (KIP-482; ApiMessageType)."""
+"""API keys, and the first flexible version of each API (ApiKeys, ApiMessageType; KIP-482)."""
 
 from aclog.metalog.errors import DecodeError
 
@@ -27,18 +27,18 @@ FIRST_FLEXIBLE: dict[int, int | None] = {
     84: 0, 85: 0, 86: 0, 87: 0, 88: 0, 89: 0, 90: 0, 91: 0, 92: 0,
 }
 # fmt: on
-"""The first flexible version of every API of Kafka 4.3.1; None: none is."""
+"""The first flexible version of every API of Kafka 4.3.1; None if no version is flexible."""
 
 
 def is_flexible(api_key: int, api_version: int) -> bool:
-    """Whether that version has tagged fields; versions beyond the known ones are like the newest.
+    """Whether the version is flexible; unknown newer versions are like the newest known one.
 
     Raises:
-        DecodeError: an API key that Kafka does not have (ApiKeys.forId throws).
+        DecodeError: An unknown API key (ApiKeys.forId throws).
 
     """
     try:
         first = FIRST_FLEXIBLE[api_key]
     except KeyError:
-        raise DecodeError(f"API key {api_key}: not one of Kafka's") from None
+        raise DecodeError(f"unknown API key {api_key}") from None
     return first is not None and api_version >= first

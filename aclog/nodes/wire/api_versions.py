@@ -1,4 +1,4 @@
-"""Which APIs our nodes serve in which versions, and the answer to ApiVersions (KIP-35, KIP-511, KIP-584)."""
+"""The API versions that nodes serve, and the ApiVersions response (KIP-35, KIP-511, KIP-584)."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -33,7 +33,7 @@ from aclog.nodes.wire.messages import encode_response, message_type
 
 @frozen
 class ApiVersion:
-    """The versions of an API that are served, both ends included."""
+    """The served versions of an API, both ends included."""
 
     api_key: int
     min_version: int
@@ -45,9 +45,9 @@ class ApiVersion:
 
 @frozen(kw_only=True)
 class Features:
-    """What ApiVersions says of features: (min, max) of each supported one, the finalized levels, and since when.
+    """The features in an ApiVersions response: supported (min, max) levels and finalized levels by name.
 
-    `finalized_epoch` is the log offset of the image that the levels are from, -1 where it is not known.
+    `finalized_epoch` is the log offset of the image with these levels; -1 if unknown.
     """
 
     supported: Mapping[str, tuple[int, int]] = field(factory=dict)
@@ -81,21 +81,21 @@ BROKER_APIS = _sorted(
     ApiVersion(DESCRIBE_CLIENT_QUOTAS, 0, 1),
     ApiVersion(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0),
 )
-"""What a broker's listeners serve."""
+"""The APIs of a broker's listeners."""
 
 CONTROLLER_APIS = _sorted(ApiVersion(FETCH, 4, 18), ApiVersion(ENVELOPE, 0, 1), ApiVersion(FETCH_SNAPSHOT, 0, 1))
-"""What a controller's listener serves: Fetch as Kafka's controllers advertise it; versions below 13 are refused."""
+"""The APIs of a controller's listeners. Fetch is advertised as by Kafka's controllers, but versions below 13 fail."""
 
 
 def api_versions_response(version: int, apis: Iterable[ApiVersion], features: Features, error_code: int = 0) -> bytes:
-    """The body of the answer to an ApiVersions request of that version (0 to 4).
+    """Return the body of the ApiVersions response (versions 0 to 4).
 
-    Features are told since version 3; up to version 3 a feature whose least version is 0 is left out, for clients
-    that take 0 for a mistake (KAFKA-17011).
+    Features are included since version 3. Before version 4, features with minimum 0 are omitted because older clients
+    reject 0 (KAFKA-17011).
 
     Raises:
-        DecodeError: a version beyond 4: answer with `unsupported_api_versions_response`.
-        EncodeError: a number out of its range.
+        DecodeError: A version above 4; respond with `unsupported_api_versions_response`.
+        EncodeError: A number is out of range.
 
     """
     entry = message_type(API_VERSIONS, version, "response", "ApiVersion")
@@ -131,9 +131,9 @@ def _feature_fields(version: int, features: Features) -> dict[str, Any]:
 
 
 def unsupported_api_versions_response() -> bytes:
-    """The body of the answer to an ApiVersions request of a version that is not served: version 0, error 35.
+    """Return the body of the response to an unsupported version of ApiVersions: version 0 with error 35.
 
-    It holds the versions of ApiVersions itself, so that the client can ask again (KIP-511).
+    It lists the versions of ApiVersions itself, so that the client can retry with one of them (KIP-511).
     """
     own = [api for api in _EVERYWHERE if api.api_key == API_VERSIONS]
     return api_versions_response(0, own, Features(), error_code=ErrorCode.unsupported_version)

@@ -1,7 +1,7 @@
-"""Envelope: a request that a broker passes on for a client (KIP-590; EnvelopeRequest, EnvelopeResponse).
+"""Envelope: a request that a broker forwards for a client (KIP-590; EnvelopeRequest, DefaultPrincipalData).
 
-Version 0 is Kafka's. Version 1 is KIP-801's: the same fields, but the answer may say AUTHORIZER_NOT_READY. Kafka does
-not have that version, nor that error, so this is written by hand.
+Version 0 is Kafka's. Version 1 is KIP-801's: the same fields, but the response may carry AUTHORIZER_NOT_READY. Kafka,
+and hence kio, has neither that version nor that error, so the codec is written by hand.
 """
 
 from attrs import field, frozen
@@ -19,12 +19,12 @@ from aclog.nodes.wire.error_codes import UNKNOWN_SERVER_ERROR
 from aclog.nodes.wire.tagged_fields import tagged_fields
 
 AUTHORIZER_NOT_READY = 10801
-"""KIP-801's error: try again, the controller has not replayed its log yet."""
+"""KIP-801's error: the controller has not replayed its log yet; retry."""
 
 
 @frozen(kw_only=True)
 class EnvelopeRequest:
-    """A whole request with its own header, its principal (nodes.wire.envelope), its client's 4 or 16 bytes."""
+    """A request with its header, and the client's principal (encode_principal) and address (4 or 16 bytes)."""
 
     request_data: bytes = field(repr=False)
     request_principal: bytes | None
@@ -33,23 +33,23 @@ class EnvelopeRequest:
 
 @frozen(kw_only=True)
 class EnvelopeResponse:
-    """The answer to the request inside, with its own header; None where the envelope itself failed."""
+    """The embedded response with its header; None if the envelope itself failed."""
 
     response_data: bytes | None = field(default=None, repr=False)
     error_code: int = 0
 
 
 def encode_envelope_request(request: EnvelopeRequest) -> bytes:
-    """The body of an Envelope request, version 0 or 1."""
+    """Encode the body of an EnvelopeRequest (versions 0 and 1)."""
     principal = _nullable(request.request_principal)
     return compact_bytes(request.request_data) + principal + compact_bytes(request.client_host_address) + b"\0"
 
 
 def decode_envelope_request(buffer: bytes, position: int) -> EnvelopeRequest:
-    """The body of an Envelope request, version 0 or 1.
+    """Decode the body of an EnvelopeRequest (versions 0 and 1).
 
     Raises:
-        DecodeError: cut, or null where a value is required.
+        DecodeError: Truncated, or null in a required field.
 
     """
     data, position = read_compact_bytes(buffer, position)
@@ -60,7 +60,7 @@ def decode_envelope_request(buffer: bytes, position: int) -> EnvelopeRequest:
 
 
 def encode_envelope_response(version: int, response: EnvelopeResponse) -> bytes:
-    """The body of the answer; in version 0 AUTHORIZER_NOT_READY becomes UNKNOWN_SERVER_ERROR."""
+    """Encode the body of an EnvelopeResponse; in version 0 AUTHORIZER_NOT_READY becomes UNKNOWN_SERVER_ERROR."""
     code = response.error_code
     if version == 0 and code == AUTHORIZER_NOT_READY:
         code = UNKNOWN_SERVER_ERROR
@@ -68,16 +68,16 @@ def encode_envelope_response(version: int, response: EnvelopeResponse) -> bytes:
 
 
 def decode_envelope_response(buffer: bytes, position: int) -> EnvelopeResponse:
-    """The body of an answer, version 0 or 1.
+    """Decode the body of an EnvelopeResponse (versions 0 and 1).
 
     Raises:
-        DecodeError: cut.
+        DecodeError: Truncated.
 
     """
     data, position = _read_nullable(buffer, position)
     after = position + 2
     if after > len(buffer):
-        raise DecodeError("cut inside an error code", position=position)
+        raise DecodeError("truncated error code", position=position)
     tagged_fields(buffer, after)
     code = int.from_bytes(buffer[position:after], "big", signed=True)
     return EnvelopeResponse(response_data=data, error_code=code)
@@ -93,10 +93,10 @@ def _read_nullable(buffer: bytes, position: int) -> tuple[bytes | None, int]:
 
 
 def encode_principal(principal: KafkaPrincipal, *, token_authenticated: bool = False) -> bytes:
-    """The principal, and whether it logged in by a delegation token (its name is the token's owner then).
+    """Encode a principal, and whether it authenticated with a delegation token (DefaultPrincipalData version 0).
 
     Raises:
-        EncodeError: a type or name beyond 32,767 bytes.
+        EncodeError: A type or name exceeds 32,767 bytes.
 
     """
     names = compact_string(principal.type) + compact_string(principal.name)
@@ -104,10 +104,10 @@ def encode_principal(principal: KafkaPrincipal, *, token_authenticated: bool = F
 
 
 def decode_principal(data: bytes) -> tuple[KafkaPrincipal, bool]:
-    """The principal, and whether it logged in by a delegation token.
+    """Decode a principal, and whether it authenticated with a delegation token.
 
     Raises:
-        DecodeError: cut, not UTF-8, or not version 0. Kafka answers PRINCIPAL_DESERIALIZATION_FAILURE.
+        DecodeError: Truncated, not UTF-8, or not version 0; Kafka responds with PRINCIPAL_DESERIALIZATION_FAILURE.
 
     """
     version = int.from_bytes(data[:2], "big", signed=True)
@@ -116,6 +116,6 @@ def decode_principal(data: bytes) -> tuple[KafkaPrincipal, bool]:
     kind, position = read_compact_string(data, 2)
     name, position = read_compact_string(data, position)
     if position >= len(data):
-        raise DecodeError("cut before token_authenticated", position=position)
+        raise DecodeError("truncated before token_authenticated", position=position)
     tagged_fields(data, position + 1)
     return KafkaPrincipal(type=kind, name=name), data[position] != 0

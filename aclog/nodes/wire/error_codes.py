@@ -1,4 +1,4 @@
-"""The error codes of answers that nodes give and read (org.apache.kafka.common.protocol.Errors)."""
+"""The error codes that nodes send and interpret (org.apache.kafka.common.protocol.Errors)."""
 
 UNKNOWN_SERVER_ERROR = -1
 UNKNOWN_TOPIC_OR_PARTITION = 3

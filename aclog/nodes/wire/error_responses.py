@@ -1,4 +1,4 @@
-"""What an API answers when a request fails as a whole (AbstractRequest.getErrorResponse)."""
+"""The responses of each API to a request that fails as a whole (AbstractRequest.getErrorResponse)."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, UNSUPPORT
 from aclog.nodes.wire.message_builder import build, build_response
 
 MAX_MESSAGE = 8192
-"""The most characters of a message in an answer: it may quote names that are as long as a string can be."""
+"""The most characters of an error message, which may quote long names: a string has at most 32,767 bytes."""
 
 
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
@@ -21,14 +21,14 @@ _Fields: TypeAlias = dict[str, Any]
 
 
 def error_response(request: Any, api_key: int, version: int, code: int, message: str | None = None) -> bytes:
-    """The encoded body of the answer to a request that fails as a whole.
+    """Return the encoded body of the response to a request that fails as a whole.
 
-    `request` is the decoded message: it says for how many entries to answer (None will do for Envelope, ApiVersions).
-    `message` goes where the answer has room for one, as it is: whoever calls keeps Kafka's rule that a client is told
-    nothing of an unknown server error. A code that is not Kafka's becomes -1, but for Envelope version 1.
+    `request` is the decoded message, which determines the entries of the response (None for Envelope, ApiVersions).
+    `message` is used if the schema has an error message; callers pass None for unknown server errors, which Kafka does
+    not explain to clients. A code that Kafka does not define becomes -1, except in Envelope version 1.
 
     Raises:
-        DecodeError: an API or version that kio does not have.
+        DecodeError: kio does not have the API or version.
 
     """
     if api_key == api_keys.ENVELOPE:
@@ -49,7 +49,7 @@ def _top_level_with_message(_request: Any, _version: int, code: int, message: st
 
 
 def _fetch(request: Any, version: int, code: int, _message: str | None) -> _Fields:
-    """Below version 13 every partition has the error too."""
+    """Before version 13 every partition carries the error as well."""
     if version >= 13:
         return {"error_code": code, "session_id": request.session_id}
 
@@ -73,7 +73,7 @@ def _fetch(request: Any, version: int, code: int, _message: str | None) -> _Fiel
 
 
 def _metadata(request: Any, version: int, code: int, _message: str | None) -> _Fields:
-    """One entry a topic; the top-level error code of version 13 stays 0, as in Kafka."""
+    """One entry per topic; the top-level error code of version 13 stays 0, as in Kafka."""
     topics = tuple(
         build(
             api_keys.METADATA, version, "response", "MetadataResponseTopic",
@@ -106,7 +106,7 @@ def _create_token(_request: Any, _version: int, code: int, _message: str | None)
 
 
 def _describe_quorum(_request: Any, _version: int, code: int, message: str | None) -> _Fields:
-    """The message is the error's own, not what was said when it was raised."""
+    """Kafka uses the default message of the error code here, not the exception's."""
     text = "Cluster authorization failed." if code == CLUSTER_AUTHORIZATION_FAILED else message
     return {"error_code": code, "error_message": text}
 
@@ -116,7 +116,7 @@ def _client_quotas(_request: Any, _version: int, code: int, message: str | None)
 
 
 def _describe_scram(request: Any, version: int, code: int, message: str | None) -> _Fields:
-    """One nameless entry a user, as Kafka has it, and the error at the top."""
+    """One entry per user without its name, as in Kafka, and the error at the top level."""
     result = build(
         api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS, version, "response", "DescribeUserScramCredentialsResult",
         error_code=code, error_message=message,
@@ -125,7 +125,7 @@ def _describe_scram(request: Any, version: int, code: int, message: str | None) 
 
 
 def _alter_scram(request: Any, version: int, code: int, message: str | None) -> _Fields:
-    """One entry a user that the request names, sorted."""
+    """One entry per user in the request, sorted."""
     users = {each.name for each in (*request.deletions, *request.upsertions)}
     results = tuple(
         build(

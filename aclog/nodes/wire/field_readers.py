@@ -1,6 +1,6 @@
-"""Readers of single fields by their type in Kafka's schemas: kio's, and such that take whatever Java takes.
+"""Readers of single fields by schema type: kio's, and lenient ones that accept what Java accepts.
 
-All give, as kio's do, a value and the number of bytes that it took.
+Like kio's, all return a value and the number of bytes read.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ _LONGEST = timedelta(days=999_999_998)
 
 
 def least_size(kafka_type: str, flexible: bool) -> int:
-    """The fewest bytes of a field: a string, bytes or records may be empty or null."""
+    """Return the minimum encoded size of a field; strings, bytes and records may be empty or null."""
     if kafka_type in _SIZES:
         return _SIZES[kafka_type]
     if flexible:
@@ -37,10 +37,10 @@ def least_size(kafka_type: str, flexible: bool) -> int:
 
 
 def array_length(buffer: bytes, position: int, flexible: bool) -> tuple[int | None, int]:
-    """The length of an array, None for null, and the number of bytes that it takes.
+    """Read the length of an array (None for null) and the size of the length prefix.
 
     Raises:
-        DecodeError: cut, or negative.
+        DecodeError: Truncated or negative.
 
     """
     if flexible:
@@ -48,15 +48,15 @@ def array_length(buffer: bytes, position: int, flexible: bool) -> tuple[int | No
         return (None if announced == 0 else announced - 1), after - position
     after = position + 4
     if after > len(buffer):
-        raise DecodeError("cut inside an array's length", position=position)
+        raise DecodeError("truncated array length", position=position)
     length = int.from_bytes(buffer[position:after], "big", signed=True)
     if length < -1:
-        raise DecodeError(f"an array of {length} elements", position=position)
+        raise DecodeError(f"array length {length}: expected -1 or more", position=position)
     return (None if length == -1 else length), 4
 
 
 def value_reader(kafka_type: str, flexible: bool, optional: bool, *, lenient: bool) -> Reader:
-    """The reader of a type as kio has it or, where `lenient`, one that takes every value that Java takes."""
+    """Return kio's reader of a type or, if `lenient`, one that accepts every value that Java accepts."""
     native: Reader = get_reader(kafka_type, flexible, optional)
     if kafka_type == "datetime_i64":
         return _time
@@ -68,7 +68,7 @@ def value_reader(kafka_type: str, flexible: bool, optional: bool, *, lenient: bo
 
 
 def _string_reader(flexible: bool, optional: bool) -> Reader:
-    """Strings as Java reads them: what is not UTF-8 becomes U+FFFD."""
+    """Return a reader of strings that replaces invalid UTF-8 with U+FFFD, as Java does."""
     raw: Reader = get_reader("bytes", True, optional)
 
     def read_compact(buffer: bytes, position: int) -> tuple[str | None, int]:
@@ -83,7 +83,7 @@ def _string_reader(flexible: bool, optional: bool) -> Reader:
         if length == -1 and optional:
             return None, size
         if not 0 <= length <= len(buffer) - start:
-            raise DecodeError(f"a string of {length} bytes, {len(buffer) - start} left", position=position)
+            raise DecodeError(f"string of {length} bytes, {len(buffer) - start} left", position=position)
         return buffer[start : start + length].decode(errors="replace"), size + length
 
     return read_compact if flexible else read_legacy
@@ -91,12 +91,12 @@ def _string_reader(flexible: bool, optional: bool) -> Reader:
 
 def _bool(buffer: bytes, position: int) -> tuple[bool, int]:
     if position >= len(buffer):
-        raise DecodeError("cut before a bool", position=position)
+        raise DecodeError("truncated before a bool", position=position)
     return buffer[position] != 0, 1
 
 
 def _error_code(buffer: bytes, position: int) -> tuple[ErrorCode, int]:
-    """An error code; one that is not known here is UNKNOWN_SERVER_ERROR, as Errors.forCode has it."""
+    """Read an error code; an unknown one becomes UNKNOWN_SERVER_ERROR, as in Errors.forCode."""
     code, size = read_int16(buffer, position)
     try:
         return ErrorCode(code), size
@@ -105,7 +105,7 @@ def _error_code(buffer: bytes, position: int) -> tuple[ErrorCode, int]:
 
 
 def _duration(buffer: bytes, position: int) -> tuple[timedelta, int]:
-    """Milliseconds; beyond Python's range the longest that it holds."""
+    """Read milliseconds, clamped to timedelta's range."""
     millis, size = read_int64(buffer, position)
     try:
         return max(-_LONGEST, min(_LONGEST, timedelta(milliseconds=millis))), size
@@ -114,7 +114,7 @@ def _duration(buffer: bytes, position: int) -> tuple[timedelta, int]:
 
 
 def _time(buffer: bytes, position: int) -> tuple[datetime, int]:
-    """Milliseconds since the epoch; -1 (none) a millisecond before it, and the year 9999 for all that is later."""
+    """Read ms since 1970, clamped to datetime's range; negative values (none) become 1 ms before 1970."""
     millis, size = read_int64(buffer, position)
     if millis < 0:
         return _FIRST_TIME, size

@@ -1,42 +1,42 @@
-"""Frames: a message with its length before it, 4 bytes big-endian (org.apache.kafka.common.network.NetworkReceive)."""
+"""Framing: a 4-byte big-endian length before each message (org.apache.kafka.common.network.NetworkReceive)."""
 
 from attrs import define, field
 
 from aclog.metalog.errors import DecodeError
 
 MIN_REQUEST = 8
-"""The bytes of the smallest request: the header's API key, version and correlation id."""
+"""The size of the smallest request header: API key, version, correlation id."""
 
 
 class FrameError(DecodeError):
-    """A frame's length that cannot be: whoever sent it does not speak Kafka's protocol, or asks for too much."""
+    """An invalid frame length: the peer does not speak Kafka's protocol, or the message is too large."""
 
 
 def frame(payload: bytes) -> bytes:
-    """The payload with its length before it."""
+    """Return the payload with its length prefix."""
     return len(payload).to_bytes(4, "big") + payload
 
 
 def frame_length(prefix: bytes | bytearray, max_bytes: int, min_bytes: int = MIN_REQUEST) -> int:
-    """The length that the 4 bytes before a frame announce.
+    """Return the frame length in a 4-byte prefix.
 
     Raises:
-        FrameError: not within min_bytes..max_bytes.
+        FrameError: The length is not within min_bytes..max_bytes.
 
     """
     length = int.from_bytes(prefix, "big", signed=True)
     if not min_bytes <= length <= max_bytes:
-        raise FrameError(f"a frame of {length} bytes announced: expected {min_bytes} to {max_bytes}")
+        raise FrameError(f"frame length {length}: expected {min_bytes} to {max_bytes}")
     return length
 
 
 @define(kw_only=True)
 class FrameBuffer:
-    """Cuts a stream of bytes into frames.
+    """Splits a stream of bytes into frames.
 
-    `max_bytes` may be changed between frames (more is allowed once a client is authenticated), `min_bytes` too: a raw
-    SASL token after a SaslHandshake of version 0 may be short, and a response has 4 bytes at least. No more is kept
-    than was fed; whoever feeds takes all frames out before more is read, so that one frame at most waits in here.
+    `max_bytes` and `min_bytes` may change between frames: larger ones are allowed after authentication, and raw SASL
+    tokens (SaslHandshake version 0) and responses may be shorter than a request. The caller takes all complete frames
+    before feeding more, so at most one frame is buffered.
     """
 
     max_bytes: int
@@ -44,18 +44,18 @@ class FrameBuffer:
     _data: bytearray = field(factory=bytearray, init=False, repr=False)
 
     def __len__(self) -> int:
-        """How many bytes wait in here."""
+        """The number of buffered bytes."""
         return len(self._data)
 
     def feed(self, data: bytes) -> None:
-        """Take in what came from the socket."""
+        """Append bytes from the socket."""
         self._data += data
 
     def next(self) -> bytes | None:
-        """The next whole frame without its length, or None until more is fed.
+        """Return the next complete frame without its length, or None until more is fed.
 
         Raises:
-            FrameError: a length that cannot be, as soon as it is here; the stream is of no more use then.
+            FrameError: An invalid length, as soon as it is received; the stream is unusable afterwards.
 
         """
         if len(self._data) < 4:

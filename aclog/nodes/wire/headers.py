@@ -1,4 +1,4 @@
-"""The headers of requests (RequestHeader versions 1 and 2) and of responses (ResponseHeader versions 0 and 1)."""
+"""Headers of requests (RequestHeader versions 1 and 2) and responses (ResponseHeader versions 0 and 1)."""
 
 import struct
 
@@ -13,7 +13,7 @@ _FIXED = struct.Struct(">hhih")
 
 @frozen(kw_only=True)
 class RequestHeader:
-    """Which API in which version, and what the answer must echo."""
+    """A request header: API, version, and the correlation id that the response repeats."""
 
     api_key: int
     api_version: int
@@ -22,19 +22,19 @@ class RequestHeader:
 
 
 def decode_header(frame: bytes) -> tuple[RequestHeader, int]:
-    """The header of a request and the position of its body; tagged fields are skipped, whatever they are.
+    """Decode the header of a request; return it with the position of the body. Tagged fields are skipped.
 
-    A version that nobody knows has the header of the newest one (ApiMessageType.requestHeaderVersion), so that an
-    ApiVersions request from the future can be answered. A client id that is not UTF-8 gets U+FFFD, as in Java.
+    An unknown version has the header of the newest one (ApiMessageType.requestHeaderVersion), so that ApiVersions
+    requests of future versions can be answered. Invalid UTF-8 in the client id becomes U+FFFD, as in Java.
 
     Raises:
-        DecodeError: cut, or an API key that Kafka does not have.
+        DecodeError: Truncated, or an unknown API key.
 
     """
     try:
         api_key, api_version, correlation_id, length = _FIXED.unpack_from(frame)
     except struct.error:
-        raise DecodeError(f"a request of {len(frame)} bytes: its header has {_FIXED.size} at least") from None
+        raise DecodeError(f"request of {len(frame)} bytes: expected a header of {_FIXED.size} or more") from None
     client_id, position = _client_id(frame, length)
     if is_flexible(api_key, api_version):
         _, position = tagged_fields(frame, position)
@@ -48,15 +48,15 @@ def _client_id(frame: bytes, length: int) -> tuple[str | None, int]:
         return None, start
     end = start + length
     if end > len(frame):
-        raise DecodeError(f"a client id of {length} bytes, {len(frame) - start} left", position=start - 2)
+        raise DecodeError(f"client id of {length} bytes, {len(frame) - start} left", position=start - 2)
     return frame[start:end].decode(errors="replace"), end
 
 
 def encode_header(header: RequestHeader) -> bytes:
-    """The header as bytes.
+    """Encode a request header.
 
     Raises:
-        EncodeError: a number out of its range, a client id beyond 32,767 bytes, an API key that Kafka does not have.
+        EncodeError: A number is out of range, the client id exceeds 32,767 bytes, or the API key is unknown.
 
     """
     client = None if header.client_id is None else header.client_id.encode(errors="replace")
@@ -66,15 +66,15 @@ def encode_header(header: RequestHeader) -> bytes:
         )
         tags = b"\0" if is_flexible(header.api_key, header.api_version) else b""
     except (struct.error, DecodeError) as error:
-        raise EncodeError(f"a request header that cannot be: {error}") from None
+        raise EncodeError(f"invalid request header: {error}") from None
     return fixed + (client or b"") + tags
 
 
 def response_header(api_key: int, api_version: int, correlation_id: int) -> bytes:
-    """The header of an answer; that of ApiVersions never has tagged fields (KIP-511).
+    """Encode a response header. ApiVersions never has tagged fields: a client may not know the version (KIP-511).
 
     Raises:
-        DecodeError: an API key that Kafka does not have.
+        DecodeError: An unknown API key.
 
     """
     tagged = api_key != API_VERSIONS and is_flexible(api_key, api_version)
@@ -82,14 +82,14 @@ def response_header(api_key: int, api_version: int, correlation_id: int) -> byte
 
 
 def decode_response_header(api_key: int, api_version: int, payload: bytes) -> tuple[int, int]:
-    """The correlation id of an answer to a request of that API and version, and the position of its body.
+    """Decode a response header; return the correlation id and the position of the body.
 
     Raises:
-        DecodeError: cut, or an API key that Kafka does not have.
+        DecodeError: Truncated, or an unknown API key.
 
     """
     if len(payload) < 4:
-        raise DecodeError(f"a response of {len(payload)} bytes: its header has 4 at least")
+        raise DecodeError(f"response of {len(payload)} bytes: expected a header of 4 or more")
     correlation_id, position = int.from_bytes(payload[:4], "big", signed=True), 4
     if api_key != API_VERSIONS and is_flexible(api_key, api_version):
         _, position = tagged_fields(payload, position)

@@ -1,4 +1,4 @@
-"""Messages built by field names, for code that serves several versions of an API."""
+"""Building messages by field names, for code that supports several versions of an API."""
 
 from dataclasses import MISSING, Field, fields
 from datetime import UTC, datetime, timedelta
@@ -20,15 +20,14 @@ _EMPTY: dict[str, Any] = {
 
 
 def build(api_key: int, version: int, kind: Kind, name: str | None = None, /, **values: Any) -> Any:
-    """A message of an API's version, or the structure `name` inside it, from the fields that are given.
+    """Build a message of an API's version, or the structure `name` inside it, from field values.
 
-    What is not given has the schema's default, or is zero or empty (not null, even where it may be), as in Kafka's
-    message classes. A field that only other versions have is left out. An error code may be an int; one that has no
-    place in Kafka's protocol is -1.
+    Missing fields get the schema's default, or zero or empty (not null, even if nullable), as in Kafka's message
+    classes. Fields that only other versions have are ignored. An error code may be an int; an undefined one becomes -1.
 
     Raises:
-        DecodeError: an API, version or structure that kio does not have.
-        TypeError: a field that no version has.
+        DecodeError: kio does not have the API, version or structure.
+        TypeError: No version has a field of this name.
 
     """
     entity: Any = message_type(api_key, version, kind, name)
@@ -43,11 +42,11 @@ def build(api_key: int, version: int, kind: Kind, name: str | None = None, /, **
 
 
 def build_response(api_key: int, version: int, /, **values: Any) -> bytes:
-    """The encoded body of a response built so.
+    """Build and encode a response body.
 
     Raises:
-        DecodeError, TypeError: as `build`.
-        EncodeError: a value that its field cannot hold.
+        DecodeError, TypeError: As `build`.
+        EncodeError: A value does not fit its field.
 
     """
     return encode_response(build(api_key, version, "response", **values))
@@ -62,7 +61,7 @@ def _error_code(code: int) -> ErrorCode:
 
 @cache
 def _blank(entity: Any) -> dict[str, tuple[Any, bool]]:
-    """Each field's default, and whether it is an error code."""
+    """Return each field's default, and whether it is an error code."""
     return {each.name: (_default(each), each.metadata.get("kafka_type") == "error_code") for each in fields(entity)}
 
 
@@ -82,7 +81,7 @@ def _default(each: Field[Any]) -> Any:
 
 @cache
 def _names(api_key: int, kind: Kind, entity_name: str) -> frozenset[str]:
-    """The fields that a class has in any version."""
+    """Return the names of the fields that a class has in any version."""
     found: set[str] = set()
     for version in schema_name_map[api_key_map[api_key]]:
         try:

@@ -1,10 +1,10 @@
-"""Readers of kio's message classes that stand hostile bytes and messages of newer versions.
+"""Readers of kio's message classes that are safe for untrusted input and accept unknown tagged fields.
 
-kio's own reader is quick, but it reserves memory for as many elements as an array says it has (and ends the process
-where it cannot), takes null for any array, and knows no tagged field that its schema does not have. So structures that
-hold arrays are read field by field here, each length is checked against the bytes that are left, and whole
-structures without arrays go to kio. Where kio finds a value that it cannot take, the message is read once more without
-it, by the readers of nodes.wire.field_readers. Readers give, as kio's do, a value and the number of bytes that it took.
+kio's own reader is fast, but it allocates whatever length an array announces (and aborts the process if it cannot),
+accepts null for any array, and rejects unknown tagged fields. So structures with arrays are read field by field here,
+with every length checked against the remaining bytes; structures without arrays are left to kio. If kio rejects a
+value, the message is read again with the lenient readers of nodes.wire.field_readers. Like kio's, readers return a
+value and the number of bytes read.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,22 +26,19 @@ from aclog.nodes.wire.tagged_fields import tagged_fields
 Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 
 MAX_ELEMENTS = 1 << 18
-"""The most elements of an array in a request. Kafka's controllers refuse more than 10,000 rules in one."""
+"""The most elements of an array in a request. Kafka's controllers reject more than 10,000 ACLs in one request."""
 
 MAX_SLOW_BYTES = 2 << 20
-"""The most bytes of a request that are read field by field here, which takes a second or so for the worst of them.
+"""The most bytes of a request that are read field by field, which takes about a second in the worst case.
 
-That is what holds arrays of structures with arrays (clients of a controller ask for one topic), and what kio cannot
-read.
+This applies to nested arrays (a controller's clients name a single topic) and to messages that kio rejects.
 """
 
 
 def message_reader(entity: Any, *, bounded: bool) -> Reader:
-    """What reads a message of that class; where `bounded`, within MAX_ELEMENTS and MAX_SLOW_BYTES.
+    """Return a reader of a message class; if `bounded`, it enforces MAX_ELEMENTS and MAX_SLOW_BYTES.
 
-    Raises:
-        DecodeError: (the reader) not such a message.
-
+    The reader raises DecodeError for anything but a valid message.
     """
     quick = _struct_reader(entity, bounded=bounded, lenient=False)
 
@@ -89,7 +86,7 @@ def _struct_reader(entity: Any, *, bounded: bool, lenient: bool) -> Reader:
 
 
 def _read_tagged(known: dict[int, tuple[str, Reader]], values: dict[str, Any], buffer: bytes, position: int) -> int:
-    """Put the tagged fields that are known into `values`; gives the position after all of them."""
+    """Read the known tagged fields into `values`; return the position after the section."""
     found, after = tagged_fields(buffer, position)
     for tag, start, end in found:
         if tag in known:
@@ -111,12 +108,12 @@ def _field_reader(entity: Any, each: Field[Any], *, bounded: bool, lenient: bool
 
 
 def _nullable(inner: Reader) -> Reader:
-    """A structure that may be null has a byte before it: -1 for null (KIP-893)."""
+    """Return a reader of a nullable structure, which has a marker byte before it: -1 for null (KIP-893)."""
 
     def read(buffer: bytes, position: int) -> tuple[Any, int]:
         """See Reader."""
         if position >= len(buffer):
-            raise DecodeError("cut before a structure", position=position)
+            raise DecodeError("truncated before a structure", position=position)
         if buffer[position] > 0x7F:
             return None, 1
         value, size = inner(buffer, position + 1)
@@ -173,7 +170,7 @@ def _inner(entity: Any) -> Iterator[tuple[Field[Any], Any]]:
 
 @cache
 def _read_by_field(entity: Any) -> bool:
-    """Whether it holds arrays, or times: kio's reader is a microsecond off where a float cannot tell them apart."""
+    """Whether the class has arrays, or timestamps, which kio converts through floats and may get wrong by 1 us."""
     return any(
         kind.is_array
         or each.metadata.get("kafka_type") == "datetime_i64"
@@ -184,7 +181,7 @@ def _read_by_field(entity: Any) -> bool:
 
 @cache
 def least_entity_size(entity: Any) -> int:
-    """The fewest bytes that a structure of that class takes."""
+    """Return the minimum encoded size of a structure."""
     flexible, size = entity.__flexible__, int(entity.__flexible__)
     for each, kind in _inner(entity):
         if get_field_tag(each) is not None:

@@ -1,4 +1,4 @@
-"""Bodies of requests and responses, as kio's message classes."""
+"""Encoding and decoding of request and response bodies as kio's message classes."""
 
 import io
 import struct
@@ -27,10 +27,10 @@ MAX_STRING = 0x7FFF
 
 @cache
 def message_type(api_key: int, version: int, kind: Kind, name: str | None = None) -> type[Any]:
-    """The class that kio has for a message or, with a name such as "AclCreation", for a structure inside it.
+    """Return kio's class of a message or, with a name such as "AclCreation", of a structure inside it.
 
     Raises:
-        DecodeError: kio does not know the API or the version, or there is no class of that name.
+        DecodeError: kio does not have the API, the version or the structure.
 
     """
     try:
@@ -42,14 +42,14 @@ def message_type(api_key: int, version: int, kind: Kind, name: str | None = None
 
 
 def decode_request(api_key: int, version: int, buffer: bytes, position: int) -> Any:
-    """The body of a request, as kio's message of exactly that version; what follows it is not looked at.
+    """Decode the body of a request as kio's message of exactly that version; trailing bytes are ignored, as in Java.
 
-    Unknown tagged fields are skipped, at any depth. Where Java reads a value and kio does not, what Java reads is
-    given: a string that is not UTF-8 with U+FFFD; times beyond Python's range become the end of that range.
+    Unknown tagged fields are skipped at any depth. Values that Java accepts and kio rejects are read as in Java:
+    invalid UTF-8 becomes U+FFFD. Times outside Python's range are clamped.
 
     Raises:
-        DecodeError: not such a body: cut, null where nothing may be null, a length beyond what is left, more than
-            the limits of aclog.nodes.wire.message_readers, an API or version that kio does not have.
+        DecodeError: Truncated, null in a required field, a length beyond the remaining bytes or the limits of
+            aclog.nodes.wire.message_readers, or an unknown API or version.
 
     """
     message = _reader(api_key, version, "request")(buffer, position)[0]
@@ -59,10 +59,10 @@ def decode_request(api_key: int, version: int, buffer: bytes, position: int) -> 
 
 
 def _check_strings(found: Any) -> None:
-    """Kafka refuses to read a longer string, and could not write it: it would end the one who writes it to a log."""
+    """Reject strings that Kafka rejects: a record with one could not be encoded, which would stop the controller."""
     if isinstance(found, str):
         if len(found) > MAX_STRING or len(found.encode(errors="surrogatepass")) > MAX_STRING:
-            raise DecodeError(f"a string of {len(found)} characters: at most {MAX_STRING} bytes are expected")
+            raise DecodeError(f"string of {len(found)} characters: expected at most {MAX_STRING} bytes")
     elif isinstance(found, tuple):
         for each in found:
             _check_strings(each)
@@ -72,16 +72,16 @@ def _check_strings(found: Any) -> None:
 
 
 def decode_response(api_key: int, version: int, buffer: bytes, position: int, *, whole: bool = False) -> Any:
-    """The body of a response; as `decode_request`, without the limits, and an unknown error code becomes -1.
+    """Decode the body of a response; like `decode_request` without limits. An unknown error code becomes -1.
 
     Raises:
-        DecodeError: not such a body; or, where it must be the `whole` of what is left, not the end of the buffer.
+        DecodeError: An invalid body or, with `whole`, bytes after it.
 
     """
     message, size = _reader(api_key, version, "response")(buffer, position)
     if whole and position + size != len(buffer):
         left = len(buffer) - position - size
-        raise DecodeError(f"{left} bytes after the message: expected its end", position=position + size)
+        raise DecodeError(f"{left} bytes after the end of the message", position=position + size)
     return message
 
 
@@ -91,17 +91,17 @@ def _reader(api_key: int, version: int, kind: Kind) -> Callable[[bytes, int], tu
 
 
 def encode_response(message: Any) -> bytes:
-    """The body of a response as bytes, without a header.
+    """Encode the body of a response, without a header.
 
     Raises:
-        EncodeError: a field whose value its type cannot hold.
+        EncodeError: A value does not fit its field.
 
     """
     return _encode(message)
 
 
 def encode_request(message: Any) -> bytes:
-    """The body of a request as bytes, without a header; raises as `encode_response`."""
+    """Encode the body of a request, without a header; raises as `encode_response`."""
     return _encode(message)
 
 
@@ -111,14 +111,14 @@ def _encode(message: Any) -> bytes:
         entity_writer(type(message))(out, message)
     except (SerialError, TypeError, ValueError, AttributeError, struct.error, OverflowError) as error:
         kind = type(message).__name__
-        raise EncodeError(f"a {kind} with a value that its type cannot hold ({type(error).__name__})") from None
+        raise EncodeError(f"{kind}: a value does not fit its field ({type(error).__name__})") from None
     return out.getvalue()
 
 
 def warm_up(apis: Iterable[tuple[int, int]]) -> None:
-    """Import and prepare the messages of these (API key, version) ahead: the first use of each costs milliseconds.
+    """Import and prepare the messages of these (API key, version) pairs, which costs milliseconds on first use.
 
-    Versions that kio does not have are left out.
+    Versions that kio does not have are skipped.
     """
     for api_key, version in apis:
         try:

@@ -1,4 +1,4 @@
-"""The answers about delegation tokens, written straight to bytes: their times go beyond what Python's dates hold."""
+"""Responses with delegation tokens, encoded without kio because their timestamps exceed datetime's range."""
 
 from collections.abc import Iterable
 
@@ -7,11 +7,11 @@ from aclog.nodes.wire.api_keys import CREATE_DELEGATION_TOKEN, DESCRIBE_DELEGATI
 from aclog.nodes.wire.field_writer import NO_THROTTLE, FieldWriter, field_writer
 
 REQUESTER_SINCE = 3
-"""The version of create and describe that tells owner and requester apart (KIP-373)."""
+"""The version since which create and describe distinguish owner and requester (KIP-373)."""
 
 
 def token_created_response(version: int, token: DelegationTokenRecord, token_hmac: bytes) -> bytes:
-    """The body of the answer to a CreateDelegationToken (versions 1 to 3) that made this token."""
+    """Return the body of a successful CreateDelegationToken response (versions 1 to 3)."""
     form = field_writer(CREATE_DELEGATION_TOKEN, version)
     who = form.principal(token.owner) + (form.principal(token.requester) if version >= REQUESTER_SINCE else b"")
     times = _long(token.issue_timestamp) + _long(token.expiration_timestamp) + _long(token.max_timestamp)
@@ -20,7 +20,7 @@ def token_created_response(version: int, token: DelegationTokenRecord, token_hma
 
 
 def token_refused_response(version: int, owner: str, requester: str, error_code: int, timestamp: int) -> bytes:
-    """The body of the answer to a CreateDelegationToken that made none; `timestamp` stands for all three times."""
+    """Return the body of a failed CreateDelegationToken response; `timestamp` is used for all three times."""
     form = field_writer(CREATE_DELEGATION_TOKEN, version)
     who = form.principal(owner) + (form.principal(requester) if version >= REQUESTER_SINCE else b"")
     nothing = form.string("") + form.binary(b"")
@@ -28,17 +28,17 @@ def token_refused_response(version: int, owner: str, requester: str, error_code:
 
 
 def token_expiry_response(version: int, error_code: int, expiry_ms: int) -> bytes:
-    """The body of the answer to a RenewDelegationToken or an ExpireDelegationToken (versions 1 and 2)."""
+    """Return the body of a RenewDelegationToken or ExpireDelegationToken response (versions 1 and 2)."""
     return _short(error_code) + _long(expiry_ms) + NO_THROTTLE + field_writer(RENEW_DELEGATION_TOKEN, version).tags
 
 
 def describe_tokens_response(
     version: int, tokens: Iterable[tuple[DelegationTokenRecord, bytes]], error_code: int = 0
 ) -> bytes:
-    """The body of the answer to a DescribeDelegationToken (versions 1 to 3): tokens, and the HMAC of each."""
+    """Return the body of a DescribeDelegationToken response (versions 1 to 3) with tokens and their HMACs."""
     form = field_writer(DESCRIBE_DELEGATION_TOKEN, version)
-    told = [_described(form, version, token, token_hmac) for token, token_hmac in tokens]
-    return _short(error_code) + form.array(len(told)) + b"".join(told) + NO_THROTTLE + form.tags
+    described = [_described(form, version, token, token_hmac) for token, token_hmac in tokens]
+    return _short(error_code) + form.array(len(described)) + b"".join(described) + NO_THROTTLE + form.tags
 
 
 def _described(form: FieldWriter, version: int, token: DelegationTokenRecord, token_hmac: bytes) -> bytes:

@@ -129,7 +129,7 @@ def test_key_stores_that_cannot_be_used(tmp_path):
         (pem_texts(key_pem=other.key_pem()), "no certificate matches the private key"),
         (pem_texts(certificate_chain_pem=None), "ssl.keystore.certificate.chain: no certificate in PEM"),
         (pem_texts(key_pem=issued.key_pem().replace("M", "N")), "ssl.keystore.key: not a private key"),
-        (pem_texts(certificate_chain_pem=issued.certificate_pem().replace("M", "N")), "cannot be read"),
+        (pem_texts(certificate_chain_pem=issued.certificate_pem().replace("M", "N")), "unreadable certificate"),
     ):
         refused(settings, text)
 

@@ -28,7 +28,7 @@ def test_frames_come_out_whole_however_they_were_cut(payloads, sizes):
 def test_a_length_that_cannot_be_is_refused_before_its_bytes_come(length):
     buffer = FrameBuffer(max_bytes=100)
     buffer.feed(length.to_bytes(4, "big", signed=True))
-    with pytest.raises(FrameError, match=f"{length} bytes announced: expected 8 to 100"):
+    with pytest.raises(FrameError, match=f"frame length {length}: expected 8 to 100"):
         buffer.next()
 
 

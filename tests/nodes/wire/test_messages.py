@@ -227,5 +227,5 @@ def test_late_times_are_exact():
 def test_a_response_that_must_be_whole():
     body = bytes(2 + 8 + 4) + b"\0"
     assert m.decode_response(39, 2, b"xx" + body, 2, whole=True) == m.decode_response(39, 2, body + b"\0", 0)
-    with pytest.raises(DecodeError, match="byte 15: 1 bytes after the message"):
+    with pytest.raises(DecodeError, match="byte 15: 1 bytes after the end of the message"):
         m.decode_response(39, 2, body + b"\0", 0, whole=True)

@@ -89,7 +89,7 @@ class NodeView:
             raise self.refusing
         return self.topic.open(self.node_id, on_failure)
 
-    def stand(self, on_elected: Callable[[], None], on_deposed: Callable[[], None]) -> Candidate:
+    def join_election(self, on_elected: Callable[[], None], on_deposed: Callable[[], None]) -> Candidate:
         self.topic.candidates[self.node_id] = Candidate(self, on_elected, on_deposed)
         return self.topic.candidates[self.node_id]
 

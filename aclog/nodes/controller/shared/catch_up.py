@@ -31,7 +31,7 @@ async def open_reader(shared: SharedLog) -> SharedReader:
         DecodeError: The topic does not contain a metadata log.
 
     """
-    reader, told = None, ""
+    reader, last_error = None, ""
     try:
         while True:
             try:
@@ -40,9 +40,9 @@ async def open_reader(shared: SharedLog) -> SharedReader:
                     reader = shared.open_reader()
                 await asyncio.to_thread(reader.wait_known, _AGAIN_SECONDS)
             except LogError as error:
-                if str(error) != told:
-                    told = str(error)
-                    _log.warning("%s; retrying", told)
+                if str(error) != last_error:
+                    last_error = str(error)
+                    _log.warning("%s; retrying", last_error)
                 await asyncio.sleep(_AGAIN_SECONDS)
             else:
                 return reader

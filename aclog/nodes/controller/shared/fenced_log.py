@@ -66,6 +66,6 @@ class SharedLog(Protocol):
         """Take over the log, fencing the previous leader. Raises as, and uses `on_failure` as, open_topic_log."""
         ...
 
-    def stand(self, on_elected: Callable[[], None], on_deposed: Callable[[], None]) -> Candidacy:
+    def join_election(self, on_elected: Callable[[], None], on_deposed: Callable[[], None]) -> Candidacy:
         """Join the election; the callbacks are called from a thread."""
         ...

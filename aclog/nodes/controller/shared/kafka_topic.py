@@ -51,6 +51,6 @@ class KafkaTopic:
             self.settings, node_id=self.node_id, voters=self.voters, on_failure=on_failure, timeout=_OPEN_SECONDS
         )
 
-    def stand(self, on_elected: Callable[[], None], on_deposed: Callable[[], None]) -> Candidacy:
+    def join_election(self, on_elected: Callable[[], None], on_deposed: Callable[[], None]) -> Candidacy:
         """See SharedLog."""
         return topiclog.Election(self.settings, on_elected, on_deposed)

@@ -60,7 +60,7 @@ class Standby:
                     raise follower.failure or LogError(f"{self.shared.name}: the follower has ended")
                 if self._candidacy is None and self._caught_up:
                     self._candidacy = await asyncio.to_thread(
-                        self.shared.stand, self.leadership.elect, self.leadership.depose
+                        self.shared.join_election, self.leadership.elect, self.leadership.depose
                     )
                 await self.leadership.wait(_LOOK_SECONDS)
         finally:

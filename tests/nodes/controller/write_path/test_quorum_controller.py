@@ -296,7 +296,7 @@ class TestFailure:
         log = held()
         quorum = controller(log)
         log.append([b"\x01\x14\x00\x00"], timestamp=1)
-        with pytest.raises(LogError, match="somebody else"):
+        with pytest.raises(LogError, match="another caller"):
             quorum.create_acls(CONTEXT, [rule("t")]).result(0)
 
     async def test_what_somebody_else_has_appended_meanwhile_is_not_written_over(self):
@@ -313,7 +313,7 @@ class TestFailure:
         await until(decided.is_set)
         log.append([b"\x01\x14\x00\x00"], timestamp=1)
         go_on.set()
-        with pytest.raises(LogError, match="somebody else"):
+        with pytest.raises(LogError, match="another caller"):
             await committed(large)
         assert log.end_offset() == 2
 
