@@ -1,25 +1,34 @@
-"""The rules of an image as directories: by id, by resource and by principal (`/acl`).
+"""The ACLs of an image as directories: by id, by resource and by principal (`/acl`).
 
-A rule is looked up without the others being touched; only a listing walks over what it lists.
+A look-up reads one ACL only; a listing reads what it lists.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
+from string import ascii_letters, digits
 from typing import TypeAlias
 
 from aclog.authorizer.acl import AclBindingFilter, PatternType, ResourceType, StandardAclWithId, code_name
 from aclog.authorizer.acls_image import AclsImage
-from aclog.shell.id_names import id_names
+from aclog.metalog.uuids import uuid_text
 from aclog.shell.rule_text import rule_id, rule_json, rule_name
 from aclog.shell.tree_nodes import Directory, File, Node, computed, directory
 
+_URL_SAFE = ascii_letters[26:] + ascii_letters[:26] + digits + "-_"
+"""The digits of URL-safe Base64 by value, which is not their order as text."""
+
+_VALUES = {digit: value for value, digit in enumerate(_URL_SAFE)}
+_ID_TEXT_LENGTH = 22
+_ID_BITS = 128
+_BITS_PER_DIGIT = 6
+
 Rules: TypeAlias = Callable[[], Iterator[StandardAclWithId]]
-"""Some rules, found anew at each call."""
+"""Some ACLs, looked up at each call."""
 
 
 def acl_directory(acls: AclsImage) -> Directory:
-    """`/acl`: every rule as JSON, under its id (KIP-801), its resource pattern and its principal."""
+    """Return `/acl`: every ACL as JSON, by its id (KIP-801), its resource pattern and its principal."""
     return computed(
         {
             "id": lambda: ids_directory(acls, rule_json),
@@ -30,10 +39,10 @@ def acl_directory(acls: AclsImage) -> Directory:
 
 
 def ids_directory(acls: AclsImage, text: Callable[[StandardAclWithId], str]) -> Directory:
-    """Every rule that has an id, as a file under it."""
+    """Return a directory of all ACLs that have an id, one file each."""
 
     def child(name: str) -> Node | None:
-        """The rule of this id."""
+        """Return the ACL with this id."""
         found = rule_id(name)
         acl = acls.get(found) if found is not None else None
         return None if acl is None else _rule_file(StandardAclWithId(id=found, acl=acl), text)
@@ -42,20 +51,20 @@ def ids_directory(acls: AclsImage, text: Callable[[StandardAclWithId], str]) -> 
 
 
 def _resource_types(acls: AclsImage) -> Directory:
-    """Directories by type and pattern type are there for every name that Kafka has; those without rules not listed."""
+    """Return the directory of resource types; types without ACLs exist but are not listed."""
 
     @cache
     def listed() -> Mapping[tuple[str, ...], set[str]]:
         return _resource_listing(acls)
 
     def pattern_types(resource_type: str) -> Node | None:
-        """The directory of a type."""
+        """Return the directory of a resource type."""
         if resource_type not in ResourceType.__members__:
             return None
         return directory(lambda: listed()[resource_type,], lambda name: resource_names(resource_type, name))
 
     def resource_names(resource_type: str, pattern_type: str) -> Node | None:
-        """The directory of a pattern type under a type."""
+        """Return the directory of a pattern type of a resource type."""
         if pattern_type not in PatternType.__members__:
             return None
         return directory(
@@ -67,7 +76,7 @@ def _resource_types(acls: AclsImage) -> Directory:
 
 
 def _resource_listing(acls: AclsImage) -> Mapping[tuple[str, ...], set[str]]:
-    """The names under each directory of `/acl/resource`: types, pattern types, resource names."""
+    """Return the names in each directory under `/acl/resource`: resource types, pattern types, resource names."""
     found: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
     for pattern in acls.resource_patterns():
         resource_type = code_name(ResourceType, pattern.resource_type)
@@ -79,9 +88,9 @@ def _resource_listing(acls: AclsImage) -> Mapping[tuple[str, ...], set[str]]:
 
 
 def _about(acls: AclsImage, resource_type: str, pattern_type: str, name: str) -> Iterator[StandardAclWithId]:
-    """The rules about one resource pattern, its types by their names.
+    """Yield the ACLs of one resource pattern, given by the names of its types.
 
-    A filter does not know codes that only records can hold, so the types are compared here.
+    A filter cannot tell UNKNOWN from codes that Kafka does not know, so the types are compared here.
     """
     for rule in acls.matching(AclBindingFilter(resource_name=name)):
         found = code_name(ResourceType, rule.acl.resource_type), code_name(PatternType, rule.acl.pattern_type)
@@ -97,12 +106,12 @@ def _principals(acls: AclsImage) -> Directory:
 
 
 def _rules_directory(rules: Rules) -> Node | None:
-    """A directory of some rules; None if there are none."""
+    """Return a directory of some ACLs; None if there are none."""
     if next(rules(), None) is None:
         return None
 
     def child(name: str) -> Node | None:
-        """The rule whose file has this name."""
+        """Return the ACL whose file has this name."""
         return next((_rule_file(rule, rule_json) for rule in rules() if rule_name(rule) == name), None)
 
     return directory(lambda: map(rule_name, rules()), child)
@@ -110,3 +119,28 @@ def _rules_directory(rules: Rules) -> Node | None:
 
 def _rule_file(rule: StandardAclWithId, text: Callable[[StandardAclWithId], str]) -> File:
     return File(text=lambda: text(rule))
+
+
+def id_names(acls: AclsImage, prefix: str) -> Iterator[str]:
+    """Yield the texts of the ids that begin with `prefix`, in the order of Java's String.compareTo.
+
+    The index is sorted by the uuids' bytes, in which ids that share their first digits are adjacent. So they are read
+    in ranges, one more digit than the prefix each, in text order; only one range at a time is sorted.
+    """
+    if any(digit not in _VALUES for digit in prefix):
+        return
+    if len(prefix) >= _ID_TEXT_LENGTH - 1:
+        yield from _of_digits(acls, prefix[: _ID_TEXT_LENGTH - 1], prefix)
+        return
+    for digit in sorted(_VALUES):
+        yield from _of_digits(acls, prefix + digit, prefix)
+
+
+def _of_digits(acls: AclsImage, digits: str, prefix: str) -> list[str]:
+    """Return the texts of the ids that begin with these digits, at most 21 (the 22nd holds padding bits)."""
+    low = 0
+    for digit in digits:
+        low = low << _BITS_PER_DIGIT | _VALUES[digit]
+    shift = _ID_BITS - _BITS_PER_DIGIT * len(digits)
+    texts = map(uuid_text, acls.ids(low << shift, low + 1 << shift))
+    return sorted(text for text in texts if text.startswith(prefix))

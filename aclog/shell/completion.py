@@ -1,4 +1,4 @@
-"""What could come next in a line: commands, paths, and the words that a command takes."""
+"""Completion of a line: commands, paths, and the words that a command suggests."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -11,17 +11,17 @@ from aclog.shell.engine import COMMANDS
 from aclog.shell.path_names import encode_name
 from aclog.shell.state import ShellState
 from aclog.shell.tree_nodes import Directory
-from aclog.shell.walk import places, sure_prefix
+from aclog.shell.walk import common_prefix, resolve
 from aclog.shell.words import Split, Word, quoted, split_line
 
-MOST_CANDIDATES = 300
-MOST_KINDS = 50
-"""More candidates than this are not looked up to learn which of them are directories."""
+MAX_CANDIDATES = 300
+MAX_LOOKED_UP = 50
+"""With more candidates than this, directories are not marked by a slash: each would have to be looked up."""
 
 
 @frozen(kw_only=True)
 class Candidate:
-    """A word that fits: `text` takes the place of the line's last word, `display` is what a menu shows."""
+    """A candidate: `text` replaces the line's last word, `display` is what a menu shows."""
 
     text: str
     display: str
@@ -29,17 +29,17 @@ class Candidate:
 
 @frozen(kw_only=True)
 class Completion:
-    """Where in the line the last word begins, and what could stand there; at most MOST_CANDIDATES."""
+    """The start of the line's last word, and the candidates for it, at most MAX_CANDIDATES."""
 
     start: int
     candidates: tuple[Candidate, ...]
 
 
 def complete(line: str, state: ShellState) -> Completion:
-    """What the line, up to the cursor, could be completed to. A state that cannot be read completes to nothing."""
+    """Complete a line up to the cursor; there are no candidates if the state cannot be read."""
     split = split_line(line)
     try:
-        candidates = tuple(islice(_candidates(line, split, state), MOST_CANDIDATES))
+        candidates = tuple(islice(_candidates(line, split, state), MAX_CANDIDATES))
     except (MetadataError, OSError):
         candidates = ()
     return Completion(start=split.last_start, candidates=candidates)
@@ -61,7 +61,7 @@ def _candidates(line: str, split: Split, state: ShellState) -> Iterator[Candidat
 
 
 def _words_of(command: Command, given: list[str], state: ShellState) -> Iterable[str]:
-    """The words that a command's next argument may be, where they are known."""
+    """Return the words that a command suggests for its next argument."""
     options = {option.flag for option in command.signature.options}
     if given and given[-1] in options:
         return ()
@@ -75,15 +75,15 @@ def _plain(words: Iterable[str], beginning: str) -> Iterator[Candidate]:
 def _paths(typed: str, word: Word, state: ShellState) -> Iterator[Candidate]:
     parent, slash, beginning = word.text.rpartition("/")
     directory = word.glob.rpartition("/")[0] + slash or "."
-    place = next(places(state.tree(), state.working_directory, directory), None)
-    if place is None or not isinstance(place.node, Directory):
+    location = next(resolve(state.tree(), state.working_directory, directory), None)
+    if location is None or not isinstance(location.node, Directory):
         return
-    names = (name for name in place.node.names(sure_prefix(beginning)) if encode_name(name).startswith(beginning))
-    found = list(islice(names, MOST_CANDIDATES))
+    names = (name for name in location.node.names(common_prefix(beginning)) if encode_name(name).startswith(beginning))
+    found = list(islice(names, MAX_CANDIDATES))
     for name in found:
-        is_directory = len(found) <= MOST_KINDS and isinstance(place.node.child(name), Directory)
+        is_directory = len(found) <= MAX_LOOKED_UP and isinstance(location.node.child(name), Directory)
         shown = encode_name(name) + ("/" if is_directory else "")
-        # a glob in the parent stays one: only the name is quoted, unless the word already holds quotes
+        # Only the name is quoted, so that a glob in the parent stays active; unless the word contains quotes already.
         whole = quoted(parent + slash + shown) if _has_quotes(typed) else parent + slash + quoted(shown)
         yield Candidate(text=whole, display=shown)
 

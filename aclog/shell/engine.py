@@ -1,48 +1,69 @@
-"""The shell without its terminal: a line in, lines out."""
+"""The shell without a terminal: a line in, lines of output out."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.shell.arguments import parse_arguments
-from aclog.shell.command import Command
+from aclog.shell.command import Command, Line, complaint
 from aclog.shell.commands.at import AT
-from aclog.shell.commands.cat import CAT, FIND, TREE
-from aclog.shell.commands.cd import CD, EXIT, PWD
+from aclog.shell.commands.cat import CAT
+from aclog.shell.commands.cd import CD
 from aclog.shell.commands.diff import DIFF
-from aclog.shell.commands.help import HISTORY, telling_commands
+from aclog.shell.commands.exit import EXIT
+from aclog.shell.commands.find import FIND
+from aclog.shell.commands.help import help_command
+from aclog.shell.commands.history import HISTORY
 from aclog.shell.commands.ls import LS
+from aclog.shell.commands.man import man_command
+from aclog.shell.commands.pwd import PWD
+from aclog.shell.commands.tree import TREE
 from aclog.shell.commands.watch import WATCH
 from aclog.shell.commands.why import WHY
-from aclog.shell.output import Line, complaint
 from aclog.shell.state import ShellState
 from aclog.shell.words import Word, parse_line
 
 
 def _all_commands() -> Mapping[str, Command]:
     found: dict[str, Command] = {}
-    telling = telling_commands(MappingProxyType(found))
-    every = (AT, CAT, CD, DIFF, EXIT, FIND, HISTORY, LS, PWD, TREE, WATCH, WHY, *telling)
-    found.update((command.name, command) for command in sorted(every, key=lambda command: command.name))
+    view = MappingProxyType(found)  # help and man describe all commands, themselves included
+    commands = (
+        AT,
+        CAT,
+        CD,
+        DIFF,
+        EXIT,
+        FIND,
+        HISTORY,
+        LS,
+        PWD,
+        TREE,
+        WATCH,
+        WHY,
+        help_command(view),
+        man_command(view),
+    )
+    found.update((command.name, command) for command in sorted(commands, key=lambda command: command.name))
     return MappingProxyType(found)
 
 
 COMMANDS = _all_commands()
-"""Every command, by its name, in the order of the names."""
+"""Every command by name, sorted by name."""
 
 ONE_SHOT_COMMANDS = MappingProxyType({name: c for name, c in COMMANDS.items() if not c.at_prompt_only})
-"""Those that make sense as a single command on a command line."""
+"""The commands that make sense as the only one of a process."""
 
 
 def start_command(
     words: Sequence[Word], state: ShellState, commands: Mapping[str, Command] = COMMANDS
 ) -> Iterator[Line]:
-    """Choose the command and read its arguments; what comes back runs it as it is consumed. No words: nothing runs.
+    """Parse a command and return its output; the command runs as the output is consumed. Without words nothing runs.
+
+    The iterator raises any MetadataError or OSError of the command.
 
     Raises:
-        ConfigError: there is no such command, or it does not take these arguments.
+        ConfigError: there is no such command, or its arguments are invalid.
 
-    The iterator raises any MetadataError or OSError that the command meets.
     """
     if not words:
         return iter(())
@@ -54,7 +75,7 @@ def start_command(
 
 
 def run_command(line: str, state: ShellState) -> Iterator[Line]:
-    """Run a line as it was typed, and remember it; errors come as lines that say so, and the session goes on."""
+    """Run a typed line and add it to the history; an error becomes a line of output, and the session continues."""
     if not line.strip():
         return
     state.history.append(line.strip())

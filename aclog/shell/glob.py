@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-MOST_ALTERNATIVES = 256
+MAX_ALTERNATIVES = 256
 """A glob whose groups multiply to more is taken as malformed."""
 
 Token: TypeAlias = tuple[str, bool]
@@ -38,7 +38,7 @@ def parse_glob(component: str) -> Glob:
     """Read one component of a path; never fails, since a malformed glob is a plain name."""
     tokens = list(_tokens(component))
     choices = _choices(tokens) if any(special for _, special in tokens) else None
-    if choices is None or prod(map(len, choices)) > MOST_ALTERNATIVES:
+    if choices is None or prod(map(len, choices)) > MAX_ALTERNATIVES:
         return Glob(plain="".join(character for character, _ in tokens))
     patterns = (_regex([token for part in chosen for token in part]) for chosen in product(*choices))
     plain = "".join(character for character, _ in takewhile(lambda token: not token[1], tokens))

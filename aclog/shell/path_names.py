@@ -49,11 +49,6 @@ def path_text(names: tuple[str, ...]) -> str:
     return "/" + "/".join(map(encode_name, names))
 
 
-def utf16_order(name: str) -> bytes:
-    """A sort key with the order of Java's String.compareTo, in which Kafka's shell lists names."""
-    return name.encode("utf-16-be", "surrogatepass")
-
-
 def _encode_character(character: str) -> str:
     if character.isprintable() and character not in "/%":
         return character

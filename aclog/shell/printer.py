@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TextIO
 
-from aclog.shell.output import Line
+from aclog.shell.command import Line
 from aclog.shell.path_names import printable
 
 

@@ -3,7 +3,7 @@
 from attrs import define, field
 
 from aclog.shell.path_names import path_text
-from aclog.shell.tree import Locality, image_tree
+from aclog.shell.tree import ImageOrigin, image_tree
 from aclog.shell.tree_nodes import Directory
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment
@@ -46,7 +46,7 @@ class ShellState:
         """The tree of that state. Raises as `image`."""
         image = self.image()
         if self._tree is None:
-            self._tree = image_tree(image, self._locality(), show_secrets=self.show_secrets)
+            self._tree = image_tree(image, self._origin(), show_secrets=self.show_secrets)
         return self._tree
 
     def image_at(self, moment: Moment | None) -> Image:
@@ -69,6 +69,6 @@ class ShellState:
             self._image, self._tree = image, None
         return image
 
-    def _locality(self) -> Locality:
+    def _origin(self) -> ImageOrigin:
         log = self.source.log
-        return Locality(source=self.source.name, high_watermark=log.high_watermark if log else None)
+        return ImageOrigin(source=self.source.name, high_watermark=log.high_watermark if log else None)

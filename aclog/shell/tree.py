@@ -16,14 +16,14 @@ KAFKA_EPOCH_OF_NOTHING = -1
 
 
 @frozen(kw_only=True)
-class Locality:
+class ImageOrigin:
     """Where an image comes from: the source's name, and the high-water mark of its log, if it has one."""
 
     source: str
     high_watermark: Callable[[], int] | None = None
 
 
-def image_tree(image: Image, locality: Locality, *, show_secrets: bool = False) -> Directory:
+def image_tree(image: Image, origin: ImageOrigin, *, show_secrets: bool = False) -> Directory:
     """The tree of one image; nothing is computed before it is looked at.
 
     `/acl`, `/scram`, `/delegationToken` and `/features` show the image as JSON and plain values, `/image` as today's
@@ -35,7 +35,7 @@ def image_tree(image: Image, locality: Locality, *, show_secrets: bool = False) 
             "delegationToken": lambda: token_directory(image.tokens),
             "features": lambda: _features(image.features),
             "image": lambda: _kafka_image(image, show_secrets=show_secrets),
-            "local": lambda: _local(image, locality),
+            "local": lambda: _local(image, origin),
             "scram": lambda: scram_directory(image.scram, show_secrets=show_secrets),
         }
     )
@@ -81,15 +81,15 @@ def _constant(text: str) -> Callable[[], Node]:
     return lambda: file(text)
 
 
-def _local(image: Image, locality: Locality) -> Directory:
+def _local(image: Image, origin: ImageOrigin) -> Directory:
     texts: Mapping[str, Callable[[], str]] = {
-        "behind": lambda: _behind(image, locality),
+        "behind": lambda: _behind(image, origin),
         "epoch": lambda: str(image.epoch),
         "offset": lambda: str(image.end_offset),
         "opaque": lambda: (
             f"{len(image.opaque)} records that aclog keeps and does not interpret, {image.opaque.size} bytes"
         ),
-        "source": lambda: locality.source,
+        "source": lambda: origin.source,
         "time": lambda: zoned_time(image.timestamp),
         "version": lambda: version("aclog"),
     }
@@ -100,7 +100,7 @@ def _lazily(text: Callable[[], str]) -> Callable[[], Node]:
     return lambda: File(text=text)
 
 
-def _behind(image: Image, locality: Locality) -> str:
+def _behind(image: Image, origin: ImageOrigin) -> str:
     """How many committed records the image lacks; 0 where the source cannot grow."""
-    mark = locality.high_watermark() if locality.high_watermark else image.end_offset
+    mark = origin.high_watermark() if origin.high_watermark else image.end_offset
     return str(max(0, mark - image.end_offset))

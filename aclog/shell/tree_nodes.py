@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from aclog.shell.path_names import utf16_order
+from aclog.authorizer.index.keys import utf16
 
 
 @frozen(kw_only=True)
@@ -43,7 +43,7 @@ def file(text: str) -> File:
 def directory(names: Callable[[], Iterable[str]], child: Callable[[str], Node | None]) -> Directory:
     """A directory whose names come in any order, all at once: they are sorted when listed."""
     return Directory(
-        names=lambda prefix: sorted((name for name in names() if name.startswith(prefix)), key=utf16_order),
+        names=lambda prefix: sorted((name for name in names() if name.startswith(prefix)), key=utf16),
         child=child,
     )
 

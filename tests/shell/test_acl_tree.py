@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.index.keys import utf16
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from aclog.metalog.uuids import uuid_text
 from aclog.shell.acl_tree import acl_directory
 from aclog.shell.engine import run_command
-from aclog.shell.path_names import decode_name, encode_name, utf16_order
+from aclog.shell.path_names import decode_name, encode_name
 from aclog.shell.rule_text import rule_object
 from aclog.shell.tree_nodes import Directory
 from aclog.shell.words import quoted
@@ -98,7 +99,7 @@ def test_every_listing_is_in_order_and_by_prefix(made, prefix):
     while pending:
         node = pending.pop()
         names = list(node.names(""))
-        assert names == sorted(set(names), key=utf16_order)
+        assert names == sorted(set(names), key=utf16)
         assert list(node.names(prefix)) == [name for name in names if name.startswith(prefix)]
         if names:
             assert list(node.names(names[0])) == [name for name in names if name.startswith(names[0])]

@@ -8,8 +8,8 @@ from attrs import evolve
 
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import DelegationTokenRecord, FeatureLevelRecord, UserScramCredentialRecord
+from aclog.shell.command import Line
 from aclog.shell.engine import COMMANDS, ONE_SHOT_COMMANDS, run_command
-from aclog.shell.output import Line
 from aclog.shell.printer import print_lines
 from aclog.shell.session import run_lines, run_once
 from aclog.snapshots.image import Image
@@ -69,7 +69,7 @@ def test_find_and_tree_agree_with_ls_and_cat(state):
 
 
 def test_cd_to_more_than_one_place(state):
-    assert failed(state, "cd /image/*") == ["cd: /image/*: more than one node is meant."]
+    assert failed(state, "cd /image/*") == ["cd: /image/*: matches more than one node."]
     assert run(state, "pwd") == "/\n"
     assert run(state, "cd /image/ac*") == ""
     assert run(state, "pwd") == "/image/acls\n"
@@ -81,7 +81,7 @@ def test_complaints_about_arguments(state):
     assert failed(state, "help x") == ["unrecognized arguments: 'x'"]
     assert failed(state, "ls -- -x") == ["ls: -x: no such file or directory."]
     assert failed(state, "cat 'a") == ["unclosed ' in the line"]
-    assert failed(state, "history x") == ["history: 'x' is no number of lines: expected 0 or more"]
+    assert failed(state, "history x") == ["history: 'x' is not a number of lines: expected 0 or more"]
     assert failed(state, "why User:a READ topic:t --host") == ["argument --host: expected one argument"]
     assert failed(state, "why User:a READ topic:t --hosts=h") == ["unrecognized arguments: '--hosts=h'"]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
-from aclog.shell.completion import MOST_CANDIDATES, complete
+from aclog.shell.completion import MAX_CANDIDATES, complete
 from aclog.shell.engine import COMMANDS, run_command
 from aclog.shell.words import split_line
 from aclog.snapshots.image import Image
@@ -108,9 +108,9 @@ def many(count):
 
 
 def test_candidates_are_bounded():
-    state = session(Image(acls=many(2 * MOST_CANDIDATES)))
+    state = session(Image(acls=many(2 * MAX_CANDIDATES)))
     for line in ("cat /acl/id/", "ls /acl/principal/", "ls /acl/resource/TOPIC/LITERAL/", "why "):
-        assert len(completed(line, state)) == MOST_CANDIDATES, line
+        assert len(completed(line, state)) == MAX_CANDIDATES, line
     assert completed("ls /acl/principal/User:599", state) == ["ls /acl/principal/User:599/"]
 
 
@@ -143,7 +143,7 @@ def test_whatever_is_typed_completion_replaces_its_last_word(line):
     state = session(fixture_image(SMALL, 231))
     found = complete(line, state)
     assert found.start == split_line(line).last_start
-    assert len(found.candidates) <= MOST_CANDIDATES
+    assert len(found.candidates) <= MAX_CANDIDATES
     for candidate in found.candidates:
         assert len(split_line(line[: found.start] + candidate.text).words) >= 1
         assert shown([]) == ""

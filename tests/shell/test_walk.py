@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.shell.tree_nodes import Directory, File, file, fixed
-from aclog.shell.walk import places
+from aclog.shell.walk import resolve
 
 TREE = fixed(
     {
@@ -16,7 +16,7 @@ TREE = fixed(
 
 
 def paths(target, working_directory=()):
-    return [place.path for place in places(TREE, working_directory, target)]
+    return [location.path for location in resolve(TREE, working_directory, target)]
 
 
 def test_absolute_and_relative():
@@ -59,15 +59,15 @@ def test_a_look_up_lists_nothing_and_a_glob_lists_by_its_prefix():
     asked = []
     node = Directory(names=lambda prefix: asked.append(prefix) or ["abc"], child=file)
     root = fixed({"d": node})
-    assert [place.names for place in places(root, (), "/d/abc")] == [("d", "abc")]
+    assert [location.names for location in resolve(root, (), "/d/abc")] == [("d", "abc")]
     assert asked == []
-    assert [place.names for place in places(root, (), "/d/ab*")] == [("d", "abc")]
+    assert [location.names for location in resolve(root, (), "/d/ab*")] == [("d", "abc")]
     assert asked == ["ab"]
 
 
 def test_a_name_whose_node_is_gone_is_passed_over():
     node = Directory(names=lambda _: ["gone"], child=lambda _: None)
-    assert list(places(fixed({"d": node}), (), "/d/*")) == []
+    assert list(resolve(fixed({"d": node}), (), "/d/*")) == []
 
 
 NAMES = st.text("ab./%", max_size=3)
@@ -78,7 +78,7 @@ TREES = st.dictionaries(NAMES, st.dictionaries(NAMES, st.just("leaf"), max_size=
 @settings(deadline=None)
 def test_against_a_naive_walk(tree, components):
     root = fixed({name: fixed(dict.fromkeys(leaves, file("leaf"))) for name, leaves in tree.items()})
-    found = [place.names for place in places(root, (), "/" + "/".join(components))]
+    found = [location.names for location in resolve(root, (), "/" + "/".join(components))]
     kept = []
     for component in components:
         if component == "..":
@@ -100,5 +100,5 @@ def _means(components, names):
 
 def test_product_of_literals_is_found():
     for a, b in product(["a", "ab"], ["x"]):
-        (place,) = places(TREE, (), f"/{a}/{b}")
-        assert isinstance(place.node, File)
+        (location,) = resolve(TREE, (), f"/{a}/{b}")
+        assert isinstance(location.node, File)

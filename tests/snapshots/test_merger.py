@@ -123,7 +123,7 @@ class TestMerger:
         merger.wait()
         assert publisher.current.acls.digest() == plain.image.acls.digest()
         assert publisher.current.provenance == plain.image.provenance
-        assert len(publisher.current.acls.index.base) > 0 == len(plain.image.acls.state.base)
+        assert len(publisher.current.acls.index.base) > 0 == len(plain.image.acls.index.base)
 
 
 def test_the_authorizer_gets_the_merged_rules():

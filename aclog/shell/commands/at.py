@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from aclog.shell.arguments import Argument, Arguments, Count, Signature
-from aclog.shell.command import Command
+from aclog.shell.command import Command, Line
 from aclog.shell.kafka_text import provenance_text
-from aclog.shell.output import Line
 from aclog.shell.state import ShellState
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import LATEST, moment_text, parse_moment

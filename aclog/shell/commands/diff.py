@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from aclog.shell.arguments import Argument, Arguments, Count, Signature
-from aclog.shell.command import Command
+from aclog.shell.command import Command, Line
 from aclog.shell.differences import Sign, differences
-from aclog.shell.output import Line
 from aclog.shell.state import ShellState
 from aclog.snapshots.moments import LATEST, parse_moment
 

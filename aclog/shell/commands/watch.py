@@ -5,15 +5,13 @@ from collections.abc import Iterator, Sequence
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.log import LogReader
 from aclog.shell.arguments import Argument, Arguments, Count, Signature
-from aclog.shell.command import Command
+from aclog.shell.command import Command, Line, complaint
 from aclog.shell.differences import Difference, differences
 from aclog.shell.glob import Glob
 from aclog.shell.kafka_text import zoned_time
-from aclog.shell.output import Line, complaint
 from aclog.shell.path_names import encode_name
-from aclog.shell.path_targets import HERE
 from aclog.shell.state import ShellState
-from aclog.shell.walk import path_globs
+from aclog.shell.walk import HERE, path_globs
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.image import Image
 from aclog.snapshots.newer_kafka import NewerKafka

@@ -11,8 +11,7 @@ from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import build_authorizer
 from aclog.metalog.errors import ConfigError
 from aclog.shell.arguments import Argument, Arguments, Count, Option, Signature
-from aclog.shell.command import Command
-from aclog.shell.output import Line
+from aclog.shell.command import Command, Line
 from aclog.shell.state import ShellState
 
 DEFAULT_HOST = "127.0.0.1"
