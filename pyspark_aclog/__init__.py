@@ -1,4 +1,4 @@
-"""Registers the data source `aclog`: Spark imports every top-level module of this form of name, and takes the class."""
+"""The entry point of the data source `aclog`: Spark imports modules named pyspark_* for their DefaultSource."""
 
 from aclog.pipeline.source.data_source import AclogDataSource
 
@@ -6,4 +6,4 @@ __all__ = ["DefaultSource"]
 
 
 class DefaultSource(AclogDataSource):
-    """`spark.read.format("aclog")`, without anything registered."""
+    """`spark.read.format("aclog")` without registration."""

@@ -1,7 +1,7 @@
-"""When each batch of a log became part of what `--as-of TIME` shows: the running maximum of the batches' timestamps.
+"""When each batch of a log became visible to --as-of TIME: the running maximum of batch timestamps.
 
-A maximum over the whole log in its order would be the work of one task. So the log is cut into ranges of offsets: the
-maxima of the ranges, of which there are few, come to the driver, and within each range a window does the rest.
+A window over the whole log would run in a single task. So the log is cut into ranges of offsets: the maximum of each
+range, of which there are few, is collected on the driver, and windows run within ranges.
 """
 
 from collections.abc import Iterable
@@ -15,22 +15,22 @@ from pyspark.sql import functions as F
 from aclog.authorizer.acl import AclOperation
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.records import RecordType
-from aclog.pipeline.history import transaction_spans as history_spans
+from aclog.pipeline.history import transaction_spans
 from aclog.pipeline.history.transaction_spans import MARKERS, Marker, Span, by_range, range_of
 
 ADD = RecordType.ACCESS_CONTROL_ENTRY_RECORD.name
 REMOVE = RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD.name
 _CODES = ("resourceType", "patternType", "operation", "permissionType")
-"""The fields of a rule that are codes in the log, and names in the table."""
+"""The fields of an ACL that are codes in the log and names in the table."""
 
 
 @frozen(kw_only=True)
 class Summary:
-    """What one pass over a log brings to the driver: a few numbers for each range of offsets, and the markers.
+    """What one pass over a log collects on the driver: a few numbers per range of offsets, and the transaction markers.
 
-    `end_offset` is the end of what was there then. `before` has the running maximum (ms) at the start of each range.
-    `first` is (base offset, leader epoch) of the first batch from where replay starts. `unknown_codes`: whether there
-    are rules with codes that this Kafka has no name for.
+    `end_offset` is the end of the log at that time. `before` has the running maximum (ms) at the start of each range.
+    `first` is (base offset, leader epoch) of the first batch to replay. `unknown_codes`: whether some ACLs have codes
+    without a name.
     """
 
     end_offset: int
@@ -41,30 +41,30 @@ class Summary:
 
 
 def range_column(offset: Column) -> Column:
-    """The number of the range that an offset is in (history_spans.range_of)."""
-    return F.shiftright(offset, history_spans.RANGE_BITS)
+    """Return the number of the range that an offset is in (transaction_spans.range_of)."""
+    return F.shiftright(offset, transaction_spans.RANGE_BITS)
 
 
 def range_start(offset: int) -> int:
-    """The first offset of the range that an offset is in."""
-    return range_of(offset) << history_spans.RANGE_BITS
+    """Return the first offset of the range that an offset is in."""
+    return range_of(offset) << transaction_spans.RANGE_BITS
 
 
 def millis(timestamp: Column) -> Column:
-    """A batch's timestamp in ms since 1970; -1, as in the log, where it has none."""
+    """Return a batch's timestamp in ms since 1970, -1 if it has none, as in the log."""
     return F.coalesce(F.unix_millis(timestamp), F.lit(-1))
 
 
 def has_unknown_code(prefix: str = "") -> Column:
-    """Whether a rule has a code without a name: two of them that look alike may differ."""
+    """Return whether an ACL has a code without a name: two ACLs that look equal in the table may differ."""
     return F.lit(AclOperation.UNKNOWN.name).isin(*(F.col(prefix + name) for name in _CODES))
 
 
 def summarize(log: DataFrame, start: int, timestamp: int) -> Summary:
-    """Go over the log once; replay starts at the offset `start`, after a batch of that timestamp (-1: of none).
+    """Read the log once; replay starts at the offset `start`, after a batch with this timestamp (-1 if none).
 
     Raises:
-        DecodeError: a part of the log was set aside because it is damaged.
+        DecodeError: a part of the log is damaged and was set aside.
 
     """
     counts = F.col("offset") >= start
@@ -84,7 +84,7 @@ def summarize(log: DataFrame, start: int, timestamp: int) -> Summary:
     )
     damage = next((row.damage for row in rows if row.damage is not None), None)
     if damage is not None:
-        raise DecodeError(f"{damage} (a history cannot be told from a log with a hole in it)")
+        raise DecodeError(f"{damage} (a log with a gap has no complete history)")
     tops = accumulate((row.top for row in rows), max, initial=timestamp)
     return Summary(
         end_offset=max((row.last + 1 for row in rows), default=start),
@@ -96,9 +96,9 @@ def summarize(log: DataFrame, start: int, timestamp: int) -> Summary:
 
 
 def with_running_time(log: DataFrame, before: dict[int, int]) -> DataFrame:
-    """The log with columns `range`, of the batch, and `shown`: the running maximum of timestamps (ms) at its batch.
+    """Add `range`, that of the batch, and `visible_at`: the running maximum of timestamps (ms) at the batch.
 
-    Of every batch of the ranges that are in `log` the first record must be there, and none of another range.
+    `log` must have the first record of every batch of each range that it touches.
     """
     spark = log.sparkSession
     starts = _table(spark, {"range": list(before), "before": list(before.values())})
@@ -106,14 +106,15 @@ def with_running_time(log: DataFrame, before: dict[int, int]) -> DataFrame:
     top = F.max(millis(F.col("timestamp"))).over(window)
     ranged = log.withColumn("range", range_column(F.col("batch_offset"))).withColumn("top", top)
     timed = ranged.join(F.broadcast(starts), "range")
-    return timed.withColumn("shown", F.greatest("top", "before")).drop("top", "before")
+    return timed.withColumn("visible_at", F.greatest("top", "before")).drop("top", "before")
 
 
 def times_at(log: DataFrame, before: dict[int, int], batches: Iterable[int]) -> dict[int, int]:
-    """The running maximum (ms) at these batches, given by their base offsets."""
+    """Return the running maximum (ms) at these batches by base offset."""
     wanted = sorted(batches)
     if not wanted:
         return {}
+    # equal ranges are joined first: comparing every batch with every end would be a nested loop
     ends = _table(log.sparkSession, {"range": [range_of(at) for at in wanted], "end": wanted})
     first, last = range_start(wanted[0]), wanted[-1]
     rows = (
@@ -128,20 +129,20 @@ def times_at(log: DataFrame, before: dict[int, int], batches: Iterable[int]) -> 
     return {row.end: max(row.top, before[range_of(row.end)]) for row in rows}
 
 
-def without(records: DataFrame, spans: Iterable[Span]) -> DataFrame:
-    """The records whose offsets are in none of these spans."""
+def without_spans(records: DataFrame, spans: Iterable[Span]) -> DataFrame:
+    """Return the records whose offsets are in none of these spans."""
     found = list(by_range(spans))
     if not found:
         return records
     columns = {"range": [n for n, _ in found], "first": [s.first for _, s in found], "last": [s.last for _, s in found]}
-    gone = F.broadcast(_table(records.sparkSession, columns)).alias("gone")
+    broadcast = F.broadcast(_table(records.sparkSession, columns)).alias("spans")
     offset = F.col("records.offset")
-    inside = (range_column(offset) == F.col("gone.range")) & offset.between(F.col("gone.first"), F.col("gone.last"))
-    return records.alias("records").join(gone, inside, "left_anti")
+    inside = (range_column(offset) == F.col("spans.range")) & offset.between(F.col("spans.first"), F.col("spans.last"))
+    return records.alias("records").join(broadcast, inside, "left_anti")
 
 
 def with_deferred_visibility(records: DataFrame, held: dict[Span, int]) -> DataFrame:
-    """The records, with the time of their span as `shown` where their batch is in one of these spans."""
+    """Set `visible_at` to the time of the span for records whose batch is in one of these spans."""
     found = list(by_range(held))
     if not found:
         return records
@@ -149,12 +150,12 @@ def with_deferred_visibility(records: DataFrame, held: dict[Span, int]) -> DataF
         "range": [number for number, _ in found],
         "first": [span.first for _, span in found],
         "last": [span.last for _, span in found],
-        "late": [held[span] for _, span in found],
+        "deferred": [held[span] for _, span in found],
     }
-    late = F.broadcast(_table(records.sparkSession, columns).withColumnRenamed("range", "late_range"))
-    inside = (F.col("range") == F.col("late_range")) & F.col("batch_offset").between(F.col("first"), F.col("last"))
-    joined = records.join(late, inside, "left").withColumn("shown", F.coalesce("late", "shown"))
-    return joined.drop("late_range", "first", "last", "late")
+    deferred = F.broadcast(_table(records.sparkSession, columns).withColumnRenamed("range", "deferred_range"))
+    inside = (F.col("range") == F.col("deferred_range")) & F.col("batch_offset").between(F.col("first"), F.col("last"))
+    joined = records.join(deferred, inside, "left").withColumn("visible_at", F.coalesce("deferred", "visible_at"))
+    return joined.drop("deferred_range", "first", "last", "deferred")
 
 
 def _table(spark: SparkSession, columns: dict[str, list[int]]) -> DataFrame:

@@ -1,4 +1,4 @@
-"""From additions and removals to the rules and the intervals they were in force; what contradicts is refused."""
+"""From additions and removals to ACLs and their intervals; contradictions fail the job."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -7,32 +7,32 @@ from aclog.metalog.errors import ReplayError
 from aclog.pipeline.source.schema import ACL_FIELDS
 
 RULE = (*ACL_FIELDS, "id")
-"""A rule, as `aclog acls list --format jsonl` has it."""
+"""An ACL, with the keys of `aclog acls list --format jsonl`."""
 
 COLUMNS = (*RULE, "first_seen_offset", "added_offset", "added_at", "removed_offset", "removed_at")
-"""What `aclog spark history` writes."""
+"""The output of `aclog spark history`."""
 
-EVENT = (*RULE, "first_seen_offset", "offset", "at", "shown", "adds")
-"""An addition or a removal: where and when its record stands, and when it was shown. A removal has only the id."""
+EVENT = (*RULE, "first_seen_offset", "offset", "at", "visible_at", "adds")
+"""An addition or removal: the offset and time of its record, and when it became visible. A removal only has the id."""
 
 _REMOVED = "removed"
 _BEFORE = "before"
 
 
 def rules_of(events: DataFrame, name: str, checked: Column) -> DataFrame:
-    """The rules of these events (columns EVENT): COLUMNS, visible_from and visible_to.
+    """Return the ACLs of these events (columns EVENT): COLUMNS, visible_from and visible_to.
 
-    `checked` says of which rules it is to be found out whether their content stands under another id.
+    `checked` selects the ACLs that are checked for the same content under another id.
 
-    Any action on it fails with the text of a ReplayError where an id is added that stands, or removed that does not, or
-    where one content stands under two ids. `name` says in that text where the log is.
+    Any action on the result fails with the text of a ReplayError if an id is added that is in force, or removed that is
+    not, or if one content is in force under two ids. `name` is the log's in that text.
     """
     rules = _rules(_in_order(events).where(_refusing(_by_id(), name, F.col("adds"))))
-    return _shown(_by_content_order(rules).where(_refusing(_by_content(checked), name, F.lit(True))))
+    return _with_intervals(_by_content_order(rules).where(_refusing(_by_content(checked), name, F.lit(True))))
 
 
 def first_contradiction(events: DataFrame, name: str, checked: Column) -> ReplayError | None:
-    """What the applier would stop at in these events; None if it would not."""
+    """Return the error at which the applier would stop in these events, None if it would not."""
     row = contradictions(events, checked).agg(F.min(F.struct("offset", "what")).alias("found")).first()
     if row is None or row.found is None:
         return None
@@ -40,7 +40,7 @@ def first_contradiction(events: DataFrame, name: str, checked: Column) -> Replay
 
 
 def contradictions(events: DataFrame, checked: Column) -> DataFrame:
-    """Every event that is refused (offset, what): the first of them is what the applier stops at."""
+    """Return every contradiction (offset, what); the applier stops at the first of them."""
     ordered = _in_order(events)
     by_id = ordered.select("offset", _by_id().alias("what"))
     by_content = _by_content_order(_rules(ordered.where("adds"))).select("offset", _by_content(checked).alias("what"))
@@ -48,46 +48,52 @@ def contradictions(events: DataFrame, checked: Column) -> DataFrame:
 
 
 def _in_order(events: DataFrame) -> DataFrame:
-    """Each event with the next one of its id, and whether the one before it was an addition."""
+    """Add to each event the next one of its id, and whether the previous one was an addition."""
     window = Window.partitionBy("id").orderBy("offset")
-    following = F.lead(F.struct("offset", "at", "shown")).over(window)
+    following = F.lead(F.struct("offset", "at", "visible_at")).over(window)
     return events.withColumn(_REMOVED, following).withColumn(_BEFORE, F.lag("adds").over(window))
 
 
 def _by_id() -> Column:
-    """What is wrong with an event as the next one of its id; null if nothing is."""
-    stands = F.coalesce(_BEFORE, F.lit(False))
+    """Return the contradiction between an event and the previous one of its id, or null.
+
+    The texts are the applier's (authorizer.index.overlay_changes), which users compare.
+    """
+    in_force = F.coalesce(_BEFORE, F.lit(False))
     twice = F.concat(F.lit("ACL "), "id", F.lit(" is added, but exists already"))
     absent = F.concat(F.lit("ACL "), "id", F.lit(" is removed, but does not exist"))
-    return F.when(F.col("adds") & stands, twice).when(~F.col("adds") & ~stands, absent)
+    return F.when(F.col("adds") & in_force, twice).when(~F.col("adds") & ~in_force, absent)
 
 
 def _rules(additions: DataFrame) -> DataFrame:
-    return additions.select(*RULE, "first_seen_offset", "offset", "at", "shown", _REMOVED)
+    return additions.select(*RULE, "first_seen_offset", "offset", "at", "visible_at", _REMOVED)
 
 
 def _by_content_order(rules: DataFrame) -> DataFrame:
-    """Each rule with the one before it of the same content."""
+    """Add to each ACL the previous one of the same content."""
     window = Window.partitionBy(*ACL_FIELDS).orderBy("offset")
     return rules.withColumn(_BEFORE, F.lag(F.struct("id", f"{_REMOVED}.offset")).over(window))
 
 
 def _by_content(checked: Column) -> Column:
-    """What is wrong with a rule after the one before it of the same content; null if nothing is."""
+    """Return the contradiction between an ACL and the previous one of the same content, or null."""
     ended = F.col(f"{_BEFORE}.offset")
-    stands = F.col(_BEFORE).isNotNull() & (ended.isNull() | (ended > F.col("offset")))
+    in_force = F.col(_BEFORE).isNotNull() & (ended.isNull() | (ended > F.col("offset")))
     says = F.lit(" is the same as ACL ")
     both = F.concat(F.lit("ACL "), "id", says, f"{_BEFORE}.id", F.lit(": expected every ACL once"))
-    return F.when(checked & stands, both)
+    return F.when(checked & in_force, both)
 
 
 def _refusing(what: Column, name: str, keep: Column) -> Column:
-    """Which rows to keep, as one expression, so that no row leaves before it has been looked at."""
+    """Return which rows to keep, and fail for a row with a contradiction.
+
+    One expression does both: of two filters, Spark might apply the one that drops rows first.
+    """
     text = F.concat(F.lit(f"{name}: offset "), F.col("offset").cast("string"), F.lit(": "), what)
     return F.when(what.isNotNull(), F.raise_error(text).cast("boolean")).otherwise(keep)
 
 
-def _shown(rules: DataFrame) -> DataFrame:
+def _with_intervals(rules: DataFrame) -> DataFrame:
     seen_first = F.col("first_seen_offset").isNotNull()
     return rules.select(
         *RULE,
@@ -96,6 +102,6 @@ def _shown(rules: DataFrame) -> DataFrame:
         F.col("at").alias("added_at"),
         F.col(f"{_REMOVED}.offset").alias("removed_offset"),
         F.col(f"{_REMOVED}.at").alias("removed_at"),
-        F.col("shown").alias("visible_from"),
-        F.col(f"{_REMOVED}.shown").alias("visible_to"),
+        F.col("visible_at").alias("visible_from"),
+        F.col(f"{_REMOVED}.visible_at").alias("visible_to"),
     )

@@ -1,4 +1,4 @@
-"""Where the history of a log starts: at nothing, or at the oldest checkpoint that the log goes on from."""
+"""The start of a log's history: the empty state, or the oldest checkpoint that the log continues from."""
 
 from pathlib import Path
 
@@ -26,8 +26,8 @@ _COLUMNS = from_arrow_schema(
 class Start:
     """The state that replay starts from: `offset` is its end, `epoch` and `timestamp` (ms) those of its last batch.
 
-    `rules` are those that stand (columns EVENT), None without a checkpoint; `unknown_codes`: whether some of them have
-    codes that this Kafka has no name for.
+    `rules` are its ACLs (columns EVENT), None without a checkpoint; `unknown_codes`: whether some of them have codes
+    without a name.
     """
 
     offset: int = 0
@@ -38,12 +38,13 @@ class Start:
 
 
 def read_log(spark: SparkSession, path: Path) -> DataFrame:
-    """The table of a log directory, or of a checkpoint, as far as the history needs it: no more is decoded.
+    """Return the table of a log directory or a checkpoint with the columns that a history needs: no others are decoded.
 
-    Every query of it reads what was committed at the first one. Where spark.sql.python.filterPushdown.enabled is set,
-    Spark 4.3.0 plans the reading anew for each filter on a column, though the source takes none, and a segment that
-    retention removed meanwhile would be missed without a word. So what is filtered on is none of the source's columns.
+    All queries on it read what was committed when the first one was planned.
     """
+    # With spark.sql.python.filterPushdown.enabled, Spark 4.3.0 plans a new read for each filter on a column of the
+    # source, even though the source takes no filters: a segment removed by retention in between would go unnoticed.
+    # So the columns that queries filter on are expressions over the source's.
     log = spark.read.format("aclog").schema(_COLUMNS).load(str(path))
     offset, kind = F.coalesce("offset", F.lit(-1)), F.coalesce("record_type", F.lit(""))
     batch = F.coalesce("batch_offset", F.lit(-1))
@@ -51,11 +52,11 @@ def read_log(spark: SparkSession, path: Path) -> DataFrame:
 
 
 def start_of(spark: SparkSession, directory: Path) -> Start:
-    """Where replay of a log directory starts.
+    """Return where replay of a log directory starts.
 
     Raises:
-        LogError: no log is there, or it cannot be read.
-        CheckpointError: the log does not begin at offset 0, and no whole checkpoint reaches its start.
+        LogError: there is no log, or it cannot be read.
+        CheckpointError: the log does not begin at offset 0, and no complete checkpoint reaches its start.
 
     """
     with open_reader(directory) as reader:
@@ -67,7 +68,7 @@ def start_of(spark: SparkSession, directory: Path) -> Start:
     counted = rules.agg(F.count("id").alias("rules"), F.max(has_unknown_code()).alias("unknown")).first()
     if counted is None or counted.rules != len(image.acls):
         found = 0 if counted is None else counted.rules
-        raise CheckpointError(f"{path}: {found} records of ACLs for {len(image.acls)} ACLs: expected no removals")
+        raise CheckpointError(f"{path}: {found} ACL records for {len(image.acls)} ACLs: expected no removals")
     return Start(
         offset=image.end_offset,
         epoch=image.epoch,
@@ -78,9 +79,9 @@ def start_of(spark: SparkSession, directory: Path) -> Start:
 
 
 def known_from(directory: Path | str) -> int | None:
-    """The ms from which on `--as-of TIME` finds a state in a log; None where the log begins at offset 0.
+    """Return the earliest time (ms) for which --as-of finds a state in a log, None if the log begins at offset 0.
 
-    That is the running maximum of timestamps at the end of the first checkpoint, that of its last batch included.
+    It is the running maximum of timestamps at the end of the first checkpoint, including that of its last batch.
 
     Raises as `start_of`.
     """
@@ -100,7 +101,7 @@ def known_from(directory: Path | str) -> int | None:
 
 
 def _rules(checkpoint: DataFrame, end_offset: int) -> DataFrame:
-    """The rules of a checkpoint, as if each had been added just before its end."""
+    """Return the ACLs of a checkpoint as events, as if each had been added at the offset before its end."""
     return (
         checkpoint.where(F.col("record_type") == ADD)
         .select(
@@ -108,7 +109,7 @@ def _rules(checkpoint: DataFrame, end_offset: int) -> DataFrame:
             F.lit(end_offset).cast("long").alias("first_seen_offset"),
             F.lit(end_offset - 1).cast("long").alias("offset"),
             F.lit(None).cast("timestamp").alias("at"),
-            F.lit(None).cast("long").alias("shown"),
+            F.lit(None).cast("long").alias("visible_at"),
             F.lit(True).alias("adds"),
         )
         .select(*EVENT)

@@ -1,8 +1,7 @@
-"""Which stretches of a log its transaction markers hold back, drop, or leave open; from the markers alone.
+"""The spans of a log that metadata transactions (KIP-866) hold back, abort or leave open, from their markers alone.
 
-By the rules of snapshots.metadata_transactions: the visible state moves from the end of one whole batch to the end
-of a later
-one, and never while a transaction is open.
+As in snapshots.metadata_transactions: the visible state only ever moves to the end of a batch at which no transaction
+is open.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,10 +30,10 @@ _RECORDS: MappingProxyType[str, MetadataRecord] = MappingProxyType(
 )
 
 MARKERS = tuple(_RECORDS)
-"""The record types that begin and end transactions."""
+"""The record types that begin, end and abort transactions."""
 
 RANGE_BITS = 16
-"""Offsets are looked at in ranges of so many bits: 65,536 of them share all but the low bits."""
+"""A range is the 65,536 offsets that share all but these low bits."""
 
 
 class Marker(NamedTuple):
@@ -46,19 +45,20 @@ class Marker(NamedTuple):
 
 
 class Span(NamedTuple):
-    """From one offset to another, both included."""
+    """From one offset to another, both inclusive."""
 
     first: int
     last: int
 
 
 @frozen(kw_only=True)
-class Spans:
-    """What the markers of a log say; all spans ascend and do not overlap.
+class TransactionSpans:
+    """The spans of a log's transactions; those of one kind ascend and do not overlap.
 
-    `held`: base offsets of batches whose records become visible together, at the end of the last of them. `aborted`:
-    the offsets of a Begin and its Abort, between which all is dropped. `hidden_from`: the base offset from which on no
-    batch becomes visible: a transaction is open at the log's end, or a marker out of place, which is the `failure`.
+    `held`: base offsets of batches whose records become visible together, at the end of the last one. `aborted`: the
+    offsets of a Begin and its Abort, between which every record is dropped. `hidden_from`: the base offset of the first
+    batch that never becomes visible, because a transaction is open at the end of the log, or because of a marker out of
+    place, which is the `failure`.
     """
 
     held: tuple[Span, ...] = ()
@@ -67,24 +67,24 @@ class Spans:
     failure: ReplayError | None = None
 
 
-def spans_of(markers: Iterable[Marker]) -> Spans:
-    """What these markers, in the order of their offsets, make of the log that they stand in."""
-    found = _Found()
+def spans_of(markers: Iterable[Marker]) -> TransactionSpans:
+    """Return the spans of a log with these markers, which must be in the order of their offsets."""
+    scan = _MarkerScan()
     for batch_offset, batch in groupby(markers, key=lambda marker: marker.batch_offset):
         try:
-            found.read(batch_offset, batch)
+            scan.read(batch_offset, batch)
         except ReplayError as e:
-            found.failure = e
-            found.held_from = batch_offset if found.held_from is None else found.held_from
+            scan.failure = e
+            scan.held_from = batch_offset if scan.held_from is None else scan.held_from
             break
-    return Spans(
-        held=tuple(found.held), aborted=tuple(found.aborted), hidden_from=found.held_from, failure=found.failure
+    return TransactionSpans(
+        held=tuple(scan.held), aborted=tuple(scan.aborted), hidden_from=scan.held_from, failure=scan.failure
     )
 
 
 @define(kw_only=True)
-class _Found:
-    """Markers under way; `held_from` is the batch since which a transaction is open at the end of every batch."""
+class _MarkerScan:
+    """The spans so far; `held_from` is the batch since which a transaction is open at the end of every batch."""
 
     held: list[Span] = field(factory=list)
     aborted: list[Span] = field(factory=list)
@@ -94,13 +94,14 @@ class _Found:
     _begun_at: int = -1
 
     def read(self, batch_offset: int, markers: Iterable[Marker]) -> None:
-        """Take in the markers of one batch; raises ReplayError at one that is out of place."""
+        """Process the markers of one batch. Raises ReplayError at a marker out of place."""
         for marker in markers:
             self._transactions.add(marker.offset, _RECORDS[marker.record_type])
             if self._transactions.is_open:
                 self._begun_at = marker.offset
             elif marker.record_type == RecordType.ABORT_TRANSACTION_RECORD.name:
                 self.aborted.append(Span(self._begun_at, marker.offset))
+        # only the state at the end of a batch counts: a transaction within one batch holds nothing back
         if not self._transactions.is_open and self.held_from is not None:
             self.held.append(Span(self.held_from, batch_offset))
             self.held_from = None
@@ -109,12 +110,12 @@ class _Found:
 
 
 def range_of(offset: int) -> int:
-    """The number of the range that an offset is in."""
+    """Return the number of the range that an offset is in."""
     return offset >> RANGE_BITS
 
 
 def by_range(spans: Iterable[Span]) -> Iterator[tuple[int, Span]]:
-    """(Range, span) for every range of offsets that a span touches: to join by equal ranges, not by comparing all."""
+    """Yield (range, span) for every range of offsets that a span touches: the key of an equi-join."""
     for span in spans:
         for number in range(range_of(span.first), range_of(span.last) + 1):
             yield number, span

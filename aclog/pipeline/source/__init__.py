@@ -1,4 +1,4 @@
-"""The data source `aclog`: a metadata log (directory, checkpoints or topic) as a table of Spark, batch and stream."""
+"""The Spark data source `aclog`: a metadata log (directory, checkpoints or topic) as a table, batch and stream."""
 
 from pyspark.sql import SparkSession
 
@@ -8,5 +8,5 @@ __all__ = ["AclogDataSource", "register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("aclog")` known to a session. One whose workers find pyspark_aclog knows it already."""
+    """Register `format("aclog")` with a session; unnecessary if pyspark_aclog is importable, which Spark looks for."""
     spark.dataSource.register(AclogDataSource)

@@ -1,4 +1,4 @@
-"""The data source `aclog`: Spark's Python DataSource over a metadata log, batch and stream."""
+"""The data source `aclog`: a Python DataSource over a metadata log, batch and stream."""
 
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 
@@ -18,42 +18,41 @@ from aclog.pipeline.source.stream import LogStreamReader
 
 
 class AclogDataSource(DataSource):
-    """`spark.read.format("aclog").load(PATH)`: one row a record of a metadata log (aclog.pipeline.source.schema).
+    """`spark.read.format("aclog").load(PATH)`: one row per record of a metadata log (aclog.pipeline.source.schema).
 
-    PATH is a log directory, ours (live or not) or the `__cluster_metadata-0` of a Kafka, read up to the high-water mark
-    of the moment when the query is planned; a directory of checkpoints only; or one checkpoint, whose rows have the
-    offsets that stand in it. Every worker must reach it under the same path.
+    PATH is a log directory, that of an aclog node (running or not) or the `__cluster_metadata-0` of a Kafka node, read
+    up to the high-water mark at the time of planning; a directory of checkpoints only; or one checkpoint file, whose rows
+    have the offsets within that file. Every worker must reach it under the same path.
 
-    With option `topic` (and without a path) a topic of one partition of a real Kafka is read
-    (pipeline.source.topic_source),
-    read_committed; `kafka.bootstrap.servers` and all other options `kafka.*` are the client's properties.
+    With option `topic` (and no path), a one-partition topic of a Kafka cluster is read
+    (aclog.pipeline.source.topic_source), read_committed. `kafka.bootstrap.servers` and all other `kafka.*` options are
+    client properties.
 
     `spark.readStream` reads a log directory or a topic from `startingOffset` on: `earliest` (default), `latest` or an
-    offset. It goes on exactly where its checkpoint says. A micro-batch is of whole batches: with `maxRecordsPerTrigger`
-    of at most so many records, or of the one batch that has more. Where retention has removed what comes next, it
-    fails; with `failOnDataLoss` false it goes on, and a row of record_type DAMAGED says what is missing.
+    offset. It resumes exactly where its checkpoint says. A micro-batch consists of whole batches; with
+    `maxRecordsPerTrigger`, of at most that many records, or of a single larger batch. If retention has removed the next
+    records, the stream fails; with `failOnDataLoss` false it continues, with a row of record_type DAMAGED for the gap.
 
     Further options:
-    - `checkpoints`: `none` (the log itself), or in its stead the `newest` or `all` checkpoints of the directory.
-      Without it: `none`, but `newest` where the directory holds no segment.
-    - `partitionBytes`: bytes of a partition, at the least, 16 MiB by default. It ends at a batch's end.
-    - `damaged`: `fail` (default): a read of damage raises, with path and byte position. `setAside`: a row of
-      record_type DAMAGED stands for it, with the first offset that is missing and, in `damage`, what is wrong where;
-      everything else is read. A batch is set aside whole.
+    - `checkpoints`: `none` (read the log), or read the `newest` or `all` checkpoints of the directory instead. The
+      default is `none`, or `newest` if the directory has no segments.
+    - `partitionBytes`: the minimum size of a partition, 16 MiB by default. Partitions end at batch boundaries.
+    - `damaged`: `fail` (default): reading damaged bytes raises an error with path and byte position. `setAside`: a
+      row of record_type DAMAGED stands for them, with the first missing offset and, in `damage`, what is wrong and where;
+      everything else is read. A batch is set aside as a whole.
+    - `pushFilters`: with `true`, filters on offset, timestamp and record_type (=, <, <=, >, >=, in) are applied before
+      rows are decoded, and partitions that they exclude are skipped; needs spark.sql.python.filterPushdown.enabled. Use
+      each `load` in a single query only: Spark 4.3.0 keeps the filters pushed by one query for all later queries on the
+      same frame, and for other branches of the same query, which then miss rows. Therefore `false` by default.
 
-    - `pushFilters`: `true` has filters on offset, timestamp and record_type (=, <, <=, >, >=, in) applied before rows
-      are made, and leaves out partitions that they rule out; it needs spark.sql.python.filterPushdown.enabled. Then use
-      each `load` in one query, once: Spark 4.3.0 keeps what a query pushed down for all later ones on the same frame,
-      and for the other branches of the same one, which would miss rows. So it is `false` by default.
+    Spark plans a frame once: records appended later are only seen by frames loaded later, and by streams.
 
-    Spark plans a frame once: what is appended later is seen by those loaded later, and by streams.
-
-    A schema given by the user may name fewer columns: what it leaves out is not decoded.
+    A user-specified schema may have fewer columns; the others are not decoded.
     """
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is called with."""
+        """Return the name for `format`."""
         return "aclog"
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -61,28 +60,29 @@ class AclogDataSource(DataSource):
         self._options = read_options(options)
 
     def schema(self) -> StructType:
-        """All columns."""
+        """Return all columns."""
         return from_arrow_schema(LOG_SCHEMA)
 
     def reader(self, schema: StructType) -> "LogReader":
-        """The reader of one query."""
+        """Return the reader of one query."""
+        # Spark pushes filters whenever a reader has a method pushFilters: without the option it must have none
         kind = FilteringReader if self._options.push_filters else LogReader
         return kind(self._options, chosen_columns(schema))
 
     def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802 - Spark's name
-        """The reader of one stream."""
+        """Return the reader of one stream."""
         return LogStreamReader(self._options, chosen_columns(schema))
 
 
 class LogReader(DataSourceReader):
-    """Plans on the driver what to read, and reads it on the workers."""
+    """Plans a batch query on the driver, and reads its partitions on the workers (pickled with the partitions)."""
 
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options = options
         self._query = Query(schema=schema, set_aside=options.set_aside)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The ranges, each of whole batches.
+        """Return the ranges to read, each of whole batches.
 
         Raises:
             MetadataError: see aclog.pipeline.source.directory.plan.
@@ -91,17 +91,17 @@ class LogReader(DataSourceReader):
         return [InputPartition(each) for each in plan_parts(self._options, self._query)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition; none where the log is empty, and Spark makes a partition up."""
+        """Return the rows of a partition. For an empty plan, Spark makes up a partition with the value None."""
         if partition.value is None:
             return iter(())
         return read_part(partition.value, self._options, self._query)
 
 
 class FilteringReader(LogReader):
-    """A reader that takes filters on (option pushFilters)."""
+    """A reader that applies filters itself (option pushFilters)."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take on the filters that are applied here in full; the others go back to Spark."""
+        """Accept the filters that are applied in full here, and return the others to Spark."""
         for one in filters:
             selection = push(self._query.selection, one)
             if selection is None:
@@ -111,10 +111,10 @@ class FilteringReader(LogReader):
 
 
 def chosen_columns(schema: StructType) -> pa.Schema:
-    """The columns that a user's schema names.
+    """Return the columns of a user-specified schema.
 
     Raises:
-        ConfigError: one that the table does not have, or has with another type.
+        ConfigError: a column that the table does not have, or has with another type.
 
     """
     chosen = to_arrow_schema(schema, timezone="UTC")

@@ -1,4 +1,4 @@
-"""A log directory, or checkpoints, as ranges to read: what was committed when the read was planned, and no more."""
+"""A log directory, or checkpoints, as ranges to read: the records committed at the time of planning."""
 
 from pathlib import Path
 
@@ -23,9 +23,9 @@ from aclog.pipeline.source.row_selection import MAX_OFFSET, RowSelection
 
 @frozen(kw_only=True)
 class Extent:
-    """What of a log directory is there and committed: the segments, and the offsets from `start` up to `end`.
+    """What a log directory holds: the segments, and the committed offsets from `start` up to `end`.
 
-    `end` is MAX_OFFSET where damage keeps the end of a Kafka's log from being known, and damage is set aside.
+    `end` is MAX_OFFSET if damage hides the end of a Kafka node's log and is to be set aside.
     """
 
     segments: tuple[SegmentFile, ...]
@@ -35,16 +35,16 @@ class Extent:
 
 
 def plan(options: Options, selection: RowSelection) -> list[FileRange]:
-    """The ranges of what `options.path` names: a log directory, a directory of checkpoints, or one checkpoint.
+    """Return the ranges of `options.path`: a log directory, a directory of checkpoints, or one checkpoint.
 
     Raises:
-        LogError: it is neither, or cannot be read.
-        DecodeError: a file that says where the log ends is damaged.
-        ConfigError: a path that is a file, but no checkpoint.
+        LogError: it is none of these, or cannot be read.
+        DecodeError: a file that determines the end of the log is damaged.
+        ConfigError: it is a file, but not a checkpoint.
 
     """
     path = options.path
-    assert path is not None  # noqa: S101 - options say so where there is no topic
+    assert path is not None  # noqa: S101 - read_options checks it
     if path.is_file():
         return _checkpoint_ranges(_named_checkpoint(path), options, selection)
     checkpoints = list_checkpoints(path) if path.is_dir() else ()
@@ -54,17 +54,17 @@ def plan(options: Options, selection: RowSelection) -> list[FileRange]:
     if choice in {None, "none"}:
         return _log_ranges(extent(path, set_aside=options.set_aside), options, selection)
     if not checkpoints:
-        raise LogError(f"{path}: no checkpoint is there")
+        raise LogError(f"{path}: it has no checkpoints")
     chosen = checkpoints[-1:] if choice == "newest" else checkpoints
     return [each for checkpoint in chosen for each in _checkpoint_ranges(checkpoint, options, selection)]
 
 
 def extent(directory: Path, *, set_aside: bool = False) -> Extent:
-    """What is committed now.
+    """Return what is committed now.
 
     Raises:
-        LogError: no log is there, or it cannot be read.
-        DecodeError: the mark file, leader-epoch-checkpoint or (unless `set_aside`) the end of a Kafka's log is damaged.
+        LogError: there is no log, or it cannot be read.
+        DecodeError: the mark file, leader-epoch-checkpoint or (unless `set_aside`) the end of a Kafka log is damaged.
 
     """
     find_segments(directory)
@@ -75,10 +75,10 @@ def extent(directory: Path, *, set_aside: bool = False) -> Extent:
         if not set_aside or Path(error.path or "") not in {file.path for file in list_segments(directory)}:
             raise
         end = MAX_OFFSET
-    epochs = read_epochs(directory)  # after the mark: it has every epoch of what is below
+    epochs = read_epochs(directory)  # after the mark: it then has every epoch below the mark
     segments = tuple(file for file in find_segments(directory) if file.base_offset <= end)
     if not segments:
-        raise LogError(f"{directory}: no segment begins at or below {end}, the log's high-water mark")
+        raise LogError(f"{directory}: no segment begins at or below offset {end}, the high-water mark")
     return Extent(segments=segments, epochs=epochs, start=segments[0].base_offset, end=end)
 
 
@@ -105,7 +105,7 @@ def _named_checkpoint(path: Path) -> CheckpointFile:
 
 
 def _checkpoint_ranges(checkpoint: CheckpointFile, options: Options, selection: RowSelection) -> list[FileRange]:
-    """A checkpoint's records have offsets from 0 on, and the epoch of its name."""
+    """Return the ranges of a checkpoint: its records have offsets from 0 on, and the epoch in its name."""
     ranges = file_ranges(
         checkpoint.path,
         OffsetPosition(position=0, offset=0),

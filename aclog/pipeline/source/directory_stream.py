@@ -1,6 +1,6 @@
-"""A log directory as a stream: where it begins and ends now, and the ranges between two of its offsets.
+"""A log directory as a stream: its start and end now, and the ranges between two of its offsets.
 
-Offsets are those of the log: of the next record to be read. An end is always the end of a batch.
+Offsets are those of the log: of the next record to read. An end is always the end of a batch.
 """
 
 from bisect import bisect_right
@@ -18,12 +18,12 @@ from aclog.pipeline.source.options import EARLIEST, LATEST, Options
 from aclog.pipeline.source.ranges import FileRange, OffsetPosition, file_ranges, headers
 
 StreamOffset: TypeAlias = dict[str, int]
-"""What Spark writes into a stream's checkpoint."""
+"""What Spark stores in a stream's checkpoint."""
 
 
 @frozen(kw_only=True)
 class LostRange:
-    """Offsets that a stream can read no more, and what it says of them in a row of type DAMAGED."""
+    """Offsets that a stream can no longer read, reported in a row of type DAMAGED with this text."""
 
     offset: int
     text: str
@@ -31,19 +31,19 @@ class LostRange:
 
 @define(eq=False)
 class DirectoryStream:
-    """A log directory that others write to and remove segments of; it remembers where some of its batches begin.
+    """A log directory that grows, and loses segments to retention, while it is read.
 
-    Its offsets are `{"offset": N}`; what `horizon` gives is such an N.
+    It remembers the positions of some batches. Offsets are `{"offset": N}`; `horizon` returns such an N.
     """
 
     options: Options
     _known: dict[Path, Segment] = field(init=False, factory=dict)
 
     def initial(self) -> StreamOffset:
-        """Where a new stream begins.
+        """Return where a new stream begins.
 
         Raises:
-            ConfigError: at an offset that the log does not have.
+            ConfigError: the starting offset is not in the log.
             LogError, DecodeError: as aclog.pipeline.source.directory.extent.
 
         """
@@ -55,17 +55,19 @@ class DirectoryStream:
             return {"offset": there.end}
         offset = int(wanted)
         if not there.start <= offset <= there.end:
-            raise ConfigError(f"option startingOffset: {offset}: expected {there.start} to {there.end}, the log's")
+            raise ConfigError(
+                f"option startingOffset: {offset}: expected {there.start} to {there.end}, the range of the log"
+            )
         return {"offset": offset}
 
     def horizon(self) -> int:
-        """Where the log ends now: its high-water mark; raises as aclog.pipeline.source.directory.extent."""
+        """Return the high-water mark. Raises as aclog.pipeline.source.directory.extent."""
         return self._extent().end
 
     def latest(self, start: StreamOffset, horizon: int, rows: int | None) -> StreamOffset:
-        """The end of the last batch that is at most `rows` behind `start`, or of the first if it is longer.
+        """Return the end of the last batch within `rows` of `start` and below `horizon`, but at least one batch.
 
-        Nothing at `horizon` or beyond is seen. Where damage hides the ends of batches, it is the segment's end.
+        Where damage hides the ends of batches, it is the end of the segment.
         """
         begin = start["offset"]
         end = horizon if rows is None or begin + rows >= horizon else self._bounded_end(begin, horizon, rows)
@@ -87,15 +89,15 @@ class DirectoryStream:
         return offset
 
     def ranges(self, begin: StreamOffset, until: StreamOffset) -> list[FileRange | LostRange]:
-        """What the records from `begin` up to `until` stand in.
+        """Return the ranges with the records from `begin` up to `until`.
 
         Raises:
-            LogError: retention has removed some of it, and that is to fail; or the log ends before `end`.
+            LogError: retention has removed records and failOnDataLoss is set, or the log ends before `until`.
 
         """
         there, start, end = self._extent(), begin["offset"], until["offset"]
         if end > there.end:
-            what = f"the log ends at offset {there.end}, below {end}, where this stream has been: another log?"
+            what = f"the log ends at offset {there.end}, below offset {end} in the stream's checkpoint: another log?"
             raise LogError(f"{self.options.path}: {what}")
         ranges: list[FileRange | LostRange] = []
         if start < min(there.start, end):
@@ -116,22 +118,23 @@ class DirectoryStream:
         return ranges
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no file stays open."""
 
     def _extent(self) -> Extent:
         path = self.options.path
         if path is None or self.options.checkpoints not in {None, "none"} or path.is_file():
-            raise ConfigError(f"{path}: a stream reads a log directory, not checkpoints")
+            raise ConfigError(f"{path}: a stream reads a log directory: expected no checkpoints")
         return extent(path)
 
     def _lost(self, start: int, end: int) -> LostRange:
-        text = f"{self.options.path}: offsets {start} to {end}: removed by retention before this stream has read them"
+        text = f"{self.options.path}: offsets {start} to {end}: removed by retention before the stream read them"
         if self.options.fail_on_data_loss:
-            raise LogError(f"{text}; with option failOnDataLoss=false it goes on, and says so in a row")
+            raise LogError(f"{text}; set option failOnDataLoss=false to continue with a row for the gap")
         return LostRange(offset=start, text=text)
 
     def _locate(self, file: SegmentFile, offset: int) -> OffsetPosition:
-        """Where the batch that holds `offset` begins, or, where damage lies before it, the last place before that."""
+        """Return where the batch that holds `offset` begins, or the last batch before damage that precedes it."""
+        # the index of a Kafka segment finds a batch nearby; positions met on the way make the next call shorter
         segment = self._known.setdefault(file.path, Segment(file))
         base, position = segment.floor(offset)
         found = OffsetPosition(position=position, offset=base)

@@ -1,4 +1,4 @@
-"""Spark's filters as what a read wants: those on offset, timestamp and record_type are applied in full here."""
+"""Spark's filters on offset, timestamp and record_type as row selections, which apply them in full."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,7 +21,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def push(selection: RowSelection, one: Filter) -> RowSelection | None:
-    """What is wanted if this filter holds too; None where it is left to Spark."""
+    """Return the selection narrowed by a filter, None if the filter is left to Spark."""
     match one:
         case IsNotNull(attribute=("offset",) | ("record_type",)):
             return selection
@@ -61,10 +61,11 @@ def _bound(
 
 
 def _number(name: str, value: Any) -> int | None:
-    """An offset, or microseconds since 1970; None for what cannot be compared here."""
+    """Return an offset, or microseconds since 1970; None for a value of any other type."""
     if name == "offset" and isinstance(value, int):
         return value
     if name == "timestamp" and isinstance(value, datetime):
+        # a naive datetime is in the local zone of this process, which is how PySpark converts a timestamp literal
         aware = value if value.tzinfo is not None else value.astimezone(UTC)
         return (aware - _EPOCH) // _MICROSECOND
     return None

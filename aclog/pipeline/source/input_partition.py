@@ -1,4 +1,4 @@
-"""What one task reads: a range of a file or of a topic, or what is lost and said so."""
+"""What one task reads: a range of a file or of a topic, or a row for a lost range."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
@@ -19,16 +19,16 @@ Part: TypeAlias = "FileRange | TopicRange | LostRange"
 
 
 def plan_parts(options: Options, query: Query) -> list[Part]:
-    """What a batch query reads, as far as it is there now; raises as plan and plan_topic do."""
+    """Return what a batch query reads: the records committed now. Raises as `plan` and `plan_topic`."""
     if options.topic is None:
         return list(plan(options, query.selection))
-    from aclog.pipeline.source.topic_source import plan_topic  # noqa: PLC0415 - only who reads topics needs confluent-kafka
+    from aclog.pipeline.source.topic_source import plan_topic  # noqa: PLC0415 - needs confluent-kafka
 
     return list(plan_topic(options))
 
 
 def read_part(part: Part, options: Options, query: Query) -> Iterator[pa.RecordBatch]:
-    """Its rows; raises as read_range and read_topic do."""
+    """Yield its rows. Raises as `read_range` and `read_topic`."""
     if isinstance(part, FileRange):
         yield from read_range(part, query)
     elif isinstance(part, LostRange):

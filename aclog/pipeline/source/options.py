@@ -1,4 +1,4 @@
-"""The options of the data source, read once and checked; an unknown one is refused."""
+"""The options of the data source, parsed and checked; unknown options are errors."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ from attrs import field, frozen
 from aclog.metalog.errors import ConfigError
 
 KAFKA = "kafka."
-"""What the names of options begin with that are properties of the Kafka client."""
+"""The prefix of options that are properties of the Kafka client."""
 
 NAMES = (
     "path",
@@ -29,7 +29,7 @@ _PARTITION_BYTES = 16 << 20
 
 @frozen(kw_only=True)
 class Options:
-    """What DataSource's docstring says of each option; `kafka` holds the client's properties, secrets among them."""
+    """Options as documented by AclogDataSource; `kafka` has the client properties, which may include secrets."""
 
     path: Path | None = None
     topic: str | None = None
@@ -44,10 +44,10 @@ class Options:
 
 
 def read_options(given: Mapping[str, str]) -> Options:
-    """The options as given to Spark, whose names may have lost their case on the way.
+    """Parse the options given to Spark, which may have lower-cased their names.
 
     Raises:
-        ConfigError: an option that is not known, that cannot be honoured, or no place to read from.
+        ConfigError: an unknown option, an invalid value, options that exclude each other, or nothing to read.
 
     """
     known = {name.lower(): name for name in NAMES}
@@ -77,15 +77,15 @@ def read_options(given: Mapping[str, str]) -> Options:
 
 def _check_place(options: Options) -> None:
     if (options.path is None) == (options.topic is None):
-        raise ConfigError("expected a path (load(DIR), or option path) or option topic, and not both")
+        raise ConfigError("expected either a path (load(DIR), or option path) or option topic")
     if options.topic is None and options.kafka:
-        raise ConfigError(f"option {KAFKA}{min(options.kafka)}: expected only beside option topic")
+        raise ConfigError(f"option {KAFKA}{min(options.kafka)}: expected only with option topic")
     if options.topic is not None and not options.kafka.get("bootstrap.servers"):
-        raise ConfigError("option kafka.bootstrap.servers: expected beside option topic")
+        raise ConfigError("option kafka.bootstrap.servers: required with option topic")
     if options.topic is not None and options.checkpoints:
-        raise ConfigError("option checkpoints: a topic has none")
+        raise ConfigError("option checkpoints: not available with option topic: a topic has no checkpoints")
     if options.topic is not None and options.set_aside:
-        raise ConfigError("option damaged: nothing of a topic can be set aside")
+        raise ConfigError("option damaged: setAside is not available with option topic")
 
 
 def _path(text: str | None) -> Path | None:
@@ -94,7 +94,7 @@ def _path(text: str | None) -> Path | None:
     if text.startswith("file:"):
         text = "/" + text.removeprefix("file:").lstrip("/")
     if "://" in text:
-        raise ConfigError(f"path {text!r}: expected a directory or a file that every worker reaches under this path")
+        raise ConfigError(f"path {text!r}: expected a local or shared file system path, the same on every worker")
     return Path(text).absolute()
 
 

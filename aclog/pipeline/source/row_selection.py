@@ -1,4 +1,4 @@
-"""Which rows of the log are asked for: what a query's filters leave, known before anything is decoded."""
+"""The rows that a query's filters select, decided from batch headers and offsets before records are decoded."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -17,14 +17,14 @@ _MAX_MILLIS = _MAX_MICROS // 1000
 _T = TypeVar("_T")
 
 NO_TIME = -1
-"""The timestamp, in ms, of a batch that has none."""
+"""The timestamp (ms) of a batch without one."""
 
 
 @frozen(kw_only=True)
 class RowSelection:
-    """Rows that pass all of these: bounds are inclusive, None is no condition; times are microseconds since 1970.
+    """Rows that meet all of these conditions: bounds are inclusive, None is no condition, times are us since 1970.
 
-    A batch without a timestamp passes no condition on it, as SQL has it.
+    As in SQL, a batch without a timestamp meets no condition on it.
     """
 
     first_offset: int = 0
@@ -34,13 +34,13 @@ class RowSelection:
     last_time: int = _MAX_MICROS
     times: frozenset[int] | None = None
     timed: bool = False
-    """Whether there must be a timestamp."""
+    """Whether rows must have a timestamp."""
     types: frozenset[str] | None = None
 
     def with_offsets(
         self, first: int = 0, last: int = MAX_OFFSET, among: Iterable[int] | None = None
     ) -> "RowSelection":
-        """As this, but offsets from `first` to `last` only, and among these."""
+        """Narrow the selection to offsets from `first` to `last`, and to those in `among`."""
         return evolve(
             self,
             first_offset=max(self.first_offset, first),
@@ -51,7 +51,7 @@ class RowSelection:
     def with_times(
         self, first: int = _MIN_MICROS, last: int = _MAX_MICROS, among: Iterable[int] | None = None
     ) -> "RowSelection":
-        """As this, but timestamps from `first` to `last` only, and among these."""
+        """Narrow the selection to timestamps from `first` to `last`, and to those in `among`."""
         return evolve(
             self,
             first_time=max(self.first_time, first),
@@ -61,17 +61,17 @@ class RowSelection:
         )
 
     def with_types(self, types: Iterable[str]) -> "RowSelection":
-        """As this, but records of these types only."""
+        """Narrow the selection to records of these types."""
         return evolve(self, types=_both(self.types, types))
 
     def between(self, offset: int, end: int) -> bool:
-        """Whether an offset from `offset` to below `end` may be selected."""
+        """Return whether an offset from `offset` to before `end` may be selected."""
         if max(offset, self.first_offset) > min(end - 1, self.last_offset):
             return False
         return self.offsets is None or any(offset <= each < end for each in self.offsets)
 
     def batches(self, batches: BatchColumns) -> Bools:
-        """Which batches may hold a selected row."""
+        """Return which batches may hold a selected row."""
         first, end = batches.base_offset, batches.base_offset + batches.record_count
         kept: Bools = (first <= self.last_offset) & (end > self.first_offset)
         if self.offsets is not None:
@@ -85,14 +85,14 @@ class RowSelection:
         return kept
 
     def rows(self, offsets: Int64s) -> Bools:
-        """Which of these offsets are selected."""
+        """Return which of these offsets are selected."""
         kept: Bools = (offsets >= self.first_offset) & (offsets <= self.last_offset)
         if self.offsets is not None:
             kept &= np.isin(offsets, _sorted(self.offsets))
         return kept
 
     def untimed(self, offset: int, record_type: str) -> bool:
-        """Whether a row of this offset and type, without a timestamp, is selected."""
+        """Return whether a row with this offset and type and without a timestamp is selected."""
         return (
             not self.timed
             and self.first_offset <= offset <= self.last_offset
@@ -102,7 +102,7 @@ class RowSelection:
 
 
 def micros_of(millis: Int64s) -> tuple[Int64s, Bools]:
-    """(Microseconds, which rows have a time): -1 is none, and neither is what Spark's timestamps cannot hold."""
+    """Return (microseconds, which rows have a time); -1 and what a Spark timestamp cannot hold count as no time."""
     known: Bools = (millis != NO_TIME) & (millis <= _MAX_MILLIS) & (millis >= -_MAX_MILLIS)
     return np.where(known, millis, 0) * 1000, known
 

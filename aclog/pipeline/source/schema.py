@@ -1,4 +1,4 @@
-"""The columns of the table that a metadata log is read as, as Arrow has them (Spark's types follow from these)."""
+"""The schema of a metadata log as a table, in Arrow; Spark's types are derived from it."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ ACL_FIELDS = ("resourceType", "resourceName", "patternType", "principal", "host"
 """The fields of an ACL without its id, in the order of Kafka's StandardAcl."""
 
 ACL_TYPE = pa.struct([(name, pa.string()) for name in ("id", *ACL_FIELDS)])
-"""A rule, enum names in upper case, the id in Kafka's 22 characters; of a removal the id alone."""
+"""An ACL: enum names in upper case, the id as Kafka's 22 characters. A removal only has the id."""
 
 SCRAM_TYPE = pa.struct([("name", pa.string()), ("mechanism", pa.string()), ("iterations", pa.int32())])
-"""A SCRAM credential without salt and keys; of a removal iterations are null."""
+"""A SCRAM credential without salt and keys. A removal has no iterations."""
 
 TOKEN_TYPE = pa.struct(
     [
@@ -26,7 +26,7 @@ TOKEN_TYPE = pa.struct(
         ("maxTimestamp", TIME),
     ]
 )
-"""A delegation token (its record holds no HMAC); of a removal the id alone."""
+"""A delegation token; its record has no HMAC. A removal only has the id."""
 
 _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("offset", pa.int64()),
@@ -43,22 +43,22 @@ _COLUMNS: list[tuple[str, pa.DataType]] = [
 ]
 
 LOG_SCHEMA = pa.schema(_COLUMNS)
-"""One row a record; `timestamp` is the batch's max timestamp, null where the log has none (-1).
+"""One row per record; `timestamp` is the batch's max timestamp, null if it has none (-1).
 
-`record_type` is the name that `aclog log dump` prints. `opaque` is the whole value of a record that is not interpreted.
-`damage` is null but in a row of type DAMAGED, which stands for bytes that were set aside.
+`record_type` is the name that `aclog log dump` prints. `opaque` is the value of a record that is not interpreted.
+`damage` is only set in a row of type DAMAGED, which stands for bytes that were set aside.
 """
 
 DAMAGED = "DAMAGED"
-"""The record type of a row that stands for what could not be read."""
+"""The record type of a row that stands for unreadable bytes or lost records."""
 
 
 def columns_of(names: Sequence[str]) -> pa.Schema:
-    """The table with these columns only, in this order; a KeyError for a name that it does not have."""
+    """Return the schema with these columns only, in this order. Raises KeyError: an unknown column."""
     return pa.schema([LOG_SCHEMA.field(name) for name in names])
 
 
 def damage_row(schema: pa.Schema, offset: int, text: str) -> pa.RecordBatch:
-    """The one row that stands for a damaged range: the first offset that is missing, and what is wrong where."""
+    """Return the row that stands for a damaged range: its first missing offset, and what is wrong and where."""
     said = {"offset": offset, "record_type": DAMAGED, "damage": text}
     return pa.RecordBatch.from_pylist([{name: said.get(name) for name in schema.names}], schema=schema)

@@ -1,7 +1,7 @@
 """The data source `aclog` as a stream: Spark's DataSourceStreamReader over a log directory or a topic.
 
-A stream's offset is `{"offset": N}`, that of the next record to be read; a topic's has beside it where that record
-stands in Kafka. Micro-batches end where a batch of the log ends.
+A stream's offset is `{"offset": N}`, that of the next record to read; a topic's also has the position of that record's
+batch in Kafka. Micro-batches end at the end of a batch of the log.
 """
 
 import logging
@@ -27,9 +27,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class Stream(Protocol):
-    """A place that is followed: `pipeline.source.directory_stream.DirectoryStream` says what each of these gives."""
+    """A log to follow; DirectoryStream documents each method."""
 
-    def initial(self) -> StreamOffset: ...  # noqa: D102 - as said above
+    def initial(self) -> StreamOffset: ...  # noqa: D102 - documented there
 
     def horizon(self) -> int: ...  # noqa: D102
 
@@ -41,7 +41,7 @@ class Stream(Protocol):
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Asked by Spark how far a stream can go, and what stands between two of its offsets."""
+    """Tells Spark how far a stream can read, and plans what is between two of its offsets."""
 
     def __init__(self, options: Options, schema: pa.Schema) -> None:
         self._options = options
@@ -50,20 +50,20 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._horizon: int | None = None
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802 - Spark's name, as all below
-        """Where a stream without a checkpoint begins: option startingOffset."""
+        """Return where a stream without a checkpoint begins: option startingOffset."""
         return self._stream.initial()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Option maxRecordsPerTrigger, or all that is there."""
+        """Return option maxRecordsPerTrigger, or no limit."""
         rows = self._options.max_records_per_trigger
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """From here on nothing that is appended later is seen."""
+        """Fix the end of the stream (Trigger.AvailableNow): it stops there, although the log may grow."""
         self._horizon = self._stream.horizon()
 
     def latestOffset(self, start: StreamOffset, limit: ReadLimit) -> StreamOffset:  # noqa: N802
-        """How far the next micro-batch goes: to the end of a batch."""
+        """Return the end of the next micro-batch: the end of a batch."""
         horizon = self._stream.horizon() if self._horizon is None else self._horizon
         if isinstance(limit, ReadMaxRows):
             return self._stream.latest(start, horizon, limit.max_rows)
@@ -72,7 +72,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         raise ConfigError(f"read limit {limit}: expected rows (option maxRecordsPerTrigger), or none")
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> Sequence[InputPartition]:
-        """What the records of a micro-batch stand in; offsets that are lost are said in the log as well."""
+        """Return the ranges of a micro-batch, and log a warning for lost offsets."""
         parts = self._stream.ranges(start, end)
         for part in parts:
             if isinstance(part, LostRange):
@@ -80,18 +80,18 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a partition."""
+        """Return the rows of a partition."""
         return read_part(partition.value, self._options, self._query)
 
     def stop(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         self._stream.close()
 
 
 def open_stream(options: Options) -> Stream:
-    """What the options name, as a place to follow."""
+    """Return the log that the options name, to follow it."""
     if options.topic is None:
         return DirectoryStream(options)
-    from aclog.pipeline.source.topic_source import TopicStream  # noqa: PLC0415 - only who reads topics needs confluent-kafka
+    from aclog.pipeline.source.topic_source import TopicStream  # noqa: PLC0415 - needs confluent-kafka
 
     return TopicStream(options)

@@ -1,4 +1,4 @@
-"""One partition of a real Kafka's topic as a range of Kafka's offsets (aclog.metalog.topiclog.partition reads it)."""
+"""The batches in a range of positions (Kafka's offsets) of a one-partition topic."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -11,18 +11,18 @@ from aclog.metalog.topiclog.partition import FIXED, Partition, open_partition
 from aclog.metalog.topiclog.positions import StoredMessage
 
 _TIMEOUT = 60.0
-"""Seconds without an answer after which a broker is given up."""
+"""Seconds without a response after which a read fails."""
 
 _PAUSE = 0.5
-"""Seconds without a message after which the time is looked at."""
+"""Seconds of one poll, after which the deadline is checked."""
 
 _DEFAULTS = {"group.id": "aclog"}
-"""What a user may choose otherwise."""
+"""Client properties that a user may override."""
 
 
 @frozen(kw_only=True)
 class PlacedBatch:
-    """A batch, and Kafka's offsets of its first message and after its last one."""
+    """A batch, and the positions of its first message and after its last one."""
 
     batch: MessageBatch
     position: int
@@ -31,28 +31,28 @@ class PlacedBatch:
 
 @define(eq=False)
 class KafkaTopic:
-    """A topic of one partition. `properties` are librdkafka's; there is no connection before the first use."""
+    """A one-partition topic. `properties` are librdkafka's; the connection is opened on first use."""
 
     topic: str
     properties: Mapping[str, str] = field(repr=False)
     _partition: Partition | None = field(init=False, default=None, repr=False)
 
     def bounds(self) -> tuple[int, int]:
-        """Kafka's offsets of the first message that is there, and after the last one that is committed.
+        """Return the position of the first message, and the last stable offset.
 
         Raises:
-            LogError: the topic is not there, has more partitions than one, or no broker answers.
-            ConfigError: properties that the client refuses.
+            LogError: the topic does not exist, has more than one partition, or no broker responds.
+            ConfigError: the client rejects the properties.
 
         """
         return self._connected().bounds(_TIMEOUT)
 
     def batches(self, position: int, end: int) -> Iterator[PlacedBatch]:
-        """The whole batches in Kafka's offsets from `position` up to `end`; a batch that `end` cuts is left out.
+        """Yield the batches in the positions from `position` up to `end`; a batch that `end` cuts off is left out.
 
         Raises:
-            LogError: a broker does not answer, or the messages are no longer there.
-            DecodeError: a message that is no record's, with Kafka's offset, a ReplayError where one is missing.
+            LogError: a broker does not respond, or the messages have been removed.
+            DecodeError: a message that is not a record of a log, with its position; a ReplayError for a missing one.
 
         """
         assembler, begin = Assembler(), position
@@ -67,7 +67,7 @@ class KafkaTopic:
                 yield PlacedBatch(batch=batch, position=begin, after=message.position + 1)
 
     def close(self) -> None:
-        """Let go of the connection; a second close is nothing."""
+        """Close the connection; a second call does nothing."""
         if self._partition is not None:
             self._partition.close()
             self._partition = None
@@ -93,7 +93,9 @@ class KafkaTopic:
                 if message.position >= end:
                     return
                 yield message
+                # a transaction marker may be the last position before `end`: it is never delivered, and a read that
+                # ends behind it stops at the next message or at the last stable offset (`ended`)
                 if message.position + 1 >= end:
                     return
             if time.monotonic() > deadline:
-                raise LogError(f"topic {self.topic}: nothing came for {_TIMEOUT:.0f} s, before Kafka's offset {end}")
+                raise LogError(f"topic {self.topic}: no message for {_TIMEOUT:.0f} s before Kafka offset {end}")

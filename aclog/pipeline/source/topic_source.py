@@ -1,6 +1,7 @@
-"""A topic of one partition as the table of a log, batch and stream (metalog.topic_message says how a log stands there).
+"""A one-partition topic as the table of a log, batch and stream (the format is in aclog.metalog.topic_message).
 
-A stream's offset is `{"offset": N, "position": P}`: the record to be read next, and where Kafka has its batch.
+A stream's offset is `{"offset": N, "position": P}`: the offset of the next record in the log, and the position (Kafka's
+offset) of its batch's first message. Positions cannot be computed from offsets: transaction markers take up positions.
 """
 
 from collections.abc import Iterator
@@ -16,15 +17,15 @@ from aclog.pipeline.source.range_reader import Query
 from aclog.pipeline.source.record_table import arrow_batches
 from aclog.pipeline.source.topic_range import KafkaTopic, PlacedBatch
 
-_TOGETHER = 4 << 20
-"""Bytes of batches that are turned into rows together."""
+_DECODED_BYTES = 4 << 20
+"""Bytes of batches that are decoded together."""
 
 
 @frozen(kw_only=True)
 class TopicRange:
-    """Kafka's offsets from `position` up to `end`; rows below `first_offset` are left out.
+    """The positions from `position` up to `end`; rows below `first_offset` are skipped.
 
-    `end_offset` is where the records must end, None where what is there when it is read says it.
+    `end_offset` is the offset at which the records must end, None if that is only known when they are read.
     """
 
     position: int
@@ -34,12 +35,12 @@ class TopicRange:
 
 
 def open_topic(options: Options) -> KafkaTopic:
-    """The topic that the options name; nothing is connected yet."""
+    """Return the topic that the options name, without a connection yet."""
     return KafkaTopic(options.topic or "", options.kafka)
 
 
 def plan_topic(options: Options) -> list[TopicRange]:
-    """All that is there now; raises as KafkaTopic.bounds."""
+    """Return a range of all that is committed now. Raises as KafkaTopic.bounds."""
     topic = open_topic(options)
     try:
         start, end = topic.bounds()
@@ -49,11 +50,11 @@ def plan_topic(options: Options) -> list[TopicRange]:
 
 
 def read_topic(place: TopicRange, options: Options, query: Query) -> Iterator[pa.RecordBatch]:
-    """The rows of a range, in the order of the log.
+    """Yield the rows of a range, in the order of the log.
 
     Raises:
-        LogError: a broker does not answer, or records of the range are not there any more.
-        DecodeError: a message or a record that is damaged, a ReplayError where one is missing.
+        LogError: a broker does not respond, or records of the range have been removed.
+        DecodeError: a damaged message or record; a ReplayError for a missing one.
 
     """
     selection = query.selection.with_offsets(first=place.first_offset)
@@ -71,14 +72,14 @@ def read_topic(place: TopicRange, options: Options, query: Query) -> Iterator[pa
 
 
 def _joined(batches: Iterator[PlacedBatch]) -> Iterator[tuple[bytes, int]]:
-    """Batches in the form of the log's bytes, many together, and the offset after them."""
+    """Yield (encoded batches, offset after them), many batches together: decoding works on large buffers."""
     parts: list[bytes] = []
     size = end = 0
     for placed in batches:
         end = placed.batch.end_offset
         parts.append(placed.batch.encode())
         size += len(parts[-1])
-        if size >= _TOGETHER:
+        if size >= _DECODED_BYTES:
             yield b"".join(parts), end
             parts, size = [], 0
     if parts:
@@ -87,7 +88,7 @@ def _joined(batches: Iterator[PlacedBatch]) -> Iterator[tuple[bytes, int]]:
 
 @define(eq=False)
 class TopicStream:
-    """A topic that others write to; what `horizon` gives is an offset of Kafka's."""
+    """A topic that grows while it is read; `horizon` returns a position."""
 
     options: Options
     _topic: KafkaTopic = field(init=False)
@@ -96,16 +97,17 @@ class TopicStream:
         self._topic = open_topic(self.options)
 
     def initial(self) -> StreamOffset:
-        """Where a new stream begins.
+        """Return where a new stream begins.
 
         Raises:
-            ConfigError: at an offset that the log does not have.
+            ConfigError: the starting offset is not in the log.
             LogError, DecodeError: as KafkaTopic.bounds and KafkaTopic.batches.
 
         """
         start, end = self._topic.bounds()
         wanted = self.options.starting_offset
         there: StreamOffset = {"offset": 0, "position": start}
+        # offsets are only in the messages: look for the starting offset from the beginning of the topic
         for number, placed in enumerate(self._topic.batches(start, end)):
             first, after = placed.batch.base_offset, placed.batch.end_offset
             if wanted == EARLIEST:
@@ -117,15 +119,15 @@ class TopicStream:
             there = {"offset": after, "position": placed.after}
         if wanted in {EARLIEST, LATEST, there["offset"]}:
             return there
-        what = f"option startingOffset: {wanted}: not an offset of the log in topic {self._topic.topic}"
+        what = f"option startingOffset: {wanted}: expected an offset of the log in topic {self._topic.topic}"
         raise ConfigError(what)
 
     def horizon(self) -> int:
-        """Up to where messages are committed now; raises as KafkaTopic.bounds."""
+        """Return the last stable offset: the position before which all is committed. Raises as KafkaTopic.bounds."""
         return self._topic.bounds()[1]
 
     def latest(self, start: StreamOffset, horizon: int, rows: int | None) -> StreamOffset:
-        """The end of the last whole batch below `horizon` and at most `rows` behind `start`, or of the first one."""
+        """Return the end of the last whole batch within `rows` of `start` and below `horizon`, at least of one."""
         found = start
         for placed in self._topic.batches(max(start["position"], self._topic.bounds()[0]), horizon):
             end = placed.batch.end_offset
@@ -137,10 +139,10 @@ class TopicStream:
         return found
 
     def ranges(self, begin: StreamOffset, until: StreamOffset) -> list[TopicRange | LostRange]:
-        """What the records from `begin` up to `until` stand in.
+        """Return the range with the records from `begin` up to `until`, and a lost range if some are removed.
 
         Raises:
-            LogError: retention has removed some of it, and that is to fail.
+            LogError: retention has removed records and failOnDataLoss is set.
             DecodeError: as KafkaTopic.batches.
 
         """
@@ -160,11 +162,11 @@ class TopicStream:
         return [lost] if first is None else [lost, evolve(place, first_offset=there)]
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._topic.close()
 
     def _lost(self, start: int, end: int) -> LostRange:
-        text = f"topic {self._topic.topic}: offsets {start} to {end}: removed before this stream has read them"
+        text = f"topic {self._topic.topic}: offsets {start} to {end}: removed by retention before the stream read them"
         if self.options.fail_on_data_loss:
-            raise LogError(f"{text}; with option failOnDataLoss=false it goes on, and says so in a row")
+            raise LogError(f"{text}; set option failOnDataLoss=false to continue with a row for the gap")
         return LostRange(offset=start, text=text)

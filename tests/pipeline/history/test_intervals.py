@@ -13,7 +13,7 @@ from aclog.metalog.errors import CheckpointError, LogError, ReplayError
 from aclog.metalog.filelog.file_names import segment_name
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord, NoOpRecord
 from aclog.pipeline.history import start as history_start
-from aclog.pipeline.history import transaction_spans as history_spans
+from aclog.pipeline.history import transaction_spans
 from aclog.pipeline.history.intervals import contradiction, history, intervals, known_from
 from aclog.pipeline.history.rules import contradictions
 from aclog.snapshots.checkpoint_writer import write_checkpoint
@@ -50,7 +50,7 @@ def _quick(spark):
 @pytest.fixture(autouse=True)
 def _small_ranges(monkeypatch):
     """Ranges of 16 offsets, so that small logs have many."""
-    monkeypatch.setattr(history_spans, "RANGE_BITS", 4)
+    monkeypatch.setattr(transaction_spans, "RANGE_BITS", 4)
 
 
 @pytest.fixture
@@ -310,7 +310,7 @@ def test_a_log_that_loses_its_first_segment_before_the_first_pass(spark, tmp_pat
         return log_frame(spark, path)
 
     monkeypatch.setattr("aclog.pipeline.history.intervals.read_log", read_after_retention)
-    with pytest.raises(LogError, match=r"the log begins at offset 1 now: expected 0, .* \(retention"):
+    with pytest.raises(LogError, match=r"the log now begins at offset 1: expected 0, .* \(retention"):
         history(spark, log)
 
 

@@ -1,4 +1,4 @@
-"""Spans of transactions from their markers, against the applier's own rules record by record."""
+"""TransactionSpans of transactions from their markers, against the applier's own rules record by record."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ from aclog.metalog.records import (
     EndTransactionRecord,
     NoOpRecord,
 )
-from aclog.pipeline.history.transaction_spans import Marker, Span, Spans, by_range, range_of, spans_of
+from aclog.pipeline.history.transaction_spans import Marker, Span, TransactionSpans, by_range, range_of, spans_of
 from aclog.snapshots.metadata_transactions import Transactions
 
 BEGIN, END, ABORT = "BEGIN_TRANSACTION_RECORD", "END_TRANSACTION_RECORD", "ABORT_TRANSACTION_RECORD"
@@ -85,21 +85,21 @@ def test_well_formed_transactions_too(sizes, random):
 
 
 def test_a_log_without_transactions():
-    assert spans_of([]) == Spans()
+    assert spans_of([]) == TransactionSpans()
 
 
 def test_a_transaction_within_one_batch_holds_nothing_back():
-    assert spans_of(markers(["", BEGIN, "", END, ""])) == Spans()
-    assert spans_of(markers(["", BEGIN, "", ABORT, ""])) == Spans(aborted=(Span(1, 3),))
+    assert spans_of(markers(["", BEGIN, "", END, ""])) == TransactionSpans()
+    assert spans_of(markers(["", BEGIN, "", ABORT, ""])) == TransactionSpans(aborted=(Span(1, 3),))
 
 
 def test_transactions_that_share_a_batch_become_visible_together():
     found = spans_of(markers([BEGIN, ""], ["", END, "", BEGIN], [ABORT, ""]))
-    assert found == Spans(held=(Span(0, 6),), aborted=(Span(5, 6),))
+    assert found == TransactionSpans(held=(Span(0, 6),), aborted=(Span(5, 6),))
 
 
 def test_an_open_transaction_hides_its_first_batch_and_all_after_it():
-    assert spans_of(markers([""], ["", BEGIN], [""])) == Spans(hidden_from=1)
+    assert spans_of(markers([""], ["", BEGIN], [""])) == TransactionSpans(hidden_from=1)
 
 
 def test_a_span_is_listed_in_every_range_it_touches():
