@@ -21,7 +21,7 @@ class AclogDataSource(DataSource):
     """`spark.read.format("aclog").load(PATH)`: one row per record of a metadata log (aclog.pipeline.source.schema).
 
     PATH is a log directory, that of an aclog node (running or not) or the `__cluster_metadata-0` of a Kafka node, read
-    up to the high-water mark at the time of planning; a directory of checkpoints only; or one checkpoint file, whose rows
+    up to the high-water mark at the time of planning; a directory of checkpoints only; or one checkpoint, whose rows
     have the offsets within that file. Every worker must reach it under the same path.
 
     With option `topic` (and no path), a one-partition topic of a Kafka cluster is read
@@ -38,8 +38,8 @@ class AclogDataSource(DataSource):
       default is `none`, or `newest` if the directory has no segments.
     - `partitionBytes`: the minimum size of a partition, 16 MiB by default. Partitions end at batch boundaries.
     - `damaged`: `fail` (default): reading damaged bytes raises an error with path and byte position. `setAside`: a
-      row of record_type DAMAGED stands for them, with the first missing offset and, in `damage`, what is wrong and where;
-      everything else is read. A batch is set aside as a whole.
+      row of record_type DAMAGED stands for them, with the first missing offset and, in `damage`, what is wrong and
+      where; everything else is read. A batch is set aside as a whole.
     - `pushFilters`: with `true`, filters on offset, timestamp and record_type (=, <, <=, >, >=, in) are applied before
       rows are decoded, and partitions that they exclude are skipped; needs spark.sql.python.filterPushdown.enabled. Use
       each `load` in a single query only: Spark 4.3.0 keeps the filters pushed by one query for all later queries on the

@@ -65,7 +65,7 @@ def _number(name: str, value: Any) -> int | None:
     if name == "offset" and isinstance(value, int):
         return value
     if name == "timestamp" and isinstance(value, datetime):
-        # a naive datetime is in the local zone of this process, which is how PySpark converts a timestamp literal
+        # a naive datetime is in the local zone of this process
         aware = value if value.tzinfo is not None else value.astimezone(UTC)
         return (aware - _EPOCH) // _MICROSECOND
     return None

@@ -77,7 +77,7 @@ def read_options(given: Mapping[str, str]) -> Options:
 
 def _check_place(options: Options) -> None:
     if (options.path is None) == (options.topic is None):
-        raise ConfigError("expected either a path (load(DIR), or option path) or option topic")
+        raise ConfigError("expected a path (load(DIR), or option path) or option topic, not both")
     if options.topic is None and options.kafka:
         raise ConfigError(f"option {KAFKA}{min(options.kafka)}: expected only with option topic")
     if options.topic is not None and not options.kafka.get("bootstrap.servers"):

@@ -1,7 +1,7 @@
-"""Read a byte range of a log: check every batch and its place, and give its rows as Arrow batches.
+"""Rows of a byte range of a log, as Arrow batches; every batch and its place in the log are checked.
 
-Memory is bounded by a window of the file, and by the largest batch that a metadata log may hold. Damage is an error, or
-is set aside: then one row of type DAMAGED stands for it, and reading goes on at the next place that can be trusted.
+Memory is bounded by a window of the file and by the largest batch of a metadata log. Damage is an error or is set
+aside: then one row of type DAMAGED stands for it, and reading continues at the next trustworthy place.
 """
 
 import os
@@ -27,15 +27,15 @@ from aclog.pipeline.source.row_selection import RowSelection
 from aclog.pipeline.source.schema import DAMAGED, LOG_SCHEMA, damage_row
 
 WINDOW = 4 << 20
-"""Bytes read together."""
+"""Bytes to read at a time."""
 
 MOST_DAMAGED = 1000
-"""Places set aside in one range; after these the rest of it is: bytes made to look like batches must end somewhere."""
+"""Places set aside in one range before the rest of it is: crafted bytes must not make a search of every position."""
 
 
 @frozen(kw_only=True, eq=False)
 class Query:
-    """What is asked of every range: which rows, which columns, and whether damage is set aside."""
+    """What to read of every range: which rows and columns, and whether damage is set aside."""
 
     selection: RowSelection = field(factory=RowSelection)
     schema: pa.Schema = LOG_SCHEMA
@@ -43,23 +43,22 @@ class Query:
 
     @property
     def thorough(self) -> bool:
-        """Whether all must be decoded, so that the same batches are set aside whatever is asked for."""
+        """Whether to decode everything: the same batches are set aside for any selection of rows and columns."""
         return self.set_aside and (self.selection != RowSelection() or self.schema != LOG_SCHEMA)
 
 
-def read_range(place: FileRange, query: Query) -> Iterator[pa.RecordBatch]:
-    """The rows of a range, in the order of the log.
+def read_range(file_range: FileRange, query: Query) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a range, in the order of the log.
 
     Raises:
         DecodeError: damage (unless it is set aside), with path, byte position and offset.
         LogError: the file cannot be read, or retention has removed it.
 
     """
-    with _opened(place.path) as fd:
-        reading = _RangeReader(
-            fd=fd, place=place, query=query, at=OffsetPosition(position=place.position, offset=place.offset)
-        )
-        for batch in reading.batches():
+    with _opened(file_range.path) as fd:
+        start = OffsetPosition(position=file_range.position, offset=file_range.offset)
+        reader = _RangeReader(fd=fd, range=file_range, query=query, at=start)
+        for batch in reader.batches():
             if batch.num_rows:
                 yield batch
 
@@ -82,10 +81,10 @@ def _opened(path: str) -> Iterator[int]:
 
 @define(kw_only=True, eq=False)
 class _RangeReader:
-    """A range under way: where the next batch must begin, and the epoch of the batch before."""
+    """The reading of one range: where the next batch must begin, and the epoch of the previous one."""
 
     fd: int
-    place: FileRange
+    range: FileRange
     query: Query
     at: OffsetPosition
     _epoch: int = field(init=False, default=0)
@@ -93,8 +92,8 @@ class _RangeReader:
     _damaged: int = field(init=False, default=0)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows of the range."""
-        while self._goes_on():
+        """Yield the rows of the range."""
+        while self._has_more():
             data = self._window()
             found, _ = scan_batches(data)
             good = take_batches(found, slice(0, self._in_place(found)))
@@ -103,62 +102,65 @@ class _RangeReader:
                 self._advance(data, good)
             else:
                 yield from self._damage(self._problem(data))
-        if self.place.end_offset is not None and self.at.offset < self.place.end_offset:
-            what = f"the records end here: expected more up to offset {self.place.end_offset}"
+        if self.range.end_offset is not None and self.at.offset < self.range.end_offset:
+            what = f"the records end here: expected records up to offset {self.range.end_offset}"
             yield from self._damage(self._error(what))
-        elif self.place.footer and not self._ends_with_footer():
-            yield from self._damage(self._error("a checkpoint that does not end with a SnapshotFooter: cut?"))
+        elif self.range.footer and not self._ends_with_footer():
+            yield from self._damage(self._error("the checkpoint does not end with a SnapshotFooter: truncated?"))
 
-    def _goes_on(self) -> bool:
-        place = self.place
-        return self.at.position < place.end and (place.end_offset is None or self.at.offset < place.end_offset)
+    def _has_more(self) -> bool:
+        file_range = self.range
+        has_offsets = file_range.end_offset is None or self.at.offset < file_range.end_offset
+        return self.at.position < file_range.end and has_offsets
 
     def _window(self) -> bytes:
-        left = self.place.end - self.at.position
+        left = self.range.end - self.at.position
         data = read_at(self.fd, self.at.position, min(WINDOW, left))
         needed = int.from_bytes(data[8:12], signed=True) + 12
+        # the first batch may be larger than a window; a length beyond the limit is damage, which `_problem` reports
         if len(data) < needed <= min(LARGEST_BATCH, left):
             data = read_at(self.fd, self.at.position, needed)
         return data
 
     def _in_place(self, found: BatchColumns) -> int:
-        """How many of these batches, from the first on, stand where and in the epoch that they should."""
+        """Return how many of these batches, from the first on, have the expected offsets and epochs."""
         end = found.base_offset + found.record_count
         expected = np.concatenate(([self.at.offset], end[:-1]))[: len(found)]
-        good = (found.base_offset == expected) & _in_epoch(found, self.place.epochs, self._epoch)
-        if self.place.end_offset is not None:
-            good &= end <= self.place.end_offset
+        good = (found.base_offset == expected) & _in_epoch(found, self.range.epochs, self._epoch)
+        if self.range.end_offset is not None:
+            good &= end <= self.range.end_offset
         return len(good) if good.all() else int(good.argmin())
 
     def _problem(self, data: bytes) -> DecodeError:
-        """What is wrong with the batch that should begin here."""
+        """Return what is wrong with the batch that should begin here, found by the batch-wise check."""
         base, position = self.at.offset, self.at.position
         size = int.from_bytes(data[8:12], signed=True) + 12
         try:
-            for _, header in checked_batches(data, base, self.place.epochs, self._epoch):
-                end, most = header.end_offset, self.place.end_offset
-                return self._error(f"a batch up to offset {end}: expected to end at {most} or before")
+            for _, header in checked_batches(data, base, self.range.epochs, self._epoch):
+                end, most = header.end_offset, self.range.end_offset
+                return self._error(f"a batch up to offset {end}: expected its end at or before {most}")
         except DecodeError as error:
-            return error.at(path=self.place.path, base=position, offset=base)
+            return error.at(path=self.range.path, base=position, offset=base)
         if size > LARGEST_BATCH:
-            return self._error(f"a batch of {size} bytes: expected {LARGEST_BATCH} at most")
-        return self._error(f"a batch of which {len(data)} bytes are there: cut")
+            return self._error(f"a batch of {size} bytes: expected at most {LARGEST_BATCH}")
+        return self._error(f"a truncated batch: only {len(data)} of its bytes are present")
 
     def _error(self, what: str) -> DecodeError:
-        return DecodeError(what, path=self.place.path, position=self.at.position, offset=self.at.offset)
+        return DecodeError(what, path=self.range.path, position=self.at.position, offset=self.at.offset)
 
     def _rows(self, data: bytes, batches: BatchColumns) -> Iterator[pa.RecordBatch]:
-        query = evolve(self.query, selection=self.query.selection.with_offsets(first=self.place.first_offset))
+        query = evolve(self.query, selection=self.query.selection.with_offsets(first=self.range.first_offset))
         try:
             rows = arrow_batches(data, batches, query.selection, query.schema, thorough=query.thorough)
+            # set aside: no row of a batch may be out before all of it has decoded
             yield from list(rows) if query.set_aside else rows
         except DecodeError as error:
             if not query.set_aside:
-                raise error.at(path=self.place.path, base=self.at.position) from None
+                raise error.at(path=self.range.path, base=self.at.position) from None
             yield from self._sound_rows(data, batches, error)
 
     def _sound_rows(self, data: bytes, batches: BatchColumns, error: DecodeError) -> Iterator[pa.RecordBatch]:
-        """The rows of batches of which one at least does not decode: that one is searched for by halves."""
+        """Yield the rows of batches of which at least one does not decode, which is found by bisection."""
         if len(batches) > 1:
             half = len(batches) // 2
             yield from self._rows(data, take_batches(batches, slice(0, half)))
@@ -175,29 +177,29 @@ class _RangeReader:
 
     def _advance(self, data: bytes, batches: BatchColumns) -> None:
         end = int(batches.base_offset[-1] + batches.record_count[-1])
-        if self.place.footer:
+        if self.range.footer:
             self._last = data[batches.position[-1] : batches.end[-1]]
         self.at = OffsetPosition(position=self.at.position + int(batches.end[-1]), offset=end)
         self._epoch = int(batches.leader_epoch[-1])
 
     def _damage(self, error: DecodeError) -> Iterator[pa.RecordBatch]:
-        """Raise it, or set aside what lies before the next place that can be trusted, and go on there."""
+        """Raise the error, or set aside the bytes before the next trustworthy place and continue there."""
         if not self.query.set_aside:
             raise error
         self._damaged += 1
-        end = OffsetPosition(position=self.place.end, offset=self.place.end_offset or self.at.offset)
-        if self._damaged < MOST_DAMAGED and self.at.position < self.place.end:
+        end = OffsetPosition(position=self.range.end, offset=self.range.end_offset or self.at.offset)
+        if self._damaged < MOST_DAMAGED and self.at.position < self.range.end:
             end = next_trusted(self.fd, self.at, end)
         start, self.at, self._last = self.at, end, b""
         yield from self._damaged_rows(start, end, error)
 
     def _damaged_rows(self, start: OffsetPosition, end: OffsetPosition, error: DecodeError) -> Iterator[pa.RecordBatch]:
-        first = max(start.offset, self.place.first_offset)
-        if start.offset < end.offset <= self.place.first_offset or not self.query.selection.untimed(first, DAMAGED):
+        first = max(start.offset, self.range.first_offset)
+        if start.offset < end.offset <= self.range.first_offset or not self.query.selection.untimed(first, DAMAGED):
             return
         where = f"bytes {start.position} to {end.position}, offsets {start.offset} to {end.offset}"
         detail = error.what if error.position == start.position else f"{error.what} (byte {error.position})"
-        yield damage_row(self.query.schema, first, f"{self.place.path}: {where}: {detail}")
+        yield damage_row(self.query.schema, first, f"{self.range.path}: {where}: {detail}")
 
     def _ends_with_footer(self) -> bool:
         if not self._last:
@@ -207,11 +209,11 @@ class _RangeReader:
 
 
 def _in_epoch(found: BatchColumns, epochs: tuple[EpochStart, ...] | None, before: int) -> Bools:
-    """Which batches are of an epoch that they can be of: `batch_walk.epoch_span` for all of them at once."""
+    """Return which batches have a possible epoch: `batch_walk.epoch_span` for all of them at once."""
     epoch = found.leader_epoch
     if epochs is None:
-        not_back: Bools = epoch >= np.concatenate(([before], epoch[:-1]))[: len(epoch)]
-        return not_back
+        not_decreasing: Bools = epoch >= np.concatenate(([before], epoch[:-1]))[: len(epoch)]
+        return not_decreasing
     starts = np.array([start.start_offset for start in epochs], np.int64)
     number = np.searchsorted(starts, found.base_offset, side="right")
     last = np.searchsorted(starts, found.base_offset + found.record_count - 1, side="right")

@@ -1,7 +1,7 @@
-"""Which byte ranges of which files a read consists of, planned by lengths alone: whoever reads them checks them.
+"""Byte ranges of files, planned from the lengths of batches alone: the reader of a range checks its contents.
 
-A file no larger than asked for is one range, and is not even opened here. In a larger one the lengths of its batches
-are followed, and a range ends where a header stands that begins a batch. Where none does, the rest is one range.
+A file up to the size of a partition is one range. A larger file is cut by following the lengths of its batches, at
+places with a valid batch header; after a place without one, the rest of the file is one range.
 """
 
 import os
@@ -22,8 +22,8 @@ _WINDOW = 1 << 20
 class FileRange:
     """Whole batches of a file: bytes `position` up to `end`, offsets `offset` up to `end_offset`.
 
-    `end_offset` is None where only the file's end says where its records end. `first_offset`: rows below are left out,
-    and are no part of what may be missing. `epochs`: what leader-epoch-checkpoint says. `footer`: a checkpoint's end.
+    `end_offset` is None if the records end with the file. `first_offset`: rows below it are skipped and may be missing.
+    `epochs`: the content of leader-epoch-checkpoint. `footer`: whether the range must end with a SnapshotFooter.
     """
 
     path: str
@@ -38,7 +38,7 @@ class FileRange:
 
 @frozen(kw_only=True)
 class OffsetPosition:
-    """Where a batch begins: a byte position in a file, and its offset."""
+    """Where a batch begins: a byte position in a file, and its offset (as Kafka's OffsetPosition)."""
 
     position: int
     offset: int
@@ -54,7 +54,7 @@ def file_ranges(
     first_offset: int = 0,
     is_checkpoint: bool = False,
 ) -> list[FileRange]:
-    """The ranges, each of about `most_bytes`, of a file from `start` on.
+    """Return the ranges, of about `most_bytes` each, of a file from `start` on.
 
     Raises:
         LogError: the file cannot be read.
@@ -64,7 +64,9 @@ def file_ranges(
         fd = os.open(path, os.O_RDONLY)
         try:
             size = os.fstat(fd).st_size
-            cuts = list(_cuts(fd, start, size, end_offset, most_bytes)) if size - start.position > most_bytes else []
+            cuts = []
+            if size - start.position > most_bytes:
+                cuts = list(_cuts(fd, start, size, end_offset=end_offset, most_bytes=most_bytes))
         finally:
             os.close(fd)
     except OSError as error:
@@ -87,12 +89,13 @@ def file_ranges(
 
 
 def _cuts(
-    fd: int, start: OffsetPosition, size: int, end_offset: int | None, most_bytes: int
+    fd: int, start: OffsetPosition, size: int, *, end_offset: int | None, most_bytes: int
 ) -> Iterator[OffsetPosition]:
-    """Where ranges after the first begin: the first batch that `most_bytes` or more lie before."""
+    """Yield where the ranges after the first begin: at the first batch after `most_bytes` or more."""
     last, base = start.position, start.offset
     for position in _positions(fd, start.position, size):
         if position - last >= most_bytes:
+            # a damaged length leads anywhere: cut only at what looks like a batch with a plausible offset
             try:
                 header = read_header(read_at(fd, position, HEADER_SIZE))
             except DecodeError:
@@ -104,7 +107,7 @@ def _cuts(
 
 
 def _positions(fd: int, position: int, size: int) -> Iterator[int]:
-    """Where batches begin, by the length of each; the file is read in windows."""
+    """Yield the positions of batches, following their lengths; the file is read in windows."""
     data, begin = b"", position
     while position + HEADER_SIZE <= size:
         at = position - begin
@@ -117,7 +120,7 @@ def _positions(fd: int, position: int, size: int) -> Iterator[int]:
 
 
 def headers(path: Path, start: OffsetPosition) -> Iterator[tuple[int, BatchHeader]]:
-    """Each header from `start` on, as (its position, the header), up to the first that cannot be the next one.
+    """Yield (position, header) of each batch from `start` on, up to the first that does not follow.
 
     Raises:
         LogError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""Whole batches of the log to Arrow record batches of the table (aclog.pipeline.source.schema)."""
+"""Whole batches of a log as Arrow record batches of the table (aclog.pipeline.source.schema)."""
 
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from aclog.pipeline.source.schema import LOG_SCHEMA
 from aclog.pipeline.source.structs import Array, acl_column, decode_row, scram_column, spread, token_column
 
 MOST_ROWS = 1 << 16
-"""Rows of one Arrow batch."""
+"""The maximum number of rows in an Arrow batch."""
 
 _INTERPRETED = np.array(sorted(SCHEMAS), np.int64)
 _WITHOUT_STRUCT = np.array(
@@ -32,12 +32,12 @@ _WITHOUT_STRUCT = np.array(
     ],
     np.int64,
 )
-"""Records that are decoded, to see that they are sound, but shown by their type alone."""
+"""Records that are decoded to check them, but whose only column is their type."""
 
 
 @frozen(kw_only=True, eq=False)
 class _Part:
-    """Some rows and the bytes and batches that they stand in."""
+    """Some rows, and the bytes and batches that they are part of."""
 
     buffer: bytes
     batches: BatchColumns
@@ -47,13 +47,13 @@ class _Part:
 def arrow_batches(
     buffer: bytes, batches: BatchColumns, selection: RowSelection, schema: pa.Schema, *, thorough: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that are wanted, with the columns of `schema`, at most 65,536 together.
+    """Yield the selected rows with the columns of `schema`, in batches of at most MOST_ROWS.
 
-    The batches' headers, CRCs and places have been checked. Rows that are not wanted and columns that are left out are
-    not decoded, unless `thorough`: then all is, so that damage shows wherever it is.
+    The batches' headers, CRCs and offsets have been checked. Other rows and columns are not decoded, unless `thorough`:
+    then everything is, so that damage is found wherever it is.
 
     Raises:
-        DecodeError: a record that is damaged, with the position in the buffer and the offset.
+        DecodeError: a damaged record, with the position in the buffer and the offset.
 
     """
     batches = take_batches(batches, selection.batches(batches))
@@ -68,7 +68,7 @@ def arrow_batches(
 
 
 def take_batches(batches: BatchColumns, kept: Bools | slice) -> BatchColumns:
-    """Some of these batches (a mask or a slice)."""
+    """Return some of these batches, by a mask or a slice."""
     return BatchColumns(**{each.name: getattr(batches, each.name)[kept] for each in fields(BatchColumns)})
 
 
@@ -113,7 +113,7 @@ def _opaque(part: _Part) -> Array:
 
 
 def _check_others(part: _Part) -> None:
-    """Decode the records that have no struct of their own, each distinct value once: most of them are all alike."""
+    """Decode the records without a struct of their own, each distinct value once, as most of them are equal."""
     at = np.flatnonzero(np.isin(part.rows.kind, _WITHOUT_STRUCT))
     if len(at):
         values = slices(part.buffer, part.rows.value_start[at], part.rows.value_end[at])

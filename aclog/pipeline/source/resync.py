@@ -1,4 +1,4 @@
-"""Where reading can go on behind damage: the next batch that is whole, and stands where it can."""
+"""Where to resume reading after damage: at the next complete batch with a plausible offset."""
 
 from aclog.metalog.batches import HEADER_SIZE, BatchHeader, check_crc, read_header
 from aclog.metalog.errors import DecodeError
@@ -7,21 +7,21 @@ from aclog.metalog.filelog.tail import next_whole_batch
 from aclog.pipeline.source.ranges import OffsetPosition
 
 LARGEST_BATCH = 16 << 20
-"""Twice what Kafka's raft client and our log write at most; a batch that claims more is damage."""
+"""Twice the largest batch that Kafka's raft client and aclog write; a larger length is damage."""
 
 
 def next_trusted(fd: int, at: OffsetPosition, end: OffsetPosition) -> OffsetPosition:
-    """The next place at or behind `at` to go on from, in a file in which `at` should begin a batch, but does not.
+    """Return where to resume at or after `at`, where a valid batch should begin but does not.
 
-    `end` is where the range ends, and what is returned where nothing before it can be trusted. In this order:
-    1. the batch here is damaged alone: behind it, by its own length, one begins with the offset that should follow;
-    2. the batch here is sound, and begins at a later offset: what is before it is missing;
-    3. the first whole batch behind, wherever it begins, of a later offset.
+    `end` is the end of the range, returned if nothing before it can be trusted. In this order:
+    1. only this batch is damaged: after it, by its own length, a batch begins with the offset that should follow;
+    2. this batch is valid but has a later offset: the records before it are missing;
+    3. the first complete batch after `at`, at any position, with a later offset.
     """
-    alone = _alone(fd, at, end)
-    if alone is not None:
-        return alone
-    here = _sound(fd, at.position, end.position)
+    next_batch = _after_single_damage(fd, at, end)
+    if next_batch is not None:
+        return next_batch
+    here = _valid(fd, at.position, end.position)
     if here is not None and at.offset < here.base_offset and _before(here.base_offset, at, end):
         return OffsetPosition(position=at.position, offset=here.base_offset)
     behind = next_whole_batch(fd, at.position, at.offset)
@@ -30,7 +30,7 @@ def next_trusted(fd: int, at: OffsetPosition, end: OffsetPosition) -> OffsetPosi
     return end
 
 
-def _alone(fd: int, at: OffsetPosition, end: OffsetPosition) -> OffsetPosition | None:
+def _after_single_damage(fd: int, at: OffsetPosition, end: OffsetPosition) -> OffsetPosition | None:
     try:
         header = read_header(read_at(fd, at.position, HEADER_SIZE))
     except DecodeError:
@@ -38,12 +38,12 @@ def _alone(fd: int, at: OffsetPosition, end: OffsetPosition) -> OffsetPosition |
     behind = OffsetPosition(position=at.position + header.size, offset=at.offset + header.record_count)
     if behind == end:
         return behind
-    following = _sound(fd, behind.position, end.position)
+    following = _valid(fd, behind.position, end.position)
     return behind if following is not None and following.base_offset == behind.offset else None
 
 
-def _sound(fd: int, position: int, end: int) -> BatchHeader | None:
-    """The header of the batch at `position` if it is whole, below `end`, and its CRC is right."""
+def _valid(fd: int, position: int, end: int) -> BatchHeader | None:
+    """Return the header of the batch at `position` if it is complete, ends by `end`, and has a correct CRC."""
     try:
         header = read_header(read_at(fd, position, HEADER_SIZE))
         if header.size > min(LARGEST_BATCH, end - position):
@@ -55,5 +55,5 @@ def _sound(fd: int, position: int, end: int) -> BatchHeader | None:
 
 
 def _before(offset: int, at: OffsetPosition, end: OffsetPosition) -> bool:
-    """Whether an offset lies before the end of the range, as far as that is known."""
+    """Return whether an offset is before the end of the range, if known (else `end.offset` is `at.offset`)."""
     return end.offset == at.offset or offset < end.offset

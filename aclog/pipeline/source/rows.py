@@ -1,6 +1,6 @@
-"""The records of many batches as columns of numbers: where each stands in the bytes, of which type, in what version.
+"""The records of many batches as columns of numbers: position, record type and version of each.
 
-What the vectorised code cannot prove to be plain is left to the scalar decoders, which accept it or raise.
+Whatever the vectorized code does not recognize as plain is left to the scalar decoders, which accept it or raise.
 """
 
 from collections.abc import Iterator
@@ -29,10 +29,10 @@ from aclog.metalog.records import FRAME_VERSION
 from aclog.metalog.vectors import Bools, Int64s, bytes_at
 
 CONTROL_KIND = 1 << 16
-"""Added to the type of a control record, so that it is told from an apiKey."""
+"""Added to the type of a control record, to distinguish it from an apiKey."""
 
 _OPAQUE_CONTROL_KIND = 1 << 18
-"""The same for a control record that is not interpreted, whose type is any int16."""
+"""Added to the type of a control record that is not interpreted: any int16."""
 
 _INTERPRETED = np.array(sorted(SCHEMAS), np.int64)
 _CONTROL_NAMES = MappingProxyType(
@@ -45,9 +45,9 @@ _CONTROL_NAMES = MappingProxyType(
 
 @frozen(kw_only=True, eq=False)
 class Rows:
-    """n records in the order of the log, int64 columns: batch number, offset, the value's slice, type and version.
+    """n records in the order of the log, as int64 columns: batch number, offset, slice of the value, type, version.
 
-    `kind` is the apiKey of a record's value, or above CONTROL_KIND for a control record, whose slice is empty.
+    `kind` is the record's apiKey, or CONTROL_KIND or more for a control record, whose slice is empty.
     """
 
     batch: Int64s
@@ -61,12 +61,12 @@ class Rows:
         return len(self.offset)
 
     def take(self, rows: Int64s | Bools | slice) -> Self:
-        """These rows (indices, a mask or a slice)."""
+        """Return some of these rows, by indices, a mask or a slice."""
         return type(self)(**{each.name: getattr(self, each.name)[rows] for each in fields(Rows)})
 
 
 def kind_name(kind: int) -> str:
-    """The name of a row's type, as `aclog log dump` prints it."""
+    """Return the name of a row's type, as printed by `aclog log dump`."""
     if kind < CONTROL_KIND:
         return type_name(kind)
     if kind in range(CONTROL_KIND, CONTROL_KIND + len(_CONTROL_NAMES) + 2):
@@ -75,11 +75,11 @@ def kind_name(kind: int) -> str:
 
 
 def read_rows(buffer: bytes, batches: BatchColumns) -> Rows:
-    """Every record of these batches, whose headers and CRCs have been checked.
+    """Return every record of these batches, whose headers and CRCs have been checked.
 
     Raises:
-        DecodeError: the batches' structure, a control record or a frame that is damaged, a record that is interpreted
-            in a version above 0; with the position in the buffer and the offset.
+        DecodeError: damage in the structure of a batch, a control record or a frame, or an interpreted record of a
+            version above 0; with the position in the buffer and the offset.
 
     """
     values, first_odd = scan_values(buffer, batches)
@@ -93,11 +93,12 @@ def read_rows(buffer: bytes, batches: BatchColumns) -> Rows:
     together = Rows(
         **{each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Rows)}
     )
+    # stable: records of one batch are in order already
     return together.take(np.argsort(together.batch, kind="stable"))
 
 
 def _scalar_values(buffer: bytes, batches: BatchColumns, first: int) -> ValueColumns:
-    """The values of all data batches from the one of this number on, by the exact decoder."""
+    """Return the values of all data batches from number `first` on, by the scalar decoder."""
     found: list[tuple[int, int, int, int]] = []
     for number in range(first, len(batches)):
         if not batches.is_control[number]:
@@ -121,7 +122,7 @@ def _data_rows(buffer: bytes, values: ValueColumns) -> Rows:
         try:
             kind[row], version[row], _ = read_frame(value)
             if version[row] and kind[row] in SCHEMAS:
-                decode_record(value)  # written by a newer Kafka: it says so
+                decode_record(value)  # raises: from a newer Kafka version
         except DecodeError as e:
             raise e.at(offset=int(values.offset[row]), base=int(start[row])) from None
     return Rows(batch=values.batch, offset=values.offset, value_start=start, value_end=end, kind=kind, version=version)

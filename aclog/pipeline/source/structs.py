@@ -1,4 +1,4 @@
-"""Records as Arrow structs: rules out of positions in the bytes, credentials and tokens one by one (they are few)."""
+"""Records as Arrow structs: ACLs from positions in the bytes; credentials and tokens, which are few, one by one."""
 
 from enum import IntEnum
 from functools import cache
@@ -34,7 +34,7 @@ Array: TypeAlias = "pa.Array[Any]"
 
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 _BASE64_PAIRS = np.frombuffer(bytes(each for high in _BASE64 for low in _BASE64 for each in (high, low)), np.uint16)
-"""The two characters of every 12 bits, as they lie in memory."""
+"""The two characters for each value of 12 bits, as a uint16 in memory order."""
 
 _ID_TEXT = 22
 _REMOVE_SIZE = 20
@@ -43,10 +43,10 @@ _TOKEN_KINDS = (RecordType.DELEGATION_TOKEN_RECORD, RecordType.REMOVE_DELEGATION
 
 
 def acl_column(buffer: bytes, rows: Rows) -> Array:
-    """A struct for each row, null where the record is no rule and no removal of one.
+    """Return a struct for each row, null unless the record adds or removes an ACL.
 
     Raises:
-        DecodeError: a record that is damaged, with the position in the buffer and the offset.
+        DecodeError: a damaged record, with the position in the buffer and the offset.
 
     """
     added = np.flatnonzero(rows.kind == RecordType.ACCESS_CONTROL_ENTRY_RECORD)
@@ -64,7 +64,7 @@ def acl_column(buffer: bytes, rows: Rows) -> Array:
 
 
 def acl_structs(buffer: bytes, acls: AclColumns) -> "pa.StructArray":
-    """Rules in columns over `buffer` as structs of text (ACL_TYPE)."""
+    """Return ACLs, given as columns over `buffer`, as structs of text (ACL_TYPE)."""
     columns = [
         id_texts(acls.ids),
         _names(ResourceType, acls.resource_type),
@@ -111,7 +111,7 @@ def _acl(record: MetadataRecord) -> dict[str, str]:
 
 
 def scram_column(buffer: bytes, rows: Rows) -> Array:
-    """A struct for each row, null where the record is about no SCRAM credential; raises as acl_column."""
+    """Return a struct for each row, null unless the record is of a SCRAM credential. Raises as `acl_column`."""
     at = np.flatnonzero(np.isin(rows.kind, _SCRAM_KINDS))
     found = [_scram(decode_row(buffer, rows, row)) for row in at.tolist()]
     return spread(pa.array(found, SCRAM_TYPE), at, len(rows))
@@ -128,7 +128,7 @@ def _scram(record: MetadataRecord) -> dict[str, object]:
 
 
 def token_column(buffer: bytes, rows: Rows) -> Array:
-    """A struct for each row, null where the record is about no token; raises as acl_column."""
+    """Return a struct for each row, null unless the record is of a token. Raises as `acl_column`."""
     at = np.flatnonzero(np.isin(rows.kind, _TOKEN_KINDS))
     found = [_token(decode_row(buffer, rows, row)) for row in at.tolist()]
     return spread(pa.array(found, TOKEN_TYPE), at, len(rows))
@@ -155,10 +155,10 @@ def _time(millis: int) -> int | None:
 
 
 def decode_row(buffer: bytes, rows: Rows, row: int) -> MetadataRecord:
-    """The record of one row, by the exact decoder.
+    """Return the record of one row, by the scalar decoder.
 
     Raises:
-        DecodeError: it is damaged, with the position in the buffer and the offset.
+        DecodeError: it is damaged; with the position in the buffer and the offset.
 
     """
     start = int(rows.value_start[row])
@@ -169,7 +169,7 @@ def decode_row(buffer: bytes, rows: Rows, row: int) -> MetadataRecord:
 
 
 def spread(dense: Array, at: Int64s, count: int) -> Array:
-    """An array of `count` rows: those of `dense` at the rows `at`, all else null."""
+    """Return an array of `count` rows: those of `dense` at the rows `at`, the others null."""
     if not len(at):
         nothing: Array = pa.nulls(count, dense.type)
         return nothing
@@ -181,7 +181,8 @@ def spread(dense: Array, at: Int64s, count: int) -> Array:
 
 
 def id_texts(ids: NDArray[np.uint8]) -> Array:
-    """The 22-character texts of (n, 16) bytes of uuids, as aclog.metalog.uuids.uuid_text gives them."""
+    """Return the 22-character texts of uuids, given as (n, 16) bytes (aclog.metalog.uuids.uuid_text for many)."""
+    # base64 of 18 padded bytes by look-ups of 12 bits: done one by one, ids would cost more than the rest of a row
     count = len(ids)
     padded = np.zeros((count, 18), np.uint16)
     padded[:, :16] = ids
@@ -195,7 +196,7 @@ def id_texts(ids: NDArray[np.uint8]) -> Array:
 
 
 def _texts(buffer: bytes, starts: Int64s, ends: Int64s) -> Array:
-    """Slices that have been proved to be UTF-8, as strings."""
+    """Return slices that are known to be UTF-8 as strings."""
     return slices(buffer, starts, ends).view(pa.string())
 
 
@@ -205,5 +206,5 @@ def _names(kind: type[IntEnum], codes: NDArray[np.int8]) -> Array:
 
 @cache
 def _all_names(kind: type[IntEnum]) -> Array:
-    """The names of all codes that an int8 can be, from -128 on."""
+    """Return the names of all int8 codes, from -128 on."""
     return pa.array([code_name(kind, code) for code in range(-128, 128)], pa.string())

@@ -187,6 +187,6 @@ def test_a_stream_whose_log_was_cut_by_retention_fails(spark: SparkSession, tmp_
     for crc in checkpoint.rglob("*.crc"):
         crc.unlink()
     source.segments(log)[0].unlink()
-    with pytest.raises(PySparkException, match="removed by retention before this stream has read them"):
+    with pytest.raises(PySparkException, match="removed by retention before the stream read them"):
         run()
     run(failOnDataLoss="false")

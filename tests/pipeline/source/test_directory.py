@@ -122,7 +122,7 @@ def test_a_segment_that_retention_removed_meanwhile_is_said(tmp_path):
         ({"path": "hdfs://host/x"}, "every worker"),
         ({"path": "x", "kafka.client.id": "me"}, "beside option topic"),
         ({"topic": "t"}, "kafka.bootstrap.servers"),
-        ({"topic": "t", "kafka.bootstrap.servers": "h:1", "checkpoints": "all"}, "a topic has none"),
+        ({"topic": "t", "kafka.bootstrap.servers": "h:1", "checkpoints": "all"}, "a topic has no checkpoints"),
     ],
 )
 def test_an_option_that_cannot_be_honoured_is_refused(options, said):
@@ -151,7 +151,7 @@ def test_a_log_that_lacks_a_segment_is_damaged(tmp_path):
     log = small_log(tmp_path / "log", batches=40, segment_bytes=1000)
     lost = source.segments(log)[1]
     lost.unlink()
-    with pytest.raises(DecodeError, match="expected more up to offset") as caught:
+    with pytest.raises(DecodeError, match="expected records up to offset") as caught:
         source.read_rows(log)
     assert str(source.segments(log)[0]) in str(caught.value)
     rows = source.read_rows(log, damaged="setAside")

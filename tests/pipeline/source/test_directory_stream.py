@@ -83,7 +83,7 @@ def test_where_a_stream_may_begin(log):
     with pytest.raises(ConfigError, match=f"expected 0 to {last}"):
         stream(log, startingOffset=last + 1).initial()
     for options in ({"checkpoints": "newest"}, {"path": str(source.CHECKPOINTS[0])}):
-        with pytest.raises(ConfigError, match="not checkpoints"):
+        with pytest.raises(ConfigError, match="expected no checkpoints"):
             stream(options.pop("path", log), **options).initial()
 
 
@@ -106,7 +106,7 @@ def test_what_retention_removed_is_an_error_or_said(tmp_path):
 
 def test_a_log_that_is_shorter_than_the_stream_has_been_is_another_one(log):
     end = ends_of(log)[-1]
-    with pytest.raises(LogError, match=f"ends at offset {end}, below {end + 5}"):
+    with pytest.raises(LogError, match=f"ends at offset {end}, below offset {end + 5}"):
         stream(log).ranges({"offset": 0}, {"offset": end + 5})
     followed = stream(log)
     assert followed.latest({"offset": end + 5}, followed.horizon(), None) == {"offset": end + 5}
