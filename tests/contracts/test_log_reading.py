@@ -57,12 +57,12 @@ def test_reads_back_what_was_committed(readable):
 
 
 @pytest.mark.parametrize("max_bytes", [1, HEADER_SIZE, 500, 5000, 1 << 20])
-def test_any_size_of_read_gives_the_same(readable, max_bytes):
+def test_reads_of_any_size_give_the_same(readable, max_bytes):
     fed = feed_many(readable, 40, 2)
     assert read_all(readable.reader, max_bytes=max_bytes) == fed
 
 
-def test_a_read_holds_at_most_max_bytes_unless_one_batch_is_larger(readable):
+def test_a_read_returns_at_most_max_bytes_unless_one_batch_is_larger(readable):
     feed_many(readable, 40, 3)
     for offset in range(readable.reader.start_offset(), readable.reader.high_watermark()):
         data = readable.reader.read(offset, 700)
@@ -71,7 +71,7 @@ def test_a_read_holds_at_most_max_bytes_unless_one_batch_is_larger(readable):
         assert len(data) <= 700 or len(batches) == 1
 
 
-def test_a_read_begins_with_the_batch_that_holds_the_offset(readable):
+def test_a_read_begins_with_the_batch_that_contains_the_offset(readable):
     fed = feed_many(readable, 30, 4)
     for base, timestamp, values in fed:
         for offset in range(base, base + len(values)):
@@ -91,7 +91,7 @@ def test_nothing_at_the_high_watermark(readable):
     assert readable.reader.read(readable.reader.high_watermark()) == b""
 
 
-def test_the_mark_is_the_end_of_what_was_fed(readable):
+def test_the_high_watermark_is_the_end_of_what_was_appended(readable):
     for number in range(5):
         last = readable.feed([b"x"] * (number + 1)).last_offset
         assert readable.reader.high_watermark() == last + 1
@@ -110,7 +110,7 @@ def test_an_offset_below_the_start_is_refused(readable):
         readable.reader.read(readable.reader.start_offset() - 1)
 
 
-def test_wait_tells_what_is_there_already(readable):
+def test_wait_returns_at_once_for_committed_offsets(readable):
     last = readable.feed([b"x"]).last_offset
     assert readable.reader.wait(last, 0)
     assert not readable.reader.wait(last + 1, 0)
@@ -125,7 +125,7 @@ def test_wait_is_woken_by_a_commit(readable, timeout):
     feeder.join()
 
 
-def test_many_threads_read_alike(readable):
+def test_many_threads_read_the_same(readable):
     fed = feed_many(readable, 40, 7)
     answers = []
 
@@ -142,7 +142,7 @@ def test_many_threads_read_alike(readable):
     assert answers == [fed] * 4
 
 
-def test_a_closed_reader_reads_no_more(readable):
+def test_a_closed_reader_refuses_reads(readable):
     last = readable.feed([b"x"]).last_offset
     readable.reader.close()
     readable.reader.close()

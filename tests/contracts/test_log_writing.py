@@ -28,7 +28,7 @@ def values_by_offset(log):
     return found
 
 
-def test_an_append_is_acknowledged_with_its_place(log):
+def test_an_append_is_acknowledged_with_its_offsets(log):
     base, epoch = log.end_offset(), log.leader_epoch
     first = log.append([b"a", b"b"], timestamp=1).result(60)
     second = log.append([b"c"], timestamp=2).result(60)
@@ -43,7 +43,7 @@ def test_what_is_acknowledged_is_below_the_mark(log):
         assert log.high_watermark() > appended.last_offset
 
 
-def test_the_end_moves_with_the_append_and_not_with_the_commit(log):
+def test_the_end_offset_advances_at_append_not_at_commit(log):
     end = log.end_offset()
     log.append([b"x"] * 3, timestamp=0)
     assert log.end_offset() == end + 3
@@ -68,7 +68,7 @@ def test_batches_keep_the_order_of_the_calls(log):
     assert values_by_offset(log) == {base: str(number).encode() for number, base in enumerate(bases)}
 
 
-def test_threads_lose_nothing_and_get_nothing_twice(log):
+def test_concurrent_appends_are_neither_lost_nor_duplicated(log):
     acknowledged, guard = {}, threading.Lock()
 
     def append_many(writer):
@@ -104,13 +104,13 @@ def test_a_batch_beyond_8_mib_is_refused_before_anything_is_written(log):
     assert log.append([b"x"], timestamp=0).result(60).base_offset == end
 
 
-def test_a_batch_of_almost_8_mib_is_taken(log):
+def test_a_batch_of_almost_8_mib_is_accepted(log):
     value = bytes([7]) * ((8 << 20) - 100)
     appended = log.append([value], timestamp=0).result(60)
     assert decode_batch(log.read(appended.base_offset)).records[0].value == value
 
 
-def test_an_append_cannot_be_called_off(log):
+def test_an_append_cannot_be_cancelled(log):
     future = log.append([b"x"], timestamp=0)
     assert not future.cancel()
     future.result(60)
@@ -127,7 +127,7 @@ def test_a_callback_may_append(log):
     assert list(values_by_offset(log).values()) == [b"first", b"second"]
 
 
-def test_close_commits_what_waits_and_then_refuses(log):
+def test_close_commits_what_is_queued_and_refuses_later_appends(log):
     futures = [log.append([b"x"], timestamp=0) for _ in range(50)]
     log.close()
     log.close()

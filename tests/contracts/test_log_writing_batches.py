@@ -33,7 +33,7 @@ def contents(log, offset):
     return found
 
 
-def test_it_stands_in_the_log_byte_for_byte(log):
+def test_it_is_in_the_log_byte_for_byte(log):
     base, batch = log.end_offset(), batch_of(log, b"a", b"b")
     appended = log.append_batch(batch).result(60)
     assert appended == Appended(base_offset=base, last_offset=base + 1, leader_epoch=log.leader_epoch)
@@ -41,7 +41,7 @@ def test_it_stands_in_the_log_byte_for_byte(log):
     assert contents(log, base) == batch
 
 
-def test_it_keeps_its_place_among_others(log):
+def test_it_keeps_its_order_among_other_appends(log):
     base, futures = log.end_offset(), []
     for number in range(100):
         name = str(number).encode()
@@ -69,7 +69,7 @@ def test_another_base_offset_is_refused(log, later):
     refused(log, batch_of(log, b"x", later=later), f"base offset {log.end_offset() + later}, but the log ends at")
 
 
-def test_what_was_built_before_somebody_else_appended_is_refused(log):
+def test_a_batch_built_before_another_append_is_refused(log):
     batch = batch_of(log, b"late")
     log.append([b"early"], timestamp=0)
     refused(log, batch, "another caller has appended")
@@ -126,7 +126,7 @@ def test_a_batch_beyond_8_mib_is_refused(log):
     refused(log, batch_of(log, *[bytes([1]) * (1 << 20)] * 8), "8388608")
 
 
-def test_of_many_who_build_for_one_offset_one_appends(log):
+def test_of_many_batches_for_one_offset_one_is_appended(log):
     base, writers, each = log.end_offset(), 4, 20
     acknowledged, start = [], threading.Barrier(writers)
 

@@ -24,7 +24,7 @@ def test_a_later_record_replaces():
     assert image.get("a", SHA_512) is None
 
 
-def test_removing_takes_one_mechanism_and_the_absent_is_nothing():
+def test_a_removal_affects_one_mechanism_and_ignores_absent_ones():
     both = ScramImage.EMPTY.apply([credential("a"), credential("a", SHA_512)])
     removals = [RemoveUserScramCredentialRecord(name=name, mechanism=SHA_256) for name in ("a", "a", "nobody")]
     after = both.apply(removals)
@@ -46,19 +46,19 @@ def test_describe_is_by_user_then_mechanism():
     ]
 
 
-def test_no_secret_shows():
+def test_no_secret_in_any_repr():
     image = ScramImage.EMPTY.apply([credential("a")])
     for text in (repr(image), str(image), repr(image.get("a", 1)), repr(list(image.describe()))):
         assert "secret" not in text
 
 
-def test_equal_whatever_the_order():
+def test_equality_ignores_order():
     assert ScramImage.EMPTY.apply([credential("a"), credential("b")]) == ScramImage.EMPTY.apply(
         [credential("b"), credential("a")]
     )
 
 
-def test_the_names_that_sasl_uses():
+def test_sasl_mechanism_names():
     assert [mechanism.mechanism_name for mechanism in ScramMechanism] == ["SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 

@@ -43,7 +43,7 @@ def image_of(*upsertions):
 IMAGE = image_of(upsertion("alice"), upsertion("bob", SHA_512))
 
 
-def test_a_credential_is_the_one_that_kafka_makes():
+def test_a_credential_equals_the_one_that_kafka_wrote():
     """The keys that Kafka 4.3.1 wrote into the bundled log for this password."""
     salt = b64decode("MWZ2aGpzcHhvYTNieGpqOXQwODYxcDMwc2c=")
     salted = scram_keys.salted_password(SHA_256, "admin-secret", salt, 4096)
@@ -94,20 +94,20 @@ def test_deleting():
         ([], [upsertion(iterations=1), upsertion()], refused("alice", 93, "Too few iterations")),
     ],
 )
-def test_what_is_refused(deletions, upsertions, result):
+def test_rejected_alterations(deletions, upsertions, result):
     altered = alter_credentials(IMAGE, deletions, upsertions)
     assert altered.results == (result,)
     assert altered.records == ()
 
 
 @pytest.mark.parametrize("iterations", [4096, 16_384])
-def test_the_bounds_of_iterations_are_within(iterations):
+def test_the_bounds_of_iterations_are_inclusive(iterations):
     altered = alter_credentials(IMAGE, [], [upsertion(iterations=iterations)])
     assert altered.results == (ScramResult(user="alice"),)
     assert altered.records[0].iterations == iterations
 
 
-def test_what_is_good_is_done_beside_what_is_refused():
+def test_valid_alterations_succeed_next_to_rejected_ones():
     altered = alter_credentials(
         IMAGE,
         [deletion("nobody"), deletion("bob", SHA_512)],
@@ -136,7 +136,7 @@ def test_a_metadata_version_without_scram():
     assert altered.results == tuple(refused(user, 35, message) for user in ("alice", "bob", ""))
 
 
-def test_nothing_asked_nothing_done():
+def test_an_empty_request():
     assert alter_credentials(IMAGE, [], []) == alter_credentials(ScramImage.EMPTY, [], [])
 
 
@@ -152,7 +152,7 @@ CODES = st.integers(0, 3)
     st.lists(st.builds(deletion, USERS, CODES), max_size=4),
     st.lists(st.builds(upsertion, USERS, CODES, st.sampled_from([1, 4096, 20_000])), max_size=4),
 )
-def test_every_user_gets_one_answer_and_every_success_one_record(deletions, upsertions):
+def test_every_user_gets_one_result_and_every_success_one_record(deletions, upsertions):
     altered = alter_credentials(IMAGE, deletions, upsertions)
     users = [result.user for result in altered.results]
     assert len(users) == len(set(users))

@@ -58,7 +58,7 @@ def test_a_lifetime_is_bounded_by_the_server(wanted, longest, expires) -> None:
     assert (made.max_timestamp, made.expiration_timestamp) == (NOW + longest, NOW + expires)
 
 
-def test_sums_end_at_the_largest_long() -> None:
+def test_sums_saturate_at_the_largest_long() -> None:
     endless = TokenSettings(secret="x", max_lifetime_ms=MAX_LONG, expiry_time_ms=MAX_LONG)
     (made,) = create_token(creation(), token_id="id", now=NOW, settings=endless).records
     assert (made.max_timestamp, made.expiration_timestamp) == (MAX_LONG, MAX_LONG)
@@ -74,7 +74,7 @@ def test_renewers_are_users(renewers) -> None:
     assert (result.error_code, result.records) == (67, ())
 
 
-def test_where_there_are_no_tokens() -> None:
+def test_tokens_unavailable() -> None:
     assert refusal(TokenSettings(), supported=False) == refusal(TokenSettings(secret=""), supported=True) == 61
     assert refusal(SETTINGS, supported=False) == 35
     assert refusal(SETTINGS, supported=True) == 0
@@ -95,13 +95,13 @@ def test_a_renewal_ends_at_the_max_timestamp() -> None:
 
 
 @pytest.mark.parametrize("who", [CAROL, DAVE, "User:", "Group:alice", "alice"])
-def test_nobody_but_owner_and_renewers(who) -> None:
+def test_only_owner_and_renewers_may_renew(who) -> None:
     """A requester who is neither is refused, although KIP-48 allows it; super users are not a concern here."""
     assert renew_token(token(), who, -1, now=NOW, settings=SETTINGS).error_code == 63
     assert expire_token(token(), who, -1, now=NOW).error_code == 63
 
 
-def test_the_order_of_what_is_wrong() -> None:
+def test_the_order_of_checks() -> None:
     """A renewal checks expiry before the requester, an expiry checks the requester first."""
     late = NOW + 401
     assert renew_token(None, DAVE, -1, now=NOW, settings=SETTINGS).error_code == 62
@@ -114,7 +114,7 @@ def test_the_order_of_what_is_wrong() -> None:
     assert (gone.error_code, gone.records, gone.expiry_ms) == (0, (RemoveDelegationTokenRecord(token_id="id"),), late)
 
 
-def test_at_its_very_expiry_a_token_still_holds() -> None:
+def test_a_token_is_valid_at_its_exact_expiry() -> None:
     assert not is_expired(token(), NOW + 400)
     assert is_expired(token(), NOW + 401)
     assert is_expired(token(expiration_timestamp=MAX_LONG), NOW + 1001)

@@ -24,7 +24,7 @@ def test_a_renewal_replaces():
     assert image.get("a").expiration_timestamp == 7
 
 
-def test_removing_the_absent_is_nothing():
+def test_removing_an_absent_token_has_no_effect():
     before = TokensImage.EMPTY.apply([token("a"), token("b")])
     after = before.apply([RemoveDelegationTokenRecord(token_id=name) for name in ("a", "a", "never")])
     assert [record.token_id for record in after.records()] == ["b"]
@@ -35,12 +35,12 @@ def test_removing_the_absent_is_nothing():
 @pytest.mark.parametrize(
     ("principal", "found"), [("User:o", ["a"]), ("User:r", ["a"]), ("User:n", ["a"]), ("User:x", ["b"]), ("User:y", [])]
 )
-def test_whose_they_are(principal, found):
+def test_owned_by(principal, found):
     image = TokensImage.EMPTY.apply([token("b", "User:x", "User:x", ()), token("a")])
     assert [record.token_id for record in image.owned_by([principal])] == found
 
 
-def test_the_hmac_is_what_a_real_kafka_gave():
+def test_the_hmac_equals_that_of_a_real_kafka():
     expected = "r0YXa+t0ovH9u/fJ94APyKslnfu9x7FY5KQSrJGfB4etj6Vmgoo2ciV32CUR7a8wotXd3y3/usEWkqVZKyBc+g=="
     assert token_hmac("fixture-secret", "JJSPAC_kRsWqF9jeI5VDtQ") == expected
 

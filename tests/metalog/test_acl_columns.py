@@ -88,7 +88,7 @@ def test_damaged_acls(records, seed):
 
 
 @given(ACL_ADDS, st.integers(0, 40))
-def test_acls_cut_short_by_the_end_of_the_buffer(record, cut):
+def test_acls_truncated_by_the_end_of_the_buffer(record, cut):
     value = encode_record(record)[:-1]
     data = value[: max(len(value) - cut, 3)]
     columns, left = read_acls(data, np.array([0]), np.array([len(data)]))

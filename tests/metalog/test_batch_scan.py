@@ -87,7 +87,7 @@ def test_two_thousand_damaged_batches(seed):
 
 
 @given(LOGS, st.data())
-def test_a_cut_tail_is_no_damage(parts, data):
+def test_a_truncated_tail_is_no_damage(parts, data):
     whole = b"".join(parts)
     cut = data.draw(st.integers(0, len(whole)))
     batches, _, damaged, bad = check_scan(whole[:cut])
@@ -116,7 +116,7 @@ def test_an_empty_value_after_a_long_one_ends_the_values():
     assert check_scan(empty)[3] == 0
 
 
-def test_scanning_begins_where_it_is_told_to():
+def test_scanning_begins_at_the_given_position():
     parts = [build_batch([NO_OP], base_offset=offset, **HEADERS) for offset in range(3)]
     batches, _ = scan_batches(b"junk" + b"".join(parts), 4 + len(parts[0]))
     assert batches.base_offset.tolist() == [1, 2]
@@ -143,7 +143,7 @@ def test_a_mapped_file_is_read_like_bytes():
     assert starts == scan_values(data, scan_batches(data)[0])[0].value_start.tolist()
 
 
-def test_a_hostile_count_takes_no_memory():
+def test_a_hostile_count_allocates_nothing():
     batch, count = build_batch([NO_OP], base_offset=0, **HEADERS), (1 << 31) - 1
     hostile = recrc(batch[:23] + struct.pack(">i", count - 1) + batch[27:57] + struct.pack(">i", count) + batch[61:])
     empty_records = fitted(batch[:61] + varint(0) * 100_000)

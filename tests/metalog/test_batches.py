@@ -79,7 +79,7 @@ def test_built_batches_read_back(values, base_offset, leader_epoch, timestamp):
 
 
 @given(st.lists(VALUES.map(tuple), min_size=1, max_size=4), st.data())
-def test_a_cut_tail_ends_the_iteration(batches, data):
+def test_a_truncated_tail_ends_the_iteration(batches, data):
     whole, ends, offset = b"", [0], 0
     for values in batches:
         whole += b.build_batch(values, base_offset=offset, leader_epoch=1, timestamp=1)
@@ -117,7 +117,7 @@ def test_bad_headers_are_refused_with_the_position(at, patch, what, position):
         list(b.iter_batches(damaged))
 
 
-def test_a_cut_batch_is_refused():
+def test_a_truncated_batch_is_refused():
     with pytest.raises(DecodeError, match="truncated batch header"):
         b.read_header(SMALL[:60])
     with pytest.raises(DecodeError, match=r"offset 7, byte 0: truncated batch: expected 83 bytes, found 82"):
@@ -142,7 +142,7 @@ def test_bad_records_are_refused_with_position_and_offset(record, what, position
         assert (caught.value.position, caught.value.offset) == (position, 0)
 
 
-def test_the_record_those_are_made_of_is_fine():
+def test_the_record_that_those_are_derived_from_is_valid():
     assert b.decode_batch(one_record(RECORD)).records == (Record(offset_delta=0, value=b"\xaa"),)
 
 

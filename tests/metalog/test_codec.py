@@ -88,7 +88,7 @@ def test_an_acl_of_known_bytes():
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: type(example).__name__)
-def test_every_record_cut_anywhere_is_refused(example):
+def test_every_record_truncated_anywhere_is_refused(example):
     value = encode_record(example)
     for size in range(len(value)):
         with pytest.raises(DecodeError) as caught:
@@ -148,7 +148,7 @@ def test_bad_values_are_refused_with_the_position(value, what, position):
 @pytest.mark.parametrize(
     ("api_key", "known"), [(0, True), (6, False), (13, False), (28, True), (29, False), (200, False)]
 )
-def test_a_type_that_is_not_interpreted_stays_as_it_is(api_key, known):
+def test_an_uninterpreted_type_is_kept_verbatim(api_key, known):
     value = b"\x01" + (bytes((api_key,)) if api_key < 128 else b"\xc8\x01") + b"\x03whatever"
     record = decode_record(value)
     assert record == r.OpaqueRecord(api_key=api_key, version=3, value=value)
@@ -168,12 +168,12 @@ def test_a_type_that_is_not_interpreted_stays_as_it_is(api_key, known):
         r.BeginTransactionRecord(name="x", tagged_fields=((0, b"\x02y"),)),
     ],
 )
-def test_what_the_format_cannot_hold_is_refused(bad):
+def test_values_that_the_format_cannot_represent_are_refused(bad):
     with pytest.raises(EncodeError):
         encode_record(bad)
 
 
-def test_secrets_stand_in_no_message():
+def test_no_secret_in_any_message():
     record = EXAMPLES[2]
     value = encode_record(record)
     assert "salt" not in repr(decode_record(value)).replace("salt=", "")
@@ -186,7 +186,7 @@ def test_secrets_stand_in_no_message():
 
 
 @given(ACL_ADDS, st.integers(0, 1 << 40))
-def test_the_short_way_for_acls_agrees_with_the_schema(record, seed):
+def test_the_fast_path_for_acls_agrees_with_the_schema(record, seed):
     for damaged in mutations(encode_record(record), seed, 20):
         if damaged[:3] == ACL[:3]:
             try:

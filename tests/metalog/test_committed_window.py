@@ -46,7 +46,7 @@ def test_reads_what_it_was_given(sizes, offset, max_bytes, large):
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.integers(0, 50), st.integers(0, 50_000))
-def test_drops_whole_runs_that_were_read_and_no_more_than_are_too_many(sizes, offset, size):
+def test_drops_whole_runs_that_were_read_and_only_as_many_as_needed(sizes, offset, size):
     window = CommittedWindow()
     given_runs = runs(sizes, value=b"x" * 9000)
     for run in given_runs:
@@ -68,7 +68,7 @@ def test_many_small_runs_are_few_large_ones():
     assert window.read(500, 1)[1] == 501
 
 
-def test_begins_anew():
+def test_restart():
     window = CommittedWindow()
     window.append(*runs([3]))
     window.restart(70)
@@ -78,7 +78,7 @@ def test_begins_anew():
 
 
 @given(st.integers(0, 9), st.integers(0, 9))
-def test_a_run_is_cut_at_any_of_its_batches(first, last):
+def test_a_run_is_split_at_any_of_its_batches(first, last):
     (whole,) = runs([9])
     part = whole.slice(first, last)
     if first >= last:

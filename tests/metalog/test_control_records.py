@@ -61,7 +61,7 @@ def test_there_is_an_example_of_every_type():
 
 
 @pytest.mark.parametrize(("key", "code"), [("00000000", 0), ("00000007", 7), ("00010002", 2), ("0000ffff", -1)])
-def test_an_unknown_type_stays_as_it_is(key, code):
+def test_an_unknown_type_is_kept_verbatim(key, code):
     record = c.decode_control(bytes.fromhex(key), b"whatever")
     assert record == c.OpaqueControlRecord(control_type=code, key=bytes.fromhex(key), value=b"whatever")
     assert c.encode_control(record) == (bytes.fromhex(key), b"whatever")
@@ -74,7 +74,7 @@ def test_a_key_of_another_size_is_refused(key):
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: type(example).__name__)
-def test_cut_stretched_and_newer_records_are_refused(example):
+def test_truncated_extended_and_newer_records_are_refused(example):
     key, value = c.encode_control(example)
     for size in range(len(value)):
         with pytest.raises(DecodeError):
@@ -96,7 +96,7 @@ def test_an_error_in_a_batch_tells_position_and_offset():
     assert (caught.value.offset, caught.value.position) == (5, at + len(good[1]))
 
 
-def test_what_a_checkpoint_begins_with():
+def test_the_header_records_of_a_checkpoint():
     header = c.SnapshotHeader(last_contained_log_timestamp=9)
     assert c.snapshot_header_records(last_contained_log_timestamp=9, kraft_version=0, voters=None) == (header,)
     assert c.snapshot_header_records(last_contained_log_timestamp=9, kraft_version=1, voters=VOTERS) == (

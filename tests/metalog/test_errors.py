@@ -3,7 +3,7 @@ import pickle
 from aclog.metalog.errors import DecodeError, ReplayError
 
 
-def test_an_error_says_where_as_far_as_is_known():
+def test_an_error_says_where_as_far_as_known():
     error = DecodeError("what", position=3)
     assert str(error) == "byte 3: what"
     outer = error.at(offset=7, base=100)
@@ -12,7 +12,7 @@ def test_an_error_says_where_as_far_as_is_known():
     assert str(DecodeError("what").at(path="a.log", base=5)) == "a.log: what"
 
 
-def test_an_error_keeps_its_kind_further_out_and_through_a_pickle():
+def test_an_error_keeps_its_type_with_context_and_through_pickle():
     error = ReplayError("gap", position=1, offset=2).at(path="p")
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.position) == (ReplayError, "p: offset 2, byte 1: gap", 1)

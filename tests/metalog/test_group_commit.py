@@ -19,7 +19,7 @@ def waiting_threads(future, count):
     return threads, found
 
 
-def test_all_who_wait_are_answered():
+def test_all_waiters_are_released():
     future = Acknowledgement()
     threads, found = waiting_threads(future, 5)
     future.set_result(APPENDED)
@@ -30,7 +30,7 @@ def test_all_who_wait_are_answered():
     assert future.exception() is None
 
 
-def test_an_error_is_raised_for_all():
+def test_an_error_is_raised_in_all_waiters():
     future = Acknowledgement()
     future.set_exception(LogError("no"))
     for _ in range(2):
@@ -40,7 +40,7 @@ def test_an_error_is_raised_for_all():
 
 
 @pytest.mark.parametrize("timeout", [0, -1, 0.001])
-def test_who_does_not_wait_long_is_told(timeout):
+def test_a_wait_times_out(timeout):
     future = Acknowledgement()
     with pytest.raises(TimeoutError):
         future.result(timeout)
@@ -50,13 +50,13 @@ def test_who_does_not_wait_long_is_told(timeout):
     assert future.result(timeout) == APPENDED
 
 
-def test_it_cannot_be_called_off():
+def test_it_cannot_be_cancelled():
     future = Acknowledgement()
     assert future.running()
     assert not future.cancel()
 
 
-def test_a_callback_that_raises_keeps_nobody_waiting():
+def test_a_callback_that_raises_does_not_block_waiters():
     future = Acknowledgement()
 
     def leave(_):
@@ -68,7 +68,7 @@ def test_a_callback_that_raises_keeps_nobody_waiting():
     assert future.result(0) == APPENDED
 
 
-def test_it_is_a_future_to_others():
+def test_it_works_as_a_plain_future():
     futures = [Acknowledgement() for _ in range(3)]
 
     async def gather():

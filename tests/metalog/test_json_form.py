@@ -67,7 +67,7 @@ def test_a_config_that_may_be_a_password_is_hidden(name, hidden):
     assert record_json(config(name), show_secrets=True)["data"]["base64"].startswith("AQQABAE")
 
 
-def test_a_type_that_nobody_knows_has_its_number_for_a_name():
+def test_an_unknown_type_is_named_by_its_number():
     record = r.OpaqueRecord(api_key=29, version=2, value=b"\x01\x1d\x02")
     assert record_json(record) == {"type": "UNKNOWN_29", "version": 2, "data": {"base64": "AR0C"}}
     control = OpaqueControlRecord(control_type=9, key=b"\x00\x01\x00\x09", value=b"abc")

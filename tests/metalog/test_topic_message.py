@@ -63,14 +63,14 @@ def test_headers_that_are_not_ours_are_refused(name, change):
 
 
 @pytest.mark.parametrize("numbers", [(1, 2, 3, 1), (5, 2, 3, 1), (2, 2, 0, 1), (-1, -1, 1, 1), (2, 2, 1, -1)])
-def test_places_that_cannot_be_are_refused(numbers):
+def test_inconsistent_placements_are_refused(numbers):
     values = [struct.pack(code, number) for code, number in zip((">q", ">q", ">i", ">i"), numbers, strict=True)]
     with pytest.raises(DecodeError, match="inconsistent"):
         decode_headers(list(zip(("offset", "batch", "count", "epoch"), values, strict=True)))
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=5), st.integers(0, 10), st.data())
-def test_batches_are_put_together_from_any_message_on(counts, start, data):
+def test_batches_are_assembled_from_any_message_on(counts, start, data):
     messages, batches, offset = [], [], start
     for number, count in enumerate(counts):
         values = [b"%d" % each for each in range(offset, offset + count)]
@@ -98,7 +98,7 @@ def test_batches_are_put_together_from_any_message_on(counts, start, data):
         [(0, 0, 1, 1), (1, 0, 2, 1)],
     ],
 )
-def test_what_does_not_follow_is_an_error(messages):
+def test_messages_that_do_not_follow_are_an_error(messages):
     assembler = Assembler()
     for numbers in messages[:-1]:
         assembler.add(place(*numbers), b"x", 5)
@@ -155,7 +155,7 @@ def test_batches_go_through_messages_and_come_back_byte_for_byte(drawn, start):
 
 
 @given(BATCHES, st.data())
-def test_a_message_that_is_lost_or_comes_again_is_an_error(drawn, data):
+def test_a_lost_or_duplicated_message_is_an_error(drawn, data):
     messages = [message for batch in batches_of(drawn) for message in batch.messages()]
     place = data.draw(st.integers(0, len(messages) - 1))
     with pytest.raises(ReplayError):
@@ -166,7 +166,7 @@ def test_a_message_that_is_lost_or_comes_again_is_an_error(drawn, data):
 
 
 @given(BATCHES, st.data())
-def test_of_messages_that_are_cut_only_whole_batches_come(drawn, data):
+def test_truncated_messages_yield_whole_batches_only(drawn, data):
     batches = batches_of(drawn)
     messages = [message for batch in batches for message in batch.messages()]
     cut = data.draw(st.integers(0, len(messages)))
@@ -182,7 +182,7 @@ def test_a_batch_is_of_control_records_or_has_none():
 
 
 @pytest.mark.parametrize(("name", "value"), [("control", b"\0\0\0"), ("control", None), ("time", b"\0" * 4)])
-def test_headers_that_are_there_at_times_have_their_width_too(name, value):
+def test_optional_headers_have_fixed_width_too(name, value):
     with pytest.raises(DecodeError, match=f"header '{name}'"):
         decode_headers([*encode_headers(place(0, 0, 1)), (name, value)])
 

@@ -57,7 +57,7 @@ def outcome(batches, rnd, bulk_bytes):
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=SEEDS, count=st.integers(1, 40), acls_only=st.booleans())
-def test_every_moment_is_that_of_the_naive_replayer(seed, count, acls_only):
+def test_every_state_equals_that_of_the_naive_replayer(seed, count, acls_only):
     batches = RandomLog(random.Random(seed), acls_only=acls_only).batches(count)
     applier, data = Applier(), b"".join(batches)
     moments = {moment.end_offset: moment for moment in naive_replay(data)}
@@ -191,7 +191,7 @@ class TestRefusals:
         later = build_batch([encode_record(acl(2))], base_offset=2, leader_epoch=1, timestamp=5)
         assert "begins at offset 2: expected 1" in str(self.refused(log_of([acl(1)]) + later, bulk_bytes))
 
-    def test_an_epoch_that_goes_back(self, bulk_bytes):
+    def test_an_epoch_that_decreases(self, bulk_bytes):
         later = build_batch([encode_record(acl(2))], base_offset=1, leader_epoch=3, timestamp=5)
         error = self.refused(log_of([acl(1)], epoch=4) + later, bulk_bytes)
         assert isinstance(error, ReplayError)
@@ -201,7 +201,7 @@ class TestRefusals:
         data = log_of([acl(1)], [acl(2)])
         assert "CRC" in str(self.refused(data[:-1] + b"\1", bulk_bytes))
 
-    def test_a_batch_that_is_cut(self, bulk_bytes):
+    def test_a_truncated_batch(self, bulk_bytes):
         self.refused(log_of([acl(1)], [acl(2)])[:-1], bulk_bytes)
 
 
@@ -218,7 +218,7 @@ class TestNewerKafka:
         assert e.value.offset == 2
         assert applier.image.end_offset == 1
 
-    def test_a_reader_goes_on_with_a_warning_each(self, bulk_bytes):
+    def test_a_lenient_reader_continues_with_a_warning_each(self, bulk_bytes):
         newer = NewerKafka(strict=False)
         unknown, version = b"\1\x1d\0abc", b"\1\x0c\0\x11metadata.version\0\x1f\0"
         image = Applier(bulk_bytes=bulk_bytes, newer=newer).apply(self.data(unknown, version, unknown))
@@ -234,7 +234,7 @@ class TestNewerKafka:
             applier.apply(self.data(later))
 
 
-def test_a_long_transaction_and_many_odd_batches_are_not_looked_at_again_and_again(monkeypatch):
+def test_a_long_transaction_and_many_odd_batches_are_not_scanned_repeatedly(monkeypatch):
     looked = []
     from aclog.snapshots import applier as module
 

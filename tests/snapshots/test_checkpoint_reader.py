@@ -97,13 +97,13 @@ class TestDamage:
                 flipped = data[:position] + bytes([data[position] ^ 1 << bit]) + data[position + 1 :]
                 self.refused(flipped)
 
-    def test_every_cut_is_refused(self):
+    def test_every_truncation_is_refused(self):
         data = list_checkpoints(SMALL)[1].path.read_bytes()
         assert decode_checkpoint(data, end_offset=69, epoch=1).end_offset == 69
         for size in range(len(data)):
             self.refused(data[:size], end_offset=69)
 
-    def test_a_cut_at_a_batch_says_that_the_footer_is_missing(self):
+    def test_a_truncation_at_a_batch_reports_the_missing_footer(self):
         data = tiny_checkpoint()
         position = [position for position, _ in iter_batches(data)][-1]
         self.refused(data[:position], match="no footer: the checkpoint is truncated")
@@ -132,7 +132,7 @@ class TestDamage:
         values = [encode_record(BeginTransactionRecord())]
         self.refused(tiny_checkpoint(values=values), match="inside a transaction")
 
-    def test_a_newer_kafkas(self):
+    def test_one_of_a_newer_kafka(self):
         value = encode_record(FeatureLevelRecord(name="metadata.version", feature_level=31))
         self.refused(tiny_checkpoint(values=[value]), match="metadata.version 31 of a newer Kafka")
         newer = NewerKafka(strict=False)
@@ -141,7 +141,7 @@ class TestDamage:
 
 
 class TestRead:
-    def test_damage_is_told_with_the_path_and_the_place(self, tmp_path):
+    def test_damage_is_reported_with_path_and_position(self, tmp_path):
         path = tmp_path / "00000000000000000009-0000000001.checkpoint"
         data = tiny_checkpoint()
         path.write_bytes(data[:100] + b"\0" + data[101:])
@@ -154,12 +154,12 @@ class TestRead:
     @pytest.mark.parametrize(
         "name", ["x.checkpoint", "00000000000000000009-0000000001.checkpoint.deleted", "1-1.checkpoint"]
     )
-    def test_a_name_that_is_none(self, tmp_path, name):
+    def test_other_file_names_are_refused(self, tmp_path, name):
         (tmp_path / name).write_bytes(tiny_checkpoint())
         with pytest.raises(CheckpointError, match="not a checkpoint file name"):
             read_checkpoint(tmp_path / name)
 
-    def test_one_that_was_never_finished(self, tmp_path):
+    def test_an_unfinished_checkpoint(self, tmp_path):
         path = tmp_path / "00000000000000000009-0000000001-abc.checkpoint.part"
         path.write_bytes(tiny_checkpoint())
         with pytest.raises(CheckpointError, match="an unfinished checkpoint"):

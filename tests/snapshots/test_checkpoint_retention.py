@@ -23,7 +23,7 @@ def names(directory):
     return sorted(path.name for path in directory.iterdir())
 
 
-def test_what_a_dead_process_left_goes_and_nothing_else(directory):
+def test_only_the_remains_of_a_dead_process_are_removed(directory):
     left = list_checkpoints(directory)[0].path
     left.rename(f"{left}.deleted")
     others = ["00000000000000000000.log.deleted", "x.checkpoint.deleted", f"{left.name}.part"]
@@ -35,7 +35,7 @@ def test_what_a_dead_process_left_goes_and_nothing_else(directory):
     assert names(directory) == sorted(kept + others)
 
 
-def test_a_disk_that_refuses_leaves_the_newest(directory, monkeypatch):
+def test_a_disk_error_leaves_the_newest(directory, monkeypatch):
     def refused(*_, **__):
         raise PermissionError(13, "Permission denied")
 
@@ -65,7 +65,7 @@ class TestRetention:
         assert remove_old_checkpoints(tmp_path, keep=3) == ()
         assert len(list_checkpoints(tmp_path)) == 2
 
-    def test_the_last_whole_one_stays_whatever_is_newer(self, tmp_path):
+    def test_the_last_valid_one_stays_whatever_is_newer(self, tmp_path):
         self.fill(tmp_path, 1, 2, 3, 4)
         for end in (3, 4):
             path = tmp_path / f"{end:020d}-0000000001.checkpoint"

@@ -18,5 +18,5 @@ def test_metadata_version_is_written_first():
     assert [record.name for record in image.records()] == ["metadata.version", "a", "z"]
 
 
-def test_removing_what_is_not_there_is_nothing():
+def test_removing_an_absent_feature_has_no_effect():
     assert FeaturesImage.EMPTY.apply([feature("a", 0)]) == FeaturesImage.EMPTY

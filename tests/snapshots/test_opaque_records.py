@@ -65,7 +65,7 @@ def kept(*values):
 
 
 @given(seed=st.integers(0, 2**32), count=st.integers(0, 120))
-def test_as_the_naive_list(seed, count):
+def test_agrees_with_a_naive_list(seed, count):
     log = RandomLog(random.Random(seed))
     values = [log.opaque() for _ in range(count)]
     naive, image = [], OpaqueImage.EMPTY
@@ -92,7 +92,7 @@ def test_log_order_is_kept():
     assert kept(*values) == values
 
 
-def test_a_removed_topic_takes_all_that_was_its_own():
+def test_removing_a_topic_drops_all_its_records():
     other = [topic("b", OTHER), partition(OTHER), config(2, "b", "k", "v"), config(4, "a", "k", "v"), clear_elr("b")]
     own = [
         topic("a"),
@@ -105,21 +105,21 @@ def test_a_removed_topic_takes_all_that_was_its_own():
     assert kept(*own, *other, remove_topic()) == other
 
 
-def test_a_topic_created_again_under_its_name_starts_afresh():
+def test_a_topic_recreated_under_its_name_starts_empty():
     again = [topic("a", OTHER), partition(OTHER), config(2, "a", "k", "new")]
     assert kept(topic("a"), partition(), config(2, "a", "k", "old"), remove_topic(), *again) == again
 
 
-def test_removing_what_was_never_there_is_nothing():
+def test_removing_an_unknown_subject_has_no_effect():
     assert kept(remove_topic(), broker(1, 7), broker(0, 1)) == [broker(0, 1)]
 
 
-def test_an_unregistered_broker_takes_all_that_was_its_own():
+def test_unregistering_a_broker_drops_all_its_records():
     values = [broker(0, 1), broker(0, 2), broker(17, 1), broker(7, 1), broker(8, 1), broker(17, 2), broker(1, 1)]
     assert kept(*values) == [broker(0, 2), broker(17, 2)]
 
 
-def test_a_config_takes_the_place_of_the_last():
+def test_a_config_replaces_the_previous_one():
     assert kept(config(4, "", "k", "1"), broker(0, 1), config(4, "", "k", "2")) == [
         broker(0, 1),
         config(4, "", "k", "2"),
@@ -128,7 +128,7 @@ def test_a_config_takes_the_place_of_the_last():
 
 
 @pytest.mark.parametrize("key", [0, 1, 2, 3, 4, 5, 7, 8, 9, 14, 17, 28])
-def test_a_cut_record_is_refused(key):
+def test_a_truncated_record_is_refused(key):
     with pytest.raises(DecodeError):
         changes([record(key, b"")])
 

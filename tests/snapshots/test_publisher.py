@@ -40,7 +40,7 @@ class TestReadiness:
         publisher.replace(Image.EMPTY)
         assert not publisher.ready
 
-    def test_a_mark_of_minus_one_is_none(self):
+    def test_a_mark_of_minus_one_is_unknown(self):
         publisher = Publisher()
         publisher.observe_high_watermark(-1)
         publisher.replace(self.image(5))
@@ -57,7 +57,7 @@ class TestReadiness:
         publisher.replace(self.image(5))
         assert publisher.ready
 
-    def test_once_ready_ready(self):
+    def test_readiness_never_reverts(self):
         publisher = Publisher()
         publisher.replace(self.image(5))
         publisher.observe_high_watermark(3)
@@ -78,7 +78,7 @@ class TestReadiness:
 
 
 class TestSwap:
-    def test_subscribers_are_told_each_image_in_order(self):
+    def test_subscribers_get_each_image_in_order(self):
         publisher, told = Publisher(), []
         publisher.subscribe(told.append)
         first = publisher.advance(chunk(0, acl(1)))
@@ -88,7 +88,7 @@ class TestSwap:
         assert publisher.current is first
         assert len(first.acls) == 1
 
-    def test_replay_goes_on_after_a_replaced_image(self):
+    def test_replay_continues_after_a_replaced_image(self):
         publisher = Publisher()
         publisher.replace(Image(provenance=Provenance(end_offset=7, epoch=1)))
         assert len(publisher.advance(chunk(7, acl(1))).acls) == 1

@@ -49,7 +49,7 @@ class TestWhatIsRead:
         assert numbers(found.image) == [0, 1, 2, 3, 4, 5]
         assert found.source == f"{path}, then {log} from offset 4"
 
-    def test_a_damaged_checkpoint_is_told_and_the_one_before_it_used(self, log):
+    def test_a_damaged_checkpoint_is_reported_and_an_older_one_used(self, log):
         before, newest = checkpoint_at(log, 2), checkpoint_at(log, 4)
         damage(newest)
         found = recover(log)
@@ -79,7 +79,7 @@ class TestWhatIsRead:
         with pytest.raises(LogError, match="begins at offset 4, and no checkpoint"):
             recover(write_log(tmp_path / "short", [acl(4)], base=4))
 
-    def test_an_older_checkpoint_that_the_log_does_not_lead_on_from_is_not_used(self, tmp_path, log):
+    def test_an_older_checkpoint_that_the_log_does_not_continue_is_not_used(self, tmp_path, log):
         older, newer = recover(log, 2).image, recover(log, 4).image
         short = write_log(tmp_path / "short", [acl(4)], base=4)
         write_checkpoint(older, short)
@@ -101,7 +101,7 @@ class TestWhatIsRead:
             recover(behind)
         assert numbers(recover(behind, 3).image) == [0, 1, 2]
 
-    def test_a_node_that_writes_a_checkpoint_and_removes_what_came_before_meanwhile(self, log, monkeypatch):
+    def test_a_live_node_that_replaces_segments_by_a_checkpoint(self, log, monkeypatch):
         segment = log / segment_name(0)
         start = read_header(segment.read_bytes()).size * 3
         (log / segment_name(3)).write_bytes(segment.read_bytes()[start:])
@@ -140,7 +140,7 @@ class TestWhatIsRead:
         with pytest.raises(LogError, match="expected one of the end offsets 2, 4"):
             recover(only, 3)
 
-    def test_checkpoints_that_were_never_finished_or_are_being_removed_are_nothing(self, log):
+    def test_unfinished_and_deleted_checkpoints_are_ignored(self, log):
         path = checkpoint_at(log, 4)
         path.rename(f"{path}.deleted")
         (log / "00000000000000000005-0000000001-x.checkpoint.part").write_bytes(b"")
@@ -155,12 +155,12 @@ class TestWhatIsRead:
         assert (numbers(image), image.end_offset) == ([1], end)
 
     @pytest.mark.parametrize("name", ["none", "empty"])
-    def test_what_is_no_log(self, tmp_path, name):
+    def test_other_directories_are_refused(self, tmp_path, name):
         (tmp_path / "empty").mkdir()
         with pytest.raises(LogError, match=str(tmp_path / name)):
             recover(tmp_path / name)
 
-    def test_damage_in_the_log_is_told_with_its_offset(self, tmp_path):
+    def test_damage_in_the_log_is_reported_with_its_offset(self, tmp_path):
         log = write_log(tmp_path / "log", [acl(1)], [acl(2)], [acl(1)], [acl(3)])
         with pytest.raises(ReplayError, match=rf"^{log}: offset 2: ACL .* exists already"):
             recover(log)
@@ -211,7 +211,7 @@ class TestOffsets:
         assert [recover(log, offset).image.end_offset for offset in range(8)] == [0, 1, 1, 1, 4, 4, 4, 7]
         assert any("lowered to 1" in note and "transaction" in note for note in recover(log, 3).notes)
 
-    def test_an_open_transaction_at_the_end_is_said(self, tmp_path):
+    def test_an_open_transaction_at_the_end_is_noted(self, tmp_path):
         log = write_log(tmp_path / "log", [acl(0)], [BeginTransactionRecord(), acl(1)])
         found = recover(log)
         assert numbers(found.image) == [0]
@@ -230,7 +230,7 @@ class TestOffsets:
         with pytest.raises(LogError, match="as of 3: expected an offset or a time from 4 to 6"):
             recover(short, 3)
 
-    def test_the_applier_goes_on_where_recovery_ended(self, log):
+    def test_the_applier_continues_where_recovery_ended(self, log):
         found = recover(log, 3)
         with open_reader(log) as reader:
             assert numbers(found.applier.apply(reader.read(3))) == [0, 1, 2, 3, 4, 5]
@@ -244,13 +244,13 @@ class TestTimes:
             checkpoint_at(log, checkpoint)
         assert numbers(recover(log, at(ms)).image) == list(range(count))
 
-    def test_times_that_go_back_do_not_bring_later_batches_in(self, tmp_path):
+    def test_timestamps_that_go_back_do_not_include_later_batches(self, tmp_path):
         log = write_log(tmp_path / "log", [acl(0)], [acl(1)], [acl(2)], times=[1000, 5000, 2000])
         assert numbers(recover(log, at(3000)).image) == [0]
         checkpoint_at(log, 3)
         assert numbers(recover(log, at(3000)).image) == [0]
 
-    def test_before_what_a_shortened_log_knows(self, tmp_path, log):
+    def test_before_the_start_of_a_shortened_log(self, tmp_path, log):
         image = recover(log, 4).image
         short = write_log(tmp_path / "short", [acl(4)], base=4, times=[5000])
         write_checkpoint(image, short)
@@ -263,7 +263,7 @@ class TestTimes:
             recover(log, datetime(2026, 1, 1))  # noqa: DTZ001
 
 
-def test_a_reader_with_checkpoints_of_elsewhere(log, tmp_path):
+def test_a_reader_with_checkpoints_from_elsewhere(log, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     write_checkpoint(recover(log, 5).image, elsewhere)
@@ -273,7 +273,7 @@ def test_a_reader_with_checkpoints_of_elsewhere(log, tmp_path):
     assert str(elsewhere) in found.source
 
 
-def test_a_removed_rule_is_gone(tmp_path):
+def test_a_removed_acl_is_absent(tmp_path):
     log = write_log(tmp_path / "log", [acl(0)], [removal(0)])
     assert numbers(recover(log, 1).image) == [0]
     assert numbers(recover(log).image) == []

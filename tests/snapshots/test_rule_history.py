@@ -68,7 +68,7 @@ def test_a_shortened_log_without_a_checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize("record", [acl(1, name="x"), removal(7), acl(2, name="1")])
-def test_a_contradiction_stops_it_where_it_stands(tmp_path, record):
+def test_an_inconsistency_is_reported_with_its_offset(tmp_path, record):
     log = write_log(tmp_path, [acl(1)], [record])
     found = history(log)
     assert next(found).offset == 0
@@ -86,7 +86,7 @@ def test_one_content_under_two_ids_is_refused_where_the_applier_refuses_it(tmp_p
     assert f"offset 4: ACL {uuid_text(uuid_of(4))} is the same as ACL {uuid_text(uuid_of(2))}" in str(ours.value)
 
 
-def test_a_content_of_the_first_checkpoint_stands_under_its_id(tmp_path):
+def test_a_content_in_the_first_checkpoint_belongs_to_its_id(tmp_path):
     whole = write_log(tmp_path / "whole", [acl(1)], [acl(2)])
     short = write_log(tmp_path / "short", [removal(1)], [acl(3, name="1")], [acl(4, name="2")], base=2)
     write_checkpoint(recover(whole).image, short)

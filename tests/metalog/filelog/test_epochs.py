@@ -24,7 +24,7 @@ def test_a_kafkas_file_is_read_and_written_to_the_byte(log, expected):
     assert encode_epochs(starts(*expected)) == (log / EPOCHS_FILE).read_bytes()
 
 
-def test_there_may_be_none(tmp_path):
+def test_a_missing_file_is_none(tmp_path):
     assert read_epochs(tmp_path) is None
     write_epochs(tmp_path, ())
     assert (tmp_path / EPOCHS_FILE).read_bytes() == b"0\n0\n"
@@ -32,7 +32,7 @@ def test_there_may_be_none(tmp_path):
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 2**62)), unique_by=lambda pair: pair[0]))
-def test_any_ascending_epochs_come_back(pairs):
+def test_round_trip_of_any_ascending_epochs(pairs):
     epochs = sorted(pair[0] for pair in pairs)
     offsets = sorted(pair[1] for pair in pairs)
     expected = starts(*zip(epochs, offsets, strict=True))
@@ -70,7 +70,7 @@ def test_anything_else_is_refused(content, tmp_path):
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_epochs_or_an_error(content):
+def test_arbitrary_bytes_decode_or_raise_a_decode_error(content):
     with suppress(DecodeError):
         assert encode_epochs(decode_epochs(content)) == content
 

@@ -10,12 +10,12 @@ from tests.support.builders.log_files import KAFKA_LOGS
 
 
 @given(st.integers(0, 2**63 - 1))
-def test_a_segment_name_comes_back(base):
+def test_round_trip_of_a_segment_name(base):
     assert names.parse_segment_name(names.segment_name(base)) == base
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 2**31 - 1))
-def test_a_checkpoint_name_comes_back(end, epoch):
+def test_round_trip_of_a_checkpoint_name(end, epoch):
     assert names.parse_checkpoint_name(names.checkpoint_name(end, epoch)) == (end, epoch)
 
 
@@ -35,7 +35,7 @@ def test_names_are_kafkas():
         "00000000000000000183.log\n",
     ],
 )
-def test_what_is_no_segment_name(name):
+def test_other_names_are_no_segments(name):
     assert names.parse_segment_name(name) is None
 
 
@@ -50,7 +50,7 @@ def test_what_is_no_segment_name(name):
         "leader-epoch-checkpoint",
     ],
 )
-def test_what_is_no_checkpoint_name(name):
+def test_other_names_are_no_checkpoints(name):
     assert names.parse_checkpoint_name(name) is None
 
 

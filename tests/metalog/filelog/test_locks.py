@@ -56,7 +56,7 @@ def test_a_second_writer_in_another_process_is_refused(tmp_path):
     open_log(directory).close()
 
 
-def test_a_second_writer_in_this_process_is_refused_and_does_not_loose_the_lock(tmp_path):
+def test_a_second_writer_in_this_process_is_refused_and_does_not_release_the_lock(tmp_path):
     directory = small_log(tmp_path / "log")
     with open_log(directory) as log:
         for path in (directory, tmp_path / "." / "log"):
@@ -70,7 +70,7 @@ def test_a_second_writer_in_this_process_is_refused_and_does_not_loose_the_lock(
     open_log(directory).close()
 
 
-def test_a_failed_open_lets_go_of_the_lock(tmp_path):
+def test_a_failed_open_releases_the_lock(tmp_path):
     directory = small_log(tmp_path / "log")
     epochs = (directory / "leader-epoch-checkpoint").read_bytes()
     (directory / "leader-epoch-checkpoint").unlink()
@@ -89,7 +89,7 @@ def kafkas(request, tmp_path):
     return directory, kafka
 
 
-def test_beside_a_kafka_a_write_must_be_forced(kafkas):
+def test_writing_next_to_a_kafka_must_be_forced(kafkas):
     directory, kafka = kafkas
     with pytest.raises(LogError, match=r"meta\.properties"):
         open_log(directory)
@@ -98,7 +98,7 @@ def test_beside_a_kafka_a_write_must_be_forced(kafkas):
     open_log(directory, force=True).close()
 
 
-def test_a_running_kafka_is_not_written_beside(kafkas):
+def test_a_directory_of_a_running_kafka_is_not_written(kafkas):
     directory, kafka = kafkas
     with Holder(HOLD, kafka / KAFKA_LOCK_FILE), pytest.raises(LockedError, match="a Kafka"):
         open_log(directory, force=True)

@@ -47,7 +47,7 @@ def test_what_is_published_is_read(marks, tmp_path):
 
 
 @pytest.mark.parametrize("written", [0, 1, 14, 100, 511])
-def test_a_half_written_slot_leaves_the_mark_before_it(marks, tmp_path, written):
+def test_a_half_written_slot_leaves_the_previous_mark(marks, tmp_path, written):
     marks.publish(Mark(epoch=1, offset=11))
     before = (tmp_path / MARK_FILE).read_bytes()
     marks.publish(Mark(epoch=1, offset=12))
@@ -60,7 +60,7 @@ def test_a_half_written_slot_leaves_the_mark_before_it(marks, tmp_path, written)
     reader.close()
 
 
-def test_a_writer_goes_on_in_the_older_slot(marks, tmp_path):
+def test_a_writer_continues_in_the_older_slot(marks, tmp_path):
     marks.publish(Mark(epoch=1, offset=11))
     again = MarkFile.open(tmp_path, writable=True)
     assert again.read().offset == 11
@@ -69,13 +69,13 @@ def test_a_writer_goes_on_in_the_older_slot(marks, tmp_path):
     again.close()
 
 
-def test_a_later_epoch_counts_before_a_later_offset(marks):
+def test_a_later_epoch_outranks_a_higher_offset(marks):
     marks.publish(Mark(epoch=2, offset=5))
     assert marks.read() == Mark(epoch=2, offset=5)
 
 
 @pytest.mark.parametrize("content", [b"", bytes(1023), bytes(1024), bytes(1025), EXAMPLE])
-def test_what_is_no_mark_file(tmp_path, content):
+def test_other_files_are_refused(tmp_path, content):
     (tmp_path / MARK_FILE).write_bytes(content)
     marks = MarkFile.open(tmp_path)
     with pytest.raises(DecodeError, match=MARK_FILE):
@@ -90,12 +90,12 @@ def test_another_version_is_refused(tmp_path):
 
 
 @given(st.binary(max_size=1100))
-def test_any_bytes_are_slots_or_an_error(content):
+def test_arbitrary_bytes_are_slots_or_an_error(content):
     with suppress(DecodeError):
         assert len(decode_slots(content)) == 2
 
 
-def test_the_mark_does_not_count_where_a_kafka_wrote_since(tmp_path):
+def test_the_mark_is_stale_once_a_kafka_wrote_to_the_log(tmp_path):
     """A Kafka that takes over the log begins an epoch that the mark's writer never had."""
     directory = small_log(tmp_path / "log")
     with open_log(directory) as log:

@@ -87,7 +87,7 @@ def assert_whole(directory):
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 1 << 30), data=st.data())
-def test_any_log_in_any_pieces_comes_out_as_it_went_in(tmp_path_factory, seed, data):
+def test_any_log_in_any_pieces_is_mirrored_unchanged(tmp_path_factory, seed, data):
     """Epochs begin anywhere, segments are small, and the mirror is closed and reopened between pieces."""
     directory = tmp_path_factory.mktemp("mirror") / "log"
     batches = batches_of(seed, count=25, epoch_every=data.draw(st.sampled_from([2, 7, 100])))
@@ -155,7 +155,7 @@ def test_readers_follow_it_live(tmp_path):
         (lambda a, b: b"", DecodeError, "truncated batch header"),
     ],
 )
-def test_what_does_not_follow_is_refused_and_the_mirror_goes_on(tmp_path, change, error, said):
+def test_batches_that_do_not_follow_are_refused_and_the_mirror_continues(tmp_path, change, error, said):
     first = build_batch([value("x")] * 5, base_offset=0, leader_epoch=2, timestamp=0)
     a = build_batch([value("a")], base_offset=5, leader_epoch=2, timestamp=0)
     b = build_batch([value("b")], base_offset=6, leader_epoch=3, timestamp=0)
@@ -168,7 +168,7 @@ def test_what_does_not_follow_is_refused_and_the_mirror_goes_on(tmp_path, change
     assert_whole(mirror.directory)
 
 
-def test_nobody_else_appends(tmp_path):
+def test_other_writers_are_refused(tmp_path):
     directory = tmp_path / "log"
     begun(directory, batches_of(1)).close()
     for create in (False, True):
@@ -178,7 +178,7 @@ def test_nobody_else_appends(tmp_path):
         open_mirror(directory)
 
 
-def test_a_copy_without_its_properties_is_a_log_of_ones_own(tmp_path):
+def test_a_copy_without_mirror_properties_is_an_independent_log(tmp_path):
     """It begins an epoch of its own, so that its appends are never taken for the quorum's."""
     batches = batches_of(1)
     begun(tmp_path / "log", batches).close()
@@ -195,7 +195,7 @@ def test_a_copy_without_its_properties_is_a_log_of_ones_own(tmp_path):
     assert_whole(own)
 
 
-def test_a_directory_that_holds_something_else_is_left_alone(tmp_path):
+def test_a_directory_with_other_content_is_refused(tmp_path):
     ours = small_log(tmp_path / "ours")
     kafka = shutil.copytree(KAFKA_LOGS[0], tmp_path / "kafka")
     (tmp_path / "file").touch()
@@ -219,7 +219,7 @@ def test_a_directory_that_holds_something_else_is_left_alone(tmp_path):
         open_mirror(empty)
 
 
-def test_one_cluster_for_good(tmp_path):
+def test_the_cluster_never_changes(tmp_path):
     with open_mirror(tmp_path / "log") as mirror:
         assert (mirror.cluster_id, mirror.end, mirror.last_batch(), mirror.notes) == (None, None, b"", ())
         with pytest.raises(LogError, match="not bound to a cluster"):
@@ -235,7 +235,7 @@ def test_one_cluster_for_good(tmp_path):
             mirror.bind("two")
 
 
-def test_a_torn_tail_is_cut_and_said(tmp_path):
+def test_a_torn_tail_is_truncated_with_a_note(tmp_path):
     batches = batches_of(1)
     begun(tmp_path / "log", batches).close()
     (path,) = segment_paths(tmp_path / "log")
@@ -246,7 +246,7 @@ def test_a_torn_tail_is_cut_and_said(tmp_path):
     assert content(tmp_path / "log") == b"".join(batches)
 
 
-def test_damage_is_not_written_on(tmp_path):
+def test_a_damaged_mirror_is_not_appended_to(tmp_path):
     begun(tmp_path / "log", batches_of(1)).close()
     (path,) = segment_paths(tmp_path / "log")
     data = bytearray(path.read_bytes())
@@ -258,7 +258,7 @@ def test_damage_is_not_written_on(tmp_path):
         open_mirror(tmp_path / "log")
 
 
-def test_what_a_death_left_of_a_checkpoint_goes(tmp_path):
+def test_an_unfinished_checkpoint_of_a_dead_process_is_removed(tmp_path):
     """Files that another process is writing stay: `snapshot create` uses other temporary names."""
     begun(tmp_path / "log", batches_of(1)).close()
     ours = tmp_path / "log" / f"{700:020d}-{4:010d}.checkpoint.part"
@@ -269,7 +269,7 @@ def test_what_a_death_left_of_a_checkpoint_goes(tmp_path):
     assert (ours.exists(), others.exists()) == (False, True)
 
 
-def test_segments_that_are_gone_are_not_begun_anew(tmp_path):
+def test_missing_segments_are_not_replaced_by_a_new_log(tmp_path):
     begun(tmp_path / "log", batches_of(1)).close()
     for path in segment_paths(tmp_path / "log"):
         path.unlink()
@@ -341,7 +341,7 @@ class TestAfterASnapshot:
             assert_whole(whole)
         assert recover(second).image.end_offset == mirror_end(lost[:5])
 
-    def test_an_empty_log_is_not_kept(self, tmp_path, parts):
+    def test_an_empty_log_is_not_archived(self, tmp_path, parts):
         old, lost, new = parts
         with begun(tmp_path / "log") as mirror:
             assert mirror.end == LogEnd(end_offset=0, epoch=0)
@@ -351,7 +351,7 @@ class TestAfterASnapshot:
         assert content(tmp_path / "log") == new[0]
         assert_whole(tmp_path / "log")
 
-    def test_only_what_is_ahead(self, tmp_path, parts):
+    def test_only_a_snapshot_ahead_of_the_mirror_is_accepted(self, tmp_path, parts):
         old, lost, _ = parts
         with begun(tmp_path / "log", old) as mirror:
             for count in (10, 20):
@@ -421,7 +421,7 @@ class TestAFullDisk:
             assert content(mirror.directory) == b"".join(batches[:10])
         self.goes_on(tmp_path / "log", batches, 10)
 
-    def test_the_write_stops_halfway(self, tmp_path, monkeypatch):
+    def test_a_short_write_then_a_full_disk(self, tmp_path, monkeypatch):
         batches = batches_of(1)
 
         def half(fd, data):
@@ -435,7 +435,7 @@ class TestAFullDisk:
         monkeypatch.undo()
         self.goes_on(tmp_path / "log", batches, 10)
 
-    def test_a_new_segment_cannot_be_made(self, tmp_path, monkeypatch):
+    def test_a_new_segment_cannot_be_created(self, tmp_path, monkeypatch):
         batches = batches_of(1, 20, 100)
 
         def refuse(file):
@@ -463,7 +463,7 @@ class TestProperties:
     FULL = MirrorProperties(cluster_id="größe = 1", start=LogEnd(end_offset=2**63 - 1, epoch=2**31 - 1))
 
     @pytest.mark.parametrize("properties", [FULL, MirrorProperties(cluster_id="x")])
-    def test_they_come_back(self, properties):
+    def test_round_trip(self, properties):
         assert decode_mirror_properties(encode_mirror_properties(properties)) == properties
 
     @pytest.mark.parametrize(
@@ -480,11 +480,11 @@ class TestProperties:
             ("version=1\\uzzzz", "not a properties file"),
         ],
     )
-    def test_what_they_cannot_be(self, tmp_path, text, said):
+    def test_invalid_properties(self, tmp_path, text, said):
         with pytest.raises(DecodeError, match=said):
             decode_mirror_properties(text.encode("unicode_escape").replace(b"\\n", b"\n").replace(b"\\\\", b"\\"))
 
-    def test_a_damaged_file_lets_nobody_write(self, tmp_path):
+    def test_a_damaged_file_refuses_all_writers(self, tmp_path):
         begun(tmp_path / "log", batches_of(1)).close()
         (tmp_path / "log" / MIRROR_FILE).write_bytes(b"version=3\n")
         for opened in (open_log, open_mirror):

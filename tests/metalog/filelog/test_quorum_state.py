@@ -21,7 +21,7 @@ def test_a_kafkas_file_is_read_and_written_to_the_byte(log):
     assert encode_quorum_state(state) == (log / QUORUM_STATE_FILE).read_bytes()
 
 
-def test_voters_stand_in_the_file_in_version_0(tmp_path):
+def test_voters_are_in_the_file_in_version_0(tmp_path):
     state = QuorumState(leader_id=3, leader_epoch=7, voters=(1, 2, 3))
     write_quorum_state(tmp_path, state)
     assert (tmp_path / QUORUM_STATE_FILE).read_bytes() == (
@@ -36,7 +36,7 @@ def test_a_new_leader_forgets_the_vote():
     assert state.led_by(1, 5) == QuorumState(leader_id=1, leader_epoch=5)
 
 
-def test_there_may_be_none(tmp_path):
+def test_a_missing_file_is_none(tmp_path):
     assert read_quorum_state(tmp_path) is None
 
 

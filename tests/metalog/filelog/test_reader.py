@@ -38,7 +38,7 @@ def test_a_kafkas_directory_is_read_to_its_end(path, end, count):
     assert sorted(file.name for file in path.iterdir()) == before
 
 
-def test_a_kafkas_directory_is_gone_on_with_in_its_epoch(tmp_path):
+def test_a_kafkas_log_is_continued_in_its_epoch(tmp_path):
     directory = shutil.copytree(KAFKA_LOGS[0].parent, tmp_path / "kafka") / "__cluster_metadata-0"
     before = segment_paths(directory)[-1].read_bytes()
     with open_reader(directory) as early:
@@ -99,7 +99,7 @@ def test_a_writer_in_another_process_is_followed_live(tmp_path):
     assert writer.returncode == 0
 
 
-def test_a_new_epoch_is_learned_by_a_reader_that_was_there_before(tmp_path):
+def test_an_open_reader_learns_of_a_new_epoch(tmp_path):
     directory = small_log(tmp_path / "log")
     with open_reader(directory) as reader:
         before = read_batches(reader)
@@ -108,7 +108,7 @@ def test_a_new_epoch_is_learned_by_a_reader_that_was_there_before(tmp_path):
             assert read_batches(reader) == [*before, (base, [b"new"])]
 
 
-def test_what_stands_before_the_damage_is_still_read(tmp_path):
+def test_batches_before_the_damage_are_still_read(tmp_path):
     directory = small_log(tmp_path / "log", 6)
     path, ends = segment_paths(directory)[0], batch_ends(directory)
     data = bytearray(path.read_bytes())
@@ -122,7 +122,7 @@ def test_what_stands_before_the_damage_is_still_read(tmp_path):
 
 
 @pytest.mark.parametrize(("at", "what"), [(7, "a batch of offset"), (15, "a batch of epoch")])
-def test_what_no_crc_covers_is_checked_otherwise(tmp_path, at, what):
+def test_fields_outside_of_the_crc_are_checked_otherwise(tmp_path, at, what):
     directory = small_log(tmp_path / "log")
     path, ends = segment_paths(directory)[0], batch_ends(directory)
     data = bytearray(path.read_bytes())
@@ -132,7 +132,7 @@ def test_what_no_crc_covers_is_checked_otherwise(tmp_path, at, what):
         reader.read(ends[1][1])
 
 
-def test_a_batch_length_of_2_gib_costs_nothing(tmp_path):
+def test_a_bogus_batch_length_of_2_gib_allocates_nothing(tmp_path):
     directory = small_log(tmp_path / "log")
     path, ends = segment_paths(directory)[0], batch_ends(directory)
     data = bytearray(path.read_bytes())

@@ -46,7 +46,7 @@ def test_a_kafka_that_begins_an_epoch_is_followed(tmp_path):
         assert read_batches(reader)[-1] == (end, [value(f"2-{end}")])
 
 
-def test_a_reader_stays_while_a_kafka_and_we_take_turns(tmp_path):
+def test_a_reader_follows_a_kafka_and_aclog_writing_in_turns(tmp_path):
     directory = small_log(tmp_path / "log")
     end = batch_ends(directory)[-1][1]
     with open_reader(directory) as reader:
@@ -88,7 +88,7 @@ def test_the_first_epoch_of_a_kafka_after_its_retention(monkeypatch, after_reten
         assert log.end_offset() == 231
 
 
-def test_what_lies_before_the_first_known_epoch_is_still_checked(after_retention):
+def test_batches_before_the_first_known_epoch_are_still_checked(after_retention):
     path = segment_paths(after_retention)[0]
     data = bytearray(path.read_bytes())
     position, header = list(iter_batches(data))[3]
@@ -99,14 +99,14 @@ def test_what_lies_before_the_first_known_epoch_is_still_checked(after_retention
     assert [finding.offset for finding in verify(after_retention)] == [header.base_offset]
 
 
-def test_a_first_epoch_that_begins_where_no_checkpoint_ends(after_retention):
+def test_a_first_epoch_that_no_checkpoint_ends_at(after_retention):
     (after_retention / "leader-epoch-checkpoint").write_text("0\n1\n2 164\n")
     (finding,) = verify(after_retention)
     assert "the first epoch begins at offset 164, where no checkpoint ends" in finding.what
 
 
 @pytest.mark.parametrize("bulk", [0, 1 << 40])
-def test_a_mark_inside_a_batch_shows_nothing_of_it(monkeypatch, tmp_path, bulk):
+def test_a_mark_inside_a_batch_reveals_nothing_of_it(monkeypatch, tmp_path, bulk):
     """The mark file is from another log."""
     monkeypatch.setattr(segments, "_BULK", bulk)
     directory = small_log(tmp_path / "log", 6)
@@ -121,7 +121,7 @@ def test_a_mark_inside_a_batch_shows_nothing_of_it(monkeypatch, tmp_path, bulk):
     assert (finding.path, "no batch of this log ends at" in finding.what) == (directory / MARK_FILE, True)
 
 
-def test_a_mark_ahead_of_the_log_shows_the_loss(tmp_path):
+def test_a_mark_ahead_of_the_log_reveals_the_loss(tmp_path):
     directory = small_log(tmp_path / "log")
     end = batch_ends(directory)[-1][1]
     set_mark(directory, Mark(epoch=1, offset=end + 10))
@@ -134,7 +134,7 @@ def test_a_mark_ahead_of_the_log_shows_the_loss(tmp_path):
     assert len(list(verify(directory))) == 1
 
 
-def test_what_is_asked_for_at_once_may_be_any_number(tmp_path):
+def test_max_bytes_may_be_any_number(tmp_path):
     directory = small_log(tmp_path / "log", 6)
     (first, _), *_, (last, _) = batch_ends(directory)
     with open_reader(directory) as reader, open_log(directory) as log:
@@ -142,7 +142,7 @@ def test_what_is_asked_for_at_once_may_be_any_number(tmp_path):
             assert [len(source.read(0, size)) for size in (-1, 0, 1, 1 << 62, 1 << 70)] == [first] * 3 + [last] * 2
 
 
-def test_nothing_is_written_by_who_reads(monkeypatch, tmp_path):
+def test_readers_write_nothing(monkeypatch, tmp_path):
     """Works on a read-only file system: files are only opened for reading, none is created, renamed or removed."""
     directory = small_log(tmp_path / "log", 30, segment_bytes=400)
     without = small_log(tmp_path / "kafka", mark=False)

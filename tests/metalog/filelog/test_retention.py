@@ -29,7 +29,7 @@ def checkpoint(log, end):
     return path
 
 
-def test_segments_wholly_below_the_offset_go(log):
+def test_segments_entirely_below_the_offset_are_removed(log):
     before, batches = bases(log), read_batches(log)
     checkpoint(log, before[3] + 1)
     with open_reader(log.directory) as reader:
@@ -44,7 +44,7 @@ def test_segments_wholly_below_the_offset_go(log):
     assert not list(log.directory.glob("*.deleted"))
 
 
-def test_a_segment_that_the_offset_cuts_stays(log):
+def test_a_segment_that_contains_the_offset_stays(log):
     before = bases(log)
     checkpoint(log, before[1])
     assert log.delete_segments_below(before[1] - 1) == 0
@@ -59,7 +59,7 @@ def test_the_last_segment_always_stays(log):
     assert log.append([b"x"], timestamp=0).result(60).last_offset + 1 == log.end_offset()
 
 
-def test_without_a_checkpoint_nothing_goes(log):
+def test_without_a_checkpoint_nothing_is_removed(log):
     before = bases(log)
     checkpoint(log, before[2] - 1)
     with pytest.raises(LogError, match="no valid checkpoint"):
@@ -68,7 +68,7 @@ def test_without_a_checkpoint_nothing_goes(log):
 
 
 @pytest.mark.parametrize("cut", [0, 61, -1])
-def test_a_damaged_checkpoint_lets_go_of_nothing(log, cut):
+def test_a_damaged_checkpoint_does_not_allow_removal(log, cut):
     before = bases(log)
     path = checkpoint(log, before[3])
     path.write_bytes(path.read_bytes()[:cut])
@@ -79,7 +79,7 @@ def test_a_damaged_checkpoint_lets_go_of_nothing(log, cut):
     assert log.delete_segments_below(before[2]) == before[2]
 
 
-def test_the_start_is_found_again_and_the_log_verifies_as_long_as_it_has_the_checkpoint(log):
+def test_after_reopening_the_log_verifies_only_with_its_checkpoint(log):
     start = bases(log)[2]
     checkpoint(log, start)
     log.delete_segments_below(start)
@@ -106,7 +106,7 @@ def test_a_crash_between_renaming_and_unlinking(log, monkeypatch, renamed):
     assert not list(log.directory.glob("*.deleted"))
 
 
-def test_a_disk_that_refuses(log, monkeypatch):
+def test_a_disk_error(log, monkeypatch):
     before = bases(log)
     checkpoint(log, before[3])
 

@@ -28,7 +28,7 @@ def read_with(monkeypatch, directory, bulk, max_bytes):
 
 @pytest.mark.parametrize("path", KAFKA_LOGS, ids=lambda path: path.parent.name)
 @pytest.mark.parametrize("max_bytes", [700, 9000, 1 << 20])
-def test_a_sound_log(monkeypatch, path, max_bytes):
+def test_a_valid_log(monkeypatch, path, max_bytes):
     exact = read_with(monkeypatch, path, 1 << 40, max_bytes)
     assert exact[1] is None
     assert read_with(monkeypatch, path, 0, max_bytes) == exact

@@ -81,7 +81,7 @@ def test_truncation_at_every_byte_without_a_mark_is_a_torn_tail(tmp_path):
         assert list(verify(copy)) == []
 
 
-def test_a_torn_tail_is_cut_from_the_file_and_said(tmp_path):
+def test_a_torn_tail_is_truncated_with_a_note(tmp_path):
     directory = small_log(tmp_path / "log")
     path = segment_paths(directory)[0]
     size = path.stat().st_size
@@ -94,7 +94,7 @@ def test_a_torn_tail_is_cut_from_the_file_and_said(tmp_path):
 
 
 @pytest.mark.parametrize("torn", [b"\0" * 5000, b"\xff" * 5000])
-def test_a_tail_of_zeros_or_garbage_is_cut(tmp_path, torn):
+def test_a_tail_of_zeros_or_garbage_is_truncated(tmp_path, torn):
     directory = small_log(tmp_path / "log")
     path = segment_paths(directory)[0]
     whole = path.read_bytes()
@@ -165,7 +165,7 @@ def test_a_lost_last_segment_is_found(tmp_path):
         open_log(directory)
 
 
-def test_an_existing_log_goes_on_in_its_epoch(tmp_path):
+def test_an_existing_log_continues_in_its_epoch(tmp_path):
     directory = small_log(tmp_path / "log")
     before = read_directory(directory)
     with open_log(directory) as log:
@@ -187,7 +187,7 @@ def test_a_new_epoch_is_written_everywhere(tmp_path):
     assert list(verify(directory)) == []
 
 
-def test_a_new_epoch_that_was_interrupted_is_begun_again(tmp_path):
+def test_an_interrupted_new_epoch_is_begun_again(tmp_path):
     """A crash may leave the mark file, or also leader-epoch-checkpoint, ahead of the log."""
     directory = small_log(tmp_path / "log")
     with open_log(directory) as log:
@@ -223,7 +223,7 @@ def test_an_interrupted_creation_is_done_again(tmp_path, left):
     assert list(verify(partial)) == []
 
 
-def test_creation_over_a_log_whose_segments_are_gone_is_refused(tmp_path):
+def test_creation_over_a_log_with_missing_segments_is_refused(tmp_path):
     directory = small_log(tmp_path / "log")
     segment_paths(directory)[0].unlink()
     with pytest.raises(LogError, match="segments are missing"):
@@ -306,7 +306,7 @@ def test_retention_needs_an_open_log(tmp_path):
     assert segment_paths(directory) == paths
 
 
-def test_a_torn_tail_of_any_size_costs_little_memory(tmp_path):
+def test_a_torn_tail_of_any_size_takes_little_memory(tmp_path):
     """A large hole left by a crash; then a whole batch far behind it, which makes it damage."""
     directory = small_log(tmp_path / "log", mark=False)
     (path,) = segment_paths(directory)

@@ -56,7 +56,7 @@ def test_missing_and_unreadable_epochs(tmp_path):
     assert [finding.what for finding in verify(directory)] == ["missing: epochs can only be checked for their order"]
 
 
-def test_a_mark_file_without_a_whole_slot(tmp_path):
+def test_a_mark_file_without_a_valid_slot(tmp_path):
     directory = small_log(tmp_path / "log")
     (directory / MARK_FILE).write_bytes(bytes(1024))
     (finding,) = verify(directory)
@@ -77,7 +77,7 @@ def test_a_checkpoint_of_another_epoch(kafka):
     assert any("a batch of epoch 2" in what for what in whats)
 
 
-def test_checkpoints_that_are_cut(kafka):
+def test_truncated_checkpoints(kafka):
     path = kafka / "00000000000000000163-0000000002.checkpoint"
     whole = path.read_bytes()
     said = {}
@@ -120,7 +120,7 @@ def alone(request, tmp_path):
 
 
 class TestCheckpointsAlone:
-    def test_sound_ones(self, alone):
+    def test_valid_ones(self, alone):
         told = []
         assert list(verify(alone, lambda done, total: told.append((done, total)))) == []
         sizes = [checkpoint.path.stat().st_size for checkpoint in list_checkpoints(alone)]
@@ -141,7 +141,7 @@ class TestCheckpointsAlone:
         (finding,) = verify(alone)
         assert (finding.path, "a batch of epoch" in finding.what) == (moved, True)
 
-    def test_the_segments_of_a_log_are_gone(self, tmp_path):
+    def test_the_segments_of_a_log_are_missing(self, tmp_path):
         """The remaining files show it; the checkpoints are checked all the same."""
         directory = small_log(tmp_path / "log")
         for segment in segment_paths(directory):
@@ -153,17 +153,17 @@ class TestCheckpointsAlone:
             ("00000000000000000005-0000000001.checkpoint", "empty"),
         ]
 
-    def test_a_log_whose_creation_was_interrupted_never_was(self, alone):
+    def test_an_interrupted_creation_is_no_lost_log(self, alone):
         write_epochs(alone, ())
         create_mark_file(alone, Mark(epoch=0, offset=0)).close()
         assert list(verify(alone)) == []
 
     @pytest.mark.parametrize(("name", "content"), [(MARK_FILE, bytes(1024)), ("leader-epoch-checkpoint", b"1\n")])
-    def test_a_damaged_file_beside_them(self, alone, name, content):
+    def test_another_damaged_file(self, alone, name, content):
         (alone / name).write_bytes(content)
         assert [finding.path for finding in verify(alone)] == [alone / name]
 
-    def test_a_log_that_is_begun_meanwhile(self, monkeypatch, tmp_path):
+    def test_a_log_created_in_the_meantime(self, monkeypatch, tmp_path):
         """What a writer creates after the first listing is not taken for the remains of a lost log."""
         directory, looks = small_log(tmp_path / "log"), []
         shutil.copy(list_checkpoints(KAFKA_LOGS[1])[0].path, directory)
@@ -178,7 +178,7 @@ class TestCheckpointsAlone:
         assert told[-1] > segment_paths(directory)[0].stat().st_size
 
     @pytest.mark.parametrize("name", ["00000000000000000163-0000000002.checkpoint.part", "bootstrap.checkpoint"])
-    def test_what_is_no_finished_checkpoint_does_not_count(self, tmp_path, name):
+    def test_unfinished_checkpoints_do_not_count(self, tmp_path, name):
         (tmp_path / name).write_bytes(b"")
         with pytest.raises(LogError, match="not a metadata log"):
             list(verify(tmp_path))
@@ -189,7 +189,7 @@ def small_log_with(directory, values):
         return directory, log.append(values, timestamp=0).result(60).base_offset
 
 
-def test_a_damaged_record_in_a_sound_batch(tmp_path):
+def test_a_damaged_record_in_a_valid_batch(tmp_path):
     """Reports its offset and the damaged byte; later records of the batch are not checked."""
     cut = b"\x01\x13\x00" + bytes(7)
     directory, base = small_log_with(tmp_path / "log", [value("sound"), cut, b"\x02"])
@@ -238,7 +238,7 @@ def test_a_log_that_rolls_while_it_is_verified(monkeypatch, tmp_path):
         assert list(verify(directory)) == []
 
 
-def test_a_file_that_goes_while_it_is_verified(monkeypatch, tmp_path):
+def test_a_file_removed_while_it_is_verified(monkeypatch, tmp_path):
     directory = small_log(tmp_path / "log")
     gone = SegmentFile(base_offset=0, path=directory / "00000000000000000000.gone")
     monkeypatch.setattr(verify_module, "find_segments", lambda path: (gone,))

@@ -54,7 +54,7 @@ def log(tmp_path, fsync):
         (RuntimeError("anything else"), "anything else"),
     ],
 )
-def test_a_failed_fsync_fails_all_that_wait_and_all_later_appends(log, fsync, error, said):
+def test_a_failed_fsync_fails_all_waiting_and_all_later_appends(log, fsync, error, said):
     log.append([b"good"], timestamp=0).result(60)
     mark = log.high_watermark()
     fsync.error = error
@@ -77,7 +77,7 @@ def test_a_failed_fsync_fails_all_that_wait_and_all_later_appends(log, fsync, er
     assert [values for _, values in read_directory(log.directory)] == [[b"good"]]
 
 
-def test_what_failed_is_not_found_again_at_the_next_open(log, fsync):
+def test_failed_appends_are_absent_after_the_next_open(log, fsync):
     log.append([value("good")], timestamp=0).result(60)
     fsync.error = OSError(errno.EIO, "Input/output error")
     with pytest.raises(LogError):
@@ -90,7 +90,7 @@ def test_what_failed_is_not_found_again_at_the_next_open(log, fsync):
     assert list(verify(log.directory)) == []
 
 
-def test_a_full_disk_is_said_as_such(log, monkeypatch):
+def test_a_full_disk_is_reported_as_such(log, monkeypatch):
     """The disk takes half of the write and then no more."""
     log.append([b"good"], timestamp=0).result(60)
     size = sum(path.stat().st_size for path in log.directory.glob("*.log"))
@@ -105,7 +105,7 @@ def test_a_full_disk_is_said_as_such(log, monkeypatch):
     assert sum(path.stat().st_size for path in log.directory.glob("*.log")) == size
 
 
-def test_a_disk_that_is_full_at_a_roll_fails_only_what_comes_after_it(tmp_path, monkeypatch):
+def test_a_disk_full_at_a_roll_fails_only_later_batches(tmp_path, monkeypatch):
     def refuse(file):
         raise LogError(f"{file.path}: cannot create: the disk is full")
 
@@ -150,7 +150,7 @@ def test_what_is_not_durable_is_not_visible(tmp_path):
         assert log.high_watermark() == reader.high_watermark() == mark + 1
 
 
-def test_all_that_waits_during_an_fsync_shares_the_next_one(tmp_path):
+def test_all_batches_that_arrive_during_an_fsync_share_the_next_one(tmp_path):
     begun, go_on, calls = threading.Event(), threading.Event(), []
 
     def counted(fd):
@@ -189,14 +189,14 @@ def append_all(log, values):
         log.append([one], timestamp=0)
 
 
-def test_a_log_is_of_no_use_in_a_forked_process(log, monkeypatch):
+def test_a_forked_process_cannot_use_the_log(log, monkeypatch):
     monkeypatch.setattr(os, "getpid", lambda: 1)
     with pytest.raises(LogError, match="not by this one"):
         log.append([b"x"], timestamp=0)
     monkeypatch.undo()
 
 
-def test_a_disk_that_refuses_the_cut_too_is_said(log, fsync, monkeypatch):
+def test_a_failed_truncation_is_reported(log, fsync, monkeypatch):
     fsync.error = OSError(errno.EIO, "Input/output error")
 
     def refuse(fd, size):
@@ -223,7 +223,7 @@ def test_a_callback_cannot_close_the_log(log):
 
 
 @pytest.mark.parametrize("written", [0, 100])
-def test_a_mark_that_cannot_be_published_fails_the_append_and_leaves_its_fate_open(log, monkeypatch, written):
+def test_a_mark_that_cannot_be_published_fails_the_append_without_truncating_it(log, monkeypatch, written):
     """The batch is durable by then and is not truncated, since the mark may have reached the file after all."""
     log.append([b"good"], timestamp=0).result(60)
     mark = log.high_watermark()
@@ -262,7 +262,7 @@ def test_a_segment_that_cannot_be_made_durable_leaks_no_file(tmp_path, monkeypat
     assert open_files() == before
 
 
-def test_a_callback_that_exits_stops_nobody_else(log):
+def test_a_callback_that_exits_does_not_stop_others(log):
     log.append([b"x"], timestamp=0).add_done_callback(lambda future: sys.exit(1))
     assert log.append([b"y"], timestamp=0).result(60).last_offset == log.end_offset() - 1
     assert log.append([b"z"], timestamp=0).result(60)
@@ -289,7 +289,7 @@ def test_two_threads_close_at_once(tmp_path):
         assert [close.result(60) for close in closes] == [None, None]
 
 
-def test_files_and_threads_are_let_go_of(tmp_path):
+def test_files_and_threads_are_released(tmp_path):
     """Also after failures to open: a locked log, a damaged mark file, a damaged segment."""
     directory = small_log(tmp_path / "log")
     damaged = small_log(tmp_path / "damaged")
