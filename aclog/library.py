@@ -265,7 +265,7 @@ class Authorizer:
         context = RequestContext(principal=principal, host=host_address(host))
         action = Action(operation=_code(AclOperation, operation), resource_pattern=resource)
         decision = self.standard.decide(context, action)
-        return Answer(context, action, decision, self._acls, self._allow_everyone)
+        return Answer(context, action, decision, acls=self._acls, allow_everyone=self._allow_everyone)
 
     def check_any(
         self,

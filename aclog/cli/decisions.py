@@ -31,6 +31,7 @@ _CACHE_LIMIT = 1 << 18
 
 _canonical = lru_cache(1 << 16)(host_address)
 _quoted = json.encoder.encode_basestring
+"""JSON string without ASCII escapes; json.dumps would construct an encoder for each line."""
 
 
 def authorizer_of(image: Image, flags: AuthorizerFlags) -> StandardAuthorizer:

@@ -97,11 +97,12 @@ def open_writer(
     if not for_sync:
         refuse_other_writers(directory)
     with open_log(directory, create=create, force=force, timestamp=timestamp) as log:
+        # Recovered under the lock that open_log holds, so that no other writer can change the state in between.
         found = recover_log(log, list_checkpoints(directory), newer=NewerKafka(strict=True))
         for text in (*log.notes, *found.notes):
             note(text)
         writer = LogWriter(log, found.image)
-        if found.applier.in_transaction:
+        if found.applier.in_transaction:  # or the records to come would become part of it
             note(f"{directory}: aborted a transaction that its writer left open")
             writer.append([encode_record(AbortTransactionRecord(reason="left open by its writer"))])
         yield writer

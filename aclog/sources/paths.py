@@ -16,7 +16,7 @@ from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.filelog.locks import kafka_log_dir
 from aclog.metalog.filelog.reader import UNCOMMITTED_TAIL
 from aclog.snapshots.image import Image
-from aclog.snapshots.moments import Moment
+from aclog.snapshots.moments import Moment, moment_text
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Progress, Recovered, recover, recover_log
 from aclog.snapshots.state_source import StateSource
@@ -29,6 +29,7 @@ Notify: TypeAlias = Callable[[str], None]
 
 METADATA_PARTITION = "__cluster_metadata-0"
 _READ_BYTES = 16 << 20
+"""Per read while following a log: large enough for bulk replay, small enough for memory."""
 
 
 @define(eq=False)
@@ -62,12 +63,12 @@ class LogSource:
     @property
     def writable_log(self) -> str | None:
         """The directory if `aclog acls` may change it: it has segments, and neither Kafka nor `aclog sync` owns it."""
-        ours = (
+        owned = (
             list_segments(self.directory)
             and kafka_log_dir(self.directory) is None
             and read_sync_properties(self.directory) is None
         )
-        return self.name if ours else None
+        return self.name if owned else None
 
     def image(self) -> Image:
         """Return the newest committed state. Raises as aclog.snapshots.recovery.recover."""
@@ -76,6 +77,7 @@ class LogSource:
             self._newest = self._recover(None)
             return self._newest.image
         applier = self._newest.applier
+        # Never past the high-water mark: what lies above it may still be truncated by the writer.
         try:
             while applier.next_offset < log.high_watermark():
                 applier.apply(log.read(applier.next_offset, _READ_BYTES))
@@ -103,13 +105,14 @@ class LogSource:
         if not checkpoints and self.log is None:
             raise LogError(f"{self.directory}: not a metadata log: {_what_is_there(self.directory)}")
         if not checkpoints and self.log is not None and self.log.high_watermark() == 0:
-            self._check_is_empty()
+            self._refuse_other_files()
+        # A reader skips what a newer Kafka added, with a warning; a writer (strict) must understand every record.
         newer = NewerKafka(strict=False)
         found = recover_log(self.log, checkpoints, moment, newer=newer, progress=self.progress)
         self._notify(found.notes if self.log is None else (*_notes_of(self.log, found.image), *found.notes))
         return found
 
-    def _check_is_empty(self) -> None:
+    def _refuse_other_files(self) -> None:
         """Refuse segments without a single whole batch: that is some other file, not a truncated log."""
         for segment in list_segments(self.directory):
             if segment.path.stat().st_size:
@@ -159,10 +162,12 @@ def _has_one_voter(log: FileLogReader, image: Image) -> bool:
 
 
 def _last_leader_change(log: FileLogReader) -> LeaderChange | None:
+    # Each epoch begins with the LeaderChange of its leader; the epoch file has the offsets. Retention may have deleted
+    # that batch, and it may not be committed yet.
     *_, start = read_epochs(log.directory) or [None]
     if start is None or not log.start_offset() <= start.start_offset < log.high_watermark():
         return None
-    batch = decode_batch(log.read(start.start_offset, max_bytes=1))
+    batch = decode_batch(log.read(start.start_offset, max_bytes=1))  # a read returns at least one whole batch
     if not batch.header.is_control:
         return None
     control = decode_control(batch.records[0].key or b"", batch.records[0].value)
@@ -249,7 +254,7 @@ class AclsSource:
 
     def image_at(self, moment: Moment) -> Image:
         """Raise ConfigError: a file of ACLs has no history."""
-        raise ConfigError(f"{self.name}: as of {moment}: a file of ACLs has one state only")
+        raise ConfigError(f"{self.name}: as of {moment_text(moment)}: a file of ACLs has one state only")
 
 
 def open_path(path: str, notify: Notify, progress: Progress | None = None) -> StateSource:

@@ -18,6 +18,7 @@ from aclog.shell.rule_text import rule_fields, rule_json, rule_object
 from aclog.terminal.table import aligned
 
 _BLOCK = 512
+"""Lines per print: one print per line would dominate the time for a million ACLs."""
 _HEADER = ("TYPE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION", "ID")
 
 
@@ -34,7 +35,7 @@ def print_rules(
     filters = [resource_filter(pattern) for pattern in resources.patterns()] or [AclBindingFilter()]
     wanted = list(dict.fromkeys(map(parse_principal, principals)))
     watch = CidrWatch()
-    lines = _lines(acls, filters, wanted, list_format, watch)
+    lines = _lines(acls, filters, principals=wanted, list_format=list_format, watch=watch)
     while block := list(islice(lines, _BLOCK)):
         print("\n".join(block))
     watch.report()
@@ -43,11 +44,12 @@ def print_rules(
 def _lines(
     acls: AclsImage,
     filters: Sequence[AclBindingFilter],
+    *,
     principals: Sequence[str],
     list_format: ListFormat,
     watch: CidrWatch,
 ) -> Iterator[str]:
-    if list_format is ListFormat.KAFKA and principals:
+    if list_format is ListFormat.KAFKA and principals:  # kafka-acls.sh prints a section per principal
         for principal in principals:
             yield f"ACLs for principal `{principal}`"
             yield from listed(watch.watch(_sorted(acls, [evolve(each, principal=principal) for each in filters])))

@@ -177,7 +177,7 @@ class _ZooKeeperTarget:
 
     def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
         """See RuleTarget."""
-        self._store.create_paths()
+        self._store.create_paths()  # a ZooKeeper that no AclAuthorizer has used has no root nodes yet
         return self._changes(AclCache()).create(acls)
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:

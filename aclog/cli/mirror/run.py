@@ -45,6 +45,7 @@ def mirror_quorum(controllers: tuple[HostPort, ...], security: ClientSecurity, d
             client_id="aclog-mirror",
             cluster_id=mirror.cluster_id,
             options=_OPTIONS,
+            # The quorum checks this end against its history (Fetch, DivergingEpoch): a mismatch means lost records.
             after=None if began is None else EpochEnd(epoch=began.epoch, end_offset=began.end_offset),
         )
         with log, _stopped_by_signals(log) as stop, progress(f"mirroring into {directory.name}") as advance:
@@ -116,5 +117,5 @@ def _stopped_by_signals(log: QuorumLog) -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        signals.put(0)
+        signals.put(0)  # wakes the thread if there was no signal
         closer.join()

@@ -21,7 +21,7 @@ from aclog.nodes.storage.meta_properties import MetaProperties, read_meta_proper
 from aclog.nodes.telemetry.node_log import configure_logging
 
 FAILED = 1
-_PAUSE_S = 1.0
+_RETRY_S = 1.0
 
 _log = logging.getLogger("aclog.serve")
 
@@ -66,13 +66,13 @@ async def _formatted(config: NodeConfig, stop: asyncio.Event) -> MetaProperties 
     while not stop.is_set():
         try:
             cluster_id = await unless(stop, cluster_id_of(config.controller_quorum, config.controller_client))
-        except ConfigError:
+        except ConfigError:  # a retry cannot fix the configuration
             raise
         except MetadataError as error:
             if last_warning != str(error):
                 _log.warning("no controller returned the cluster id: %s; retrying", error)
             last_warning = str(error)
-            await pause(stop, _PAUSE_S)
+            await pause(stop, _RETRY_S)
         else:
             return None if cluster_id is None else ensure_formatted(config, cluster_id=cluster_id)
     return None

@@ -29,7 +29,7 @@ def complete_words(context: typer.Context, incomplete: str) -> list[str]:
         return []
     try:
         return list(_words(before, incomplete, _state(context.params)))
-    except (MetadataError, OSError):
+    except (MetadataError, OSError):  # an error message would corrupt the prompt of the user's shell
         return []
 
 

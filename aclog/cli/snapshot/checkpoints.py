@@ -37,6 +37,7 @@ def create_checkpoint(image: Image, directory: Path) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     if image.scram.keyless:
         note(f"{len(image.scram)} SCRAM credentials are left out: their source has no keys")
+    # The state of a log has an end offset; one of a file of ACLs or an admin API has none, nor the records Kafka needs.
     from_a_file = len(image.acls) and not image.end_offset
     return write_checkpoint(_as_if_logged(image) if from_a_file else image, directory)
 

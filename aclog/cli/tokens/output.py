@@ -125,6 +125,7 @@ def _hmac(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except (binascii.Error, ValueError):
+        # The value is a secret: it must not end up in logs or terminals.
         raise ConfigError(
             "--hmac: its value (not shown) is not base64: expected what `tokens create` printed"
         ) from None

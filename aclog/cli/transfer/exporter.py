@@ -35,7 +35,7 @@ def export_image(image: Image, export_format: ExportFormat, out: Path | None, *,
 
 def image_records(image: Image) -> Iterator[MetadataRecord]:
     """Yield the records of a state in the order of a checkpoint."""
-    yield from image.features.records()
+    yield from image.features.records()  # first, as in Kafka: they set the metadata.version for the rest
     yield from map(decode_record, image.opaque.values())
     yield from map(decode_record, image.acls.records())
     yield from image.scram.records()

@@ -76,6 +76,7 @@ def import_history(path: str, directory: Path, *, force: bool) -> None:
 
     """
     with open_export(path, HISTORY) as rows:
+        # The first change is read ahead: the log must not begin later than its records, or time travel would fail.
         first = next(rows, None)
         start = None if first is None else int(str(first[1]["timestamp"]))
         with open_target(directory, force=force, timestamp=start) as (writer, is_new):
@@ -92,6 +93,7 @@ def _replay(rows: Rows, writer: LogWriter, advance: Advance) -> int:
     current = _CurrentAcls()
     in_flight: deque[Future[Appended]] = deque()
     number = 0
+    # Changes with the same end offset became visible together, and must do so again.
     for (_, timestamp), group in groupby(rows, key=lambda found: (found[1]["endOffset"], found[1]["timestamp"])):
         values = [current.value(place, row) for place, row in group]
         in_flight.extend(writer.submit(values, together=True, timestamp=timestamp))

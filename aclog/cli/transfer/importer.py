@@ -78,7 +78,7 @@ def open_target(directory: Path, *, force: bool, timestamp: int | None = None) -
     try:
         with open_writer(partial, create=True, force=force, timestamp=timestamp) as writer:
             yield writer, True
-        partial.replace(directory)
+        partial.replace(directory)  # rename() also replaces an empty directory
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -142,6 +142,7 @@ class _NewState:
         acl = acl_of(record)
         earlier = self._acls.get(acl)
         if earlier is not None or (not self.is_new and self.image.acls.find(acl) is not None):
+            # A row without an id may repeat any ACL; two ids for one ACL contradict each other.
             if earlier is not None and NO_ID not in {record.id, earlier}:
                 raise ConfigError(f"an earlier row has the same ACL with id {uuid_text(earlier)}: {acl}")
             self._present["acl"] += 1
@@ -174,6 +175,7 @@ def _control_records(provenance: Mapping[str, Any]) -> list[ControlRecord]:
     """Return the control records of the voters, if a dynamic quorum was exported (KIP-853)."""
     if not provenance["kraftVersion"] or provenance["voters"] is None:
         return []
+    # The key of a control record: its version and type.
     voters = decode_control(struct.pack(">hh", 0, ControlType.KRAFT_VOTERS), provenance["voters"])
     return [KRaftVersion(kraft_version=provenance["kraftVersion"]), voters]
 
