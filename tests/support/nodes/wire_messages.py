@@ -2,13 +2,14 @@
 
 import io
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
+from kio.serial._implicit_defaults import get_tagged_field_default
 from kio.serial._introspect import EntityField, EntityTupleField, classify_field, get_field_tag, is_optional
 from kio.serial._serialize import get_field_writer
 
@@ -107,7 +108,7 @@ def encode(message: Any, tags: Tags = list, length: ArrayLength = lambda _name, 
         value, tag = getattr(message, each.name), get_field_tag(each)
         if tag is None:
             plain += _encode_field(message, each, value, tags, length)
-        elif value != each.default:
+        elif value != (get_tagged_field_default(each) if each.default is MISSING else each.default):
             tagged.append((tag, _encode_field(message, each, value, tags, length)))
     if not flexible:
         return plain
