@@ -126,7 +126,7 @@ def _not_utf8(data: Bytes, acls: AclColumns) -> list[int]:
     if not len(acls):
         return []
     edges = np.stack((acls.resource_start, acls.pair_end), axis=1).ravel()
-    highest = np.maximum.reduceat(data[: edges.max() + 1], edges)[::2]
+    highest = np.maximum.reduceat(data[: np.max(edges) + 1], edges)[::2]
     bad = []
     for row in np.flatnonzero(highest > 0x7F).tolist():
         strings = (

@@ -133,7 +133,7 @@ def _valid(headers: NDArray[np.void]) -> Bools:
 
 def _first(found: Bools) -> int:
     """Return the first row that is true, or the number of rows if none is."""
-    return int(found.argmax()) if found.any() else len(found)
+    return int(np.argmax(found)) if found.any() else len(found)
 
 
 def _first_wrong_crc(buffer: Buffer, at: Int64s, end: Int64s, crc: NDArray[np.uint32]) -> int:

@@ -175,7 +175,7 @@ def _not_alternating(group: Bools, adds: Bools) -> Bools:
 
 
 def _least(rows: Int64s) -> int:
-    return int(rows.min()) if len(rows) else int(np.iinfo(np.int64).max)
+    return int(np.min(rows)) if len(rows) else int(np.iinfo(np.int64).max)
 
 
 def _contents(acls: AclColumns) -> Int64s:

@@ -64,7 +64,7 @@ def test_names_in_the_users_folder_do_not_matter(installed: Environment, crowded
         ("acls", "list", "--log", str(LOG), "--topic", "orders"),
         ("shell", "--log", str(LOG), "ls", "/acl"),
         ("log", "verify", str(LOG)),
-        ("serve", "--help"),
+        ("format", "--help"),
         ("spark", "history", "--help"),
     ],
     ids=" ".join,

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -95,7 +96,7 @@ def known_from(directory: Path | str) -> int | None:
         while offset < end:
             batches, _ = scan_batches(reader.read(offset, READ_BYTES))
             before = batches.base_offset < end
-            latest = max(latest, int(batches.max_timestamp[before].max()))
+            latest = max(latest, int(np.max(batches.max_timestamp[before])))
             offset = int(batches.base_offset[-1] + batches.record_count[-1])
         return latest
 

@@ -87,7 +87,7 @@ class Tally:
 
     def _note_groups(self, groups: Pairs) -> None:
         """Keep the groups that constrain a removal: those without an ACL that stays anyway."""
-        kept = np.zeros(int(groups.access.max(initial=-1)) + 1, np.bool_)
+        kept = np.zeros(int(np.max(groups.access, initial=-1)) + 1, np.bool_)
         kept[groups.access[self.window.stays[groups.ordinal]]] = True
         left = ~kept[groups.access] & self.window.throughout[groups.ordinal]
         access, ordinal = groups.access[left], groups.ordinal[left].astype(np.int32)
