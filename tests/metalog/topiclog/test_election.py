@@ -1,4 +1,4 @@
-"""Candidates of a real Kafka's consumer group: one is elected, and another when it goes."""
+"""Candidates in a real Kafka's consumer group: one is elected, and another one when it leaves."""
 
 import json
 import queue
@@ -25,7 +25,7 @@ def settings(topic_kafka):
 
 
 class Candidate:
-    """Notes what it is told."""
+    """Records the callbacks."""
 
     def __init__(self, settings: TopicSettings) -> None:
         self.told: queue.Queue[str] = queue.Queue()
@@ -41,7 +41,7 @@ class Candidate:
         self.election.close()
 
 
-def test_the_only_one_is_elected_and_deposed_by_its_own_close(settings):
+def test_a_single_candidate_is_elected_and_deposed_by_its_close(settings):
     with Candidate(settings) as only:
         assert only.hears() == "elected"
         assert only.election.elected
@@ -51,7 +51,7 @@ def test_the_only_one_is_elected_and_deposed_by_its_own_close(settings):
     assert only.told.empty()
 
 
-def test_a_newcomer_deposes_nobody_and_follows_when_the_first_one_goes(settings):
+def test_a_new_candidate_deposes_nobody_and_takes_over_when_the_first_leaves(settings):
     with Candidate(settings) as first:
         assert first.hears() == "elected"
         with Candidate(settings) as second, Candidate(settings) as third:
@@ -82,7 +82,7 @@ def candidate_process(settings):
 
 
 @pytest.mark.slow(12)
-def test_one_that_is_paused_or_killed_is_replaced_and_hears_of_it_when_it_wakes(settings):
+def test_a_paused_or_killed_candidate_is_replaced_and_deposed_on_waking(settings):
     with candidate_process(settings) as paused:
         assert paused.stdout.readline() == "elected\n"
         with candidate_process(settings) as second:
@@ -107,7 +107,7 @@ def test_a_callback_that_fails_does_not_end_the_candidate(settings, caplog):
     assert "a callback of the election failed" in caplog.text
 
 
-def test_nobody_answers(capfd):
+def test_no_broker_responds(capfd):
     settings = TopicSettings(topic="log", properties={"bootstrap.servers": f"localhost:{free_port()}"})
     with Candidate(settings) as candidate:
         eventually(lambda: candidate.election.error is not None, "it is told that nobody answers")

@@ -1,4 +1,4 @@
-"""Processes and brokers that are killed and paused while a topic log is written: nothing acknowledged is ever lost."""
+"""Writers and brokers are killed and paused while a topic log is written: nothing acknowledged is ever lost."""
 
 import json
 import signal
@@ -21,7 +21,7 @@ SECONDS = 60
 
 
 class Writer:
-    """A process that writes (tests.support.processes.topic_writer), and what it has said."""
+    """A writing process (tests.support.processes.topic_writer), and its output."""
 
     def __init__(self, settings, node_id: int) -> None:
         command = [sys.executable, "-m", "tests.support.processes.topic_writer", settings.topic, str(node_id)]
@@ -35,7 +35,7 @@ class Writer:
         self.failures: list[str] = []
 
     def hear(self, acknowledgements: int | None = None) -> None:
-        """Read on until so many more records are acknowledged, or to the end of what it says."""
+        """Read its output until so many more records are acknowledged, or to the end."""
         while acknowledgements != 0 and (line := self.process.stdout.readline()):
             what, *rest = line.split()
             if what == "ack":
@@ -59,7 +59,7 @@ def writing(settings, node_id: int) -> Iterator[Writer]:
 
 
 def check(reader, *writers: Writer) -> None:
-    """All that was acknowledged stands where it was said to, in its writer's epoch, and no value stands there twice."""
+    """Check that each acknowledged record is at its offset, in its writer's epoch, and occurs once."""
     found = {offset: (epoch, value) for offset, epoch, value in records(reader)}
     for writer in writers:
         assert writer.acknowledged
@@ -71,7 +71,7 @@ def check(reader, *writers: Writer) -> None:
     assert epochs == sorted(epochs)
 
 
-def test_of_a_writer_that_is_killed_all_that_was_acknowledged_stays(topic_kafka):
+def test_a_killed_writers_acknowledged_records_stay(topic_kafka):
     settings, writers = new_topic(topic_kafka), []
     for node_id in (1, 2, 3):
         with writing(settings, node_id) as writer:
@@ -86,7 +86,7 @@ def test_of_a_writer_that_is_killed_all_that_was_acknowledged_stays(topic_kafka)
         check(reader, *writers)
 
 
-def test_a_writer_that_was_paused_is_fenced_when_it_wakes_and_what_it_tried_never_shows_up(topic_kafka):
+def test_a_paused_writer_is_fenced_on_waking_and_its_open_transaction_never_shows(topic_kafka):
     settings = new_topic(topic_kafka)
     with writing(settings, 1) as paused, whole(settings) as reader:
         paused.hear(100)
@@ -105,7 +105,7 @@ def test_a_writer_that_was_paused_is_fenced_when_it_wakes_and_what_it_tried_neve
             assert values(log)[-2:] == [b"after", b"last"]
 
 
-def test_two_who_take_it_from_each_other_again_and_again(topic_kafka):
+def test_two_writers_that_fence_each_other_repeatedly(topic_kafka):
     settings = new_topic(topic_kafka)
     kept, refused = [], 0
     logs = [open_topic_log(settings, node_id=0)]
@@ -124,14 +124,14 @@ def test_two_who_take_it_from_each_other_again_and_again(topic_kafka):
 
 @pytest.fixture
 def own_kafka(tmp_path):
-    """A Kafka that may be killed."""
+    """A Kafka of this test's own, which may be killed."""
     with KafkaQuorum(tmp_path / "kafka", nodes=1) as kafka:
         yield kafka
 
 
 @pytest.mark.slow(16)
-def test_a_broker_that_is_killed_and_comes_back_is_overcome(own_kafka):
-    """Writer, reader and candidate go on by themselves; nothing acknowledged is lost, nothing stands there twice."""
+def test_a_killed_broker_that_restarts_is_survived(own_kafka):
+    """Writer, reader and candidate recover without help; nothing acknowledged is lost or repeated."""
     settings, broker = new_topic(own_kafka), own_kafka.nodes[0]
     told: list[str] = []
     with (

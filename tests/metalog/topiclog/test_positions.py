@@ -1,4 +1,4 @@
-"""Where an offset stands in a partition with holes: by bisection, over a partition that is a list."""
+"""Finding an offset in a partition with holes, by bisection over a partition in memory."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ HOLES = st.lists(st.integers(0, 200) | st.just(0), min_size=1, max_size=60)
 
 
 class FakePartition:
-    """Messages at growing positions; counts what it is asked."""
+    """Messages at growing positions; counts the reads."""
 
     def __init__(self, stored: list[StoredMessage]) -> None:
         self.stored, self.asked = stored, 0
@@ -27,7 +27,7 @@ class FakePartition:
 
 
 def partition_of(holes, start=0, first_offset=0, epochs=()):
-    """A message after each of these many positions without one."""
+    """A message after each of these numbers of positions without one."""
     stored, position = [], start
     for number, hole in enumerate(holes):
         position += hole
@@ -48,7 +48,7 @@ def test_every_offset_is_found(holes, start, first_offset, near_end, data):
 
 
 @given(HOLES, st.data())
-def test_an_offset_that_is_missing_is_an_error_and_no_endless_search(holes, data):
+def test_a_missing_offset_is_an_error(holes, data):
     partition, _ = partition_of([0, *holes, 0])
     gone = data.draw(st.sampled_from(partition.stored[1:-1]))
     partition.stored.remove(gone)
@@ -57,7 +57,7 @@ def test_an_offset_that_is_missing_is_an_error_and_no_endless_search(holes, data
 
 
 @given(HOLES, st.integers(0, 5000), st.integers(0, 9))
-def test_the_last_message_is_found_behind_any_number_of_holes(holes, behind, start):
+def test_the_last_message_is_found_before_any_number_of_holes(holes, behind, start):
     partition, end = partition_of(holes, start)
     assert find_last(partition, start, end + behind) == partition.stored[-1]
     assert find_last(partition, end, end + behind) is None

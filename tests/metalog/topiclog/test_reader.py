@@ -1,4 +1,4 @@
-"""A topic log as others read it: from anywhere, before there is anything, and after all that can go wrong."""
+"""A topic log's reader: from any offset, in an empty topic, and after every kind of failure."""
 
 import random
 import threading
@@ -27,7 +27,7 @@ def settings(topic_kafka):
 
 @pytest.fixture(scope="module")
 def holed(topic_kafka):
-    """A topic with a marker behind every few messages, and with aborted ones between them; and its bytes."""
+    """A topic with a marker after every few messages and aborted messages in between; and the log's bytes."""
     numbers = random.Random(7)
     settings = new_topic(topic_kafka)
     stray = Placement(offset=5, base_offset=5, count=1, epoch=1)
@@ -49,7 +49,7 @@ def test_an_empty_topic_is_an_empty_log(settings):
         assert not reader.wait(0, 0)
 
 
-def test_what_was_aborted_is_no_part_of_it(settings):
+def test_aborted_messages_are_not_read(settings):
     place = Placement(offset=0, base_offset=0, count=1, epoch=1)
     send(settings, BatchMessage(place=place, value=b"never", timestamp=1), commit=False)
     with whole(settings) as reader:
@@ -61,7 +61,7 @@ def test_what_was_aborted_is_no_part_of_it(settings):
 
 
 @pytest.mark.parametrize("window_bytes", [1, 2000, 32 << 20])
-def test_it_reads_from_anywhere_what_the_writer_wrote(holed, window_bytes):
+def test_reads_from_any_offset(holed, window_bytes):
     settings, data = holed
     with TopicReader(settings, window_bytes=window_bytes) as reader:
         reader.wait_known(SECONDS)
@@ -94,7 +94,7 @@ def test_a_start_from_a_checkpoint_does_not_read_from_the_beginning(holed, monke
     assert len({message.position for message in taken}) < end_offset(data) // 2
 
 
-def test_many_read_at_once(holed):
+def test_many_concurrent_reads(holed):
     settings, data = holed
     answers = []
     with TopicReader(settings, window_bytes=1) as reader:
@@ -108,12 +108,12 @@ def test_many_read_at_once(holed):
 
 
 def test_records_that_were_removed_from_the_topic(settings):
-    """By kafka-delete-records: the log then begins with the first batch that is whole."""
+    """By kafka-delete-records: the log then begins with the first whole batch."""
     with open_topic_log(settings, node_id=1) as log:
         for number in range(5):
             log.append([b"%d" % number] * 3, timestamp=1).result(SECONDS)
         data = contents(log)
-        place = TopicPartition(settings.topic, 0, 2 + 4 + 1)  # inside of the second batch, past two markers
+        place = TopicPartition(settings.topic, 0, 2 + 4 + 1)  # inside the second batch, after two markers
         admin = AdminClient(dict(settings.properties))
         admin.delete_records([place])[TopicPartition(settings.topic, 0)].result(SECONDS)
         with whole(settings) as reader:
@@ -128,7 +128,7 @@ def test_records_that_were_removed_from_the_topic(settings):
         open_topic_log(settings, node_id=2)
 
 
-def test_it_may_be_there_before_its_topic(topic_kafka):
+def test_a_reader_may_start_before_its_topic_exists(topic_kafka):
     settings = topic_settings(topic_kafka)
     with TopicReader(settings) as reader:
         with pytest.raises(LogError, match="UNKNOWN_TOPIC_OR_PART"):
@@ -140,8 +140,8 @@ def test_it_may_be_there_before_its_topic(topic_kafka):
             assert reader.error is None
 
 
-def test_a_topic_that_is_gone_is_no_log(settings):
-    """The client gives a topic that nobody knows some time to become known."""
+def test_a_deleted_topic(settings):
+    """The client gives an unknown topic some time to appear."""
     settings = evolve(settings, properties={**settings.properties, "topic.metadata.propagation.max.ms": "500"})
     with open_topic_log(settings, node_id=1) as log:
         log.append([b"x"], timestamp=1).result(SECONDS)
@@ -153,7 +153,7 @@ def test_a_topic_that_is_gone_is_no_log(settings):
         assert isinstance(reader.error, LogError)
 
 
-def test_nobody_answers(capfd):
+def test_no_broker_responds(capfd):
     settings = TopicSettings(topic="log", properties={"bootstrap.servers": f"localhost:{free_port()}"})
     with TopicReader(settings) as reader:
         with pytest.raises(LogError, match=r"kafka://localhost:\d+/log"):
@@ -166,7 +166,7 @@ def test_nobody_answers(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_wrong_password_is_told_at_once_and_not_shown(topic_kafka, settings, capfd):
+def test_a_wrong_password_is_reported_at_once_and_not_shown(topic_kafka, settings, capfd):
     properties = client_properties(topic_kafka.bootstrap) | {"sasl.password": "swordfish"}
     wrong = evolve(settings, properties=properties)
     with TopicReader(wrong) as reader, pytest.raises(LogError, match="_AUTHENTICATION") as refused:
@@ -177,7 +177,7 @@ def test_a_wrong_password_is_told_at_once_and_not_shown(topic_kafka, settings, c
     assert capfd.readouterr() == ("", "")
 
 
-def test_whoever_may_not_is_told(settings, topic_kafka):
+def test_a_missing_permission_is_reported(settings, topic_kafka):
     stranger = evolve(settings, properties=client_properties(topic_kafka.bootstrap, "bob"))
     with TopicReader(stranger) as reader, pytest.raises(LogError, match="TOPIC_AUTHORIZATION_FAILED"):
         reader.wait_known(SECONDS)
@@ -185,7 +185,7 @@ def test_whoever_may_not_is_told(settings, topic_kafka):
         open_topic_log(stranger, node_id=1)
 
 
-def test_values_of_what_a_reader_reads(holed):
+def test_record_values_survive(holed):
     settings, _ = holed
     with whole(settings) as reader:
         assert set(values(reader)) == {b"x" * 50}

@@ -1,4 +1,4 @@
-"""What the settings of a topic log accept, and what they never show."""
+"""Accepted settings of a topic log, and what they never show."""
 
 import subprocess
 import sys
@@ -29,12 +29,12 @@ def test_without_servers_it_is_refused(properties):
 
 
 @pytest.mark.parametrize("name", ["transactional.id", "isolation.level", "enable.auto.commit", "group.id", "acks"])
-def test_what_promises_rest_on_is_not_to_be_chosen(name):
+def test_reserved_properties_are_refused(name):
     with pytest.raises(ConfigError, match=f"{name}: set by the log itself"):
         TopicSettings(topic="t", properties=SERVERS | {name: "x"})
 
 
-def test_without_the_client_library_it_is_told_what_to_install():
+def test_without_the_client_library_the_error_says_what_to_install():
     script = """
 import sys
 sys.modules["confluent_kafka"] = None

@@ -1,4 +1,4 @@
-"""A topic that is created as a log needs it, and every setting that is refused, on a real Kafka."""
+"""Creation of a log's topic on a real Kafka, and every setting that is refused."""
 
 import pytest
 from attrs import evolve
@@ -40,13 +40,13 @@ def create(settings, *, partitions=1, **changes):
     admin.create_topics([new])[settings.topic].result(60)
 
 
-def test_it_is_created_once_and_found_fit_ever_after(topic_kafka):
+def test_a_topic_is_created_once_and_accepted_afterwards(topic_kafka):
     settings = topic_settings(topic_kafka)
     assert ensure_topic(settings)
     assert not ensure_topic(settings)
 
 
-def test_what_others_created_as_it_should_be_is_taken(topic_kafka):
+def test_a_suitable_existing_topic_is_accepted(topic_kafka):
     settings = topic_settings(topic_kafka)
     create(settings)
     assert not ensure_topic(settings)
@@ -63,7 +63,7 @@ def test_a_setting_that_could_lose_or_hide_records_is_refused(topic_kafka, name)
     assert settings.name in str(refused.value)
 
 
-def test_all_that_is_wrong_is_told_at_once(topic_kafka):
+def test_all_unsuitable_settings_are_reported_together(topic_kafka):
     settings = topic_settings(topic_kafka)
     create(settings, partitions=3, retention_ms="1000", cleanup_policy="compact,delete")
     with pytest.raises(ConfigError) as refused:
@@ -87,14 +87,14 @@ def test_a_topic_that_the_brokers_cannot_hold_is_an_error(topic_kafka):
         ensure_topic(evolve(topic_settings(topic_kafka), replication_factor=3))
 
 
-def test_nobody_answers(caplog, capfd):
+def test_no_broker_responds(caplog, capfd):
     settings = TopicSettings(topic="log", properties={"bootstrap.servers": f"localhost:{free_port()}"})
     with pytest.raises(LogError, match=r"kafka://localhost:\d+/log: .*"):
         ensure_topic(settings, timeout=1)
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_wrong_password_is_told_at_once_and_not_shown(topic_kafka, capfd):
+def test_a_wrong_password_is_reported_at_once_and_not_shown(topic_kafka, capfd):
     properties = client_properties(topic_kafka.bootstrap) | {"sasl.password": "swordfish"}
     with pytest.raises(LogError, match=r"_AUTHENTICATION.*Authentication failed") as refused:
         ensure_topic(TopicSettings(topic="log", properties=properties), timeout=60)

@@ -1,4 +1,4 @@
-"""The writer of a topic log on a real Kafka: epochs, offsets, and what becomes of one whom another fences."""
+"""The writer of a topic log on a real Kafka: epochs, offsets, fencing."""
 
 import threading
 
@@ -34,7 +34,7 @@ def test_an_epoch_begins_with_a_leader_change_that_is_committed_when_it_opens(se
             assert reader.leader() == Leader(node_id=7, epoch=1, start_offset=0)
 
 
-def test_the_next_one_goes_on_with_offsets_and_epochs(settings):
+def test_the_next_writer_continues_offsets_and_epochs(settings):
     for epoch in (1, 2, 3):
         with open_topic_log(settings, node_id=epoch) as log:
             assert (log.leader_epoch, log.end_offset()) == (epoch, 3 * epoch - 2)
@@ -57,8 +57,8 @@ def test_control_batches_keep_their_bytes(settings):
 
 
 @pytest.mark.parametrize("timestamp", [-1, 0, 1, 1 << 42])
-def test_any_time_is_kept(settings, timestamp):
-    """A client cannot send 0 or less, and a broker would refuse what lies far ahead."""
+def test_any_timestamp_is_kept(settings, timestamp):
+    """librdkafka cannot send a timestamp of 0 or less, and a broker by default refuses one far in the future."""
     with open_topic_log(settings, node_id=1, timestamp=timestamp) as log:
         log.append([b"x"], timestamp=timestamp).result(SECONDS)
         with whole(settings) as reader:
@@ -66,7 +66,7 @@ def test_any_time_is_kept(settings, timestamp):
             assert {read_header(reader.read(offset)).max_timestamp for offset in (0, 1)} == {timestamp}
 
 
-def test_one_transaction_is_not_larger_than_it_should_be_and_nothing_is_left_out(settings):
+def test_transactions_are_bounded_and_complete(settings):
     with open_topic_log(settings, node_id=1) as log:
         many = [log.append([b"%d" % number], timestamp=1) for number in range(25_000)]
         large = [log.append([bytes([number]) * (3 << 20)], timestamp=1) for number in range(1, 9)]
@@ -77,7 +77,7 @@ def test_one_transaction_is_not_larger_than_it_should_be_and_nothing_is_left_out
             assert contents(reader) == contents(log)
 
 
-def test_a_batch_that_messages_cannot_carry_is_refused(settings):
+def test_a_batch_that_cannot_be_stored_unchanged_is_refused(settings):
     with open_topic_log(settings, node_id=1) as log:
         batch = decode_batch(build_batch([b"x"], base_offset=1, leader_epoch=1, timestamp=7))
         other = encode_batch(batch.__class__(header=batch.header._replace(base_timestamp=6), records=batch.records))
@@ -87,7 +87,7 @@ def test_a_batch_that_messages_cannot_carry_is_refused(settings):
         assert log.append([b"x"], timestamp=7).result(SECONDS).base_offset == 1
 
 
-def test_whoever_opens_it_fences_the_one_before_who_hears_of_it_at_his_next_append(settings):
+def test_opening_fences_the_previous_writer_whose_next_append_fails(settings):
     failures = []
     with open_topic_log(settings, node_id=1, on_failure=failures.append) as old:
         old.append([b"old"], timestamp=1).result(SECONDS)
@@ -114,7 +114,7 @@ def test_whoever_opens_it_fences_the_one_before_who_hears_of_it_at_his_next_appe
 @pytest.mark.parametrize("step", ["_flush", "_end"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_fenced_in_the_middle_of_a_transaction(settings, monkeypatch, step, after):
-    """Held before or after its messages are sent, or its commit; what is committed before the other comes stays."""
+    """It is held before or after sending its messages or its commit; what was committed before the takeover stays."""
     reached, go_on = threading.Event(), threading.Event()
     original = getattr(Transactions, step)
 
@@ -143,7 +143,7 @@ def test_fenced_in_the_middle_of_a_transaction(settings, monkeypatch, step, afte
                 assert values(reader) == values(new) == [b"first", *[b"held"] * 3 * committed, b"second"]
 
 
-def test_readers_wait_for_the_end_of_an_open_transaction_and_never_see_one_that_is_aborted(settings, monkeypatch):
+def test_readers_never_see_open_or_aborted_transactions(settings, monkeypatch):
     reached, go_on = threading.Event(), threading.Event()
     original = Transactions._end
 
@@ -166,7 +166,7 @@ def test_readers_wait_for_the_end_of_an_open_transaction_and_never_see_one_that_
             assert late.wait(1, SECONDS)
 
 
-def test_of_many_who_open_it_at_once_one_can_write(settings):
+def test_of_many_concurrent_writers_one_remains(settings):
     logs, guard = [], threading.Lock()
 
     def contend(node_id):
@@ -192,7 +192,7 @@ def test_of_many_who_open_it_at_once_one_can_write(settings):
     assert found[-1][1] == max(log.leader_epoch for log in logs)
 
 
-def test_whoever_abandons_it_waits_for_nobody(settings, monkeypatch):
+def test_abandoning_does_not_wait_for_brokers(settings, monkeypatch):
     reached, failures = threading.Event(), []
 
     def stuck(transactions, deadline):
@@ -215,7 +215,7 @@ def test_whoever_abandons_it_waits_for_nobody(settings, monkeypatch):
     assert failures == []
 
 
-def test_a_message_that_is_no_record_stops_readers_and_whoever_would_write(settings):
+def test_a_message_that_is_not_a_record_stops_readers_and_writers(settings):
     with open_topic_log(settings, node_id=1) as log:
         log.append([b"x"], timestamp=1).result(SECONDS)
     with TopicReader(settings) as reader:
@@ -228,7 +228,7 @@ def test_a_message_that_is_no_record_stops_readers_and_whoever_would_write(setti
         assert values(reader) == [b"x"]
 
 
-def test_a_strangers_open_transaction_could_hide_what_is_committed_and_is_waited_for(settings):
+def test_a_foreign_open_transaction_is_waited_for(settings):
     with open_topic_log(settings, node_id=1) as log:
         stray = Placement(offset=9, base_offset=9, count=1, epoch=1)
         stranger = begin(settings, BatchMessage(place=stray, value=b"never", timestamp=1))

@@ -1,4 +1,4 @@
-"""Which cluster a broker belongs to, however old it is."""
+"""The cluster id of a broker of any age."""
 
 import asyncio
 
@@ -32,7 +32,7 @@ def test_described(newest):
 
 
 @pytest.mark.parametrize("newest", [2, 8, 13, 99])
-def test_in_metadata(newest):
+def test_by_metadata(newest):
     with FakeBroker(apis=(*WITHOUT, ApiVersion(METADATA, 0, newest)), cluster_id="c") as broker:
         assert asked(broker) == "c"
 
@@ -43,7 +43,7 @@ def test_neither():
             asked(broker)
 
 
-def test_none_is_told():
+def test_no_cluster_id():
     with FakeBroker(cluster_id="") as broker, pytest.raises(DecodeError, match="no cluster id"):
         asked(broker)
 

@@ -1,4 +1,4 @@
-"""What commands ask about a cluster."""
+"""Requests of commands about a cluster."""
 
 import asyncio
 from uuid import UUID
@@ -82,7 +82,7 @@ def leader():
         yield node
 
 
-def test_a_leader_is_asked_for_all(leader):
+def test_the_leader_is_asked_for_everything(leader):
     found = status(leader)
     assert found.quorum == expected_quorum()
     assert found.cluster.nodes == (ClusterNode(node_id=1, address=leader.address),)
@@ -91,7 +91,7 @@ def test_a_leader_is_asked_for_all(leader):
     assert found.address == leader.address
 
 
-def test_a_controller_that_does_not_lead_names_the_one_that_does(leader):
+def test_a_standby_controller_names_the_active_one(leader):
     nodes = {1: leader.address, 2: HostPort(host="unused", port=1)}
     handlers = {60: cluster_of(lambda: nodes, 1), 55: quorum_of(error=6, leader_id=0, leader_epoch=0)}
     with FakeLeader(FakeQuorum(), node_id=2, handlers=handlers) as follower:

@@ -1,4 +1,4 @@
-"""Connections to a server that answers, lies, stalls and hangs up."""
+"""Connections to servers that respond, misbehave, stall and disconnect."""
 
 import asyncio
 from functools import partial
@@ -30,7 +30,7 @@ PLAINTEXT = ClientSecurity()
 
 
 def described(version, body, **changes):
-    """A cluster of one broker; its id is the request's endpoint type."""
+    """A DescribeCluster response with one broker; the cluster id is made from the request's endpoint type."""
     broker = build(60, version, "response", "DescribeClusterBroker", broker_id=1, host="h", port=7)
     values = {"cluster_id": f"id {body.endpoint_type}", "controller_id": 1, "brokers": (broker,)} | changes
     return build(60, version, "response", **values)
@@ -47,7 +47,7 @@ async def opened(node, security=PLAINTEXT, timeout=10.0):
 
 
 def run(node, what, security=PLAINTEXT, timeout=10.0):
-    """The outcome of `what(connection)`."""
+    """Return the result of `what(connection)`."""
 
     async def go():
         async with await opened(node, security, timeout) as connection:
@@ -56,14 +56,14 @@ def run(node, what, security=PLAINTEXT, timeout=10.0):
     return asyncio.run(go())
 
 
-def test_knows_what_is_served_and_asks_it(server):
+def test_knows_the_servers_versions(server):
     async def what(connection):
         return connection.version(1, 17, 18), (await describe_cluster(connection)).cluster_id
 
     assert run(server, what) == (18, "id 1")
 
 
-def test_many_requests_at_once_get_each_its_answer(server):
+def test_pipelined_requests_get_their_own_responses(server):
     async def what(connection):
         kinds = [number % 9 + 1 for number in range(200)]
         answers = await asyncio.gather(*(describe_cluster(connection, kind) for kind in kinds))
@@ -72,7 +72,7 @@ def test_many_requests_at_once_get_each_its_answer(server):
     run(server, what)
 
 
-def test_an_older_server_is_asked_in_its_version():
+def test_an_older_server_gets_its_version():
     apis = (ApiVersion(60, 0, 0), ApiVersion(18, 0, 4))
     old = FakeLeader(FakeQuorum(), apis=apis, handlers={60: lambda v, _: build(60, v, "response", cluster_id=f"v{v}")})
     with old:
@@ -87,26 +87,26 @@ def test_features(server):
     assert run(server, describe_features).finalized == {"metadata.version": 30}
 
 
-def test_an_error_of_the_server_is_told_with_its_code(server):
+def test_a_servers_error_has_its_code(server):
     server.handlers[60] = lambda version, body: described(version, body, error_code=31, error_message="no")
     with pytest.raises(RequestError, match="no") as caught:
         run(server, describe_cluster)
     assert caught.value.code == 31
 
 
-def test_nobody_there():
+def test_nobody_listens():
     address = HostPort(host="127.0.0.1", port=free_port())
     with pytest.raises(UnreachableError, match=f"{address}: no connection: Connection refused"):
         asyncio.run(connect(address, PLAINTEXT))
 
 
-def test_a_host_that_is_none():
+def test_an_invalid_host():
     for host in ("no-such-host.invalid", "a..b", "x" * 300):
         with pytest.raises(UnreachableError, match="no connection"):
             asyncio.run(connect(HostPort(host=host, port=1), PLAINTEXT))
 
 
-def test_an_answer_that_does_not_come_ends_the_connection(server):
+def test_a_missing_response_ends_the_connection(server):
     async def what(connection):
         server.faults.silent = 1
         first = asyncio.create_task(describe_cluster(connection, 1))
@@ -120,7 +120,7 @@ def test_an_answer_that_does_not_come_ends_the_connection(server):
     run(server, what, timeout=0.2)
 
 
-def test_a_cut_is_told_to_all_who_wait_and_to_all_who_come(server):
+def test_a_lost_connection_fails_pending_and_later_requests(server):
     async def what(connection):
         server.faults.cut = 1
         tasks = [asyncio.create_task(describe_cluster(connection)) for _ in range(5)]
@@ -150,7 +150,7 @@ def test_garbage(server, garbage, error):
     run(server, what)
 
 
-def test_an_answer_that_is_cut_short(server):
+def test_a_truncated_response(server):
     async def what(connection):
         server.faults.garbage.append((7).to_bytes(4) + (1).to_bytes(4) + b"\0\0\0")
         with pytest.raises(DecodeError, match=f"{server.address}"):
@@ -161,7 +161,7 @@ def test_an_answer_that_is_cut_short(server):
     run(server, what)
 
 
-def test_an_answer_that_nobody_asked_for(server):
+def test_a_response_without_a_request(server):
     async def what(connection):
         server.faults.garbage.append(b"".join((5).to_bytes(4) + n.to_bytes(4) + b"\0" for n in (1, 2)))
         with pytest.raises(DecodeError):
@@ -172,7 +172,7 @@ def test_an_answer_that_nobody_asked_for(server):
     run(server, what)
 
 
-def test_who_waits_no_longer_is_passed_over(server):
+def test_a_cancelled_requests_response_is_dropped(server):
     async def what(connection):
         server.faults.delay = 0.02
         gone = asyncio.create_task(describe_cluster(connection, 1))
@@ -207,7 +207,7 @@ def test_raw_bodies_pass_through(server):
     run(server, what)
 
 
-def test_a_large_answer(server):
+def test_a_large_response(server):
     server.handlers[60] = lambda version, body: described(
         version,
         body,
@@ -251,7 +251,7 @@ class _Known:
 
 
 def login(mechanism):
-    """The server's side of a login."""
+    """Serve a login."""
     if mechanism == "PLAIN":
         return PlainServer(users=USERS)
     return scram_server(mechanism) if mechanism.startswith("SCRAM") else None
@@ -276,15 +276,15 @@ def test_logs_in(strict_server, mechanism):
         run(strict_server, describe_cluster, sasl(mechanism, "guessed"))
 
 
-def test_a_mechanism_that_is_not_offered(strict_server):
+def test_a_mechanism_that_is_not_enabled(strict_server):
     strict_server.login = lambda mechanism: None
     with pytest.raises(LoginError, match="SASL mechanism SCRAM-SHA-256 is not enabled; the server offers PLAIN"):
         run(strict_server, describe_cluster, sasl("SCRAM-SHA-256"))
 
 
-def test_a_server_that_does_not_know_the_password_itself(strict_server):
+def test_a_server_that_does_not_know_the_password(strict_server):
     class Impostor:
-        """Takes any proof, and has none of its own."""
+        """Accepts any proof, and cannot prove that it knows the password."""
 
         complete = False
 
@@ -302,12 +302,12 @@ def test_a_server_that_does_not_know_the_password_itself(strict_server):
         run(strict_server, describe_cluster, sasl("SCRAM-SHA-256"))
 
 
-def test_without_a_login_nothing_is_answered(strict_server):
+def test_no_response_without_a_login(strict_server):
     with pytest.raises(UnreachableError, match="closed the connection"):
         run(strict_server, describe_cluster)
 
 
-def test_settings_that_cannot_be_used(strict_server):
+def test_unusable_settings(strict_server):
     for wrong in (sasl("GSSAPI"), ClientSecurity(security_protocol=SecurityProtocol.SASL_PLAINTEXT)):
         with pytest.raises(ConfigError):
             run(strict_server, describe_cluster, wrong)
@@ -348,7 +348,7 @@ def test_tls(tls_server, tls_files, key):
     assert run(tls_server, describe_cluster, over_tls(settings(tls_files, key=key))).cluster_id == "id 1"
 
 
-def test_a_server_that_is_not_trusted(tls_server, tls_files):
+def test_an_untrusted_server(tls_server, tls_files):
     with pytest.raises(LoginError, match=f"{tls_server.address}: TLS: "):
         run(tls_server, describe_cluster, over_tls(settings(tls_files, trust="other.pem")))
 

@@ -1,4 +1,4 @@
-"""The same configurations, JAAS lines and names, asked of a real Kafka 4.3.1."""
+"""The same configurations, JAAS lines and names, read by us and by a real Kafka 4.3.1."""
 
 import pytest
 
@@ -40,7 +40,7 @@ JAAS_LINES = (
 
 
 def described(config: NodeConfig) -> dict:
-    """What the Java side tells of a KafkaConfig."""
+    """What the Java side reports of a KafkaConfig."""
     return {
         "nodeId": config.node_id,
         "metadataLogDir": str(config.metadata_log_dir),
@@ -54,7 +54,7 @@ def described(config: NodeConfig) -> dict:
 
 
 def advertised(config: NodeConfig) -> dict[str, str]:
-    """Listener names, and where each is advertised."""
+    """Listener names and their advertised addresses."""
     return {
         listener.name: f"{listener.name} {listener.security_protocol.value} {listener.advertised}"
         for listener in config.listeners
@@ -62,7 +62,7 @@ def advertised(config: NodeConfig) -> dict[str, str]:
 
 
 def kafkas_advertised(answer: dict) -> dict[str, str]:
-    """The same of a KafkaConfig, with a machine's name where it has none."""
+    """The same of a KafkaConfig, with this machine's name if no host is set."""
     found = {}
     for text in answer["advertised"] + answer["controllers"]:
         name, protocol, host, port = text.split(" ")
@@ -71,7 +71,7 @@ def kafkas_advertised(answer: dict) -> dict[str, str]:
     return found
 
 
-def test_the_same_configurations_are_right_and_say_the_same() -> None:
+def test_the_same_configurations_are_accepted_with_the_same_values() -> None:
     cases = [changed(base, changes) for base, changes in CASES]
     answers = ask([{"op": "config", "properties": properties} for properties in cases])
     for (_, changes), properties, answer in zip(CASES, cases, answers, strict=True):
@@ -92,7 +92,7 @@ def test_the_same_configurations_are_right_and_say_the_same() -> None:
     assert sum("error" in answer for answer in answers) > 40
 
 
-def test_the_same_jaas_lines_are_right_and_say_the_same() -> None:
+def test_the_same_jaas_lines_are_accepted_with_the_same_values() -> None:
     answers = ask([{"op": "jaas", "text": text} for text in JAAS_LINES])
     for text, answer in zip(JAAS_LINES, answers, strict=True):
         if "error" in answer:

@@ -32,7 +32,7 @@ def test_a_file(tmp_path: Path) -> None:
         load_client_security(tmp_path / "none")
 
 
-def test_nothing_is_plaintext() -> None:
+def test_plaintext_by_default() -> None:
     assert parse_client_security({}, "it") == ClientSecurity()
 
 
@@ -43,7 +43,7 @@ def test_a_token_over_tls() -> None:
     assert "hmac" not in repr(found)
 
 
-def test_tokens_are_no_matter_of_plain() -> None:
+def test_plain_ignores_tokenauth() -> None:
     line = f'{MODULE} required username="a" password="p" tokenauth="true";'
     assert not parse_client_security(PLAIN | {"sasl.jaas.config": line}, "it").token_auth
 

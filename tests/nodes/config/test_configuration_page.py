@@ -27,13 +27,13 @@ def test_the_example_loads(tmp_path: Path) -> None:
     assert all(f"`{key}`" in PAGE or key.startswith("listener.name.") for key in named)
 
 
-def test_every_key_that_is_used_or_refused_is_told() -> None:
+def test_every_used_or_refused_key_is_documented() -> None:
     keys = USED_KEYS | CHECKED_KEYS | OWN_KEYS
     assert {key for key in keys if f"`{key}`" not in PAGE and f"`{key}=" not in PAGE} == set()
     assert keys <= KNOWN_KEYS | OWN_KEYS
 
 
-def test_the_tables_tell_the_defaults() -> None:
+def test_the_tables_have_the_defaults() -> None:
     told = {key: int(number) for key, number in re.findall(r"\| `([a-z.]+)` \| ([0-9]+)", PAGE)}
     default, topic = Limits(), TopicSettings(topic="t", properties={"bootstrap.servers": "k:1"})
     assert told == {

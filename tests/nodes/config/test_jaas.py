@@ -34,7 +34,7 @@ def test_the_repr_shows_no_option() -> None:
         (f'm required password="{SECRET};', "character 21"),
     ],
 )
-def test_errors_say_what_was_expected_and_show_nothing(text: str, what: str) -> None:
+def test_errors_say_what_was_expected_and_quote_nothing(text: str, what: str) -> None:
     with pytest.raises(ConfigError) as error:
         parse_jaas(text)
     assert what in str(error.value)
@@ -42,13 +42,13 @@ def test_errors_say_what_was_expected_and_show_nothing(text: str, what: str) -> 
 
 
 @given(st.text(alphabet="am \"'\\=;/*\n-_$.1", max_size=40))
-def test_any_text_gives_an_entry_or_our_error(text: str) -> None:
+def test_any_text_gives_an_entry_or_a_config_error(text: str) -> None:
     with suppress(ConfigError):
         assert parse_jaas(text).module
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z_][a-z0-9_-]{0,8}", fullmatch=True), st.text(max_size=12), max_size=4))
-def test_whatever_is_quoted_comes_back(options: dict[str, str]) -> None:
+def test_quoted_text_survives(options: dict[str, str]) -> None:
     def quoted(value: str) -> str:
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
         return f'"{escaped}"'

@@ -1,4 +1,4 @@
-"""Kafka's client settings in librdkafka's words, and what librdkafka makes of them."""
+"""Kafka's client settings as librdkafka's, accepted by librdkafka itself."""
 
 from pathlib import Path
 
@@ -74,7 +74,7 @@ def test_librdkafka_takes_them(mechanism: str) -> None:
     ],
     ids=["token", "trust store", "versions", "suites"],
 )
-def test_what_librdkafka_cannot_do(security: ClientSecurity, what: str) -> None:
+def test_unsupported_by_librdkafka(security: ClientSecurity, what: str) -> None:
     with pytest.raises(ConfigError) as error:
         librdkafka_properties(security, "it: metadata.log.client.")
     assert str(error.value).startswith(f"it: metadata.log.client.{what}")

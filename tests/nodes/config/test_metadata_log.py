@@ -1,4 +1,4 @@
-"""metadata.log.kind and what goes with it: what it says, what contradicts it, what is never shown."""
+"""metadata.log.kind and its related keys: values, contradictions, and secrets that are never shown."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def error_of(base: dict[str, str], changes: dict[str, str | None]) -> str:
     return str(error.value)
 
 
-def test_a_log_is_in_files_unless_told() -> None:
+def test_a_log_is_in_files_by_default() -> None:
     for changes in ({}, {"metadata.log.kind": "file"}):
         config = parsed(CONTROLLER, changes)
         assert config.log_kind is LogKind.FILE
@@ -54,7 +54,7 @@ def test_a_topic_and_its_defaults() -> None:
     assert config.notes == ()
 
 
-def test_everything_said() -> None:
+def test_every_key_set() -> None:
     said = {
         "metadata.log.topic": "access",
         "metadata.log.topic.replication.factor": "1",
@@ -132,14 +132,14 @@ def test_everything_said() -> None:
         (CONTROLLER, TOPIC | {"controller.quorum.voters": "2@b:9093"}, ["controller 1 is not among the voters 2"]),
     ],
 )
-def test_what_contradicts_or_cannot_be_is_refused(
+def test_contradictions_and_invalid_values_are_refused(
     base: dict[str, str], changes: dict[str, str | None], told: list[str]
 ) -> None:
     error = error_of(base, changes)
     assert all(each in error for each in told), error
 
 
-def test_the_nodes_own_keys_are_not_the_clients() -> None:
+def test_the_nodes_keys_are_not_the_clients() -> None:
     own = {"ssl.truststore.location": "/t.p12", "sasl.mechanism": "PLAIN"}
     client: dict[str, str | None] = {f"{CLIENT}security.protocol": "SSL"}
     topic = parsed(CONTROLLER, TOPIC | own | client).topic

@@ -1,4 +1,4 @@
-"""Rules for the names of TLS clients, beside what Kafka's mapper makes of the same."""
+"""Mapping rules for TLS clients' names, compared with Kafka's mapper."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from aclog.nodes.config.principal_mapping import NoMatchingRuleError, SslPrincip
 JAVA = json.loads((Path(__file__).parents[1] / "security" / "java_texts.json").read_text())
 KEY = re.escape("ssl.principal.mapping.rules")
 JAVAS_ALONE = ("(?s", "&&", "\\p{")
-"""What Java's expressions have and Python's do not: refused at the start, not mapped otherwise."""
+"""Java's regex features without a counterpart in Python: refused at the start."""
 
 GOOD = [m for m in JAVA["mappings"] if "text" in m and not any(mark in m["rules"] for mark in JAVAS_ALONE)]
 BAD = [m for m in JAVA["mappings"] if "error" in m]
@@ -29,7 +29,7 @@ def mapped(mapper, name):
 
 
 @pytest.mark.parametrize("mapping", GOOD, ids=lambda mapping: mapping["rules"])
-def test_rules_map_as_kafkas(mapping):
+def test_rules_map_as_in_kafka(mapping):
     mapper = SslPrincipalMapper.parse(mapping["rules"])
     assert f"[{', '.join(map(str, mapper.rules))}]" == mapping["text"]
     assert [mapped(mapper, name) for name in JAVA["subjects"]] == mapping["names"]
@@ -68,7 +68,7 @@ def test_enough_was_compared():
         "RULE:a{99999999999}/x/",
     ],
 )
-def test_what_cannot_be_honoured_stops_the_start(rules):
+def test_unsupported_settings_stop_the_start(rules):
     with pytest.raises(ConfigError, match=f"{KEY}: RULE:"):
         SslPrincipalMapper.parse(rules)
 
@@ -80,17 +80,17 @@ def test_no_rule_matches():
     assert str(caught.value) == "No rules apply to CN=a, rules [RULE:^OU=(.*)$/$1, RULE:^UID=(.*)$/$1/U]"
 
 
-def test_the_whole_match_is_no_missing_group():
+def test_the_whole_match_is_a_group():
     assert SslPrincipalMapper.parse("RULE:^CN=(.*)$/$09/").name("CN=a") == "CN=a9"
 
 
 @pytest.mark.parametrize(("pattern", "text", "replacement", "result"), JAVA["replacements"])
-def test_expressions_mean_what_they_mean_in_java(pattern, text, replacement, result):
+def test_expressions_match_as_in_java(pattern, text, replacement, result):
     assert replace_all(java_pattern(pattern), text, replacement) == result
 
 
 @given(st.text("ab(|)*+?[]^$\\.{}1,<>:=!-&Q"), st.text("ab"))
-def test_any_expression_is_taken_or_refused(expression, text):
+def test_any_expression_is_accepted_or_refused(expression, text):
     try:
         pattern = java_pattern(expression)
     except ConfigError:

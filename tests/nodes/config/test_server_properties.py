@@ -31,7 +31,7 @@ def error_of(base: dict[str, str], changes: dict[str, str | None]) -> str:
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.parts[-3])
-def test_what_started_a_real_kafka_loads(path: Path) -> None:
+def test_a_real_kafkas_configuration_loads(path: Path) -> None:
     config = load_config(path, strict=True)
     assert config.roles == {Role.CONTROLLER, Role.BROKER}
     assert config.node_id == 1
@@ -61,7 +61,7 @@ def test_what_started_a_real_kafka_loads(path: Path) -> None:
     assert "secret" not in repr(config).replace("delegation.token.secret.key", "")
 
 
-def test_a_key_that_stands_twice_is_noted(tmp_path: Path) -> None:
+def test_a_key_set_twice_is_noted(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     text = "".join(f"{key}={value}\n" for key, value in COMBINED.items())
     path.write_text(text + "super.users=User:a\nsuper.users=User:a\nnode.id=7\n")
@@ -71,7 +71,7 @@ def test_a_key_that_stands_twice_is_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"\\u00zz=1", b"a=\\uqqqq"])
-def test_a_malformed_file_is_an_error_of_ours(tmp_path: Path, content: bytes) -> None:
+def test_a_malformed_file_is_a_config_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "server.properties"
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=r"server\.properties: a malformed"):
@@ -85,7 +85,7 @@ def test_no_file(tmp_path: Path) -> None:
         load_config(tmp_path)
 
 
-def test_unknown_keys_are_a_line_or_with_strict_an_error() -> None:
+def test_unknown_keys_are_noted_or_with_strict_an_error() -> None:
     changes = {"zookeeper.connect": "x:1", "super.user": "User:a", "log.retention.hours": "1", "rsm.config.a": "b"}
     config = parsed(COMBINED, changes)
     assert config.notes == (
@@ -183,7 +183,7 @@ def test_contradictions_name_both_keys(base: dict[str, str], changes: dict[str, 
         ("max.connections.per.ip", "0"),
     ],
 )
-def test_what_cannot_be_honoured_stops_the_start(key: str, value: str) -> None:
+def test_unsupported_settings_stop_the_start(key: str, value: str) -> None:
     assert key in error_of(COMBINED, {key: value})
 
 
@@ -199,7 +199,7 @@ def test_what_cannot_be_honoured_stops_the_start(key: str, value: str) -> None:
         ("authorizer.class.name", "aclog.authorizer.standard.StandardAuthorizer"),
     ],
 )
-def test_what_changes_nothing_is_accepted(key: str, value: str) -> None:
+def test_refused_keys_with_default_values_are_accepted(key: str, value: str) -> None:
     assert parsed(COMBINED, {key: value}).notes == ()
 
 
@@ -227,7 +227,7 @@ def test_the_keys_of_the_authorizer_on_zookeeper_are_its_own() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["GSSAPI", "OAUTHBEARER", "plain", "SCRAM-SHA-1"])
-def test_other_mechanisms_stop_the_start(mechanism: str) -> None:
+def test_unsupported_mechanisms_stop_the_start(mechanism: str) -> None:
     changes = {"sasl.enabled.mechanisms": f"PLAIN,{mechanism}"}
     assert f"sasl.enabled.mechanisms: '{mechanism}'" in error_of(SASL, changes)
 
@@ -260,7 +260,7 @@ def test_a_broker_logs_in_to_the_controllers_as_their_listener_says() -> None:
     assert (login.username, login.password, login.token_auth) == ("b", "p", True)
 
 
-def test_a_controller_alone_needs_no_login() -> None:
+def test_a_single_controller_needs_no_login() -> None:
     changes = {
         "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
         "security.inter.broker.protocol": None,
@@ -277,7 +277,7 @@ def test_config_providers_stop_the_start(value: str) -> None:
     assert value not in error
 
 
-def test_a_dollar_alone_is_no_config_provider() -> None:
+def test_a_plain_dollar_is_not_a_config_provider() -> None:
     assert parsed(COMBINED, {"ssl.principal.mapping.rules": "RULE:^CN=(.*?),.*$/$1/,DEFAULT"}).notes == ()
 
 
@@ -297,7 +297,7 @@ def test_where_to_ask_for_the_leader() -> None:
     assert "no voter has an address" in error_of(BROKER, unknown)
 
 
-def test_a_listener_that_opens_early_and_knows_nobody_yet_is_noted() -> None:
+def test_an_early_start_listener_without_known_users_is_noted() -> None:
     scram = {"early.start.listeners": "SASL_PLAINTEXT", "sasl.enabled.mechanisms": "SCRAM-SHA-256"}
     config = parsed(SASL, scram | {"sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256"})
     assert config.notes == (
@@ -388,13 +388,13 @@ _VALUES = st.one_of(
 
 
 @given(st.dictionaries(st.sampled_from(sorted(KNOWN_KEYS)), _VALUES, max_size=5), st.sampled_from([SASL, BROKER]))
-def test_any_values_give_a_configuration_or_our_error(changes: dict[str, str], base: dict[str, str]) -> None:
+def test_any_values_give_a_configuration_or_a_config_error(changes: dict[str, str], base: dict[str, str]) -> None:
     with suppress(ConfigError):
         assert repr(parse_config(base | changes, "it", host_name=lambda: "here"))
 
 
 @given(st.binary(max_size=60))
-def test_any_file_gives_a_configuration_or_our_error(content: bytes) -> None:
+def test_any_file_gives_a_configuration_or_a_config_error(content: bytes) -> None:
     with TemporaryDirectory() as directory:
         path = Path(directory) / "server.properties"
         path.write_bytes(content)
@@ -402,11 +402,11 @@ def test_any_file_gives_a_configuration_or_our_error(content: bytes) -> None:
             assert load_config(path)
 
 
-def test_ports_are_ports() -> None:
+def test_invalid_ports() -> None:
     assert "up to 65535" in error_of(COMBINED, {"listeners": "PLAINTEXT://a:65536,CONTROLLER://a:1"})
 
 
-def test_the_name_of_the_machine_is_asked_for_only_where_it_is_needed() -> None:
+def test_the_host_name_is_looked_up_only_if_needed() -> None:
     def unwanted() -> str:
         raise AssertionError
 
@@ -433,11 +433,11 @@ def test_tokens() -> None:
 
 @pytest.mark.parametrize("key", ["max.lifetime.ms", "expiry.time.ms", "expiry.check.interval.ms"])
 @pytest.mark.parametrize("value", ["0", "-1", "x", ""])
-def test_times_of_tokens_are_positive(key: str, value: str) -> None:
+def test_token_times_are_positive(key: str, value: str) -> None:
     assert f"delegation.token.{key}: " in error_of(COMBINED, {f"delegation.token.{key}": value})
 
 
-def test_how_long_logins_hold() -> None:
+def test_session_lifetimes() -> None:
     key = "connections.max.reauth.ms"
     of_all = {"sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512", key: "5000"}
     clients = parsed(SASL, of_all, strict=True).listeners[0]
@@ -467,7 +467,7 @@ SECRETS = {
 
 @pytest.mark.parametrize("key", SECRETS)
 @pytest.mark.parametrize("base", ["SASL", "SSL"])
-def test_secrets_are_never_told(key: str, base: str) -> None:
+def test_secrets_are_never_shown(key: str, base: str) -> None:
     tls = changed(
         SASL,
         {

@@ -94,14 +94,14 @@ def test_what_is_wrong(values: dict[str, str], what: str) -> None:
     assert what in str(error.value)
 
 
-def test_a_rule_that_is_wrong_for_one_listener_is_told_with_its_key() -> None:
+def test_an_invalid_mapping_rule_names_the_listeners_key() -> None:
     properties = Properties(values=STORE | {"listener.name.x.ssl.principal.mapping.rules": "RULE:x"}, where="it")
     assert tls_settings(properties.of_listener("Y"), server=True).principal_mapping_rules == "DEFAULT"
     with pytest.raises(ConfigError, match=r"^it: listener\.name\.x\.ssl\.principal\.mapping\.rules: Invalid rule"):
         tls_settings(properties.of_listener("X"), server=True)
 
 
-def test_sasl_asks_for_certificates_only_where_the_listener_says_so() -> None:
+def test_sasl_ssl_requests_certificates_only_with_the_listeners_own_key() -> None:
     values = STORE | TRUST | {"ssl.client.auth": "required"}
     assert settings(values, sasl=True).client_auth is ClientAuth.NONE
     assert settings(values).client_auth is ClientAuth.REQUIRED
@@ -110,7 +110,7 @@ def test_sasl_asks_for_certificates_only_where_the_listener_says_so() -> None:
     assert tls_settings(properties.of_listener("Y"), sasl=True, server=True).client_auth is ClientAuth.NONE
 
 
-def test_a_listeners_own_keys_come_first() -> None:
+def test_a_listeners_own_keys_take_precedence() -> None:
     values = (
         COMBINED
         | STORE

@@ -1,4 +1,4 @@
-"""Following without a network: what is asked, what is shown, what is refused."""
+"""The observer's state machine, without a network: what it fetches, what it shows, what it refuses."""
 
 import pytest
 from attrs import evolve
@@ -21,7 +21,7 @@ def batch(*values, base, epoch=1):
 
 
 def following(epoch=1):
-    """One that has met the leader of this epoch."""
+    """An observer that knows the leader of this epoch."""
     found = ObserverState()
     assert found.handle(FetchResponse(error=74, leader_id=1, leader_epoch=epoch)) == FetchAgain()
     return found
@@ -32,31 +32,31 @@ def shown(step):
     return b"".join(run.data for run in step.committed)
 
 
-def test_begins_at_the_start_knowing_nothing():
+def test_starts_at_offset_0_without_a_leader():
     assert ObserverState().position == Position(offset=0, last_fetched_epoch=0, leader_epoch=0, high_watermark=-1)
 
 
 @pytest.mark.parametrize("error", [42, 74, 75])
-def test_an_error_teaches_the_epoch(error):
+def test_an_error_response_carries_the_leader_epoch(error):
     found = ObserverState()
     assert found.handle(FetchResponse(error=error, leader_id=3, leader_epoch=7)) == FetchAgain()
     assert (found.leader_id, found.leader_epoch, found.position.leader_epoch) == (3, 7, 7)
 
 
 @pytest.mark.parametrize("error", [42, 74])
-def test_the_same_error_with_nothing_new_leads_elsewhere(error):
+def test_the_same_error_without_a_new_epoch_redirects(error):
     found = following(epoch=7)
     assert isinstance(found.handle(FetchResponse(error=error, leader_id=1, leader_epoch=7)), Redirect)
 
 
-def test_a_node_that_is_behind_is_left_and_not_believed():
+def test_a_node_with_an_older_epoch_is_ignored():
     found = following(epoch=7)
     step = found.handle(FetchResponse(error=75, leader_id=2, leader_epoch=5))
     assert step == Redirect(why="does not know leader epoch 7, only 5")
     assert (found.leader_id, found.leader_epoch) == (1, 7)
 
 
-def test_who_does_not_lead_says_who_does():
+def test_a_follower_redirects_to_the_leader():
     found = following()
     answer = FetchResponse(error=6, leader_id=1, leader_epoch=2, endpoints={1: AT_1})
     assert found.handle(answer) == Redirect(why="not the leader of epoch 2", leader=AT_1)
@@ -77,17 +77,17 @@ def test_refusals(error, said):
         following().handle(FetchResponse(error=error))
 
 
-def test_any_other_error_leads_elsewhere():
+def test_any_other_error_redirects():
     assert following().handle(FetchResponse(error=-1)) == Redirect(why="responds with error -1")
 
 
-def test_what_is_committed_is_shown_at_once():
+def test_committed_batches_are_shown_at_once():
     found, records = following(), batch(base=0) + batch(b"a", b"b", base=1)
     assert shown(found.handle(FetchResponse(high_watermark=3, records=records))) == records
     assert found.position == Position(offset=3, last_fetched_epoch=1, leader_epoch=1, high_watermark=3)
 
 
-def test_what_lies_above_the_mark_waits_for_it():
+def test_batches_above_the_mark_are_held_back():
     found = following()
     first, second, third = batch(base=0), batch(b"a", b"b", base=1), batch(base=3)
     assert shown(found.handle(FetchResponse(high_watermark=1, records=first + second + third))) == first
@@ -107,13 +107,13 @@ def test_the_mark_never_goes_back():
     assert shown(found.handle(FetchResponse(high_watermark=1, records=batch(base=1)))) == batch(base=1)
 
 
-def test_records_are_left_when_there_is_no_room_but_the_mark_is_learned():
+def test_without_room_records_are_dropped_but_the_mark_is_kept():
     found = following()
     assert shown(found.handle(FetchResponse(high_watermark=9, records=batch(base=0)), keep=False)) == b""
     assert (found.position.offset, found.high_watermark) == (0, 9)
 
 
-def test_a_batch_that_was_entered_in_its_middle_is_taken_whole():
+def test_an_offset_inside_a_batch_returns_the_whole_batch():
     found = following()
     found.loaded(EpochEnd(epoch=1, end_offset=2))
     whole = batch(b"a", b"b", b"c", base=0)
@@ -132,21 +132,21 @@ def test_a_batch_that_was_entered_in_its_middle_is_taken_whole():
     ],
     ids=["later", "epoch", "gap", "twice", "back"],
 )
-def test_batches_that_were_not_asked_for(records, error):
+def test_batches_that_do_not_follow_the_position(records, error):
     found = following()
     with pytest.raises(ReplayError, match=error):
         found.handle(FetchResponse(high_watermark=9, records=records))
     assert found.position == Position(offset=0, last_fetched_epoch=0, leader_epoch=1, high_watermark=-1)
 
 
-def test_an_epoch_that_goes_back_from_one_answer_to_the_next():
+def test_an_epoch_that_decreases_between_responses():
     found = following(epoch=3)
     found.handle(FetchResponse(high_watermark=1, records=batch(base=0, epoch=2)))
     with pytest.raises(ReplayError, match="epoch 1 after epoch 2"):
         found.handle(FetchResponse(high_watermark=2, records=batch(base=1, epoch=1)))
 
 
-def test_what_comes_before_damage_is_taken():
+def test_batches_before_damage_are_kept():
     found, good = following(), batch(base=0)
     damaged = bytearray(batch(base=1))
     damaged[-3] ^= 1
@@ -155,7 +155,7 @@ def test_what_comes_before_damage_is_taken():
         found.handle(FetchResponse(high_watermark=9, records=bytes(damaged)))
 
 
-def test_a_batch_that_is_cut_is_left_until_it_comes_whole():
+def test_a_truncated_batch_is_fetched_again():
     found, first, second = following(), batch(base=0), batch(base=1)
     assert shown(found.handle(FetchResponse(high_watermark=9, records=first + second[:-1]))) == first
     for cut in (second[:-1], second[:30]):
@@ -163,7 +163,7 @@ def test_a_batch_that_is_cut_is_left_until_it_comes_whole():
             found.handle(FetchResponse(high_watermark=9, records=cut))
 
 
-def test_divergence_drops_what_the_leader_does_not_have():
+def test_divergence_truncates_to_the_leaders_log():
     found = following(epoch=1)
     records = [batch(base=0), batch(base=1), batch(base=2)]
     found.handle(FetchResponse(high_watermark=1, records=b"".join(records)))
@@ -174,14 +174,14 @@ def test_divergence_drops_what_the_leader_does_not_have():
     assert shown(found.handle(FetchResponse(high_watermark=3, records=new))) == records[1] + new
 
 
-def test_a_divergence_that_says_nothing_new_drops_all_that_is_pending():
+def test_a_divergence_that_truncates_nothing_drops_all_pending_batches():
     found = following()
     found.handle(FetchResponse(high_watermark=1, records=batch(base=0) + batch(base=1)))
     assert found.handle(FetchResponse(diverging=EpochEnd(epoch=1, end_offset=2))) == FetchAgain()
     assert found.position.offset == 1
 
 
-def test_divergence_drops_an_epoch_that_the_leader_never_had():
+def test_divergence_truncates_an_epoch_unknown_to_the_leader():
     found = following(epoch=3)
     records = [batch(base=0, epoch=1), batch(base=1, epoch=1), batch(base=2, epoch=3)]
     found.handle(FetchResponse(high_watermark=1, records=b"".join(records)))
@@ -189,21 +189,21 @@ def test_divergence_drops_an_epoch_that_the_leader_never_had():
     assert found.position == Position(offset=2, last_fetched_epoch=1, leader_epoch=4, high_watermark=1)
 
 
-def test_divergence_below_what_was_committed_is_the_end():
+def test_divergence_below_the_committed_end_is_final():
     found = following()
     found.handle(FetchResponse(high_watermark=2, records=batch(base=0) + batch(base=1)))
     with pytest.raises(CommittedRecordsLostError, match="up to offset 2, epoch 1: its log of epoch 1 ends at 1"):
         found.handle(FetchResponse(diverging=EpochEnd(epoch=1, end_offset=1)))
 
 
-def test_a_snapshot_that_is_ahead_is_needed():
+def test_a_snapshot_beyond_the_committed_end_is_needed():
     found, snapshot = following(epoch=3), EpochEnd(epoch=2, end_offset=50)
     assert found.handle(FetchResponse(high_watermark=60, snapshot=snapshot)) == SnapshotNeeded(snapshot=snapshot)
     found.loaded(snapshot)
     assert found.position == Position(offset=50, last_fetched_epoch=2, leader_epoch=3, high_watermark=60)
 
 
-def test_a_snapshot_does_not_teach_a_mark():
+def test_a_snapshot_does_not_set_the_mark():
     found = following()
     found.handle(FetchResponse(snapshot=EpochEnd(epoch=1, end_offset=50)))
     found.loaded(EpochEnd(epoch=1, end_offset=50))
@@ -211,7 +211,7 @@ def test_a_snapshot_does_not_teach_a_mark():
 
 
 @pytest.mark.parametrize("snapshot", [EpochEnd(epoch=1, end_offset=1), EpochEnd(epoch=1, end_offset=2)])
-def test_a_snapshot_of_what_is_known_drops_what_is_pending_and_then_is_the_end(snapshot):
+def test_a_snapshot_below_the_committed_end_drops_pending_batches_then_is_final(snapshot):
     found = following()
     found.handle(FetchResponse(high_watermark=2, records=batch(base=0) + batch(base=1) + batch(base=2)))
     assert found.handle(FetchResponse(snapshot=snapshot)) == FetchAgain()
@@ -220,7 +220,7 @@ def test_a_snapshot_of_what_is_known_drops_what_is_pending_and_then_is_the_end(s
         found.handle(FetchResponse(snapshot=snapshot))
 
 
-def test_a_snapshot_of_an_older_epoch_is_another_history():
+def test_a_snapshot_of_an_older_epoch_is_a_different_log():
     found = following(epoch=5)
     found.handle(FetchResponse(high_watermark=1, records=batch(base=0, epoch=5)))
     with pytest.raises(CommittedRecordsLostError):
@@ -254,7 +254,7 @@ def end_of(batch_bytes):
 
 
 @given(EVENTS)
-def test_whatever_the_quorum_does_only_what_it_committed_is_shown(events):
+def test_only_committed_records_are_shown_whatever_the_quorum_does(events):
     quorum, found, seen, mark = FakeQuorum(epoch=1), ObserverState(), {}, -1
     committed = {}
     for event, number in [*events, ("commit", 4), *[("fetch", 1)] * 12]:
@@ -283,7 +283,7 @@ def test_whatever_the_quorum_does_only_what_it_committed_is_shown(events):
     assert found.committed_end == max([quorum.log_start, *ends])
 
 
-def test_the_epoch_that_was_fetched_last_is_told_as_it_is():
+def test_the_last_fetched_epoch_is_sent():
     quorum, found = FakeQuorum(epoch=4), following(epoch=4)
     quorum.append([b"a"], commit=False)
     quorum.elect(2, commit=False)

@@ -1,4 +1,4 @@
-"""A node's state, kept up with a quorum's log."""
+"""A follower keeps a node's image up to date with a quorum's log."""
 
 import threading
 import time
@@ -54,7 +54,7 @@ def removal(number):
 
 @define
 class Troubled:
-    """A log in memory that fails when it is told to."""
+    """A log in memory that fails on demand."""
 
     log: MemoryLog = field(factory=MemoryLog)
     error: Exception | None = None
@@ -82,7 +82,7 @@ class Troubled:
 
 
 class Following:
-    """A follower and what was shown and said, with ways to wait."""
+    """A follower, the images and messages it published, and ways to wait for them."""
 
     def __init__(self, log):
         self.shown, self.said, self._changed = [], [], threading.Condition()
@@ -122,7 +122,7 @@ def memory():
     log.close()
 
 
-def test_what_is_there_is_replayed_and_what_comes_follows(memory):
+def test_existing_and_new_records_are_replayed(memory):
     memory.log.append([acl(1)], timestamp=5)
     with Following(memory) as following:
         assert following.publisher.wait_ready(30)
@@ -134,7 +134,7 @@ def test_what_is_there_is_replayed_and_what_comes_follows(memory):
         assert offsets == sorted(offsets)
 
 
-def test_a_batch_is_seen_whole(memory):
+def test_a_batch_is_published_whole(memory):
     memory.log.append([acl(number) for number in range(1000)], timestamp=5)
     with Following(memory) as following:
         following.until_offset(1000)
@@ -143,14 +143,14 @@ def test_a_batch_is_seen_whole(memory):
         assert {len(image.acls) for image in following.shown} == {1000, 0}
 
 
-def test_an_empty_log_is_not_ready_until_it_holds_something(memory):
+def test_an_empty_log_is_not_ready_before_its_first_record(memory):
     with Following(memory) as following:
         assert not following.publisher.wait_ready(0.05)
         memory.log.append([acl(1)], timestamp=5)
         assert following.publisher.wait_ready(30)
 
 
-def test_an_open_transaction_is_shown_at_its_end(memory):
+def test_a_metadata_transaction_is_published_at_its_end(memory):
     memory.log.append([acl(1)], timestamp=5)
     memory.log.append([encode_record(BeginTransactionRecord()), acl(2)], timestamp=6)
     with Following(memory) as following:
@@ -161,7 +161,7 @@ def test_an_open_transaction_is_shown_at_its_end(memory):
         assert {len(image.acls) for image in following.shown} == {1, 3}
 
 
-def test_troubles_are_told_once_and_overcome(memory):
+def test_transient_errors_are_reported_once_and_retried(memory):
     memory.log.append([acl(1)], timestamp=5)
     with Following(memory) as following:
         following.until_offset(1)
@@ -178,7 +178,7 @@ def test_troubles_are_told_once_and_overcome(memory):
 
 
 @pytest.mark.parametrize("error", [DecodeError("damaged"), LogError("gone")])
-def test_a_log_that_cannot_be_read_changes_nothing(memory, error):
+def test_an_unreadable_log_changes_nothing(memory, error):
     memory.log.append([acl(1)], timestamp=5)
     with Following(memory) as following:
         following.until_offset(1)
@@ -190,7 +190,7 @@ def test_a_log_that_cannot_be_read_changes_nothing(memory, error):
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_what_cannot_be_replayed_stops_it_and_readers_keep_what_they_have(memory, first):
+def test_a_record_that_fails_to_replay_stops_it_and_readers_keep_their_image(memory, first):
     for _ in range(first):
         memory.log.append([acl(1)], timestamp=5)
     with Following(memory) as following:
@@ -204,7 +204,7 @@ def test_what_cannot_be_replayed_stops_it_and_readers_keep_what_they_have(memory
         assert "replay has stopped" in following.said[-1]
 
 
-def test_lost_records_stop_it(memory):
+def test_lost_committed_records_stop_it(memory):
     memory.log.append([acl(1)], timestamp=5)
     with Following(memory) as following:
         following.until_offset(1)
@@ -214,7 +214,7 @@ def test_lost_records_stop_it(memory):
         assert following.follower.failure is memory.error
 
 
-def test_a_reader_that_breaks_is_told_of(memory):
+def test_an_unexpected_error_of_the_log_is_reported(memory):
     with Following(memory) as following:
         memory.error = RuntimeError("a mistake")
         memory.log.append([acl(1)], timestamp=5)
@@ -244,13 +244,13 @@ def leader(quorum):
 
 
 def snapshot_of(quorum, directory):
-    """The quorum's committed state as a checkpoint, which takes the log's place."""
+    """Write the quorum's committed state as a checkpoint that replaces the log."""
     image = Applier().apply(quorum.committed)
     path = write_checkpoint(image, directory)
     quorum.forget_below(EpochEnd(epoch=image.epoch, end_offset=image.end_offset), path.read_bytes())
 
 
-def test_begins_with_a_snapshot_and_is_ready_with_what_follows_it(quorum, leader, tmp_path):
+def test_starts_from_a_snapshot_and_the_records_after_it(quorum, leader, tmp_path):
     quorum.append([acl(number) for number in range(50)])
     snapshot_of(quorum, tmp_path)
     quorum.append([acl(50)])
@@ -260,7 +260,7 @@ def test_begins_with_a_snapshot_and_is_ready_with_what_follows_it(quorum, leader
         assert following.publisher.current.end_offset == 51
 
 
-def test_a_node_that_fell_behind_gets_a_snapshot_whole(quorum, leader, tmp_path):
+def test_a_node_that_fell_behind_loads_a_snapshot_at_once(quorum, leader, tmp_path):
     quorum.append([acl(number) for number in range(50)])
     with QuorumLog(servers=(leader.address,), options=QUICK) as log, Following(log) as following:
         following.until_offset(50)

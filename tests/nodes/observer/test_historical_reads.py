@@ -1,4 +1,4 @@
-"""Batches that are fetched once more, while the quorum moves on."""
+"""Batches that are fetched again while the quorum moves on."""
 
 import asyncio
 import time
@@ -13,8 +13,8 @@ from aclog.nodes.observer.historical_reads import fetch_committed
 BATCHES = [build_batch([b"x"], base_offset=offset, leader_epoch=1, timestamp=0) for offset in range(6)]
 
 
-def test_a_mark_that_is_learned_while_a_leader_answers_is_not_for_that_leaders_records():
-    """A deposed leader may have given records that its successor replaced by others, which are committed by now."""
+def test_a_mark_learned_during_a_fetch_does_not_apply_to_its_records():
+    """A deposed leader may return records that its successor has replaced by others, committed meanwhile."""
     shared = FetchBuffer(name="quorum", options=ObserverOptions(), made_room=lambda: None)
     shared.add([], 3)
 

@@ -53,7 +53,7 @@ def test_states_of_the_past(quorum, source):
         source.image_at(11)
 
 
-def test_a_snapshot_that_came_between(quorum, leader, source, tmp_path: Path):
+def test_a_snapshot_taken_meanwhile(quorum, leader, source, tmp_path: Path):
     assert len(source.image().acls) == 10
     leader.faults.cut = 1 << 30
     leader.cut_all()

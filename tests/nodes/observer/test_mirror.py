@@ -1,4 +1,4 @@
-"""What a quorum commits, mirrored: live, after cuts and elections, past a gap, and never from another history."""
+"""A mirror of a quorum: live, after disconnects and elections, across a gap, never of another history."""
 
 import random
 import threading
@@ -59,7 +59,7 @@ def until(what):
 
 @define
 class Told:
-    """What was told, and a way to wait for it."""
+    """The messages of a mirror, and a way to wait for one."""
 
     texts: list[str] = field(factory=list)
     _changed: threading.Condition = field(factory=threading.Condition)
@@ -76,7 +76,7 @@ class Told:
 
 @define
 class Running:
-    """A mirror that is being written in a thread."""
+    """A mirror that runs in a thread."""
 
     mirror: MirrorLog
     mirroring: QuorumMirror
@@ -104,7 +104,7 @@ class Running:
         assert not self.thread.is_alive()
 
     def wait_for(self, offset):
-        """Until a reader sees as much."""
+        """Wait until a reader of the mirror has reached the offset."""
         until(lambda: segment_paths(self.mirror.directory))
         with open_reader(self.mirror.directory) as reader:
             assert reader.wait(offset - 1, 30), (self.failure, self.told.texts)
@@ -112,7 +112,7 @@ class Running:
 
 @contextmanager
 def mirrored(directory, *servers, once=None, patience=None, fsync=lambda fd: None, **options):
-    """Mirror these servers; `once` or live where it is said, else as the test starts it."""
+    """Mirror these servers; `once` or live, by default as the test is parametrized."""
     with ExitStack() as stack:
         mirror = stack.enter_context(open_mirror(directory, segment_bytes=4000, fsync=fsync))
         end = mirror.end
@@ -136,7 +136,7 @@ def mirrored(directory, *servers, once=None, patience=None, fsync=lambda fd: Non
 
 
 def mirror_once(directory, *servers, **options):
-    """Up to the mark; what was told. Raises what stopped it."""
+    """Mirror up to the mark and return the messages. Raises what stopped the mirror."""
     with mirrored(directory, *servers, **options) as running:
         running.mirroring.run(once=True)
         return running.told.texts
@@ -156,7 +156,7 @@ def assert_whole(directory):
 
 
 def forget(quorum, directory):
-    """Retention: a snapshot of all that is committed stands for it."""
+    """Apply retention: a snapshot replaces everything committed."""
     directory.mkdir(exist_ok=True)
     image = Applier().apply(quorum.whole)
     path = write_checkpoint(image, directory)
@@ -166,7 +166,7 @@ def forget(quorum, directory):
 
 @pytest.fixture(autouse=True)
 def _whole_log(quorum):
-    """The quorum keeps in mind what retention takes: `whole` is all that was ever committed."""
+    """`whole` keeps all that was ever committed, whatever retention removes."""
 
     class Remembered(FakeQuorum):
         forgotten = b""
@@ -183,7 +183,7 @@ def _whole_log(quorum):
     quorum.__class__ = Remembered
 
 
-def test_once_is_up_to_the_mark(tmp_path, quorum, leader):
+def test_once_ends_at_the_mark(tmp_path, quorum, leader):
     fill(quorum, 200)
     quorum.append([acl(9999)], commit=False)
     assert mirror_once(tmp_path / "log", leader) == []
@@ -192,11 +192,11 @@ def test_once_is_up_to_the_mark(tmp_path, quorum, leader):
     quorum.elect(1)
     fill(quorum, 100, start=200)
     assert mirror_once(tmp_path / "log", leader) == []
-    assert mirror_once(tmp_path / "log", leader) == []  # nothing has come
+    assert mirror_once(tmp_path / "log", leader) == []  # nothing new
     assert content(tmp_path / "log") == quorum.committed
     assert_whole(tmp_path / "log")
     fetched = [position.offset for position, _ in leader.fetches]
-    assert fetched.count(0) <= 4  # the second and third mirror began where the first ended
+    assert fetched.count(0) <= 4  # the second and third mirror start where the first ended
 
 
 def test_an_empty_log(tmp_path, quorum, leader):
@@ -236,7 +236,7 @@ def test_states_of_the_past_are_those_of_the_quorum(tmp_path, quorum, leader):
         assert recover(tmp_path / "log", as_of=end).image.acls.digest() == expected.acls.digest()
 
 
-def test_elections_and_what_they_take_back(tmp_path, quorum):
+def test_elections_and_the_records_they_truncate(tmp_path, quorum):
     with FakeLeader(quorum, node_id=1) as one, FakeLeader(quorum, node_id=2) as two:
         one.endpoints = two.endpoints = {1: one.address, 2: two.address}
         fill(quorum, 5)
@@ -253,7 +253,7 @@ def test_elections_and_what_they_take_back(tmp_path, quorum):
     assert_whole(tmp_path / "log")
 
 
-def test_a_cut_is_told_once_and_overcome(tmp_path, quorum, leader):
+def test_a_lost_connection_is_reported_once_and_retried(tmp_path, quorum, leader):
     fill(quorum, 5)
     with mirrored(tmp_path / "log", leader, once=False) as running:
         running.wait_for(quorum.high_watermark)
@@ -270,7 +270,7 @@ def test_a_cut_is_told_once_and_overcome(tmp_path, quorum, leader):
     assert content(tmp_path / "log") == quorum.committed
 
 
-def test_two_that_are_gone_are_told_of_once_each(tmp_path, quorum):
+def test_two_unreachable_servers_are_reported_once_each(tmp_path, quorum):
     with FakeLeader(quorum, node_id=1) as one, FakeLeader(quorum, node_id=2) as two:
         pass
     with mirrored(tmp_path / "log", one, two, once=False) as running:
@@ -281,7 +281,7 @@ def test_two_that_are_gone_are_told_of_once_each(tmp_path, quorum):
     assert len(set(running.told.texts)) == len(running.told.texts)
 
 
-def test_a_stop_waits_for_no_snapshot(tmp_path, quorum, leader):
+def test_a_stop_does_not_wait_for_a_snapshot(tmp_path, quorum, leader):
     fill(quorum, 5)
     forget(quorum, tmp_path / "given")
     leader.faults.tamper_chunk = lambda chunk: evolve(chunk, error=-1)
@@ -293,7 +293,7 @@ def test_a_stop_waits_for_no_snapshot(tmp_path, quorum, leader):
     assert (running.failure, running.told.texts) == ([], [])
 
 
-def test_nobody_there_at_first(tmp_path, quorum):
+def test_no_server_at_first(tmp_path, quorum):
     with FakeLeader(quorum) as gone:
         port = gone.port
     with mirrored(tmp_path / "log", gone, once=False) as running:
@@ -306,14 +306,14 @@ def test_nobody_there_at_first(tmp_path, quorum):
         assert running.failure == []
 
 
-def test_once_gives_up_where_nothing_comes(tmp_path, quorum, leader):
+def test_once_gives_up_without_progress(tmp_path, quorum, leader):
     fill(quorum, 5)
     leader.faults.cut = 1 << 30
     with pytest.raises(MetadataError, match=str(leader.address)):
         mirror_once(tmp_path / "log", leader, patience=0.05)
 
 
-def test_damaged_answers_are_never_written(tmp_path, quorum, leader):
+def test_damaged_responses_are_never_written(tmp_path, quorum, leader):
     fill(quorum, 50)
 
     def damaged(answer):
@@ -329,7 +329,7 @@ def test_damaged_answers_are_never_written(tmp_path, quorum, leader):
 
 
 class TestSnapshots:
-    def test_a_new_mirror_begins_after_one(self, tmp_path, quorum, leader):
+    def test_a_new_mirror_begins_after_a_snapshot(self, tmp_path, quorum, leader):
         fill(quorum, 30)
         snapshot = forget(quorum, tmp_path / "given")
         fill(quorum, 30, start=30)
@@ -342,8 +342,8 @@ class TestSnapshots:
         assert_whole(tmp_path / "log")
         assert recover(tmp_path / "log").image.acls.digest() == Applier().apply(quorum.whole).acls.digest()
 
-    def test_later_ones_are_not_taken(self, tmp_path, quorum, leader):
-        """What retention takes from the quorum, the mirror still has."""
+    def test_later_snapshots_are_not_used(self, tmp_path, quorum, leader):
+        """The mirror keeps what the quorum's retention removes."""
         fill(quorum, 10)
         with mirrored(tmp_path / "log", leader, once=False) as running:
             for turn in range(4):
@@ -356,7 +356,7 @@ class TestSnapshots:
         assert list_checkpoints(tmp_path / "log") == ()
         assert_whole(tmp_path / "log")
 
-    def test_a_gap_while_the_mirror_rested(self, tmp_path, quorum, leader):
+    def test_a_gap_while_the_mirror_was_stopped(self, tmp_path, quorum, leader):
         fill(quorum, 20)
         mirror_once(tmp_path / "log", leader)
         old, end = quorum.committed, quorum.high_watermark
@@ -376,8 +376,8 @@ class TestSnapshots:
         assert recover(tmp_path / "log").image.acls.digest() == Applier().apply(quorum.whole).acls.digest()
         assert recover(archive, as_of=end).image.acls.digest() == Applier().apply(old).acls.digest()
 
-    def test_a_gap_while_nobody_was_reached(self, tmp_path, quorum, leader):
-        """The observer itself finds that it fell behind; a reader of the mirror goes on after the gap."""
+    def test_a_gap_while_no_server_was_reached(self, tmp_path, quorum, leader):
+        """The observer detects that it fell behind; a reader of the mirror continues after the gap."""
         fill(quorum, 20)
         with mirrored(tmp_path / "log", leader, once=False) as running:
             running.wait_for(quorum.high_watermark)
@@ -393,8 +393,8 @@ class TestSnapshots:
         assert content(tmp_path / "log") == quorum.committed
         assert_whole(tmp_path / "log")
 
-    def test_another_leader_reaches_further_back_after_all(self, tmp_path, quorum, leader):
-        """Between what is offered and what is fetched: then there is no gap."""
+    def test_a_new_leaders_log_reaches_further_back(self, tmp_path, quorum, leader):
+        """It is elected between the offer of a snapshot and its fetch: then there is no gap."""
         fill(quorum, 20)
         mirror_once(tmp_path / "log", leader)
         kept, end = list(quorum.batches), quorum.high_watermark
@@ -408,7 +408,7 @@ class TestSnapshots:
         data = write_checkpoint(older, tmp_path / "given").read_bytes()
 
         def other_leader(chunk):
-            """It answers that it does not know the snapshot, as it has another one and a longer log."""
+            """It does not know the snapshot, as it has another one and a longer log."""
             if quorum.snapshot == offered:
                 with quorum.lock:
                     quorum.batches = [*kept[10:], *later, *quorum.batches]
@@ -426,7 +426,7 @@ class TestSnapshots:
 
 
 class TestAnotherHistory:
-    def test_committed_records_that_are_gone(self, tmp_path, quorum, leader):
+    def test_lost_committed_records(self, tmp_path, quorum, leader):
         fill(quorum, 20)
         mirror_once(tmp_path / "log", leader)
         before = content(tmp_path / "log")
@@ -449,8 +449,8 @@ class TestAnotherHistory:
         assert content(tmp_path / "log") == before
 
     @pytest.mark.parametrize("more", [0, 30])
-    def test_a_restored_quorum_that_came_to_the_same_epochs(self, tmp_path, quorum, leader, more):
-        """Neither offsets nor epochs nor the cluster's id tell of it: the last batch does."""
+    def test_a_restored_quorum_with_the_same_epochs(self, tmp_path, quorum, leader, more):
+        """Offsets, epochs and the cluster id are the same: only the last batch differs."""
         fill(quorum, 20)
         mirror_once(tmp_path / "log", leader)
         before, end = content(tmp_path / "log"), quorum.high_watermark
@@ -496,7 +496,7 @@ class TestRefusals:
         with mirrored(tmp_path / "log", leader) as running, pytest.raises(QuorumRefusedError, match="CLUSTER_ACTION"):
             running.mirroring.run(once=False)
 
-    def test_later_on_it_is_told_and_tried_again(self, tmp_path, quorum, leader):
+    def test_a_later_refusal_is_reported_and_retried(self, tmp_path, quorum, leader):
         fill(quorum, 5)
         with mirrored(tmp_path / "log", leader, once=False) as running:
             running.wait_for(quorum.high_watermark)
@@ -510,7 +510,7 @@ class TestRefusals:
             assert running.failure == []
         assert content(tmp_path / "log") == quorum.committed
 
-    def test_a_controller_that_does_not_tell_its_cluster(self, tmp_path, quorum):
+    def test_a_controller_that_denies_its_cluster_id(self, tmp_path, quorum):
         def refuse(version, body):
             from aclog.nodes.wire.message_builder import build
 
@@ -524,7 +524,7 @@ class TestRefusals:
             running.mirroring.run(once=True)
 
 
-def test_a_disk_that_fails_ends_it_and_is_no_trouble_of_the_network(tmp_path, quorum, leader):
+def test_a_failing_disk_ends_it_and_is_not_retried(tmp_path, quorum, leader):
     fill(quorum, 5)
     failing = []
 
@@ -549,8 +549,8 @@ KILLS = 25
 
 
 @pytest.mark.slow(3)
-def test_killed_at_any_moment_it_loses_and_repeats_nothing(tmp_path, quorum, leader):
-    """The quorum goes on all the while, and elects a leader now and then."""
+def test_a_mirror_killed_at_any_moment_loses_and_repeats_nothing(tmp_path, quorum, leader):
+    """Meanwhile the quorum continues to commit, and sometimes elects a leader."""
     directory, stop = tmp_path / "log", threading.Event()
     numbers = random.Random(5)
 

@@ -1,4 +1,4 @@
-"""A quorum's log over a network that lets one down."""
+"""A quorum's log over an unreliable network."""
 
 import random
 import threading
@@ -79,7 +79,7 @@ def test_finds_the_leader_and_its_epoch(quorum, leader):
         assert log.name == f"quorum {leader.address}"
 
 
-def test_follows_what_is_committed_and_no_more(quorum, leader):
+def test_follows_committed_records_only(quorum, leader):
     with observer(leader) as log:
         for number in range(20):
             quorum.append([b"a", b"b"], commit=False)
@@ -90,7 +90,7 @@ def test_follows_what_is_committed_and_no_more(quorum, leader):
         assert read_all(log) == quorum.committed
 
 
-def test_a_large_log_comes_through_a_small_buffer(quorum, leader):
+def test_a_large_log_fits_through_a_small_buffer(quorum, leader):
     fill(quorum, 300, size=1000)
     with observer(leader, buffer_bytes=20_000, kept_bytes=5_000, fetch_bytes=7_000) as log:
         until(lambda: log._buffer.full)
@@ -98,14 +98,14 @@ def test_a_large_log_comes_through_a_small_buffer(quorum, leader):
         assert log._buffer._window.size < 40_000
         assert log.high_watermark() == quorum.high_watermark
         quorum.append([b"new"])
-        assert log.wait(quorum.high_watermark - 1, 30)  # the mark is heard of all the same
-        assert leader.fetches[-1][1] == 1  # at the price of a batch
+        assert log.wait(quorum.high_watermark - 1, 30)  # the mark arrives nevertheless
+        assert leader.fetches[-1][1] == 1  # at the cost of one batch
         assert read_all(log) == quorum.committed
-        assert read_all(log) == quorum.committed  # what is no longer held is fetched again
+        assert read_all(log) == quorum.committed  # what is no longer buffered is fetched again
         assert log._buffer._window.size < 40_000
 
 
-def test_what_is_not_committed_fills_no_memory(quorum, leader):
+def test_uncommitted_batches_are_bounded(quorum, leader):
     for _ in range(200):
         quorum.append([b"x" * 1000], commit=False)
     with observer(leader, pending_bytes=10_000, fetch_bytes=5_000) as log:
@@ -118,7 +118,7 @@ def test_what_is_not_committed_fills_no_memory(quorum, leader):
 
 
 @pytest.mark.parametrize("max_bytes", [1, 5000])
-def test_anything_can_be_read_while_little_is_held(quorum, leader, max_bytes):
+def test_any_offset_can_be_read_with_a_small_buffer(quorum, leader, max_bytes):
     fill(quorum, 100, size=500)
     bases = [read_header(batch).base_offset for batch in quorum.batches]
     random.Random(2).shuffle(bases)
@@ -129,7 +129,7 @@ def test_anything_can_be_read_while_little_is_held(quorum, leader, max_bytes):
             assert quorum.committed[quorum.committed.index(data) :].startswith(data)
 
 
-def test_what_is_fetched_again_ends_at_the_mark_too(quorum, leader):
+def test_historical_reads_end_at_the_mark(quorum, leader):
     fill(quorum, 10, size=100)
     for _ in range(5):
         quorum.append([b"never"], commit=False)
@@ -141,7 +141,7 @@ def test_what_is_fetched_again_ends_at_the_mark_too(quorum, leader):
         assert log.read(log.high_watermark() - 1, 1 << 20) == quorum.batches[9]
 
 
-def test_cut_connections_are_made_anew(quorum, leader):
+def test_lost_connections_are_reopened(quorum, leader):
     fill(quorum, 50)
     with observer(leader) as log:
         for number in range(20):
@@ -151,7 +151,7 @@ def test_cut_connections_are_made_anew(quorum, leader):
         assert read_all(log) == quorum.committed
 
 
-def test_answers_that_never_come_or_come_cut_are_asked_for_again(quorum, leader):
+def test_missing_and_truncated_responses_are_retried(quorum, leader):
     with observer(leader) as log:
         for number, fault in enumerate(["cut", "silent", "cut", "cut"]):
             setattr(leader.faults, fault, 2)
@@ -170,7 +170,7 @@ def test_answers_that_never_come_or_come_cut_are_asked_for_again(quorum, leader)
         b"\x00",
     ],
 )
-def test_garbage_ends_a_connection_and_no_more(quorum, leader, garbage):
+def test_a_malformed_response_only_ends_the_connection(quorum, leader, garbage):
     with observer(leader) as log:
         leader.faults.garbage += [garbage] * 3
         quorum.append([b"after garbage"])
@@ -185,7 +185,7 @@ def test_delays_change_nothing(quorum, leader):
         assert read_all(log) == quorum.committed
 
 
-def test_damage_on_the_way_is_fetched_again(quorum, leader):
+def test_bytes_damaged_in_transit_are_fetched_again(quorum, leader):
     fill(quorum, 20)
     left = [2]
 
@@ -201,7 +201,7 @@ def test_damage_on_the_way_is_fetched_again(quorum, leader):
         assert read_all(log) == quorum.committed
 
 
-def test_damage_that_stays_is_told_and_what_comes_before_it_can_be_read(quorum, leader):
+def test_persistent_damage_is_reported_and_batches_before_it_are_readable(quorum, leader):
     fill(quorum, 20)
     bad = quorum.batches[10]
     offset = read_header(bad).base_offset
@@ -220,7 +220,7 @@ def test_the_leader_moves_from_node_to_node(quorum, leader):
         nodes = [leader, second, third]
         for node in nodes:
             node.endpoints = {each.node_id: each.address for each in nodes}
-        with observer(leader) as log:  # it is told of one address only
+        with observer(leader) as log:  # it knows one address only
             for number in range(9):
                 fill(quorum, 3, seed=number)
                 quorum.append([b"perhaps"], commit=False)
@@ -231,7 +231,7 @@ def test_the_leader_moves_from_node_to_node(quorum, leader):
             assert read_all(log) == quorum.committed
 
 
-def test_who_is_named_is_asked_at_once_after_a_long_search_too(quorum, leader):
+def test_a_named_leader_is_tried_without_backoff(quorum, leader):
     with FakeLeader(quorum, node_id=2) as second, observer(leader, retry_backoff=600, max_retry_backoff=600) as log:
         leader.endpoints = {2: second.address}
         quorum.append([b"perhaps"], commit=False)
@@ -242,7 +242,7 @@ def test_who_is_named_is_asked_at_once_after_a_long_search_too(quorum, leader):
         assert read_all(log) == quorum.committed
 
 
-def test_a_dead_leader_that_is_still_named_is_left_for_the_list(quorum, leader):
+def test_a_dead_leader_that_others_name_is_tried_once(quorum, leader):
     leader.endpoints = {9: HostPort(host="127.0.0.1", port=free_port())}
     with observer(leader) as log:
         quorum.elect(9, commit=False)
@@ -252,7 +252,7 @@ def test_a_dead_leader_that_is_still_named_is_left_for_the_list(quorum, leader):
 
 
 @pytest.mark.parametrize("port", [-1, 0, 1 << 16])
-def test_a_leader_at_a_port_that_is_none(quorum, leader, port):
+def test_a_leader_with_an_invalid_port(quorum, leader, port):
     leader.endpoints = {9: HostPort(host="127.0.0.1", port=port)}
     with observer(leader, known=False) as log:
         with pytest.raises(DecodeError, match=f"{leader.address}: node 9 at port {port}: expected 1 to 65535"):
@@ -261,14 +261,14 @@ def test_a_leader_at_a_port_that_is_none(quorum, leader, port):
         until(lambda: log.high_watermark() >= 0)
 
 
-def test_a_server_that_is_not_there_is_passed_over(quorum, leader):
+def test_an_unreachable_server_is_skipped(quorum, leader):
     dead = HostPort(host="127.0.0.1", port=free_port())
     with QuorumLog(servers=(dead, leader.address), options=QUICK) as log:
         log.wait_known(30)
         assert log.leader == leader.address
 
 
-def test_nobody_there(quorum):
+def test_no_server_there(quorum):
     dead = HostPort(host="127.0.0.1", port=free_port())
     with QuorumLog(servers=(dead,), options=QUICK) as log:
         with pytest.raises(UnreachableError, match=f"{dead}: no connection: "):
@@ -279,7 +279,7 @@ def test_nobody_there(quorum):
         assert not log.wait(0, 0.01)
 
 
-def test_an_older_leader_without_marks_in_its_requests(quorum):
+def test_an_older_leader_without_the_followers_mark(quorum):
     apis = (ApiVersion(1, 4, 17), ApiVersion(18, 0, 4), ApiVersion(59, 0, 0))
     fill(quorum, 20)
     with FakeLeader(quorum, apis=apis) as old, observer(old) as log:
@@ -295,7 +295,7 @@ def test_a_leader_that_is_too_old(quorum):
         log.wait_known(30)
 
 
-def test_a_refusal_is_told_at_once_and_overcome(quorum, leader):
+def test_a_refusal_is_reported_at_once_and_retried(quorum, leader):
     leader.faults.tamper = lambda answer: FetchResponse(error=31)
     with observer(leader, known=False) as log:
         with pytest.raises(QuorumRefusedError, match=f"{leader.address}: CLUSTER_AUTHORIZATION_FAILED"):
@@ -308,7 +308,7 @@ def test_a_refusal_is_told_at_once_and_overcome(quorum, leader):
         assert log.wait(0, 30)
 
 
-def test_committed_records_that_are_lost_end_it(quorum, leader):
+def test_lost_committed_records_are_final(quorum, leader):
     fill(quorum, 10)
     with observer(leader) as log:
         before, mark = quorum.committed, log.high_watermark()
@@ -317,7 +317,7 @@ def test_committed_records_that_are_lost_end_it(quorum, leader):
         with pytest.raises(CommittedRecordsLostError, match="expected every committed record to be there"):
             log.wait(mark + 100, 30)
         assert log.high_watermark() == mark
-        assert read_all(log) == before  # what was seen stays as it was
+        assert read_all(log) == before  # what was read stays the same
 
 
 def checkpoint_of_small(tmp_path):
@@ -343,11 +343,11 @@ def test_a_log_that_begins_after_a_snapshot(quorum, leader, tmp_path, chunk):
         with pytest.raises(LogError, match="outside"):
             log.read(snapshot.end_offset - 1)
         directory = found.path.parent
-        assert directory.stat().st_mode & 0o77 == 0  # there are credentials in it
+        assert directory.stat().st_mode & 0o77 == 0  # it contains credentials
     assert not directory.exists()
 
 
-def test_recovery_stands_on_it(quorum, leader, tmp_path):
+def test_recovery_starts_from_the_snapshot(quorum, leader, tmp_path):
     image, snapshot, data = checkpoint_of_small(tmp_path)
     quorum.forget_below(snapshot, data)
     quorum.elect(1)
@@ -363,7 +363,7 @@ def test_no_snapshot_is_needed_where_the_log_begins_at_0(quorum, leader):
         assert log.checkpoints() == ()
 
 
-def test_a_download_that_is_cut_goes_on(quorum, leader, tmp_path):
+def test_an_interrupted_download_is_continued(quorum, leader, tmp_path):
     _, snapshot, data = checkpoint_of_small(tmp_path)
     quorum.forget_below(snapshot, data)
     quorum.commit()
@@ -382,8 +382,8 @@ def test_a_download_that_is_cut_goes_on(quorum, leader, tmp_path):
         assert len(set(asked)) == -(-len(data) // 500)
 
 
-def test_a_download_is_begun_anew_with_another_leader(quorum, leader, tmp_path):
-    """Its snapshot of the same offset is another file."""
+def test_a_download_restarts_with_another_leader(quorum, leader, tmp_path):
+    """The new leader's snapshot of the same offset is a different file."""
     _, snapshot, data = checkpoint_of_small(tmp_path)
     quorum.forget_below(snapshot, data)
     quorum.commit()
@@ -401,7 +401,7 @@ def test_a_download_is_begun_anew_with_another_leader(quorum, leader, tmp_path):
         assert asked[0] == 0
 
 
-def test_a_snapshot_that_vanishes_is_asked_for_anew(quorum, leader, tmp_path):
+def test_a_deleted_snapshot_is_replaced_by_a_newer_one(quorum, leader, tmp_path):
     _, snapshot, data = checkpoint_of_small(tmp_path)
     older = EpochEnd(epoch=1, end_offset=snapshot.end_offset - 10)
     quorum.forget_below(older, b"x" * 5000)
@@ -432,7 +432,7 @@ def test_a_snapshot_that_vanishes_is_asked_for_anew(quorum, leader, tmp_path):
         lambda chunk: evolve(chunk, error=98),
     ],
 )
-def test_a_snapshot_that_is_none_is_refused_in_the_end(quorum, leader, tmp_path, tamper):
+def test_an_invalid_snapshot_is_refused(quorum, leader, tmp_path, tamper):
     _, snapshot, data = checkpoint_of_small(tmp_path)
     quorum.forget_below(snapshot, data)
     quorum.commit()
@@ -444,7 +444,7 @@ def test_a_snapshot_that_is_none_is_refused_in_the_end(quorum, leader, tmp_path,
         assert log.latest_snapshot().path.read_bytes() == data
 
 
-def test_a_log_that_moves_past_an_observer_that_is_away(quorum, leader, tmp_path):
+def test_an_observer_that_falls_behind_the_logs_start(quorum, leader, tmp_path):
     _, snapshot, data = checkpoint_of_small(tmp_path)
     snapshot = evolve(snapshot, epoch=quorum.epoch)
     fill(quorum, 3)
@@ -462,7 +462,7 @@ def test_a_log_that_moves_past_an_observer_that_is_away(quorum, leader, tmp_path
         assert read_all(log) == quorum.committed
 
 
-def test_closing_wakes_whoever_waits(quorum, leader):
+def test_closing_wakes_waiting_threads(quorum, leader):
     log = QuorumLog(servers=(leader.address,), options=QUICK)
     log.wait_known(30)
     answers = []
@@ -477,8 +477,8 @@ def test_closing_wakes_whoever_waits(quorum, leader):
             call()
 
 
-def test_random_troubles(quorum):
-    """Elections, cuts, garbage and growth at once: what is read is what was committed, in order, each once."""
+def test_random_faults(quorum):
+    """Elections, disconnects, damage and growth at once: committed records are read in order, each once."""
     numbers = random.Random(5)
     with FakeLeader(quorum) as first, FakeLeader(quorum, node_id=2) as second:
         for node in (first, second):
@@ -506,7 +506,7 @@ def test_random_troubles(quorum):
             assert found == quorum.committed
 
 
-def test_no_file_is_left_for_an_event_loop(monkeypatch):
+def test_no_file_descriptor_for_an_event_loop(monkeypatch):
     def full():
         raise OSError(24, "Too many open files")
 
@@ -515,7 +515,7 @@ def test_no_file_is_left_for_an_event_loop(monkeypatch):
         QuorumLog(servers=(HostPort(host="h", port=1),))
 
 
-def test_a_snapshot_that_was_cleaned_away_is_fetched_again(quorum, leader, tmp_path):
+def test_a_snapshot_file_that_was_removed_is_downloaded_again(quorum, leader, tmp_path):
     _, snapshot, data = checkpoint_of_small(tmp_path)
     quorum.forget_below(snapshot, data)
     quorum.commit()

@@ -1,4 +1,4 @@
-"""Servers that refuse: one of several is passed over, all of them are told of, and another cluster is the end."""
+"""Servers that refuse: a single one is skipped, refusals by all are reported, another cluster is final."""
 
 import time
 from contextlib import ExitStack
@@ -35,7 +35,7 @@ def quorums():
 
 @pytest.fixture
 def leaders(quorums):
-    """Of two clusters."""
+    """Leaders of two clusters."""
     with ExitStack() as stack:
         yield [stack.enter_context(FakeLeader(quorum)) for quorum in quorums]
 
@@ -53,7 +53,7 @@ def observer(*leaders, cluster_id=None):
 
 
 @pytest.mark.parametrize("kind", [QuorumRefusedError, LoginError, ConfigError])
-def test_a_refusal_lasts_when_no_server_is_left(kind):
+def test_a_refusal_is_permanent_once_all_servers_failed(kind):
     refusals = Refusals((ONE, TWO))
     refusals.note(ONE, kind("no"))
     assert refusals.permanent is None
@@ -63,13 +63,13 @@ def test_a_refusal_lasts_when_no_server_is_left(kind):
     assert refusals.permanent is None
 
 
-def test_servers_that_are_away_refuse_nothing():
+def test_unreachable_servers_do_not_refuse():
     refusals = Refusals((ONE,))
     refusals.note(ONE, UnreachableError("nobody there"))
     assert refusals.permanent is None
 
 
-def test_a_leader_that_others_name_counts_where_they_have_been_asked():
+def test_a_named_leaders_refusal_counts_once_all_servers_were_tried():
     refusals = Refusals((ONE,))
     refusals.note(TWO, QuorumRefusedError("not you"))
     assert refusals.permanent is None
@@ -77,7 +77,7 @@ def test_a_leader_that_others_name_counts_where_they_have_been_asked():
     assert str(refusals.permanent) == "not you"
 
 
-def test_another_cluster_is_the_end_when_no_server_is_left():
+def test_another_cluster_is_final_once_all_servers_belong_to_it():
     refusals = Refusals((ONE, TWO))
     told = refusals.note(ONE, OtherClusterError("another"))
     assert not isinstance(told, FollowingEndedError)
@@ -89,14 +89,14 @@ def test_another_cluster_is_the_end_when_no_server_is_left():
     assert str(refusals.final) == "another"
 
 
-def test_another_cluster_is_refused_for_good(leaders):
+def test_another_cluster_is_refused_permanently(leaders):
     with observer(*leaders, cluster_id="mine") as log:
         with pytest.raises(OtherClusterError, match=r"INCONSISTENT_CLUSTER_ID: it is another cluster: expected mine"):
             log.wait_known(30)
         asked = sum(leader.connections for leader in leaders)
         with pytest.raises(OtherClusterError):
             log.wait(0, 0.2)
-        assert sum(leader.connections for leader in leaders) == asked  # nobody is asked again
+        assert sum(leader.connections for leader in leaders) == asked  # no server is tried again
 
 
 def test_a_node_that_follows_another_cluster_ends(leaders):
@@ -110,7 +110,7 @@ def test_a_node_that_follows_another_cluster_ends(leaders):
         log.close()
 
 
-def test_one_server_of_another_cluster_is_passed_over(quorums, leaders):
+def test_one_server_of_another_cluster_is_skipped(quorums, leaders):
     leaders[0].cluster_id = "another"
     quorums[1].append([b"x"])
     with observer(*leaders, cluster_id="fake-cluster") as log:
@@ -119,8 +119,8 @@ def test_one_server_of_another_cluster_is_passed_over(quorums, leaders):
         assert log.error is None
 
 
-def test_the_cluster_that_was_met_first_is_the_one(quorums, leaders):
-    """A server of another cluster, whose epochs would fit, does not go on with the log."""
+def test_the_first_servers_cluster_is_pinned(quorums, leaders):
+    """A server of another cluster with fitting epochs must not continue the log."""
     leaders[1].cluster_id = "another"
     quorums[0].append([b"mine"])
     for _ in range(5):
@@ -137,14 +137,14 @@ def test_the_cluster_that_was_met_first_is_the_one(quorums, leaders):
             assert log.read(1) == quorums[0].batches[1]
 
 
-def test_a_controller_that_does_not_tell_its_cluster_is_followed_all_the_same(quorums):
+def test_a_controller_that_denies_its_cluster_id_is_followed(quorums):
     apis = tuple(api for api in CONTROLLER_APIS if api.api_key != DESCRIBE_CLUSTER)
     with FakeLeader(quorums[0], apis=apis) as leader, observer(leader) as log:
         log.wait_known(30)
         assert leader.requests.get(DESCRIBE_CLUSTER) is None
 
 
-def test_a_refusal_of_one_of_several_servers_is_no_news_to_those_who_wait(quorums, leaders):
+def test_a_refusal_of_one_of_several_servers_does_not_end_waits(quorums, leaders):
     leaders[0].faults.tamper = lambda answer: FetchResponse(error=31)
     quorums[1].append([b"x"])
     with observer(*leaders) as log:
@@ -152,7 +152,7 @@ def test_a_refusal_of_one_of_several_servers_is_no_news_to_those_who_wait(quorum
         assert log.read(0) == quorums[1].batches[0]
 
 
-def test_a_refusal_is_what_is_told_while_others_are_away(leaders):
+def test_a_refusal_takes_precedence_over_unreachable_servers(leaders):
     leaders[0].faults.tamper = lambda answer: FetchResponse(error=31)
     away = HostPort(host="127.0.0.1", port=free_port())
     with (
@@ -163,7 +163,7 @@ def test_a_refusal_is_what_is_told_while_others_are_away(leaders):
 
 
 @pytest.mark.parametrize("version", [17, 18])
-def test_nobody_is_counted_for_a_replica(version):
+def test_an_observer_is_never_counted_as_a_replica(version):
     """A voter's id in a request would count towards the majority."""
     position = Position(offset=1, last_fetched_epoch=1, leader_epoch=1, high_watermark=1)
     request = fetch_request(position, version, max_bytes=1, max_wait_ms=1)

@@ -1,4 +1,4 @@
-"""kafka-storage 4.3.1 and ours, with the same flags: the same bytes but for ids and times, or an error from both."""
+"""kafka-storage 4.3.1 and ours with the same flags: the same bytes except for ids and times, or an error from both."""
 
 import re
 from pathlib import Path
@@ -107,7 +107,7 @@ def question(properties: dict[str, str], flags: dict, path: Path) -> dict:
 
 
 def tree(directory: Path) -> dict[str, tuple[int, bytes | str]]:
-    """Relative paths, and what is there in a form that does not know ids and times; the mode where it matters."""
+    """Relative paths and their contents without ids and times; the mode if it matters."""
     found: dict[str, tuple[int, bytes | str]] = {}
     for path in sorted(path for path in directory.rglob("*") if path.is_file()):
         read_only = not path.stat().st_mode & 0o200

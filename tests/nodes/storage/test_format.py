@@ -56,7 +56,7 @@ def test_standalone(tmp_path: Path) -> None:
         ("CONTROLLER://h:9093", "CONTROLLER://:1234", "localhost", 1234),
     ],
 )
-def test_where_the_voter_is(tmp_path: Path, listeners: str, advertised: str | None, host: str, port: int) -> None:
+def test_the_voters_endpoint(tmp_path: Path, listeners: str, advertised: str | None, host: str, port: int) -> None:
     config = config_of(CONTROLLER, tmp_path, {"listeners": listeners, "advertised.listeners": advertised})
     format_storage(config, CLUSTER, FormatOptions(standalone=True))
     voters = control_records((tmp_path / FIRST).read_bytes())[2]
@@ -92,7 +92,7 @@ def test_several_directories(tmp_path: Path) -> None:
     assert not (tmp_path / "a" / "__cluster_metadata-0").exists()
 
 
-def test_what_is_formatted_is_left_alone(tmp_path: Path) -> None:
+def test_a_formatted_directory_is_not_changed(tmp_path: Path) -> None:
     config = config_of(COMBINED, tmp_path)
     first = format_storage(config, CLUSTER, FormatOptions(standalone=True))
     before = {name: (tmp_path / name).read_bytes() for name in files(tmp_path)}
@@ -142,7 +142,7 @@ def test_what_is_formatted_is_left_alone(tmp_path: Path) -> None:
         (COMBINED, {}, {"standalone": True, "release_version": "9.9"}, "--release-version '9.9'"),
     ],
 )
-def test_nothing_is_written_unless_all_is_right(
+def test_nothing_is_written_for_an_invalid_request(
     tmp_path: Path, base: dict[str, str], changes: dict[str, str | None], flags: dict, what: str
 ) -> None:
     with pytest.raises(ConfigError) as error:
@@ -164,7 +164,7 @@ def test_a_log_without_meta_properties_is_not_formatted_over(tmp_path: Path) -> 
         ensure_formatted(config_of(COMBINED, tmp_path))
 
 
-def test_an_interrupted_run_is_made_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_is_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: object, **__: object) -> None:
         raise LogError("the disk is full")
 
@@ -180,13 +180,13 @@ def test_an_interrupted_run_is_made_good(tmp_path: Path, monkeypatch: pytest.Mon
     assert voters.voters[0].voter_directory_id == meta.directory_id
 
 
-def test_a_disk_that_refuses(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(LogError, match="Not a directory"):
         format_storage(config_of(BROKER, tmp_path / "file" / "data"), CLUSTER)
 
 
-def test_a_start_formats_what_is_empty_once(tmp_path: Path) -> None:
+def test_a_start_formats_empty_directories_once(tmp_path: Path) -> None:
     config = config_of(COMBINED, tmp_path / "data")
     meta = ensure_formatted(config)
     assert ensure_formatted(config) == meta
@@ -219,13 +219,13 @@ def test_a_broker_takes_its_clusters_id(tmp_path: Path) -> None:
     assert ensure_formatted(config).node_id == 2
 
 
-def test_a_start_does_not_format_beside_other_controllers(tmp_path: Path) -> None:
+def test_a_start_does_not_format_with_other_controllers(tmp_path: Path) -> None:
     config = config_of(COMBINED, tmp_path, {"controller.quorum.bootstrap.servers": "a:1,b:2,c:3"})
     with pytest.raises(ConfigError, match="names 3 controllers"):
         ensure_formatted(config)
 
 
-def test_a_start_does_not_format_what_is_not_empty(tmp_path: Path) -> None:
+def test_a_start_does_not_format_a_directory_with_files(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()
     (tmp_path / "lost+found").mkdir()
     ensure_formatted(config_of(COMBINED, tmp_path, {"metadata.log.dir": f"{tmp_path}/m", "log.dirs": f"{tmp_path}/l"}))
@@ -234,7 +234,7 @@ def test_a_start_does_not_format_what_is_not_empty(tmp_path: Path) -> None:
         ensure_formatted(config_of(COMBINED, tmp_path))
 
 
-def test_a_directory_that_kafka_formatted_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_a_directory_formatted_by_kafka_is_used_unchanged(tmp_path: Path) -> None:
     meta = MetaProperties(cluster_id="theirs", node_id=1, directory_id=None)
     write_meta_properties(tmp_path, meta, now_ms=0)
     assert ensure_formatted(config_of(COMBINED, tmp_path)) == meta

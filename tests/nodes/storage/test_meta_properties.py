@@ -12,7 +12,7 @@ KAFKAS = sorted((ROOT / "tests" / "data").glob("kafka-*/meta.properties"))
 
 
 @pytest.mark.parametrize("path", KAFKAS, ids=lambda path: path.parent.name)
-def test_kafkas_own_come_back_byte_for_byte(path: Path, tmp_path: Path) -> None:
+def test_kafkas_files_survive_byte_for_byte(path: Path, tmp_path: Path) -> None:
     from email.utils import parsedate_to_datetime
 
     meta = read_meta_properties(path.parent)

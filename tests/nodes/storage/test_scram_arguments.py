@@ -24,7 +24,7 @@ def test_a_salted_password_with_quotes() -> None:
     assert record.stored_key.hex().startswith("7176a349f91eb2e1")
 
 
-def test_salts_are_random_and_names_are_taken_as_they_are() -> None:
+def test_salts_are_random_and_names_unchanged() -> None:
     record = parse_scram_argument("SCRAM-SHA-256=[name= a b ,password=]", zeros)
     assert record.name == " a b "
     assert record.salt == bytes(24)
@@ -49,7 +49,7 @@ def test_salts_are_random_and_names_are_taken_as_they_are() -> None:
         ("SCRAM-SHA-256=[name=a,salt=YCE=,saltedpassword=hunter2***]", "saltedpassword is not base64"),
     ],
 )
-def test_what_is_wrong_without_what_was_given(text: str, what: str) -> None:
+def test_errors_do_not_quote_the_argument(text: str, what: str) -> None:
     with pytest.raises(ConfigError) as error:
         parse_scram_argument(text, zeros)
     assert what in str(error.value)
