@@ -17,7 +17,6 @@ from aclog.metalog.records import (
 )
 from aclog.nodes.observer.errors import CommittedRecordsLostError
 from aclog.nodes.observer.fetch_messages import EpochEnd
-from aclog.nodes.observer.fetch_options import ObserverOptions
 from aclog.nodes.observer.follower import Follower, Lag
 from aclog.nodes.observer.quorum_log import QuorumLog
 from aclog.snapshots.applier import Applier
@@ -25,12 +24,7 @@ from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.publisher import Publisher
 from tests.support.builders.ids import uuid_of
 from tests.support.builders.memory_log import MemoryLog
-from tests.support.fakes.leader import FakeLeader
-from tests.support.fakes.quorum import FakeQuorum
-
-QUICK = ObserverOptions(
-    retry_backoff=0.005, max_retry_backoff=0.02, refused_backoff=0.02, response_seconds=0.5, max_wait_ms=100
-)
+from tests.support.fakes.observers import QUICK
 
 
 def acl(number):
@@ -230,17 +224,6 @@ def test_lag(memory):
         memory.error = LogError("no")
         memory.log.append([acl(2), acl(3)], timestamp=6_000)
         assert following.follower.lag(now_ms=9_000) == Lag(records=2, milliseconds=4_000)
-
-
-@pytest.fixture
-def quorum():
-    return FakeQuorum(epoch=3)
-
-
-@pytest.fixture
-def leader(quorum):
-    with FakeLeader(quorum) as node:
-        yield node
 
 
 def snapshot_of(quorum, directory):

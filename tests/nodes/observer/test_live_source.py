@@ -12,19 +12,6 @@ from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.quorum import QuorumSource
 from tests.nodes.observer.test_follower import acl
-from tests.support.fakes.leader import FakeLeader
-from tests.support.fakes.quorum import FakeQuorum
-
-
-@pytest.fixture
-def quorum():
-    return FakeQuorum(epoch=3)
-
-
-@pytest.fixture
-def leader(quorum):
-    with FakeLeader(quorum) as node:
-        yield node
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import random
 import threading
-import time
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -25,6 +24,7 @@ from aclog.sources.paths import LogSource
 from tests.nodes.observer.test_follower import acl
 from tests.support.builders.log_files import segment_paths
 from tests.support.fakes.leader import FakeLeader
+from tests.support.fakes.observers import until
 from tests.support.fakes.quorum import FakeQuorum
 from tests.support.processes.mirror_zygote import MirrorZygote
 
@@ -37,24 +37,6 @@ QUICK = ObserverOptions(
     read_seconds=0.5,
     fetch_bytes=2000,
 )
-
-
-@pytest.fixture
-def quorum():
-    return FakeQuorum(epoch=3)
-
-
-@pytest.fixture
-def leader(quorum):
-    with FakeLeader(quorum) as node:
-        yield node
-
-
-def until(what):
-    deadline = time.monotonic() + 30
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 @define

@@ -16,30 +16,15 @@ from aclog.nodes.client.errors import UnreachableError
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.observer.errors import CommittedRecordsLostError, QuorumRefusedError
 from aclog.nodes.observer.fetch_messages import EpochEnd, FetchResponse
-from aclog.nodes.observer.fetch_options import ObserverOptions
 from aclog.nodes.observer.quorum_log import QuorumLog
 from aclog.nodes.wire.api_versions import ApiVersion
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.recovery import recover, recover_log
 from tests.support.fakes.leader import FakeLeader
-from tests.support.fakes.quorum import FakeQuorum
+from tests.support.fakes.observers import QUICK, until
 from tests.support.kafka.server import free_port
 
-QUICK = ObserverOptions(
-    retry_backoff=0.005, max_retry_backoff=0.02, refused_backoff=0.02, response_seconds=0.5, max_wait_ms=100
-)
 SMALL = Path(__file__).parents[2] / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"
-
-
-@pytest.fixture
-def quorum():
-    return FakeQuorum(epoch=3)
-
-
-@pytest.fixture
-def leader(quorum):
-    with FakeLeader(quorum) as node:
-        yield node
 
 
 @contextmanager
@@ -54,13 +39,6 @@ def fill(quorum, count, size=20, seed=1):
     numbers = random.Random(seed)
     for number in range(count):
         quorum.append([numbers.randbytes(size)] * numbers.choice([1, 1, 3]), number)
-
-
-def until(what):
-    deadline = time.monotonic() + 30
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def read_all(log, offset=None, until=None):

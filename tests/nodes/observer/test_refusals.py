@@ -1,6 +1,5 @@
 """Servers that refuse: a single one is skipped, refusals by all are reported, another cluster is final."""
 
-import time
 from contextlib import ExitStack
 
 import pytest
@@ -10,7 +9,6 @@ from aclog.nodes.client.errors import LoginError, UnreachableError
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.observer.errors import FollowingEndedError, OtherClusterError, QuorumRefusedError
 from aclog.nodes.observer.fetch_messages import FetchResponse, Position, fetch_request
-from aclog.nodes.observer.fetch_options import ObserverOptions
 from aclog.nodes.observer.follower import Follower
 from aclog.nodes.observer.quorum_log import QuorumLog
 from aclog.nodes.observer.server_selection import Refusals
@@ -19,13 +17,11 @@ from aclog.nodes.wire.api_keys import DESCRIBE_CLUSTER
 from aclog.nodes.wire.api_versions import CONTROLLER_APIS
 from aclog.snapshots.publisher import Publisher
 from tests.support.fakes.leader import FakeLeader
+from tests.support.fakes.observers import QUICK, until
 from tests.support.fakes.quorum import FakeQuorum
 from tests.support.kafka.server import free_port
 
 ONE, TWO, THREE = (HostPort(host="h", port=port) for port in (1, 2, 3))
-QUICK = ObserverOptions(
-    retry_backoff=0.005, max_retry_backoff=0.02, refused_backoff=0.02, response_seconds=0.5, max_wait_ms=100
-)
 
 
 @pytest.fixture
@@ -38,13 +34,6 @@ def leaders(quorums):
     """Leaders of two clusters."""
     with ExitStack() as stack:
         yield [stack.enter_context(FakeLeader(quorum)) for quorum in quorums]
-
-
-def until(what):
-    deadline = time.monotonic() + 30
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def observer(*leaders, cluster_id=None):
