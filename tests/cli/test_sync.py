@@ -1,4 +1,4 @@
-"""`aclog sync` against a broker that tells what a test says: what is recorded, what is refused, how it ends."""
+"""`aclog sync` against a fake broker: what is recorded, what is rejected, and how it ends."""
 
 import json
 import os
@@ -42,8 +42,8 @@ def polled(broker, directory, *flags):
     return aclog("sync", "--bootstrap-server", broker.address, "--to", directory, "--once", *flags)
 
 
-def standing(directory, as_of=None):
-    """{rule: id} of a state."""
+def recorded_acls(directory, as_of=None):
+    """Return the ids of all ACLs of a state."""
     with library.open_log(directory) as log:
         return {rule.acl: rule.id for rule in log.image(as_of).acls()}
 
@@ -54,7 +54,7 @@ def end_offset(directory):
 
 
 def running(broker, directory, polls, *flags, each=None):
-    """Sync until it has asked so many times; `each(number)` sets the stage for each question, the first is 1."""
+    """Sync until this many polls; `each(number)` is called before each poll, counted from 1."""
     asked = 0
 
     def rules():
@@ -75,7 +75,7 @@ class TestPolls:
     def test_the_first_poll_records_all_acls(self, broker, directory):
         said = polled(broker, directory).ok()
         assert len(said.lines) == 3
-        assert standing(directory).keys() == set(RULES)
+        assert recorded_acls(directory).keys() == set(RULES)
         assert read_sync_properties(directory).cluster_id == "the-cluster"
         assert said.err == (
             f"aclog: note: 1 poll(s), 0 failed; 3 ACL(s) added, 0 removed; {directory}: ends at offset 4\n"
@@ -89,10 +89,10 @@ class TestPolls:
 
     def test_removals_come_first_and_unchanged_acls_keep_their_ids(self, broker, directory):
         polled(broker, directory)
-        before = standing(directory)
+        before = recorded_acls(directory)
         broker.rules = [acl("later"), *RULES[1:]]
         polled(broker, directory).ok()
-        after = standing(directory)
+        after = recorded_acls(directory)
         assert after.keys() == set(broker.rules)
         assert all(after[rule] == before[rule] for rule in RULES[1:])
         assert [(each.kind.name, each.offset, each.end_offset) for each in history(directory)][3:] == [
@@ -101,41 +101,41 @@ class TestPolls:
 
     def test_an_acl_that_is_added_again_gets_a_new_id(self, broker, directory):
         polled(broker, directory)
-        first = standing(directory)
+        first = recorded_acls(directory)
         broker.rules = []
         polled(broker, directory)
         broker.rules = RULES
         polled(broker, directory)
-        assert not set(first.values()) & set(standing(directory).values())
+        assert not set(first.values()) & set(recorded_acls(directory).values())
 
     def test_a_valid_response_without_acls_removes_all(self, broker, directory):
         polled(broker, directory)
         broker.rules = []
         assert len(polled(broker, directory).ok().lines) == 3
-        assert standing(directory) == {}
+        assert recorded_acls(directory) == {}
 
     def test_a_cluster_without_acls_is_recorded(self, broker, directory):
         broker.rules = []
         assert polled(broker, directory).ok().out == ""
-        assert standing(directory) == {}
+        assert recorded_acls(directory) == {}
         broker.rules = RULES
         polled(broker, directory)
-        assert standing(directory).keys() == set(RULES)
+        assert recorded_acls(directory).keys() == set(RULES)
 
     def test_odd_names(self, broker, directory):
         broker.rules = [acl(name) for name in ("\0", "\ufffd", "x" * 32_767, "😀", "a\nb", "\u2028")]
         said = polled(broker, directory).ok()
         assert len(said.lines) == 6
-        assert standing(directory).keys() == set(broker.rules)
+        assert recorded_acls(directory).keys() == set(broker.rules)
         assert polled(broker, directory).ok().out == ""
 
     def test_an_operation_of_a_newer_kafka(self, broker, directory):
         broker.rules = [acl("orders", operation=99)]
         polled(broker, directory).ok()
-        assert standing(directory).keys() == set(broker.rules)
+        assert recorded_acls(directory).keys() == set(broker.rules)
 
 
-class TestTold:
+class TestOutput:
     def test_text_lines(self, broker, directory):
         broker.rules = RULES[:1]
         (line,) = polled(broker, directory).ok().lines
@@ -146,11 +146,11 @@ class TestTold:
         assert datetime.fromisoformat(time).timestamp() * 1000 == pytest.approx(change.timestamp)
 
     def test_json_lines_equal_the_exported_history(self, broker, directory):
-        told = polled(broker, directory, "--format", "jsonl").ok().out
+        printed = polled(broker, directory, "--format", "jsonl").ok().out
         broker.rules = RULES[:1]
-        told += polled(broker, directory, "--format", "jsonl").ok().out
-        assert told == aclog("export", "--log", directory, "--history", "--format", "jsonl").ok().out
-        assert len(told.splitlines()) == 5
+        printed += polled(broker, directory, "--format", "jsonl").ok().out
+        assert printed == aclog("export", "--log", directory, "--history", "--format", "jsonl").ok().out
+        assert len(printed.splitlines()) == 5
 
     def test_a_closed_stdout_pipe(self, broker, directory):
         broker.rules = [acl(f"topic-{number}") for number in range(5_000)]
@@ -159,7 +159,7 @@ class TestTold:
             one.stdout.readline()
             one.stdout.close()
             assert one.wait() == 141
-        assert standing(directory).keys() == set(broker.rules)
+        assert recorded_acls(directory).keys() == set(broker.rules)
 
 
 class TestTimeTravel:
@@ -170,16 +170,16 @@ class TestTimeTravel:
             broker.rules = rules
             polled(broker, directory)
             moments.append(end_offset(directory))
-        assert [standing(directory, moment).keys() for moment in moments] == [set(rules) for rules in states]
+        assert [recorded_acls(directory, moment).keys() for moment in moments] == [set(rules) for rules in states]
 
     def test_the_timestamp_is_that_of_the_response(self, broker, directory):
         before = datetime.now(UTC)
         polled(broker, directory)
-        told = read_sync_properties(directory).first_poll
-        assert int(before.timestamp() * 1000) <= told <= datetime.now(UTC).timestamp() * 1000
-        assert {change.timestamp for change in history(directory)} == {told}
-        when = datetime.fromtimestamp(told / 1000, UTC)
-        assert standing(directory, when).keys() == set(RULES)
+        printed = read_sync_properties(directory).first_poll
+        assert int(before.timestamp() * 1000) <= printed <= datetime.now(UTC).timestamp() * 1000
+        assert {change.timestamp for change in history(directory)} == {printed}
+        when = datetime.fromtimestamp(printed / 1000, UTC)
+        assert recorded_acls(directory, when).keys() == set(RULES)
 
     def test_states_before_the_first_poll_are_unknown(self, broker, directory):
         polled(broker, directory)
@@ -190,7 +190,7 @@ class TestTimeTravel:
             assert (said.code, said.out) == (2, "")
             assert "the state is unknown: the first poll" in said.complaint
         with pytest.raises(library.MetadataError, match="the state is unknown"):
-            standing(directory, first - timedelta(days=1))
+            recorded_acls(directory, first - timedelta(days=1))
 
     def test_explain_advises_changes_on_the_cluster(self, broker, directory):
         polled(broker, directory)
@@ -219,13 +219,13 @@ class TestFailures:
     @pytest.mark.parametrize("what", BAD_ANSWERS)
     def test_a_failed_poll_records_nothing(self, broker, directory, what):
         polled(broker, directory)
-        before = standing(directory)
+        before = recorded_acls(directory)
         broker.rules = []
         BAD_ANSWERS[what](broker)
         said = polled(broker, directory)
         assert (said.code, said.out) == (2, "")
         assert str(broker.address) in said.complaint
-        assert standing(directory) == before
+        assert recorded_acls(directory) == before
         assert end_offset(directory) == 4
 
     @pytest.mark.parametrize("what", BAD_ANSWERS)
@@ -269,7 +269,7 @@ class TestFailures:
 
         said = running(broker, directory, 4, each=each).ok()
         assert "needs DESCRIBE on the cluster" in said.err
-        assert standing(directory).keys() == set(RULES)
+        assert recorded_acls(directory).keys() == set(RULES)
 
     def test_an_unreachable_server(self, directory):
         said = aclog("sync", "--bootstrap-server", "127.0.0.1:1", "--to", directory, "--once")
@@ -279,9 +279,9 @@ class TestFailures:
         with FakeBroker(RULES[:1]) as other:
             servers = f"{other.address},{broker.address}"
             aclog("sync", "--bootstrap-server", servers, "--to", directory, "--once").ok()
-            assert standing(directory).keys() == set(RULES[:1])
+            assert recorded_acls(directory).keys() == set(RULES[:1])
         aclog("sync", "--bootstrap-server", servers, "--to", directory, "--once").ok()
-        assert standing(directory).keys() == set(RULES)
+        assert recorded_acls(directory).keys() == set(RULES)
 
     def test_retry_delays(self):
         assert [retry_seconds(failures, 30) for failures in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
@@ -296,7 +296,7 @@ class TestCluster:
         said = polled(broker, directory)
         assert said.code == 2
         assert said.complaint.endswith("belongs to cluster another: expected the-cluster, the recorded one")
-        assert standing(directory).keys() == set(RULES)
+        assert recorded_acls(directory).keys() == set(RULES)
 
     def test_another_cluster_is_rejected_later(self, broker, directory):
         def each(number):
@@ -309,7 +309,7 @@ class TestCluster:
         said = running(broker, directory, 1_000, each=each)
         assert said.code == 2
         assert "belongs to cluster another" in said.err
-        assert standing(directory).keys() == set(RULES)
+        assert recorded_acls(directory).keys() == set(RULES)
 
     def test_a_cluster_without_describe_cluster_is_identified_by_metadata(self, directory):
         apis = tuple(api for api in BROKER_APIS if api.api_key != DESCRIBE_CLUSTER)
@@ -343,7 +343,7 @@ class TestDirectory:
     def test_an_empty_directory_is_accepted(self, broker, directory):
         directory.mkdir()
         polled(broker, directory).ok()
-        assert standing(directory).keys() == set(RULES)
+        assert recorded_acls(directory).keys() == set(RULES)
 
     def test_a_missing_parent_directory_is_rejected(self, broker, directory):
         said = polled(broker, directory / "below")
@@ -413,10 +413,10 @@ class TestLarge:
         changes = list(history(directory))
         assert [change.offset for change in changes] == [2, 3, 4, 7, 8, 9, 10, 11, 12, 13]
         assert {change.end_offset for change in changes} == {6, 15}
-        states = [standing(directory, offset).keys() for offset in range(1, 16)]
+        states = [recorded_acls(directory, offset).keys() for offset in range(1, 16)]
         assert all(state in (set(), set(RULES), set(broker.rules)) for state in states)
-        told = [json.loads(line) for line in aclog("log", "dump", "--json", directory).lines]
-        assert [each["data"].get("name") for each in told if each["type"].startswith("BEGIN")] == ["aclog sync"] * 2
+        printed = [json.loads(line) for line in aclog("log", "dump", "--json", directory).lines]
+        assert [each["data"].get("name") for each in printed if each["type"].startswith("BEGIN")] == ["aclog sync"] * 2
         assert list(verify(directory)) == []
 
     def test_an_open_transaction_is_aborted(self, broker, directory):
@@ -431,12 +431,12 @@ class TestLarge:
         said = polled(broker, directory).ok()
         assert "aborted a transaction that its writer left open" in said.err
         assert said.out == ""
-        assert standing(directory).keys() == set(RULES)
+        assert recorded_acls(directory).keys() == set(RULES)
 
 
 def history_id(directory):
-    """An id that no rule of the log has."""
-    return type(next(iter(standing(directory).values())))(int=2)
+    """Return an id that no ACL of the log has."""
+    return type(next(iter(recorded_acls(directory).values())))(int=2)
 
 
 class TestDisk:
@@ -463,7 +463,7 @@ class TestDisk:
         said = running(broker, directory, 1_000, each=each)
         assert (said.code, "the disk is full" in said.complaint) == (2, True)
         monkeypatch.undo()
-        assert standing(directory).keys() == set(RULES)
+        assert recorded_acls(directory).keys() == set(RULES)
 
 
 class TestEnds:

@@ -1,4 +1,4 @@
-"""The pure part of `aclog sync`: from what stands and what is told to records that make the one of the other."""
+"""Changes between recorded and polled ACLs, and their records."""
 
 from itertools import count
 from uuid import UUID
@@ -18,24 +18,24 @@ from tests.support.nodes.acl_client import acl
 RULES = st.lists(estates.rules(), max_size=12)
 
 
-def replayed(told_by_poll):
-    """The standing rules after each poll, by replaying the batches that `acl_changes` makes; and the changes."""
+def replayed(polls):
+    """Replay the batches of `acl_changes`; yield the ACLs before each poll, the changes, and the ACLs after it."""
     applier, numbers = Applier(), count(2)
-    for told in told_by_poll:
-        standing = {rule.acl: rule.id for rule in applier.image.acls}
-        changes = acl_changes(standing, told, lambda: UUID(int=next(numbers)))
+    for polled in polls:
+        recorded = {rule.acl: rule.id for rule in applier.image.acls}
+        changes = acl_changes(recorded, polled, lambda: UUID(int=next(numbers)))
         if changes:
             batch = build_batch(
                 changes.values(), base_offset=applier.next_offset, leader_epoch=1, timestamp=applier.next_offset
             )
             applier.apply(batch)
-        yield standing, changes, {rule.acl: rule.id for rule in applier.image.acls}
+        yield recorded, changes, {rule.acl: rule.id for rule in applier.image.acls}
 
 
 @given(st.lists(RULES, max_size=5))
 def test_a_replay_yields_the_acls_of_each_poll(polls):
-    for told, (_, _, after) in zip(polls, replayed(polls), strict=True):
-        assert after.keys() == set(told)
+    for polled, (_, _, after) in zip(polls, replayed(polls), strict=True):
+        assert after.keys() == set(polled)
 
 
 @given(st.lists(RULES, max_size=5))
@@ -51,18 +51,18 @@ def test_unchanged_acls_keep_their_ids_and_ids_are_unique(polls):
 
 @given(RULES, RULES)
 def test_only_changes_are_written(first, second):
-    (_, _, standing), (_, changes, _) = replayed([first, second])
+    (_, _, recorded), (_, changes, _) = replayed([first, second])
     assert {rule.acl for rule in changes.removed} == set(first) - set(second)
     assert {rule.acl for rule in changes.added} == set(second) - set(first)
     assert len(changes) == len(set(first) ^ set(second)) == len(changes.values())
-    assert [rule.id for rule in changes.removed] == [standing[rule.acl] for rule in changes.removed]
+    assert [rule.id for rule in changes.removed] == [recorded[rule.acl] for rule in changes.removed]
 
 
 @given(RULES, st.randoms(use_true_random=False))
-def test_the_order_of_a_response_is_irrelevant(told, random):
-    shuffled = random.sample(told * 2, len(told) * 2)
+def test_the_order_of_a_response_is_irrelevant(polled, random):
+    shuffled = random.sample(polled * 2, len(polled) * 2)
     numbers, others = count(2), count(2)
-    assert acl_changes({}, told, lambda: UUID(int=next(numbers))) == acl_changes(
+    assert acl_changes({}, polled, lambda: UUID(int=next(numbers))) == acl_changes(
         {}, shuffled, lambda: UUID(int=next(others))
     )
 
@@ -74,8 +74,8 @@ def test_no_changes_are_empty():
 
 
 @given(RULES)
-def test_valid_acls(told):
-    check_acls(told)
+def test_valid_acls(polled):
+    check_acls(polled)
 
 
 @pytest.mark.parametrize(

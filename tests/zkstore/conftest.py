@@ -1,4 +1,4 @@
-"""A chroot of the shared ZooKeeper for each test, and one JVM a process with the real AclAuthorizer."""
+"""A chroot of the shared ZooKeeper for each test, and one JVM per process with the real AclAuthorizer."""
 
 import uuid
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ from tests.support.zookeeper.shared import SharedZooKeeper
 
 @pytest.fixture
 def connect(zookeeper: SharedZooKeeper) -> str:
-    """A store that nobody has used, as zookeeper.connect."""
+    """The connect string of an empty store."""
     return f"{zookeeper.connect}/{uuid.uuid4().hex}"
 
 
 @pytest.fixture(scope="session")
 def java() -> Iterator[RealAclAuthorizer]:
-    """The JVM, without an authorizer yet."""
+    """The JVM, without a configured authorizer."""
     with RealAclAuthorizer() as process:
         yield process
 
@@ -37,14 +37,14 @@ def real(java: RealAclAuthorizer, connect: str) -> Iterator[RealAclAuthorizer]:
 
 @pytest.fixture
 def ours(connect: str) -> Iterator[AclAuthorizer]:
-    """Ours on the test's store."""
+    """Our AclAuthorizer on the test's store."""
     with our_authorizer(connect) as authorizer:
         yield authorizer
 
 
 @pytest.fixture
 def store(connect: str) -> Iterator[AclStore]:
-    """The test's store."""
+    """The ACLs of the test's store."""
     client = open_client(zk_settings({"zookeeper.connect": connect}))
     yield AclStore(client=client)
     client.close()

@@ -1,9 +1,9 @@
-"""`make zookeeper-decisions`: 100,000 decisions beside the real AclAuthorizer of Kafka 3.9, none differing.
+"""`make zookeeper-decisions`: 100,000 decisions equal those of the real AclAuthorizer of Kafka 3.9.
 
     python -m tests.zkstore.decisions_campaign --decisions 100000 --out benchmarks/results/zookeeper-decisions.txt
 
-Each estate is written by both, each reads what the other wrote; a third of it is then taken away by both. The seed is
-printed; the same seed makes the same estates and requests.
+Each set of ACLs is written by both, and each reads what the other wrote; then both delete a third of it. The seed is
+printed; it reproduces the ACLs and requests.
 """
 
 import argparse
@@ -21,11 +21,11 @@ from tests.support.zookeeper.real_acl_authorizer import RealAclAuthorizer
 from tests.support.zookeeper.server import ZooKeeperServer
 
 REQUESTS = 2000
-"""Requests for each estate."""
+"""Requests for each set of ACLs."""
 
 
 def run(seed: int, decisions: int) -> Counter[str]:
-    """Estate after estate until enough was decided; an AssertionError shows the differences."""
+    """Compare set after set until there are enough decisions; an AssertionError shows differences."""
     random, seen = Random(seed), Counter[str]()
     with (
         tempfile.TemporaryDirectory() as home,
@@ -39,28 +39,28 @@ def run(seed: int, decisions: int) -> Counter[str]:
 
 
 def decided(seen: Counter[str]) -> int:
-    """How many requests were answered."""
+    """Return the number of compared decisions."""
     return sum(seen[letter] for letter in "ADE")
 
 
 def report(seen: Counter[str], seed: int, seconds: float) -> str:
-    """The figures, a line each."""
+    """Return the figures as text."""
     return f"""\
-ours beside kafka.security.authorizer.AclAuthorizer {KAFKA_39} on one ZooKeeper, seed {seed}
+aclog vs. kafka.security.authorizer.AclAuthorizer {KAFKA_39} on one ZooKeeper, seed {seed}
 decisions               {decided(seen):>9,}
   allowed               {seen["A"]:>9,}
   denied                {seen["D"]:>9,}
-  both refuse to answer {seen["E"]:>9,}
+  both throw            {seen["E"]:>9,}
   of authorizeByResourceType {seen["byResourceType"]:>4,}
 differing                       0
-states of estates       {seen["estates"]:>9,}
-  rules in them         {seen["rules"]:>9,}
+states of ACLs          {seen["estates"]:>9,}
+  ACLs in them          {seen["rules"]:>9,}
 seconds                 {seconds:>9.0f}
 """
 
 
 def main() -> None:
-    """Run, print, keep."""
+    """Run the campaign, and print and keep its figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--decisions", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4)))

@@ -1,8 +1,8 @@
-"""Records the nodes that a real Kafka 3.9 writes for users and tokens: tests/data/zookeeper/kafka-3.9.1.json.
+"""Records the znodes of users and tokens that a real Kafka 3.9 writes: tests/data/zookeeper/kafka-3.9.1.json.
 
     python -m tests.zkstore.record_nodes
 
-Beside each node stands what Kafka's own Admin described, so that reading them is checked without a broker.
+The descriptions by Kafka's Admin client are recorded too, so that decoding can be checked without a broker.
 """
 
 import json
@@ -27,7 +27,7 @@ RENEWERS = ["User:a b", "User:x:y", 'User:ü/ñ,z"']
 
 
 def main() -> None:
-    """Have a real Kafka write, and keep what it wrote."""
+    """Run a real Kafka, and record what it writes."""
     home = Path(tempfile.mkdtemp(prefix="aclog-zookeeper-"))
     with ZooKeeperServer(home / "zookeeper") as server, ZooKeeperKafka(home / "kafka", server.connect) as kafka:
         with AdminClient(kafka.port) as admin:
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def write(admin: AdminClient) -> None:
-    """Users, one with two mechanisms, one that came and went; tokens, one renewed, one that came and went."""
+    """Create users, one with two mechanisms and one deleted again; and tokens, one renewed and one expired again."""
     for user in (*USERS, "gone"):
         admin("alterScram", users=[{"user": user, "mechanism": "SCRAM-SHA-256", "iterations": 4096, "password": "pw"}])
     admin("alterScram", users=[{"user": "sam", "mechanism": "SCRAM-SHA-512", "iterations": 8192, "password": "pw"}])
@@ -58,7 +58,7 @@ def write(admin: AdminClient) -> None:
 
 
 def quotas(home: Path, port: int) -> None:
-    """Quotas of a user, of everybody, and of a user's client."""
+    """Create quotas of a user, of the default entity, and of a user's client id."""
     config = client_properties(home, "admin")
     for entity in (("--entity-name", "sam"), ("--entity-default",), ("--entity-name", "sam", "--entity-type", "clients",
                    "--entity-name", "c 1")):  # fmt: skip
@@ -70,7 +70,7 @@ def quotas(home: Path, port: int) -> None:
 
 
 def tree(client: KazooClient, path: str) -> list[tuple[str, bytes]]:
-    """All nodes with data, in order of their paths."""
+    """Return all znodes with data, in order of their paths."""
     data, _ = client.get(path)
     below = [found for name in sorted(client.get_children(path)) for found in tree(client, f"{path}/{name}")]
     return [(path, data), *below] if data else below

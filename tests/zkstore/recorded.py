@@ -1,4 +1,4 @@
-"""The nodes that a real Kafka 3.9 wrote (record_nodes.py), and what it told of them."""
+"""Znodes that a real Kafka 3.9 wrote (record_nodes.py), and its descriptions of their entries."""
 
 import json
 from collections.abc import Mapping
@@ -12,5 +12,5 @@ NODES: Mapping[str, bytes] = {path: text.encode() for path, text in _WHOLE["node
 
 
 def below(path: str) -> dict[str, bytes]:
-    """The nodes right below a path."""
+    """Return the children of a path."""
     return {each: data for each, data in NODES.items() if each.rpartition("/")[0] == path}

@@ -15,7 +15,7 @@ ORDERS = ("--topic", "orders")
 
 @pytest.fixture
 def ours_acls(connect):
-    """`aclog acls` on the test's store."""
+    """Runs `aclog acls` on the test's store."""
 
     def run(command, *flags, properties=(), **options):
         place = ("--authorizer-properties", f"zookeeper.connect={connect}", *properties)
@@ -26,7 +26,7 @@ def ours_acls(connect):
 
 @pytest.fixture
 def kafka_acls(connect):
-    """kafka-acls of Kafka 3.9 on the test's store."""
+    """Runs kafka-acls of Kafka 3.9 on the test's store."""
 
     def run(*flags):
         place = ("--authorizer-properties", f"zookeeper.connect={connect}")
@@ -77,7 +77,7 @@ def test_a_running_authorizer_sees_the_change(ours_acls, connect):
 
 
 def test_kip_11s_grants_and_revocations(ours_acls):
-    """What it calls revoked is what was shipped as denied."""
+    """What KIP-11 calls a revocation was released as a DENY."""
     grant = ("--grantprincipal", "User:ann", "--granthost", "10.0.0.1", "--action", "READ")
     revoke = ("--revokeprincipal", "User:bob", "--revokehost", "10.0.0.2")
     ours_acls("add", *grant, *revoke, *ORDERS).ok()

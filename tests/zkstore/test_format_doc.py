@@ -1,4 +1,4 @@
-"""The examples in docs/format.md of what ZooKeeper holds are read, and written the same."""
+"""The znode examples in docs/format.md round-trip."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A node with authorizer.class.name=kafka.security.authorizer.AclAuthorizer: its clients change rules in ZooKeeper."""
+"""A node with authorizer.class.name=kafka.security.authorizer.AclAuthorizer: its clients change ACLs in ZooKeeper."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ def node_on(home, connect, **changes):
 
 
 def asked(node, user, work):
-    """The outcome of a request by a user."""
+    """Run a request as a user, and return its result."""
 
     async def ask():
         security = ClientSecurity(
@@ -47,7 +47,7 @@ def test_acls_of_its_clients_are_in_zookeeper_and_in_force(tmp_path, connect, re
     with node_on(tmp_path / "node", connect) as node:
         (created,) = asked(node, "admin", lambda c: create_acls(c, [rule(1)]))
         assert created.error is None
-        wait_for(lambda: real.acls() == {rule(1)}, "the real one's view")
+        wait_for(lambda: real.acls() == {rule(1)}, "the view of the real one")
         (refused,) = asked(node, "alice", lambda c: create_acls(c, [rule(2)]))
         assert refused.error is not None
         allowed = real_rule(**alter)

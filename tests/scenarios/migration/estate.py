@@ -1,4 +1,4 @@
-"""A ZooKeeper full of rules, users and tokens; changes that go on; and both sides read without aclog's own decoders."""
+"""A ZooKeeper with many ACLs, users and tokens, concurrent changes, and reads that do not use aclog's decoders."""
 
 import json
 import random
@@ -30,7 +30,7 @@ _KEY = "c2FsdHNhbHQ="
 
 
 def fill(client: KazooClient, *, acls: int, users: int, tokens: int, seed: int = 0) -> None:
-    """Write it in the plain JSON that Kafka has, two rules to a resource."""
+    """Write entries in Kafka's JSON, with two ACLs per resource."""
     numbers = random.Random(seed)
     nodes = {}
     for number in range(0, acls, 2):
@@ -62,7 +62,7 @@ EVENTS = ("/kafka-acl-changes", "/kafka-acl-extended-changes", "/config/changes"
 
 
 def rules(number: int, numbers: random.Random, count: int) -> list[dict[str, str]]:
-    """Different rules of one resource."""
+    """Return different ACLs of one resource."""
     return [
         {
             "principal": f"User:u{(number + each) % 997}",
@@ -76,7 +76,7 @@ def rules(number: int, numbers: random.Random, count: int) -> list[dict[str, str
 
 @define
 class Changes:
-    """Rules, users and tokens that come, change and go in a thread of their own, for as long as the `with` lasts."""
+    """A thread that adds, changes and removes ACLs, users and tokens, for use in a `with`."""
 
     connect: str
     seed: int = 0
@@ -94,7 +94,7 @@ class Changes:
         self.stop()
 
     def stop(self) -> None:
-        """No change comes after this."""
+        """Stop the thread."""
         self._stop.set()
         self._thread.join()
         if self.failure is not None:
@@ -107,7 +107,7 @@ class Changes:
             while not self._stop.is_set():
                 self._change(client, numbers)
                 self.done += 1
-        except BaseException as error:  # noqa: BLE001 - the test must hear of it
+        except BaseException as error:  # noqa: BLE001 - raised again by stop()
             self.failure = error
         finally:
             client.close()
@@ -142,7 +142,7 @@ class Changes:
 
 
 def in_store(client: KazooClient) -> set[tuple]:
-    """All that stands in ZooKeeper, as tuples."""
+    """Return all entries in ZooKeeper as tuples."""
     found: set[tuple] = set()
     for tree, pattern in (("/kafka-acl", "LITERAL"), ("/kafka-acl-extended/prefixed", "PREFIXED")):
         for kind in children(client, tree):
@@ -168,22 +168,22 @@ def in_store(client: KazooClient) -> set[tuple]:
 
 
 def children(client: KazooClient, path: str) -> list[str]:
-    """The nodes below one, which may be missing."""
+    """Return the children of a znode, which may be missing."""
     return client.get_children(path) if client.exists(path) else []
 
 
 def camel(name: str) -> str:
-    """AlterConfigs for ALTER_CONFIGS."""
+    """Return AlterConfigs for ALTER_CONFIGS."""
     return "".join(word.capitalize() for word in name.split("_"))
 
 
 def in_image(image: Image) -> set[tuple]:
-    """All that stands in a log, as the same tuples."""
+    """Return all entries of an image as the same tuples."""
     return in_state(state_of_image(image))
 
 
 def in_state(state: AccessState) -> set[tuple]:
-    """All of a state, as the same tuples."""
+    """Return all entries of a state as the same tuples."""
     acls = {
         (
             "acl", camel(ResourceType(acl.resource_type).name), PatternType(acl.pattern_type).name, acl.resource_name,

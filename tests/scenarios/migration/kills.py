@@ -1,9 +1,9 @@
-"""A migration that is killed: nothing is visible, or everything; and run again it ends as if nothing had happened.
+"""Kills of a migration: nothing is visible afterwards, or everything, and the next run completes it.
 
     python -m tests.scenarios.migration.kills --kills 30 --acls 12000 --out benchmarks/results/migration-kills.txt
 
-First it dies in the midst of every single call to the operating system that changes something, one run after the other;
-then it is killed (SIGKILL) at random moments, while rules, users and tokens go on changing in the ZooKeeper.
+First it dies in each system call that changes something, one run per call; then it is killed (SIGKILL) at random
+moments, while ACLs, users and tokens are being changed in ZooKeeper.
 """
 
 import argparse
@@ -25,16 +25,16 @@ from tests.scenarios.migration.running import DIED, Dying, finish, image_in, sta
 from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client
 
 NEVER = 1 << 40
-"""More calls than any command makes."""
+"""More system calls than any command makes."""
 QUIET = "1"
-"""Seconds without a change before it switches."""
+"""Seconds without a change before the switchover."""
 
 
 def seen(log: Path, wanted: set[tuple]) -> str:
-    """What a reader sees after a kill, in a word; an AssertionError if it is neither nothing nor everything."""
+    """Return what a reader sees after a kill; an AssertionError if it is neither nothing nor everything."""
     found = in_image(image_in(log))
     if found:
-        assert found == wanted, f"half a migration is visible: {len(found)} entries, {len(found ^ wanted)} wrong"
+        assert found == wanted, f"a partial migration is visible: {len(found)} entries, {len(found ^ wanted)} wrong"
         return "all visible"
     if not log.is_dir():
         return "no log yet"
@@ -42,7 +42,7 @@ def seen(log: Path, wanted: set[tuple]) -> str:
 
 
 def is_open(log: Path) -> bool:
-    """Whether the log ends inside a transaction."""
+    """Return whether the log ends inside a transaction."""
     try:
         return recover(log).applier.in_transaction
     except Exception:  # noqa: BLE001 - not a log yet
@@ -50,14 +50,14 @@ def is_open(log: Path) -> bool:
 
 
 def run_again(connect: str, log: Path, wanted: set[tuple]) -> None:
-    """It goes through, whatever the kill left, and all is there."""
+    """Run the migration again, and check that it succeeds and is complete."""
     code, out, err = finish(start("migrate", "--zookeeper", connect, "--log", log))
     assert code == 0, (code, out, err)
     assert in_image(image_in(log)) == wanted
 
 
 def kill_at_call(dying: Dying, connect: str, log: Path, number: int, wanted: set[tuple]) -> str | None:
-    """Die at a call, look, and run again; what was seen, None where there are not as many calls."""
+    """Die at a call, check, and run again; return what was visible, None if there are fewer calls."""
     command = ("migrate", "--zookeeper", connect, "--log", log)
     code = dying.run(number, *command)
     assert code in {0, DIED}, f"exit code {code} at call {number}"
@@ -69,7 +69,7 @@ def kill_at_call(dying: Dying, connect: str, log: Path, number: int, wanted: set
 
 
 def kill_at_random(client: KazooClient, connect: str, log: Path, numbers: random.Random, seconds: float) -> str:
-    """Kill it somewhere in so many seconds, of which changes go on in the first; look, and run again."""
+    """Kill it within `seconds`, during whose first part changes are made; check, and run again."""
     moment = numbers.uniform(0, seconds)
     with Changes(connect, seed=numbers.randrange(1 << 30)) as changes:
         begun = time.monotonic()
@@ -85,11 +85,11 @@ def kill_at_random(client: KazooClient, connect: str, log: Path, numbers: random
     what = seen(log, wanted)
     run_again(connect, log, wanted)
     shutil.rmtree(log, ignore_errors=True)
-    return f"{moment:6.2f} s, {changes.done:5d} changes meanwhile: {what}"
+    return f"{moment:6.2f} s, {changes.done:5d} concurrent changes: {what}"
 
 
 def campaign(home: Path, *, kills: int, acls: int, seed: int) -> Iterator[str]:
-    """All of it; a line for each kill, and what it adds up to."""
+    """Run the campaign; yield a line per kill, and summaries."""
     numbers, counts = random.Random(seed), Counter()
     with ZooKeeperServer(home / "zookeeper") as server, zookeeper_client(server.connect) as root:
         for chroot in ("/small", "/large"):
@@ -102,7 +102,7 @@ def campaign(home: Path, *, kills: int, acls: int, seed: int) -> Iterator[str]:
                 counts[what] += 1
                 yield f"call {number:3d}: {what}"
                 number += 1
-        yield f"killed in the midst of each of {number} calls: {dict(counts)}"
+        yield f"killed in each of {number} system calls: {dict(counts)}"
         counts.clear()
         with zookeeper_client(large) as client:
             fill(client, acls=acls, users=200, tokens=200)
@@ -112,11 +112,11 @@ def campaign(home: Path, *, kills: int, acls: int, seed: int) -> Iterator[str]:
                 counts[line.rpartition(": ")[2]] += 1
                 yield f"kill {number:3d} after {line}"
         yield f"killed at {kills} random moments of {seconds:.1f} s, {acls} ACLs: {dict(counts)}"
-        yield "after each kill nothing was visible, or everything; run again, everything was"
+        yield "after each kill nothing was visible, or everything; after the next run, everything"
 
 
 def measured(connect: str, log: Path) -> float:
-    """How long it takes when nobody kills it."""
+    """Return the seconds of an undisturbed migration."""
     begun = time.monotonic()
     code, out, err = finish(start("migrate", "--zookeeper", connect, "--log", log, "--until-quiet", QUIET))
     assert code == 0, (code, out, err)
@@ -125,7 +125,7 @@ def measured(connect: str, log: Path) -> float:
 
 
 def main() -> None:
-    """Run it, and keep what was seen."""
+    """Run the campaign, and keep its output."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--acls", type=int, default=12_000)

@@ -1,4 +1,4 @@
-"""20,000 rules out of a real ZooKeeper while changes go on: what the log holds is what the store held at the switch.
+"""A migration of 20,000 ACLs during changes: the log equals the store at the switchover.
 
 python -m tests.scenarios.migration.live --acls 20000 --seconds 10
 """
@@ -16,9 +16,9 @@ from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client
 
 
 def migrate_live(connect: str, log: Path, *, acls: int, others: int, seconds: float) -> str:
-    """Migrate while somebody writes for so long after the copy; a line that says how it went.
+    """Migrate while changes continue for `seconds` after the copy; return a summary.
 
-    The changes end before the switch is asked for, so that the store's state at the switch can be told.
+    Changes end before the switchover is requested, so that the state of the store at the switchover is known.
     """
     with zookeeper_client(connect) as client:
         fill(client, acls=acls, users=others, tokens=others)
@@ -27,12 +27,12 @@ def migrate_live(connect: str, log: Path, *, acls: int, others: int, seconds: fl
             process = start("migrate", "--zookeeper", connect, "--log", log, "--follow", stdin=subprocess.PIPE)
             followed = 0
             while "copied into" not in (line := process.stderr.readline()):
-                assert line, "the migration ended before it had copied"
+                assert line, "the migration ended before the copy"
             copied, before = time.monotonic() - begun, changes.done
             deadline = time.monotonic() + seconds
             while time.monotonic() < deadline:
                 followed += "followed:" in process.stderr.readline()
-            assert in_image(image_in(log)) == set(), "something was visible before the switch"
+            assert in_image(image_in(log)) == set(), "something was visible before the switchover"
             changes.stop()
         asked = time.monotonic()
         process.stdin.write("switch\n")
@@ -45,14 +45,14 @@ def migrate_live(connect: str, log: Path, *, acls: int, others: int, seconds: fl
     assert found == wanted, sorted(found ^ wanted)[:5]
     return (
         f"{acls} ACLs, {others} SCRAM users, {others} tokens: copied in {copied:.1f} s; {changes.done} changes "
-        f"meanwhile, {changes.done - before} of them after the copy, followed in {followed} steps; switched and "
-        f"compared {took:.1f} s after it was asked for; nothing was visible before; {len(found)} entries equal: "
+        f"meanwhile, {changes.done - before} of them after the copy, followed in {followed} steps; switched over and "
+        f"compared in {took:.1f} s; nothing was visible before; {len(found)} entries equal: "
         f"{out.strip().splitlines()[-1]}"
     )
 
 
 def main() -> None:
-    """Run it once."""
+    """Run one migration."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--acls", type=int, default=20_000)
     parser.add_argument("--others", type=int, default=200)

@@ -1,7 +1,7 @@
-"""`aclog migrate` in processes of its own: run to the end, killed, or dying in the midst of a call that changes things.
+"""`aclog migrate` in processes of its own: run to the end, killed, or dying in a given system call.
 
-`python -m tests.scenarios.migration.running ARGUMENT...` is the command, as anybody's. The class Dying forks commands
-off a process that has everything imported; as they are to die, they write batches of 200 records: there are many then.
+`python -m tests.scenarios.migration.running ARGUMENT...` is the `aclog` command. The class Dying forks commands from a
+process that has imported everything; these write batches of 200 records, so that there are many calls to die in.
 """
 
 import io
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
-import kazoo.client  # imported once, for all that are forked
+import kazoo.client  # imported once, for all forks
 import kazoo.handlers.threading  # noqa: F401
 
 import aclog.cli.log_writer
@@ -31,14 +31,14 @@ _ZYGOTE = "--zygote"
 
 
 def start(*arguments: object, **pipes: object) -> subprocess.Popen[str]:
-    """Begin a command; whoever starts it ends it."""
+    """Start a command, which the caller ends."""
     command = [sys.executable, "-m", "tests.scenarios.migration.running", *map(str, arguments)]
-    told = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **pipes}
-    return subprocess.Popen(command, cwd=ROOT, encoding="utf-8", **told)
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **pipes}
+    return subprocess.Popen(command, cwd=ROOT, encoding="utf-8", **streams)
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Wait for its end: exit code, stdout, stderr."""
+    """Wait for a command; return its exit code, stdout and stderr."""
     try:
         out, err = process.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
@@ -49,12 +49,12 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 def image_in(directory: Path) -> Image:
-    """What a reader sees in a log's directory; nothing where none is."""
+    """Return what a reader sees in a log directory; nothing if there is no log."""
     return recover(directory).image if directory.is_dir() and list_segments(directory) else Image.EMPTY
 
 
 class Dying:
-    """Runs commands that die at a call of a number; a `with` ends the process that forks them."""
+    """Runs commands that die at a given system call, forked from a process that lives as long as the `with`."""
 
     def __enter__(self) -> Self:
         self._process = start(_ZYGOTE, stdin=subprocess.PIPE, stderr=None)
@@ -66,14 +66,14 @@ class Dying:
         self._process.stdout.close()
 
     def run(self, number: int, *arguments: object) -> int:
-        """The exit code of a command that dies at the call of this number, with DIED, or comes to its end."""
+        """Run a command that dies at the call of this number; return its exit code, DIED if it got that far."""
         self._process.stdin.write(shlex.join([str(number), *map(str, arguments)]) + "\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
 
 
 def fork_commands() -> None:
-    """A number and a command line on each line of stdin; the exit code on stdout."""
+    """Fork a command for each line of stdin, a number and arguments; write its exit code to stdout."""
     for line in sys.stdin:
         number, *arguments = shlex.split(line)
         child = os.fork()
@@ -83,7 +83,7 @@ def fork_commands() -> None:
 
 
 def dying(number: int, arguments: list[str]) -> int:
-    """Run a command in a forked process, which says nothing."""
+    """Run a command in a forked process, without output."""
     try:
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
@@ -92,7 +92,7 @@ def dying(number: int, arguments: list[str]) -> int:
         aclog.cli.log_writer.MOST_RECORDS = _FEW
         dying_at(number)
         return run(arguments)
-    except BaseException:  # noqa: BLE001 - the exit code tells of it
+    except BaseException:  # noqa: BLE001 - reported by the exit code
         return 1
 
 

@@ -1,4 +1,4 @@
-"""The scenarios in small: a migration while changes go on, and one that is killed (live.py and kills.py are longer)."""
+"""Short versions of the scenarios: a migration during changes (live.py), and kills (kills.py)."""
 
 import random
 import uuid
@@ -13,7 +13,7 @@ from tests.support.zookeeper.server import zookeeper_client
 from tests.support.zookeeper.shared import SharedZooKeeper
 
 SECONDS = 4
-"""A little longer than a migration of this size takes."""
+"""Slightly longer than a migration of this size."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_a_kill_in_any_call_leaves_nothing_or_everything_visible(connect, tmp_pa
         wanted, number, seen = in_store(client), 3, set()
         while "transaction open" not in seen:
             what = kill_at_call(dying, connect, tmp_path / "log", number, wanted)
-            assert what is not None, f"no call in the midst of a transaction: {seen}"
+            assert what is not None, f"no call inside a transaction: {seen}"
             seen.add(what)
             number += 50 if number == 3 else 4
 

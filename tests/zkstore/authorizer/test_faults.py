@@ -1,4 +1,4 @@
-"""Two writers at once, sessions that end, servers that go away, events that nobody saw: nothing is lost."""
+"""Concurrent writers, expired sessions, server outages and purged events: no change is lost."""
 
 import threading
 import time
@@ -43,13 +43,13 @@ def rule(number, name="orders", pattern_type=PatternType.LITERAL):
 
 @pytest.fixture
 def own_zookeeper(tmp_path):
-    """A server that the test may stop and kill."""
+    """A server that the test can stop and kill."""
     with ZooKeeperServer(tmp_path / "zookeeper") as server:
         yield server
 
 
 def test_many_writers_on_one_resource_lose_nothing(connect):
-    """Four of ours and the real one add rules to one resource and take every second one away again, all at once."""
+    """Three of ours and the real one concurrently add ACLs to one resource; ours delete every second one again."""
     with RealAclAuthorizer({"zookeeper.connect": connect}) as real, ThreadPoolExecutor(4) as threads:
 
         def writer(number):
@@ -62,7 +62,7 @@ def test_many_writers_on_one_resource_lose_nothing(connect):
         def real_writer():
             for step in range(15):
                 created = real.create([rule(f"real-{step}")])
-                while created != [None]:  # it gives up after 11 attempts, and says so
+                while created != [None]:  # Kafka gives up after 11 attempts
                     assert "maximum" in created[0]
                     created = real.create([rule(f"real-{step}")])
 
@@ -74,11 +74,11 @@ def test_many_writers_on_one_resource_lose_nothing(connect):
         expected |= {rule(f"real-{step}") for step in range(15)}
         with our_authorizer(connect) as reader:
             assert rules_of(reader) == expected
-        wait_for(lambda: real.acls() == expected, "the real one's view")
+        wait_for(lambda: real.acls() == expected, "the view of the real one")
 
 
 def test_a_conflicting_write_is_retried_on_the_current_acls(store):
-    """Between reading and writing another one writes, for each of the first three attempts."""
+    """Another client writes between the read and the write of each of the first three attempts."""
     store.create_paths()
     met = []
 
@@ -140,7 +140,7 @@ def test_no_change_is_missed_when_a_session_expires(connect, real):
             expire(connect.partition("/")[0], ours._store.client.session)
             assert real.create([rule(number)]) == [None]
             assert real.create([rule(number, "pay.", PatternType.PREFIXED)]) == [None]
-            wait_for(lambda number=number: len(rules_of(ours)) == 2 * number - 1, "what came meanwhile")
+            wait_for(lambda number=number: len(rules_of(ours)) == 2 * number - 1, "the changes of the meantime")
             wait_for(lambda: ours.stale is None, "a new session")
             assert ours._store.client.session[0] != old
             assert ours_create(ours, [rule(number)]) == [None]
@@ -149,7 +149,7 @@ def test_no_change_is_missed_when_a_session_expires(connect, real):
 
 @pytest.mark.slow(9)
 def test_server_restarts_during_writes_lose_nothing(own_zookeeper):
-    """Ours and the real one write all the while; the server is stopped, killed, and paused."""
+    """Ours writes continuously while the server is stopped, killed and paused; the real one follows."""
     connect = own_zookeeper.connect
     timeouts = {"zookeeper.session.timeout.ms": "8000", "zookeeper.connection.timeout.ms": "8000"}
     properties = {"zookeeper.connect": connect, **timeouts}
@@ -175,10 +175,10 @@ def test_server_restarts_during_writes_lose_nothing(own_zookeeper):
                 before = len(acknowledged)
                 wait_for(lambda before=before: len(acknowledged) > before + 20, "writes before")
                 end()
-                wait_for(lambda: ours.stale is not None, "the loss is said")
+                wait_for(lambda: ours.stale is not None, "the reported loss")
                 assert "the connection is lost" in ours.stale
                 own_zookeeper.start()
-                wait_for(lambda: ours.stale is None, "the way back")
+                wait_for(lambda: ours.stale is None, "the reconnect")
             own_zookeeper.pause()
             own_zookeeper.resume()
             before = len(acknowledged)
@@ -196,7 +196,7 @@ def test_the_last_known_acls_are_in_force_during_an_outage(own_zookeeper, caplog
     with our_authorizer(own_zookeeper.connect, {"zookeeper.session.timeout.ms": "2000"}) as ours:
         assert ours_create(ours, [rule(1)]) == [None]
         own_zookeeper.stop()
-        wait_for(lambda: ours.stale is not None, "the loss is said")
+        wait_for(lambda: ours.stale is not None, "the reported loss")
         asked = Action(operation=AclOperation.READ, resource_pattern=ORDERS)
         assert ours.authorize(RequestContext(principal="User:u1", host="10.0.0.1"), [asked]) == [
             AuthorizationResult.ALLOWED
@@ -208,7 +208,7 @@ def test_the_last_known_acls_are_in_force_during_an_outage(own_zookeeper, caplog
         assert "the connection is lost" in error
         assert rules_of(ours) == {rule(1)}
         own_zookeeper.start()
-        wait_for(lambda: ours.stale is None, "the way back")
+        wait_for(lambda: ours.stale is None, "the reconnect")
         assert ours_create(ours, [rule(2)]) == [None]
     assert "authorizing with the last known ACLs" in caplog.text
 
@@ -221,11 +221,11 @@ def test_it_does_not_start_without_zookeeper():
 
 @pytest.mark.parametrize("purged", [True, False], ids=["events-purged", "events-there"])
 def test_changes_during_a_disconnect_are_caught_up(connect, real, purged):
-    """Also when the events of that time are gone: their numbers tell that there were some."""
+    """Purged events are noticed by the gap in their sequence numbers."""
     with our_authorizer(connect) as ours:
         assert not any(ours_create(ours, [rule(1), rule(2), rule(1, "pay.", PatternType.PREFIXED)]))
         wait_for(lambda: len(real.acls()) == 3, "the real one")
-        with ours._lock:  # nothing of it is taken in yet, as if it were disconnected
+        with ours._lock:  # the follower cannot update the cache, as if it were disconnected
             assert real.delete([exactly(rule(1))]) == [{rule(1)}]
             assert real.create([rule(3), rule(3, "pay.", PatternType.PREFIXED)]) == [None, None]
             if purged:
@@ -246,7 +246,7 @@ def test_malformed_events_cause_a_reload(connect, real, caplog):
         data = b'{"version":1,"acls":[{"principal":"User:u7","permissionType":"Allow","host":"*","operation":"Read"}]}'
         client.create(f"{tree.root}/Topic/orders", data)
         client.create(f"{tree.changes}/acl_changes_", b"\xffgarbage", sequence=True)
-        wait_for(lambda: rules_of(ours) == {rule(7)}, "the rule that was not told of")
+        wait_for(lambda: rules_of(ours) == {rule(7)}, "the ACL without an event")
         client.create(f"{PREFIXED_TREE.changes}/acl_changes_", b'{"version":2}', sequence=True)
         assert real.create([rule(8)]) == [None]
         wait_for(lambda: rules_of(ours) == {rule(7), rule(8)}, "the next rule")
@@ -280,7 +280,7 @@ def test_expired_change_events_are_deleted(connect, store, monkeypatch):
 
 
 def test_a_deletion_whose_response_was_lost_is_reported(connect, ours, monkeypatch):
-    """The first answer is lost after the server has done it: the second attempt finds nothing, and it is no secret."""
+    """The first response is lost after the deletion: the second attempt finds no ACL, but the deletion is reported."""
     assert ours_create(ours, [rule(1), rule(2)]) == [None, None]
     client, lost = ours._store.client, []
     commit = type(client).commit
@@ -289,7 +289,7 @@ def test_a_deletion_whose_response_was_lost_is_reported(connect, ours, monkeypat
         done = commit(self, operations)
         if not lost:
             lost.append(done)
-            raise DisconnectedError("the answer is lost")
+            raise DisconnectedError("the response is lost")
         return done
 
     monkeypatch.setattr(type(client), "commit", losing)

@@ -1,4 +1,4 @@
-"""The real AclAuthorizer of Kafka 3.9 on the same store: what one writes the other reads, and both decide alike."""
+"""Differential tests with the real AclAuthorizer of Kafka 3.9 on the same store: equal ACLs, bytes and decisions."""
 
 from random import Random
 
@@ -63,7 +63,7 @@ ENTRIES = [
 
 
 def test_the_same_acls_are_accepted(real, ours):
-    for changes in ENTRIES:  # in one request, the real one fails a resource's good rules with its bad ones
+    for changes in ENTRIES:  # one by one: in one request, Kafka fails a resource's valid ACLs along with invalid ones
         (theirs,) = real.create([acl(**changes)])
         (mine,) = ours_create(ours, [acl(**{"principal": "User:z", **changes})])
         assert (mine is None) == (theirs is None), (changes, mine, theirs)

@@ -1,4 +1,4 @@
-"""What a server's properties say: the names of today, those of KIP-11, and the overrides for the rules alone."""
+"""Authorizer settings: current names, names of KIP-11, and overrides for the ACLs only."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Nodes that say nothing clear: the real one may go on without their rules; ours says which they are, and does not."""
+"""Nodes that cannot be decoded: Kafka may ignore their ACLs; ours does not start, or keeps the last known ACLs."""
 
 import pytest
 
@@ -23,14 +23,14 @@ GOOD = b'{"version":1,"acls":[{"principal":"User:u1","permissionType":"Allow","h
 UNKNOWN_OPERATION = GOOD.replace(b"Read", b"Fly").replace(b"Allow", b"Deny")
 
 BAD = {
-    "no-json": (b"{", "nothing"),
-    "no-utf-8": (GOOD.replace(b"u1", b"\xff"), "nothing"),
+    "no-json": (b"{", "no ACLs"),
+    "no-utf-8": (GOOD.replace(b"u1", b"\xff"), "no ACLs"),
     "other-version": (GOOD.replace(b":1,", b":2,"), "throws"),
     "no-object": (b"[]", "throws"),
     "no-colon": (GOOD.replace(b"User:", b"User"), "throws"),
     "a-list-of-principals": (GOOD.replace(b'"principal":"User:u1"', b'"principals":["User:u1"]'), "throws"),
-    "unknown-operation": (UNKNOWN_OPERATION, "a rule that never matches"),
-    "unknown-permission": (GOOD.replace(b"Allow", b"Maybe"), "a rule that never matches"),
+    "unknown-operation": (UNKNOWN_OPERATION, "an ACL that never matches"),
+    "unknown-permission": (GOOD.replace(b"Allow", b"Maybe"), "an ACL that never matches"),
 }
 
 
@@ -46,7 +46,7 @@ def test_an_unreadable_node_prevents_the_start(java, connect, name):
     except RealError:
         assert theirs == "throws"
         return
-    assert len(java.acls()) == (theirs != "nothing")
+    assert len(java.acls()) == (theirs != "no ACLs")
     java.close()
 
 
@@ -56,23 +56,23 @@ def test_a_node_that_becomes_unreadable_keeps_its_last_acls(connect, name, caplo
         assert ours_create(ours, [rule(1), rule(1, "pay")]) == [None, None]
         client.set(PATH, BAD[name][0])
         client.create("/kafka-acl-changes/acl_changes_", b"TOPIC:orders", sequence=True)
-        wait_for(lambda: ours.stale is not None, "the problem is said")
+        wait_for(lambda: ours.stale is not None, "the reported problem")
         assert ours.stale.startswith(f"{PATH}: ")
         assert rules_of(ours) == {rule(1), rule(1, "pay")}
         assert "keeping its last known ACLs" in caplog.text
-        # nothing of it is overwritten, and the rest goes on
+        # the node is not overwritten, and other resources still work
         (error,) = ours_create(ours, [rule(2)])
         assert error.startswith(f"{PATH}: ")
         assert ours_delete(ours, [exactly(rule(1))]) == [error]
         assert client.get(PATH)[0] == BAD[name][0]
         assert ours_create(ours, [rule(2, "pay")]) == [None]
-        # a node that is repaired counts again; what else was read anew meanwhile changes nothing of it
+        # a reload keeps the last known ACLs too, until the node is repaired
         client.create("/kafka-acl-changes/acl_changes_", b"garbage", sequence=True)
-        wait_for(lambda: "reloading all ACLs" in caplog.text, "a reading of everything")
+        wait_for(lambda: "reloading all ACLs" in caplog.text, "a reload")
         assert rules_of(ours) == {rule(1), rule(1, "pay"), rule(2, "pay")}
         client.set(PATH, GOOD.replace(b"u1", b"u3"))
         client.create("/kafka-acl-changes/acl_changes_", b"TOPIC:orders", sequence=True)
-        wait_for(lambda: ours.stale is None, "all is well")
+        wait_for(lambda: ours.stale is None, "the recovery")
         assert rules_of(ours) == {rule(3), rule(1, "pay"), rule(2, "pay")}
 
 
@@ -87,7 +87,7 @@ def test_unknown_directories_are_ignored_and_logged(connect, caplog):
 
 @pytest.mark.parametrize("directory", ["ConsumerGroup", "CONSUMER_GROUP"])
 def test_acls_in_legacy_group_directories_are_in_force(connect, directory):
-    """A rule in both is one rule, and removing it removes both."""
+    """An ACL in both directories is one ACL, and deleting it deletes both copies."""
     group = ResourcePattern(resource_type=ResourceType.GROUP, name="g")
     asked = Action(operation=AclOperation.READ, resource_pattern=group)
     with our_authorizer(connect) as ours, zookeeper_client(connect) as client:
@@ -107,6 +107,6 @@ def test_acls_in_legacy_group_directories_are_in_force(connect, directory):
         client.create(old, GOOD)
         assert ours_delete(ours, [EVERYTHING]) == [{found}]
         client.create("/kafka-acl-changes/acl_changes_", b"GROUP:g", sequence=True)
-        wait_for(lambda: ours.acl_count() == 1, "the older one")
+        wait_for(lambda: ours.acl_count() == 1, "the ACL in the legacy directory")
         assert ours_delete(ours, [EVERYTHING]) == [{found}]
         assert client.exists(old) is None

@@ -1,4 +1,4 @@
-"""Where nodes belong to their maker (zookeeper.set.acl), nobody else reads users and tokens."""
+"""With zookeeper.set.acl, only the owner of a node can read users and tokens."""
 
 import pytest
 from kazoo.exceptions import NoAuthError

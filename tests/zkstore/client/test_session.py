@@ -1,4 +1,4 @@
-"""The client: many nodes by one request, what a lost connection and another's login are to it."""
+"""Client: multiRead, transactions, lost connections and authorization errors."""
 
 from contextlib import closing, suppress
 
@@ -26,9 +26,9 @@ def contents(client, paths):
     return [(path, None if node is None else (node.data, node.version)) for path, node in client.get_many(paths)]
 
 
-@pytest.mark.parametrize("request_type", [MultiRead.type, 99], ids=["multi-read", "a server that does not know it"])
+@pytest.mark.parametrize("request_type", [MultiRead.type, 99], ids=["multi-read", "a server without multi-read"])
 def test_reading_many_nodes_equals_single_reads(connect, monkeypatch, request_type):
-    """A number that no server knows is to it what multiRead is to one before 3.6."""
+    """An opcode that no server supports stands in for multiRead on a server before 3.6."""
     monkeypatch.setattr(MultiRead, "type", request_type)
     with closing(open_client(zk_settings({"zookeeper.connect": connect}))) as client:
         assert client._multi_read == (request_type == 22)
@@ -47,7 +47,7 @@ def test_a_reconnect_to_a_server_without_multi_read(client, monkeypatch):
             answers.append(contents(client, ["/a", "/b"]))
         return answers
 
-    wait_for(answered, "an answer by the next connection")
+    wait_for(answered, "a response on the next connection")
     assert answers == [[("/a", (b"1", 0)), ("/b", None)]]
 
 
@@ -85,7 +85,7 @@ def test_a_transaction_is_atomic(client):
 
 
 def test_secure_acls_need_an_authenticated_client(connect):
-    with pytest.raises(ConfigError, match="needs an authenticated client"):  # not even the chroot
+    with pytest.raises(ConfigError, match="needs an authenticated client"):  # already for the chroot
         open_client(zk_settings({"zookeeper.connect": connect, "zookeeper.set.acl": "true"}))
 
 

@@ -1,4 +1,4 @@
-"""What makes one state of another, as records that replay; and comparisons that find what differs."""
+"""Differences between access states, and their records, which replay to the wanted state."""
 
 from itertools import count
 from uuid import UUID
@@ -45,21 +45,21 @@ states = st.builds(
 
 @given(st.lists(states, min_size=1, max_size=4))
 def test_records_of_a_difference_replay_to_the_wanted_state(wanted):
-    applier, ids, standing, offset = (
+    applier, ids, current, offset = (
         Applier(),
         AclIds({}, (UUID(int=each) for each in count(2)).__next__),
         AccessState(),
         0,
     )
     for state in wanted:
-        change = difference(standing, state)
+        change = difference(current, state)
         values = list(record_values(change, ids.of(change)))
         assert len(values) == len(change)
         if values:
             applier.apply(build_batch(values, base_offset=offset, leader_epoch=1, timestamp=1))
             offset += len(values)
         assert state_of_image(applier.image) == state
-        standing = state
+        current = state
 
 
 @given(states, states)

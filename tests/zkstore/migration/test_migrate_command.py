@@ -1,4 +1,4 @@
-"""`aclog migrate` on a real ZooKeeper: what it writes, when it is seen, what it refuses, and the way back."""
+"""`aclog migrate` with a real ZooKeeper: what it writes, when it becomes visible, what blocks it, and the way back."""
 
 import json
 import os
@@ -28,13 +28,13 @@ def rules(*acls):
 
 
 @pytest.fixture(autouse=True)
-def _without_waiting_for_the_disk(monkeypatch):
+def _no_fsync(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda fd: None)
 
 
 @pytest.fixture
 def store(zookeeper, connect):
-    """A client of kazoo's own on a store with some of everything."""
+    """A kazoo client of a store with ACLs, users and tokens."""
     with zookeeper_client(zookeeper.connect) as root:
         root.ensure_path(connect.partition("/")[2])
     with zookeeper_client(connect) as client:
@@ -45,7 +45,7 @@ def store(zookeeper, connect):
 
 @pytest.fixture
 def migrate(connect):
-    """The command with this store."""
+    """Runs the command with this store."""
     return lambda *arguments, **pipes: aclog("migrate", "--zookeeper", connect, *arguments, **pipes)
 
 
@@ -54,7 +54,7 @@ def held(log):
 
 
 def record_types(log):
-    """The types of all records, in order."""
+    """Return the types of all records, in order."""
     return [json.loads(line)["type"] for line in aclog("log", "dump", log, "--json").ok().lines]
 
 
@@ -84,9 +84,9 @@ def test_a_second_run_writes_only_changes(store, migrate, tmp_path):
 def test_a_dry_run_reports_and_writes_nothing(store, migrate, tmp_path):
     log = tmp_path / "log"
     store.create("/config/users/quota", b'{"version":1,"config":{"producer_byte_rate":"1"}}')
-    told = migrate("--log", log, "--dry-run").ok()
-    assert told.lines[0].endswith(": 40 ACLs, 5 SCRAM credentials, 5 delegation tokens")
-    assert told.lines[1:] == [
+    result = migrate("--log", log, "--dry-run").ok()
+    assert result.lines[0].endswith(": 40 ACLs, 5 SCRAM credentials, 5 delegation tokens")
+    assert result.lines[1:] == [
         "left out: /config/users/quota: producer_byte_rate: client quotas are not migrated",
         f"{log}: 40 ACLs added, 0 removed; 5 SCRAM credentials and 5 delegation tokens changed",
         "dry run: nothing was written",
@@ -107,15 +107,15 @@ def test_unreadable_entries_are_listed_and_block(store, migrate, tmp_path):
     for path, data in BAD.items():
         store.ensure_path(path)
         store.set(path, data)
-    told = migrate("--log", log, "--dry-run")
-    assert told.code == 1
+    result = migrate("--log", log, "--dry-run")
+    assert result.code == 1
     refused = migrate("--log", log)
     assert refused.code == 2
     assert "4 entries in ZooKeeper cannot be read" in refused.complaint
     assert not log.exists()
     skipped = migrate("--log", log, "--skip-unreadable").ok()
     for path in BAD:
-        assert f"left out: {path}: " in told.out
+        assert f"left out: {path}: " in result.out
         assert f"warning: left out: {path}: " in skipped.err
     for path in BAD:
         store.delete(path)
@@ -127,9 +127,9 @@ def test_entries_of_the_log_only_block(store, migrate, tmp_path):
     migrate("--log", log).ok()
     aclog("acls", "add", "--log", log, "--topic", "own", "--allow-principal", "User:x").ok()
     assert migrate("--log", log, "--compare").code == 1
-    told = migrate("--log", log, "--dry-run")
-    assert told.code == 1
-    assert "would remove: ALLOW User:x ALL on TOPIC LITERAL 'own' from *" in told.lines
+    result = migrate("--log", log, "--dry-run")
+    assert result.code == 1
+    assert "would remove: ALLOW User:x ALL on TOPIC LITERAL 'own' from *" in result.lines
     before = record_types(log)
     assert "1 entries are not in ZooKeeper" in migrate("--log", log).complaint
     assert record_types(log) == before
@@ -205,11 +205,11 @@ def test_differences_are_listed_and_known_ones_are_not_counted(store, migrate, t
     store.create(PATH, rules(RULE))
     store.delete("/delegation_token/tokens/token-1")
     store.set("/config/users/user%201", b'{"version":1,"config":{}}')
-    told = migrate("--log", log, "--compare")
-    assert told.code == 1
-    assert "only in ZooKeeper: ALLOW User:a READ on TOPIC LITERAL 'orders' from *" in told.lines
-    assert "differs: delegation token token-1" in told.lines
-    assert "differs: SCRAM credential of 'user 1', mechanism 1" in told.lines
+    result = migrate("--log", log, "--compare")
+    assert result.code == 1
+    assert "only in ZooKeeper: ALLOW User:a READ on TOPIC LITERAL 'orders' from *" in result.lines
+    assert "differs: delegation token token-1" in result.lines
+    assert "differs: SCRAM credential of 'user 1', mechanism 1" in result.lines
 
 
 def test_a_checkpoint_keeps_its_features_and_users(store, migrate, tmp_path):
@@ -250,9 +250,9 @@ def test_a_reverse_migration_writes_the_state_of_the_log(store, connect, migrate
     with zookeeper_client(back) as again:
         assert in_store(again) == wanted
         again.create(PATH, rules(RULE))
-        told = aclog("migrate", "--log", log, "--to-zookeeper", back, "--dry-run")
-        assert told.code == 1
-        assert "would remove: ALLOW User:a READ on TOPIC LITERAL 'orders' from *" in told.lines
+        result = aclog("migrate", "--log", log, "--to-zookeeper", back, "--dry-run")
+        assert result.code == 1
+        assert "would remove: ALLOW User:a READ on TOPIC LITERAL 'orders' from *" in result.lines
         assert "1 entries are not in the log" in aclog("migrate", "--log", log, "--to-zookeeper", back).complaint
         assert in_store(again) != wanted
         aclog("migrate", "--log", log, "--to-zookeeper", back, "--replace").ok()
@@ -310,7 +310,7 @@ def test_a_missing_chroot_is_not_created(zookeeper, tmp_path):
 
 @pytest.fixture
 def own(tmp_path, request):
-    """A server that a test may stop, a store in it, and properties that say how long it is waited for, in ms."""
+    """A server that a test can stop, with a store, and properties with the given connection timeout in ms."""
     properties = tmp_path / "zk.properties"
     properties.write_text(f"zookeeper.session.timeout.ms=2000\nzookeeper.connection.timeout.ms={request.param}\n")
     with ZooKeeperServer(tmp_path / "zookeeper") as server:

@@ -1,4 +1,4 @@
-"""What a node carries, what it does not and why, and many nodes together."""
+"""What znodes contribute to the access state, what is left out and why, and their combination."""
 
 import json
 
@@ -66,7 +66,7 @@ def test_child_nodes_of_a_resource_are_reported_but_do_not_block():
 
 @pytest.mark.parametrize("directory", ["ConsumerGroup", "CONSUMER_GROUP"])
 def test_acls_in_legacy_directories_block(directory):
-    """To carry them over would allow what has not been allowed; to drop them might drop a DENY that was meant."""
+    """Migrating them could allow what is denied today; dropping them could lose a wanted DENY."""
     content = node_content(f"/kafka-acl/{directory}/g", rules(ACL))
     assert not content.acls
     [(text, unreadable)] = reasons(content)

@@ -1,4 +1,4 @@
-"""A real ZooKeeper, a real Kafka 3.9 on it, and the real Kafka 4.3.1 that what is there is carried over to."""
+"""Migration from a real Kafka 3.9 with ZooKeeper to a real Kafka 4.3.1."""
 
 import asyncio
 import re
@@ -59,13 +59,13 @@ PATIENCE = 30
 
 @pytest.fixture(scope="module")
 def store(zookeeper: ZooKeeperServer) -> str:
-    """Where the old Kafka keeps its things: a chroot of a real ZooKeeper."""
+    """The connect string of the old Kafka, a chroot of a real ZooKeeper."""
     return f"{zookeeper.connect}/{uuid.uuid4().hex}"
 
 
 @pytest.fixture(scope="module")
 def old(store, tmp_path_factory) -> Iterator[int]:
-    """The port of a Kafka 3.9 with rules, users and tokens, written by Kafka's own Admin."""
+    """The port of a Kafka 3.9 with ACLs, users and tokens, created by Kafka's Admin client."""
     with ZooKeeperKafka(tmp_path_factory.mktemp("old"), store) as kafka, AdminClient(kafka.port) as admin:
         admin("createAcls", acls=ACLS)
         for user in USERS:
@@ -77,20 +77,20 @@ def old(store, tmp_path_factory) -> Iterator[int]:
 
 
 def scram(user: str, mechanism: str) -> dict[str, object]:
-    """An alteration, as AdminPipe takes it."""
+    """Return an alteration for AdminPipe."""
     return {"user": user, "mechanism": mechanism, "iterations": 4096, "password": "secret"}
 
 
 @pytest.fixture
 def client(store, old) -> Iterator[ZkClient]:
-    """A client of ours on the old Kafka's store."""
+    """Our client on the old Kafka's store."""
     client = open_client(ZkSettings(connect=store))
     yield client
     client.close()
 
 
 def read(client: ZkClient) -> AccessState:
-    """All that stands in the store; nothing may be left out."""
+    """Read the state of the store, from which nothing may be left out."""
     watch = StoreWatch(client)
     watch.catch_up(PATIENCE)
     assert not watch.state().left_out
@@ -98,13 +98,13 @@ def read(client: ZkClient) -> AccessState:
 
 
 def described(port: int) -> tuple[list, list, list]:
-    """What a Kafka tells of its rules, users and tokens, HMACs included."""
+    """Return the ACLs, users and tokens that a Kafka describes, including HMACs."""
     with AdminClient(port) as admin:
         return admin.acls(), admin.scram(), admin.tokens()
 
 
 def logs_in(port: int, user: str, password: str, *, token: bool = False) -> bool:
-    """Whether the server takes a SCRAM login."""
+    """Return whether the server accepts a SCRAM login."""
     security = ClientSecurity(
         security_protocol=SecurityProtocol.SASL_PLAINTEXT,
         sasl_mechanism="SCRAM-SHA-256",
@@ -124,7 +124,7 @@ def logs_in(port: int, user: str, password: str, *, token: bool = False) -> bool
 
 
 def eventually(found) -> object:
-    """What is found at last, within a deadline."""
+    """Poll until `found` returns something, with a deadline."""
     deadline = time.monotonic() + PATIENCE
     while not (value := found()):
         assert time.monotonic() < deadline
@@ -209,15 +209,15 @@ def test_a_new_kafka_starts_from_the_checkpoint(old, store, client, tmp_path):
 
 
 def follow_into_running_quorum(client: ZkClient, store: str, ports: Ports, home: Path) -> None:
-    """What changes later in the old store goes to the new Kafka's controller, rules only; and away again."""
+    """Later changes of ACLs in the old store are applied to the new Kafka's controller."""
     quorum = ("--bootstrap-controller", f"localhost:{ports.controller}")
     command = ("migrate", "--zookeeper", store, *quorum, "--command-config", client_properties(home, "admin"))
     pattern = ResourcePattern(resource_type=ResourceType.TOPIC, name="later", pattern_type=PatternType.LITERAL)
     entry = AclEntry(principal="User:x", permission_type=AclPermissionType.DENY, host="*", operation=AclOperation.ALL)
     path, rules = resource_path(pattern), AclStore(client=client)
     rules.update(path, lambda _: frozenset({entry}))
-    told = aclog(*command).ok()
-    assert "a running quorum takes ACLs only" in told.err
+    result = aclog(*command).ok()
+    assert "a running quorum takes ACLs only" in result.err
     with AdminClient(ports.broker) as admin:
         eventually(lambda: "later" in {row["resourceName"] for row in admin.acls()})
         rules.update(path, lambda _: frozenset())

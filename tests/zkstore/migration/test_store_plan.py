@@ -1,4 +1,4 @@
-"""The way back as a plan: never more allowed on the way than at either end, and what a ZooKeeper cannot hold."""
+"""Plans of a reverse migration: intermediate states, and entries that ZooKeeper cannot hold."""
 
 from attrs import evolve
 from hypothesis import given
@@ -36,7 +36,7 @@ acls = st.frozensets(
 
 
 def after(rules, changes):
-    """The rules that a store holds after changes, resource by resource."""
+    """Return the ACLs of a store after changes, resource by resource."""
     found = set(rules)
     for pattern, change in changes.items():
         mine = {rule for rule in found if rule.resource_name == pattern.name}

@@ -1,4 +1,4 @@
-"""A store that is watched: what is known after a catch-up is what stands there, whatever happens meanwhile."""
+"""Watched copies of a store: after a catch-up the copy equals the store, whatever happens in between."""
 
 import random
 import threading
@@ -27,7 +27,7 @@ def client(connect):
 
 @pytest.fixture
 def plain(connect, client):
-    """A client of kazoo's own, on the same store."""
+    """A kazoo client of the same store."""
     with zookeeper_client(connect) as found:
         yield found
 
@@ -92,7 +92,7 @@ def test_an_unauthorized_node_is_an_immediate_error(client, plain):
 
 @define
 class Meddler:
-    """Lets somebody else act right before nodes are read, and right after; once each."""
+    """A client that runs one hook right before znodes are read, and the next one right after."""
 
     client: object
     hooks: list
@@ -111,7 +111,7 @@ class Meddler:
 
 
 def test_a_node_deleted_before_its_read_and_recreated_after_is_seen(client, plain):
-    """It is on the list before and after, and yet carries no watch."""
+    """It is listed before and after, but has no watch in between."""
     path = "/kafka-acl/Topic/t"
     plain.ensure_path("/kafka-acl/Topic")
     plain.create(path, RULE)

@@ -1,4 +1,4 @@
-"""What a resource's node holds."""
+"""ACLs as JSON: Kafka's encoding, round trips, and malformed znodes."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Users' nodes: byte for byte what a real Kafka 3.9 wrote, quotas untouched, and what is refused."""
+"""Users' znodes: equal to those of a real Kafka 3.9, with unchanged quotas; and malformed ones."""
 
 import json
 
@@ -29,7 +29,7 @@ GOOD = "salt=c2FsdA==,stored_key=c3RvcmVk,server_key=c2VydmVy,iterations=4096"
 
 
 def records_of(path):
-    """A recorded node's user, and the user's credentials."""
+    """Return the user, credentials and configuration of a recorded znode."""
     user = user_of_node(path.removeprefix(f"{USERS_PATH}/"))
     config = decode_user_config(RECORDED[path], path)
     return user, [decode_credential(user, mechanism, text) for mechanism, text in config.credentials()], config

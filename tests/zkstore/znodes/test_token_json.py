@@ -1,4 +1,4 @@
-"""Tokens in nodes: byte for byte what a real Kafka 3.9 wrote, every version, and what is refused."""
+"""Tokens' znodes: equal to those of a real Kafka 3.9, in all versions; and malformed ones."""
 
 import json
 
@@ -27,7 +27,7 @@ TOKEN = DelegationTokenRecord(
 
 
 def node(**changes):
-    """A token's node with fields changed; None takes one away."""
+    """Return a token's znode with some fields changed, or removed if None."""
     fields = {key: value for key, value in {**FIELDS, **changes}.items() if value is not None}
     return json.dumps(fields).encode()
 
