@@ -175,10 +175,10 @@ class TestTimeTravel:
     def test_the_timestamp_is_that_of_the_response(self, broker, directory):
         before = datetime.now(UTC)
         polled(broker, directory)
-        printed = read_sync_properties(directory).first_poll
-        assert int(before.timestamp() * 1000) <= printed <= datetime.now(UTC).timestamp() * 1000
-        assert {change.timestamp for change in history(directory)} == {printed}
-        when = datetime.fromtimestamp(printed / 1000, UTC)
+        first_poll = read_sync_properties(directory).first_poll
+        assert int(before.timestamp() * 1000) <= first_poll <= datetime.now(UTC).timestamp() * 1000
+        assert {change.timestamp for change in history(directory)} == {first_poll}
+        when = datetime.fromtimestamp(first_poll / 1000, UTC)
         assert recorded_acls(directory, when).keys() == set(RULES)
 
     def test_states_before_the_first_poll_are_unknown(self, broker, directory):

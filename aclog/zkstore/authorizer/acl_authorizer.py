@@ -42,8 +42,8 @@ from aclog.zkstore.store_follower import StoreFollower
 _WILDCARD_SESSION = "User:\0*"
 """Replaces the principal of a session named `User:*`.
 
-AclAuthorizer compares principals as strings and has no wildcard sessions: an ACL for `User:*` is for everyone, and no
-ACL is for this session alone. StandardAuthorizer would treat it differently.
+In ACLs, `User:*` means everyone, so no ACL can name such a session: it gets what the ACLs for everyone give, like any
+principal without ACLs of its own. No real principal can have the replacement's name.
 """
 
 _Result = TypeVar("_Result")
@@ -103,6 +103,7 @@ class AclAuthorizer(Authorizer, AclMutator):
 
     def close(self) -> None:
         """Wait for pending changes, then close the session."""
+        # The writer first: it needs the session until its last change is acknowledged.
         if self._writer is not None:
             self._writer.shutdown()
         if self._follower is not None:

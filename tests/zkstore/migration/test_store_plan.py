@@ -97,8 +97,8 @@ def test_entries_that_a_store_cannot_hold_are_reported():
     assert kept == AccessState(acls=frozenset({ACL}), credentials={("ann", 1): CREDENTIAL}, tokens={"t": TOKEN})
     assert len(left_out) == len(bad) + 3
     for acl, reason in bad.items():
-        [told] = [each for each in left_out if each.path == str(acl)]
-        assert reason in told.reason
+        [omission] = [each for each in left_out if each.path == str(acl)]
+        assert reason in omission.reason
 
 
 def test_a_resource_with_too_many_acls_for_a_node_is_reported():
