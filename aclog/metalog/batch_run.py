@@ -42,7 +42,13 @@ class BatchRun:
             raise DecodeError("no whole batch", position=0, offset=header.base_offset)  # pragma: no cover
         positions = np.append(found.position, found.end[-1])
         ends = found.base_offset + found.record_count
-        run = cls(records[: positions[-1]], positions, found.base_offset, ends, found.leader_epoch)
+        run = cls(
+            data=records[: positions[-1]],
+            positions=positions,
+            bases=found.base_offset,
+            ends=ends,
+            epochs=found.leader_epoch,
+        )
         run._check_order()
         return run
 
@@ -105,7 +111,13 @@ class BatchRun:
         start, end = int(self.positions[first]), int(self.positions[last])
         positions = self.positions[first : last + 1] - start
         rows = slice(first, last)
-        return BatchRun(self.data[start:end], positions, self.bases[rows], self.ends[rows], self.epochs[rows])
+        return BatchRun(
+            data=self.data[start:end],
+            positions=positions,
+            bases=self.bases[rows],
+            ends=self.ends[rows],
+            epochs=self.epochs[rows],
+        )
 
     def read(self, offset: int, max_bytes: int) -> tuple[bytes, int]:
         """Return (batches from the one that contains `offset`, their end offset): at most `max_bytes`, at least one."""

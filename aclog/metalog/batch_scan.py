@@ -178,7 +178,7 @@ def _record_starts(buffer: Buffer, batches: BatchColumns, numbers: Int64s) -> tu
     counts, ends, at = counts[:whole], ends[:whole], at[:whole]
     first = np.cumsum(counts) - counts
     starts = np.empty(int(counts.sum()), np.int64)
-    step = _walk_in_lockstep(buffer, counts, at, first, starts)
+    step = _walk_in_lockstep(buffer, counts, at, first=first, starts=starts)
     for row in np.flatnonzero(counts > step).tolist():
         rest = array("q")
         at[row] = _walk(buffer, int(at[row]), int(counts[row]) - step, rest)

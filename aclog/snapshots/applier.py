@@ -106,7 +106,7 @@ class Applier:
                 one_by_one = max(one_by_one - 1, 0)
 
     def _apply_in_bulk(self, chunk: bytes, position: int, end: int) -> int:
-        done = replay_bulk(chunk, position, end, self.image, self._replayed_to, self.newer)
+        done = replay_bulk(chunk, position, end, image=self.image, before=self._replayed_to, newer=self.newer)
         if done is None:
             return position
         self.image, self._replayed_to = done.image, done.image.provenance
@@ -158,6 +158,13 @@ class Applier:
         image = self.image
         # No Delta and no evolve: this path runs for every single ACL change.
         acls = apply_acls(image.acls, changes, range(offset, offset + len(changes)))
-        self.image = Image(acls, image.scram, image.tokens, image.features, image.opaque, self._replayed_to)
+        self.image = Image(
+            acls=acls,
+            scram=image.scram,
+            tokens=image.tokens,
+            features=image.features,
+            opaque=image.opaque,
+            provenance=self._replayed_to,
+        )
         if self.journal is not None:
             self.journal += changes

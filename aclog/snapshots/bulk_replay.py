@@ -67,7 +67,7 @@ def replay_bulk(
     good = scan.good
     while good:
         try:
-            return _replay(scan, good, image, before, newer)
+            return _replay(scan, good, image, before=before, newer=newer)
         except _StopError as stop:
             # The fallback: try again with only the batches before it. The number falls each time, so this ends.
             good = stop.batch

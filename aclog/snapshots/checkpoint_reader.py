@@ -81,7 +81,7 @@ def decode_checkpoint(data: bytes, *, end_offset: int, epoch: int, newer: NewerK
     start = Provenance(
         end_offset=first.record_count, epoch=epoch, timestamp=timestamp, kraft_version=kraft, voters=voters
     )
-    content = _replay(data, first.size, last_at, Image(provenance=start), newer)
+    content = _replay(data, first.size, last_at, start=Image(provenance=start), newer=newer)
     provenance = Provenance(end_offset=end_offset, epoch=epoch, timestamp=timestamp, kraft_version=kraft, voters=voters)
     return content.at(provenance)
 

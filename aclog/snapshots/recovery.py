@@ -58,7 +58,7 @@ def recover(
     checkpoints = _checkpoints_in(path)
     while True:
         try:
-            return _recover_directory(path, checkpoints, as_of, NewerKafka(strict=strict), progress)
+            return _recover_directory(path, checkpoints, as_of, newer=NewerKafka(strict=strict), progress=progress)
         except (LogError, CheckpointError):
             # A live node may have written a checkpoint in the meantime and removed the segments it covers: list again.
             before, checkpoints = checkpoints, _checkpoints_in(path)

@@ -53,7 +53,7 @@ class Appender:
                 raise
         except OSError as error:
             raise log_error(error, path, "cannot open for writing") from error
-        return cls(path.parent, segment_bytes, fsync, path, fd, size)
+        return cls(directory=path.parent, segment_bytes=segment_bytes, fsync=fsync, path=path, fd=fd, size=size)
 
     def fits(self, batches: Sequence[bytes]) -> int:
         """Return how many of `batches` still fit into this segment; 0 means that it must be rolled first."""

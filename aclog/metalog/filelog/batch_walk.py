@@ -44,7 +44,7 @@ def checked_batches(data: bytes, offset: int, epochs: Epochs, before: int = 0) -
         # Looked up only where an epoch ends: nearly all batches are in the same epoch as the one before.
         if offset >= until:
             low, high, until = epoch_span(epochs, offset, low)
-        _check_epoch(header, position, low, high, until)
+        _check_epoch(header, position, epochs=(low, high), until=until)
         low, offset = header.leader_epoch, header.end_offset
         yield position, header
 
@@ -65,8 +65,8 @@ def epoch_span(epochs: Epochs, offset: int, before: int) -> tuple[int, int, int]
     return before, epochs[0].epoch if epochs else -1, until
 
 
-def _check_epoch(header: BatchHeader, position: int, low: int, high: int, until: int) -> None:
-    found = header.leader_epoch
+def _check_epoch(header: BatchHeader, position: int, *, epochs: tuple[int, int], until: int) -> None:
+    found, (low, high) = header.leader_epoch, epochs
     if not low <= found <= high:
         expected = f"expected epoch {low}" if low == high else f"expected an epoch from {low} to {high}"
         if high < 0:

@@ -177,7 +177,10 @@ def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fs
         _check_is_mirror_or_empty(directory)  # before a lock file is created in a directory that is not ours
         lock = stack.enter_context(closing(WriterLock.acquire(directory, force=False)))
         remove_unfinished_checkpoint(directory)
-        mirror = MirrorLog(directory, lock, _check_is_mirror_or_empty(directory), segment_bytes, fsync)
+        properties = _check_is_mirror_or_empty(directory)  # again, now under the lock
+        mirror = MirrorLog(
+            directory=directory, lock=lock, properties=properties, segment_bytes=segment_bytes, fsync=fsync
+        )
         mirror.open_writer()
         stack.pop_all()
     return mirror

@@ -44,7 +44,14 @@ class MirrorWriter:
             found = recover_end(directory, stack, segment_bytes, fsync)
             epoch = epoch_at(found.epochs, found.end_offset - 1)
             end = LogEnd(end_offset=found.end_offset, epoch=start.epoch if epoch is None else epoch)
-            writer = cls(directory, found.notes, found.marks, found.appender, found.epochs, end)
+            writer = cls(
+                directory=directory,
+                notes=found.notes,
+                marks=found.marks,
+                appender=found.appender,
+                epochs=found.epochs,
+                end=end,
+            )
             stack.pop_all()
         return writer
 

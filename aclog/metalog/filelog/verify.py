@@ -63,7 +63,7 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
     meter = _ProgressMeter(progress, sum(map(_size, paths)))
     start = segments[0].base_offset
     ends = {checkpoint.end_offset for checkpoint in checkpoints}
-    _check_starts(directory, start, epochs, ends, problems)
+    _check_starts(directory, start, epochs, ends=ends, problems=problems)
     yield from map(_finding, problems)
     yield from _verify_segments(segments, mark, epochs, meter)
     for checkpoint in checkpoints:

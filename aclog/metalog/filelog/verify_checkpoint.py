@@ -53,8 +53,8 @@ def _check_frame(fd: int, checkpoint: CheckpointFile) -> None:
             raise problem
     if first is None or last is None:
         raise DecodeError("empty: expected at least a SnapshotHeader and a SnapshotFooter", position=0)
-    _expect(fd, checkpoint.path, first, SnapshotHeader, 0)
-    _expect(fd, checkpoint.path, last, SnapshotFooter, -1)
+    _expect(fd, checkpoint.path, first, SnapshotHeader, number=0)
+    _expect(fd, checkpoint.path, last, SnapshotFooter, number=-1)
 
 
 def _expect(
