@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _RESOURCE = "Resource"
 _RULE = "Rule"
-_KIP_11 = "Names that KIP-11 had first"
+_KIP_11 = "Aliases from KIP-11"
 _ZOOKEEPER_HELP = (
     "The ZooKeeper of a Kafka up to 3.9: [cyan]zookeeper.connect=HOST:PORT[/], and other properties of its authorizer; "
     "repeat the flag for each."
@@ -192,7 +192,7 @@ class Entry:
 
 @frozen(kw_only=True)
 class Kip11Flags:
-    """Aliases of the flags of RuleFlags: the names that KIP-11 proposed, which kafka-acls.sh still accepts."""
+    """Aliases of the flags of RuleFlags, from the first version of KIP-11."""
 
     grant_principals: Annotated[
         list[str],

@@ -36,7 +36,7 @@ class AuthorizerFlags:
             "--allow-everyone-if-no-acl-found",
             metavar="",
             help="Allow access to resources that no ACL matches, as the broker property of that name does.",
-            rich_help_panel="Authorizer: without a rule",
+            rich_help_panel="Authorizer (if no ACL matches)",
         ),
     ] = False
     semantics: Annotated[

@@ -30,9 +30,10 @@ def with_flags(command: Callable[..., _Returned]) -> Callable[..., _Returned]:
 
     """
     hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, type] = {name: hint for name, hint in hints.items() if attrs.has(hint)}
+    parameters = signature(command).parameters
+    groups: dict[str, type] = {name: hints[name] for name in parameters if attrs.has(hints[name])}
     flags: list[Parameter] = []
-    for parameter in signature(command).parameters.values():
+    for parameter in parameters.values():
         if parameter.name in groups:
             flags += _parameters(groups[parameter.name])
         else:

@@ -18,7 +18,7 @@ def status(
 ) -> None:
     """Show the leader of a running cluster, its high-water mark, and its replicas.
 
-    Needs DESCRIBE on the cluster, and ALTER if a controller is asked.
+    Needs DESCRIBE on the cluster, and ALTER with --bootstrap-controller.
 
     [bold]Example[/]
 
