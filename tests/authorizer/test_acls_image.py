@@ -21,7 +21,8 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage, Verdict
 from aclog.metalog.codec import decode_record, encode_record
 from aclog.metalog.errors import ReplayError
-from tests.support.builders.images import by_changes, columns_of, record_of, removal_of, with_ids
+from tests.support.builders.acls import record_of, removal_of
+from tests.support.builders.images import by_changes, columns_of, with_ids
 from tests.support.models import estates
 from tests.support.models.reference import ReferenceAuthorizer
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index import by_type, by_type_scan
+from tests.support.builders.acls import acl
 from tests.support.builders.images import by_changes, with_ids
 from tests.support.models import estates
 from tests.support.models.reference import ReferenceAuthorizer
@@ -18,15 +19,7 @@ PRINCIPAL, HOST = "User:a", "10.0.0.1"
 
 
 def rule(name, pattern, permission, *, operation=AclOperation.READ, principal=PRINCIPAL):
-    return StandardAcl(
-        resource_type=ResourceType.TOPIC,
-        resource_name=name,
-        pattern_type=pattern,
-        principal=principal,
-        host="*",
-        operation=operation,
-        permission_type=permission,
-    )
+    return acl(name, principal, operation=operation, pattern_type=pattern, permission_type=permission)
 
 
 NAMES = st.text("ab\uffff\U00010000", max_size=4)

@@ -19,6 +19,7 @@ from aclog.authorizer.interface import RequestContext
 from aclog.authorizer.require import require_on_cluster
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from tests.support.builders import acls
 from tests.support.models import estates, golden
 from tests.support.models.reference import ReferenceAuthorizer
 
@@ -40,14 +41,8 @@ def image_of(acls) -> AclsImage:
 
 
 def acl(kind=2, name="t", pattern=3, principal="User:x", host="*", operation=3, permission=3) -> StandardAcl:
-    return StandardAcl(
-        resource_type=kind,
-        resource_name=name,
-        pattern_type=pattern,
-        principal=principal,
-        host=host,
-        operation=operation,
-        permission_type=permission,
+    return acls.acl(
+        name, principal, host, operation, resource_type=kind, pattern_type=pattern, permission_type=permission
     )
 
 

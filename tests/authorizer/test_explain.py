@@ -17,6 +17,7 @@ from aclog.authorizer.explanation import Role
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
+from tests.support.builders import acls
 from tests.support.models import estates
 from tests.support.models.reference import ReferenceAuthorizer
 
@@ -25,14 +26,8 @@ ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 
 
 def acl(permission=ALLOW, operation=READ, *, name="t", pattern=3, principal="User:a", host="*", kind=2) -> StandardAcl:
-    return StandardAcl(
-        resource_type=kind,
-        resource_name=name,
-        pattern_type=pattern,
-        principal=principal,
-        host=host,
-        operation=operation,
-        permission_type=permission,
+    return acls.acl(
+        name, principal, host, operation, resource_type=kind, pattern_type=pattern, permission_type=permission
     )
 
 

@@ -8,7 +8,9 @@ from aclog.authorizer.acl import AclBindingFilter, AclOperation, AclPermissionTy
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.control import create_acls, delete_acls
 from aclog.metalog.errors import ReplayError
-from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.records import RemoveAccessControlEntryRecord
+from tests.support.builders import acls
+from tests.support.builders.acls import acl_record
 from tests.support.models.reference import ReferenceAuthorizer
 
 LITERAL, PREFIXED = 3, 4
@@ -19,27 +21,8 @@ HOST = "10.0.0.1"
 
 
 def acl(name, pattern=LITERAL, permission=ALLOW, operation=READ, principal="User:a", kind=TOPIC) -> StandardAcl:
-    return StandardAcl(
-        resource_type=kind,
-        resource_name=name,
-        pattern_type=pattern,
-        principal=principal,
-        host="*",
-        operation=operation,
-        permission_type=permission,
-    )
-
-
-def record(number: int, rule: StandardAcl) -> AccessControlEntryRecord:
-    return AccessControlEntryRecord(
-        id=UUID(int=number),
-        resource_type=rule.resource_type,
-        resource_name=rule.resource_name,
-        pattern_type=rule.pattern_type,
-        principal=rule.principal,
-        host=rule.host,
-        operation=rule.operation,
-        permission_type=rule.permission_type,
+    return acls.acl(
+        name, principal, operation=operation, resource_type=kind, pattern_type=pattern, permission_type=permission
     )
 
 
@@ -52,7 +35,7 @@ def one_by_one(rules):
     """Every rule a change on top of an empty base, as after replaying a log."""
     image = AclsImage.empty()
     for i, rule in enumerate(rules, 2):
-        image = image.apply([record(i, rule)])
+        image = image.apply([acl_record(i, rule)])
     return image
 
 
@@ -85,7 +68,7 @@ def test_kafka_14265_prefixes_do_not_shadow_one_another(made, name):
 @pytest.mark.parametrize("order", [1, -1])
 def test_kafka_14214_no_image_between_a_deny_and_an_allow(order):
     """KAFKA-14214: a reader could see the later allow before it saw the deny that came with it."""
-    batch = [record(2, acl("secret", permission=DENY)), record(3, acl("*"))][::order]
+    batch = [acl_record(2, acl("secret", permission=DENY)), acl_record(3, acl("*"))][::order]
     before = AclsImage.empty()
     after = before.apply(batch)
     question = ("User:a", HOST, READ, TOPIC, "secret")
@@ -97,11 +80,11 @@ def test_kafka_14214_no_image_between_a_deny_and_an_allow(order):
 
 def test_kafka_14214_in_batches_the_order_of_the_records_counts():
     """A remove and an add of the same rule in one batch take effect in the order they stand in."""
-    image = AclsImage.empty().apply([record(2, acl("t"))])
-    again = image.apply([RemoveAccessControlEntryRecord(id=UUID(int=2)), record(2, acl("t", permission=DENY))])
+    image = AclsImage.empty().apply([acl_record(2, acl("t"))])
+    again = image.apply([RemoveAccessControlEntryRecord(id=UUID(int=2)), acl_record(2, acl("t", permission=DENY))])
     assert again.get(UUID(int=2)) == acl("t", permission=DENY)
     with pytest.raises(ReplayError):
-        image.apply([record(2, acl("u")), RemoveAccessControlEntryRecord(id=UUID(int=2))])
+        image.apply([acl_record(2, acl("u")), RemoveAccessControlEntryRecord(id=UUID(int=2))])
     assert image.verdict("User:a", HOST, READ, TOPIC, "t").name == "ALLOW"
 
 

@@ -24,7 +24,8 @@ from aclog.authorizer.errors import AuthorizerNotReadyError, InvalidRequestError
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.errors import ConfigError
-from tests.support.builders.images import record_of, removal_of, with_ids
+from tests.support.builders.acls import record_of, removal_of
+from tests.support.builders.images import with_ids
 from tests.support.models import estates
 
 ALLOWED, DENIED = AuthorizationResult.ALLOWED, AuthorizationResult.DENIED

@@ -10,9 +10,9 @@ from aclog.authorizer.acl import StandardAcl
 from aclog.credentials.scram import CredentialInfo, UserCredentials
 from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_USER_SCRAM_CREDENTIALS
 from aclog.nodes.wire.api_versions import BROKER_APIS, ApiVersion
+from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker
-from tests.support.nodes.acl_client import acl
 
 RULES = [acl("orders"), acl("orders", "User:bob", operation=4), acl("pay", host="10.0.0.1")]
 

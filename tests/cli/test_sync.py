@@ -19,9 +19,9 @@ from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER
 from aclog.nodes.wire.api_versions import BROKER_APIS
 from aclog.snapshots.rule_history import history
 from aclog.sources.sync_properties import SYNC_FILE, SyncProperties, read_sync_properties
+from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker
-from tests.support.nodes.acl_client import acl
 
 ROOT = Path(__file__).parents[2]
 RULES = [acl("orders"), acl("orders", "User:bob", operation=4), acl("pay", host="10.0.0.1")]

@@ -12,8 +12,8 @@ from aclog.cli.sync.changes import AclChanges, acl_changes, check_acls
 from aclog.metalog.batches import build_batch
 from aclog.metalog.errors import DecodeError
 from aclog.snapshots.applier import Applier
+from tests.support.builders.acls import acl
 from tests.support.models import estates
-from tests.support.nodes.acl_client import acl
 
 RULES = st.lists(estates.rules(), max_size=12)
 

@@ -24,8 +24,9 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.metalog.uuids import uuid_text
+from tests.support.builders.acls import record_of
 from tests.support.kafka.oracle import Ask, Estate, OracleError, OracleProcess
-from tests.support.models.differential import image_of, record_of, reference_of
+from tests.support.models.differential import image_of, reference_of
 from tests.support.models.shapes import Maker, Shape, shapes
 
 EACH = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)

@@ -20,6 +20,7 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
+from tests.support.builders.acls import acl
 from tests.support.kafka.oracle import Ask, Estate, OracleProcess
 from tests.support.models.differential import compare, differences, image_of, with_few_hangs
 from tests.support.models.shapes import Maker, Shape, shapes
@@ -83,15 +84,7 @@ def test_where_kafka_loops_for_ever_or_throws_rule_1_decides(oracle: OracleProce
 
 
 def rule(name: str, pattern: PatternType, permission: AclPermissionType) -> StandardAcl:
-    return StandardAcl(
-        resource_type=ResourceType.TOPIC,
-        resource_name=name,
-        pattern_type=pattern,
-        principal="User:u",
-        host="*",
-        operation=AclOperation.READ,
-        permission_type=permission,
-    )
+    return acl(name, "User:u", pattern_type=pattern, permission_type=permission)
 
 
 @pytest.mark.parametrize("permission", [AclPermissionType.DENY, AclPermissionType.ALLOW])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.keys import utf16
-from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.metalog.uuids import uuid_text
 from aclog.shell.acl_tree import acl_directory
 from aclog.shell.engine import run_command
@@ -21,6 +21,7 @@ from aclog.shell.rule_text import rule_object
 from aclog.shell.tree_nodes import Directory
 from aclog.shell.words import quoted
 from aclog.snapshots.image import Image
+from tests.support.builders.acls import acl_record
 from tests.support.cli.shell_sources import SMALL, expected_acls, fixture_image, session, shown
 
 NAMES = st.text("a.%/*\x00\n'\"\\ é😀", max_size=3)
@@ -40,11 +41,6 @@ RULES = st.dictionaries(IDS, ACLS, max_size=8).map(
 )
 
 
-def record(rule_id, acl):
-    fields = {name: getattr(acl, name) for name in StandardAcl.__slots__ if not name.startswith("__")}
-    return AccessControlEntryRecord(id=rule_id, **fields)
-
-
 @st.composite
 def images(draw):
     """An image of some rules that came in a base, by changes, and with others removed again; and the rules."""
@@ -54,7 +50,7 @@ def images(draw):
     acls |= set(added.values())
     gone = {i: acl for i, acl in gone.items() if acl not in acls and i not in based and i not in added}
     image = AclsImage.from_acls(StandardAclWithId(id=i, acl=acl) for i, acl in (based | gone).items())
-    image = image.apply([record(i, acl) for i, acl in added.items()])
+    image = image.apply([acl_record(i, acl) for i, acl in added.items()])
     image = image.apply([RemoveAccessControlEntryRecord(id=i) for i in gone])
     if draw(st.booleans()):
         image = image.merged()

@@ -31,6 +31,7 @@ from aclog.shell.differences import differences
 from aclog.shell.engine import run_command
 from aclog.shell.prompt import prompt_text
 from aclog.shell.state import ShellState
+from tests.support.builders.acls import acl, acl_record
 from tests.support.cli.shell_sources import SMALL, FollowedLog, MemoryReader, batches_of, fixture_image, session, shown
 
 
@@ -141,17 +142,8 @@ def test_diff_ends_where_the_session_is(state):
     assert run(state, "diff 69 latest") == run(state, "diff 69 231")
 
 
-def rule(number, **changes):
-    fields = {
-        "resource_type": 2,
-        "resource_name": "orders",
-        "pattern_type": 3,
-        "principal": f"User:u{number}",
-        "host": "*",
-        "operation": 3,
-        "permission_type": 3,
-    }
-    return AccessControlEntryRecord(id=UUID(int=number), **(fields | changes))
+def rule(number, principal=None, name="orders", **changes):
+    return acl_record(number, acl(name, principal or f"User:u{number}", **changes))
 
 
 def gone(number):
@@ -202,7 +194,7 @@ def test_every_kind_of_change():
 
 def test_a_hostile_rule_is_one_line_of_a_diff():
     reader = MemoryReader()
-    reader.append(rule(5, resource_name="a\n+ /acl/id/x ALLOW", principal="User:\x1b[2J"))
+    reader.append(rule(5, name="a\n+ /acl/id/x ALLOW", principal="User:\x1b[2J"))
     lines = list(run_command("diff 0", ShellState(source=FollowedLog(reader))))
     assert len(lines) == 2
     assert lines[0].text.isprintable()
@@ -278,7 +270,7 @@ def test_watch_of_a_path_shows_what_is_under_it(path, seen):
     reader = MemoryReader()
     lines = run_command(f"watch {path.format(rule_id(5))}", ShellState(source=FollowedLog(reader)))
     next(lines)
-    reader.append(*map(rule, (5, 6, 7)), rule(8, resource_name="pay"))
+    reader.append(*map(rule, (5, 6, 7)), rule(8, name="pay"))
     reader.append(CREDENTIAL, TOKEN, FeatureLevelRecord(name="f", feature_level=1))
     everything = run_command("watch", ShellState(source=FollowedLog(reader), moment=0))
     all_lines = [line.text for line in islice(everything, 1, 8)]

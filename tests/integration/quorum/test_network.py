@@ -17,6 +17,7 @@ from aclog.nodes.observer.errors import OtherClusterError, QuorumRefusedError
 from aclog.nodes.observer.fetch_messages import EpochEnd
 from aclog.nodes.observer.fetch_options import ObserverOptions
 from aclog.nodes.observer.quorum_log import QuorumLog
+from tests.support.builders.acls import acl
 from tests.support.kafka.quorum import KafkaQuorum, QuorumNode
 from tests.support.kafka.quorum_changes import RuleChanges, make, rule
 from tests.support.kafka.quorum_observer import (
@@ -29,7 +30,7 @@ from tests.support.kafka.quorum_observer import (
     until,
 )
 from tests.support.kafka.server import AdminClient
-from tests.support.nodes.acl_client import AclClient, acl, login
+from tests.support.nodes.acl_client import AclClient, login
 from tests.support.nodes.server_properties import CLUSTER_ID
 
 SHORT = {

@@ -14,9 +14,10 @@ from aclog.metalog.errors import MetadataError
 from aclog.metalog.records import AccessControlEntryRecord
 from aclog.metalog.topiclog import TopicReader, TopicSettings
 from aclog.nodes.client.errors import UnreachableError
+from tests.support.builders.acls import acl
 from tests.support.kafka.acls_tool import TO_BROKERS, TO_CONTROLLERS, AclsTool
 from tests.support.kafka.shared import SharedKafka
-from tests.support.nodes.acl_client import AclClient, acl, exactly
+from tests.support.nodes.acl_client import AclClient, exactly
 from tests.support.nodes.cluster import HOST
 from tests.support.nodes.topic_cluster import COMBINED, CONTROLLERS, TopicCluster, wait_until
 

@@ -7,10 +7,7 @@ import pytest
 
 from aclog.authorizer.acl import (
     AclOperation,
-    AclPermissionType,
-    PatternType,
     ResourceType,
-    StandardAcl,
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
@@ -25,6 +22,7 @@ from aclog.nodes.wire import api_keys
 from aclog.nodes.wire.message_builder import build
 from aclog.snapshots.publisher import Publisher
 from aclog.snapshots.recovery import recover
+from tests.support.builders.acls import acl
 from tests.support.nodes.node_requests import answer, request
 
 SMALL = Path(__file__).parents[2] / "data/kafka-4.3.1-small/__cluster_metadata-0"
@@ -43,16 +41,7 @@ class Forwarded:
 
 
 def rule(operation, user="bob", name="kafka-cluster", kind=ResourceType.CLUSTER):
-    acl = StandardAcl(
-        resource_type=kind,
-        resource_name=name,
-        pattern_type=PatternType.LITERAL,
-        principal=f"User:{user}",
-        host="*",
-        operation=operation,
-        permission_type=AclPermissionType.ALLOW,
-    )
-    return StandardAclWithId(id=None, acl=acl)
+    return StandardAclWithId(id=None, acl=acl(name, f"User:{user}", operation=operation, resource_type=kind))
 
 
 def authorizer(*rules, ready=True):

@@ -7,10 +7,7 @@ from attrs import evolve
 
 from aclog.authorizer.acl import (
     AclOperation,
-    AclPermissionType,
-    PatternType,
     ResourceType,
-    StandardAcl,
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
@@ -29,6 +26,7 @@ from aclog.nodes.wire.token_responses import token_created_response
 from aclog.snapshots.image import Image
 from aclog.snapshots.provenance import Provenance
 from aclog.snapshots.publisher import Publisher
+from tests.support.builders.acls import acl
 from tests.support.nodes.node_requests import answer, request
 from tests.support.tokens import answers as token_answers
 
@@ -44,11 +42,7 @@ class Forwarded:
 
 
 def rule(operation, kind, name, user="bob"):
-    acl = StandardAcl(
-        resource_type=kind, resource_name=name, pattern_type=PatternType.LITERAL, principal=f"User:{user}", host="*",
-        operation=operation, permission_type=AclPermissionType.ALLOW,
-    )  # fmt: skip
-    return StandardAclWithId(id=None, acl=acl)
+    return StandardAclWithId(id=None, acl=acl(name, f"User:{user}", operation=operation, resource_type=kind))
 
 
 def token(token_id, owner, requester, *renewers):

@@ -9,6 +9,7 @@ from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError, In
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.nodes.wire.acl_responses import acl_error, create_acls_body, delete_acls_chunks, describe_acls_chunks
 from aclog.nodes.wire.messages import decode_response
+from tests.support.builders.acls import acl
 
 VERSIONS = st.sampled_from([1, 2, 3])
 CODES = st.integers(-128, 127)
@@ -30,16 +31,7 @@ ERRORS = st.sampled_from(
 
 
 def rule(name="orders"):
-    acl = StandardAcl(
-        resource_type=2,
-        resource_name=name,
-        pattern_type=3,
-        principal="User:a",
-        host="*",
-        operation=3,
-        permission_type=3,
-    )
-    return StandardAclWithId(id=None, acl=acl)
+    return StandardAclWithId(id=None, acl=acl(name, "User:a"))
 
 
 @given(VERSIONS, RULES, st.integers(1, 4))

@@ -16,6 +16,7 @@ from aclog.pipeline.decisions.bulk_authorizer import BulkAuthorizer, Settings
 from aclog.pipeline.decisions.decision_codes import DecisionCode
 from aclog.pipeline.decisions.necessary_acls import MOST_IN_A_GROUP, NecessaryAcls
 from tests.pipeline.decisions.test_bulk_authorizer import LAST, Interval, columns_of, histories, table_of
+from tests.support.builders.acls import acl
 from tests.support.builders.images import with_ids
 from tests.support.models import estates
 
@@ -47,9 +48,9 @@ ASKED = st.one_of(
 @st.composite
 def meeting(draw) -> list[Interval]:
     found = []
-    for acl in with_ids(draw(st.lists(FEW, max_size=6, unique_by=str)), first=100):
+    for each in with_ids(draw(st.lists(FEW, max_size=6, unique_by=str)), first=100):
         start, length = draw(st.sampled_from([(None, None), (None, None), (None, 3), (2, None), (1, 2)]))
-        found.append(Interval(acl, start, None if length is None else (start or 0) + length))
+        found.append(Interval(each, start, None if length is None else (start or 0) + length))
     return found
 
 
@@ -159,15 +160,7 @@ def test_between_changes_nothing_changes(intervals, requests, asked_as):
 
 
 def rule(principal: str, permission=AclPermissionType.ALLOW, name="t") -> StandardAcl:
-    return StandardAcl(
-        resource_type=ResourceType.TOPIC,
-        resource_name=name,
-        pattern_type=PatternType.LITERAL,
-        principal=principal,
-        host="*",
-        operation=AclOperation.READ,
-        permission_type=permission,
-    )
+    return acl(name, principal, permission_type=permission)
 
 
 def test_the_last_rule_on_a_resource_is_needed_where_nothing_is_allowed_to_all():

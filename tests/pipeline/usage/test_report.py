@@ -15,6 +15,7 @@ from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.usage.report import Answer, usage
 from tests.pipeline.decisions.test_bulk_authorizer import Interval, table_of
 from tests.pipeline.decisions.test_necessary_acls import matches
+from tests.support.builders import acls
 from tests.support.builders.images import with_ids
 from tests.support.models.engine_answers import decided, engine
 from tests.support.models.estates import Request
@@ -31,13 +32,11 @@ def ms(time) -> int:
 
 
 def acl(principal, name, operation=AclOperation.READ, *, prefixed=False, denies=False) -> StandardAcl:
-    return StandardAcl(
-        resource_type=ResourceType.TOPIC,
-        resource_name=name,
-        pattern_type=PatternType.PREFIXED if prefixed else PatternType.LITERAL,
-        principal=principal,
-        host="*",
+    return acls.acl(
+        name,
+        principal,
         operation=operation,
+        pattern_type=PatternType.PREFIXED if prefixed else PatternType.LITERAL,
         permission_type=AclPermissionType.DENY if denies else AclPermissionType.ALLOW,
     )
 

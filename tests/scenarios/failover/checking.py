@@ -14,6 +14,7 @@ from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlE
 from aclog.metalog.topic_message import Placement, decode_headers
 from aclog.metalog.topiclog import TopicSettings
 from tests.scenarios.failover.load import Ledger
+from tests.support.builders.acls import acl_of
 
 _SILENCE_SECONDS = 30.0
 
@@ -82,7 +83,7 @@ def check_rules(messages: Sequence[Written], ledger: Ledger) -> set[StandardAcl]
     for record in (decode_record(each.value) for each in messages if each.place.control is None):
         if isinstance(record, AccessControlEntryRecord):
             assert record.id not in rules, "an id was given twice"
-            rules[record.id] = rule = _rule(record)
+            rules[record.id] = rule = acl_of(record)
             added[rule] += 1
         elif isinstance(record, RemoveAccessControlEntryRecord):
             removed[rules.pop(record.id)] += 1
@@ -95,15 +96,3 @@ def check_rules(messages: Sequence[Written], ledger: Ledger) -> set[StandardAcl]
     assert removed.keys() & ours <= ledger.deleted | ledger.maybe_deleted, "a deletion that nobody asked for"
     assert not ledger.ghosts & added.keys(), "what a deposed leader wrote has shown up"
     return set(rules.values())
-
-
-def _rule(record: AccessControlEntryRecord) -> StandardAcl:
-    return StandardAcl(
-        resource_type=record.resource_type,
-        resource_name=record.resource_name,
-        pattern_type=record.pattern_type,
-        principal=record.principal,
-        host=record.host,
-        operation=record.operation,
-        permission_type=record.permission_type,
-    )

@@ -12,7 +12,8 @@ from attrs import define, field
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.metalog.errors import MetadataError
-from tests.support.nodes.acl_client import AclClient, acl, exactly
+from tests.support.builders.acls import acl
+from tests.support.nodes.acl_client import AclClient, exactly
 
 NOT_CONTROLLER, REQUEST_TIMED_OUT = 41, 7
 CLIENT_SECONDS = 20.0

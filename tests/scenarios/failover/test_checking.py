@@ -8,11 +8,11 @@ from attrs import evolve
 from aclog.authorizer.acl import StandardAcl
 from aclog.metalog.codec import encode_record
 from aclog.metalog.control_records import LeaderChange, encode_control
-from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.metalog.topic_message import Placement
 from tests.scenarios.failover.checking import Written, check_epochs, check_rules
 from tests.scenarios.failover.load import Ledger
-from tests.support.nodes.acl_client import acl
+from tests.support.builders.acls import acl, acl_record
 
 
 def led(offset: int, epoch: int, leader: int) -> Written:
@@ -25,17 +25,7 @@ def data(offset: int, epoch: int, value: bytes = b"") -> Written:
 
 
 def added(offset: int, number: int, rule: StandardAcl) -> Written:
-    record = AccessControlEntryRecord(
-        id=UUID(int=number),
-        resource_type=rule.resource_type,
-        resource_name=rule.resource_name,
-        pattern_type=rule.pattern_type,
-        principal=rule.principal,
-        host=rule.host,
-        operation=rule.operation,
-        permission_type=rule.permission_type,
-    )
-    return data(offset, 1, encode_record(record))
+    return data(offset, 1, encode_record(acl_record(number, rule)))
 
 
 def removed(offset: int, number: int) -> Written:

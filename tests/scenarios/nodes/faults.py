@@ -26,8 +26,9 @@ from aclog.metalog.filelog.file_names import list_segments
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from aclog.nodes.client.errors import LoginError
 from aclog.snapshots.recovery import recover
+from tests.support.builders.acls import acl, acl_of
 from tests.support.builders.log_files import read_directory
-from tests.support.nodes.acl_client import AclClient, acl, exactly
+from tests.support.nodes.acl_client import AclClient, exactly
 from tests.support.nodes.cluster import SHORT_LOG, Cluster, ClusterNode
 from tests.support.nodes.tcp_proxy import TcpProxy
 from tests.support.processes.node_zygote import NodeZygote
@@ -256,7 +257,7 @@ def check_log(directory: Path, ledger: Ledger) -> int:
     for record in (decode_record(value) for _, values in read_directory(directory) for value in values):
         count += 1
         if isinstance(record, AccessControlEntryRecord):
-            rule = _rule(record)
+            rule = acl_of(record)
             assert record.id not in rules, "an id was given twice"
             rules[record.id] = rule
             added[rule] += 1
@@ -269,18 +270,6 @@ def check_log(directory: Path, ledger: Ledger) -> int:
     assert ledger.deleted <= set(removed), "an acknowledged deletion is lost"
     assert set(removed) <= ledger.deleted | ledger.maybe_deleted, "a deletion that nobody asked for"
     return count
-
-
-def _rule(record: AccessControlEntryRecord) -> StandardAcl:
-    return StandardAcl(
-        resource_type=record.resource_type,
-        resource_name=record.resource_name,
-        pattern_type=record.pattern_type,
-        principal=record.principal,
-        host=record.host,
-        operation=record.operation,
-        permission_type=record.permission_type,
-    )
 
 
 async def _campaign(

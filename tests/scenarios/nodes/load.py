@@ -21,7 +21,8 @@ from attrs import define, field, frozen
 
 from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER, METADATA
 from aclog.nodes.wire.message_builder import build
-from tests.support.nodes.acl_client import AclClient, acl, by_principal, exactly
+from tests.support.builders.acls import acl
+from tests.support.nodes.acl_client import AclClient, by_principal, exactly
 from tests.support.nodes.cluster import Cluster, ClusterNode
 from tests.support.nodes.server_properties import password
 from tests.support.nodes.wire_client import WireClient, encode_request, request_header

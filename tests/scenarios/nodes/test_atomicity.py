@@ -5,7 +5,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.support.nodes.acl_client import EVERYTHING, AclClient, acl, by_principal, exactly
+from tests.support.builders.acls import acl
+from tests.support.nodes.acl_client import EVERYTHING, AclClient, by_principal, exactly
 from tests.support.nodes.cluster import Cluster
 
 pytestmark = pytest.mark.server

@@ -36,8 +36,9 @@ from aclog.nodes.wire.envelope import (
     encode_principal,
 )
 from aclog.nodes.wire.message_builder import build
-from tests.support.builders.long_log import acl_record, batch, begin_log, coming_and_going, lengthen_log
-from tests.support.nodes.acl_client import AclClient, acl, by_principal, cluster_acl, login
+from tests.support.builders.acls import acl, acl_record, cluster_acl
+from tests.support.builders.long_log import batch, begin_log, coming_and_going, lengthen_log
+from tests.support.nodes.acl_client import AclClient, by_principal, login
 from tests.support.nodes.cluster import HOST, Cluster, lasting_ports
 from tests.support.nodes.node_requests import frame
 from tests.support.nodes.server_properties import PLAIN, SCRAM

@@ -13,7 +13,8 @@ from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoint_writer import checkpoint_batches
 from aclog.snapshots.recovery import recover
-from tests.support.nodes.acl_client import AclClient, acl, by_principal, exactly
+from tests.support.builders.acls import acl
+from tests.support.nodes.acl_client import AclClient, by_principal, exactly
 from tests.support.nodes.cluster import SHORT_LOG, Cluster
 from tests.support.nodes.inner_node import InnerNode
 from tests.support.nodes.tcp_proxy import TcpProxy

@@ -27,6 +27,7 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log, open_reader
 from aclog.metalog.filelog.file_names import list_segments
 from aclog.metalog.records import AccessControlEntryRecord
+from tests.support.builders.acls import acl, acl_record
 from tests.support.spark.jvm import settings
 
 SEGMENT_BYTES = 32 << 10
@@ -181,16 +182,8 @@ def write(home: Path) -> None:
 
 
 def _rule(rnd: random.Random) -> AccessControlEntryRecord:
-    return AccessControlEntryRecord(
-        id=UUID(int=rnd.getrandbits(128)),
-        resource_type=2,
-        resource_name=f"topic-{rnd.randrange(1000)}",
-        pattern_type=3,
-        principal=f"User:u{rnd.randrange(1000)}",
-        host="*",
-        operation=3,
-        permission_type=3,
-    )
+    added = UUID(int=rnd.getrandbits(128))
+    return acl_record(added, acl(f"topic-{rnd.randrange(1000)}", f"User:u{rnd.randrange(1000)}"))
 
 
 def stream(home: Path, *, finish: bool) -> None:

@@ -11,7 +11,7 @@ from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.acl_columns import read_acls
 from aclog.metalog.codec import encode_record
-from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from tests.support.builders.acls import record_of, removal_of
 
 _STEP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 
@@ -19,25 +19,6 @@ _STEP = 0x9E3779B97F4A7C15F39CC0605CEDC835
 def with_ids(acls: Sequence[StandardAcl], *, first: int = 2) -> list[StandardAclWithId]:
     """The rules with ids that are spread out, and the same in every run."""
     return [StandardAclWithId(id=UUID(int=n * _STEP % (1 << 128)), acl=acl) for n, acl in enumerate(acls, first)]
-
-
-def record_of(rule: StandardAclWithId, tagged_fields=()) -> AccessControlEntryRecord:
-    acl = rule.acl
-    return AccessControlEntryRecord(
-        id=rule.id,
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-        tagged_fields=tagged_fields,
-    )
-
-
-def removal_of(rule: StandardAclWithId) -> RemoveAccessControlEntryRecord:
-    return RemoveAccessControlEntryRecord(id=rule.id)
 
 
 def columns_of(rules: Sequence[StandardAclWithId]):

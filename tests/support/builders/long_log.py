@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from uuid import UUID
 
 import numpy as np
 
@@ -12,24 +11,11 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog.epochs import write_epochs
 from aclog.metalog.filelog.file_names import list_segments, segment_name
 from aclog.metalog.log import EpochStart
-from aclog.metalog.records import AccessControlEntryRecord, MetadataRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.records import MetadataRecord, RemoveAccessControlEntryRecord
+from tests.support.builders.acls import acl_record
 
 EPOCH = 1
 _TIME = 1_700_000_000_000
-
-
-def acl_record(number: int, rule: StandardAcl) -> AccessControlEntryRecord:
-    """The record of a rule, with an id made of a number."""
-    return AccessControlEntryRecord(
-        id=UUID(int=number),
-        resource_type=rule.resource_type,
-        resource_name=rule.resource_name,
-        pattern_type=rule.pattern_type,
-        principal=rule.principal,
-        host=rule.host,
-        operation=rule.operation,
-        permission_type=rule.permission_type,
-    )
 
 
 def begin_log(directory: Path, *batches: bytes) -> None:

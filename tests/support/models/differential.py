@@ -11,7 +11,8 @@ from aclog.authorizer.decision import Basis
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
-from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.records import RemoveAccessControlEntryRecord
+from tests.support.builders.acls import record_of
 from tests.support.kafka.oracle import Answer, Ask, Estate, OracleProcess, Rule
 from tests.support.models.reference import ReferenceAuthorizer
 
@@ -35,21 +36,6 @@ def image_of(acls: Sequence[StandardAclWithId], *, changes: int, random: Random)
         image = image.apply([RemoveAccessControlEntryRecord(id=entry.id)])
     image = image.apply([record_of(entry) for entry in (*gone, *late)])
     return image.merged() if changes and random.randrange(4) == 0 else image
-
-
-def record_of(entry: StandardAclWithId) -> AccessControlEntryRecord:
-    """The record that brings a rule into force."""
-    acl = entry.acl
-    return AccessControlEntryRecord(
-        id=entry.id,
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission_type,
-    )
 
 
 def reference_of(estate: Estate) -> ReferenceAuthorizer:

@@ -7,10 +7,6 @@ from attrs import define, frozen
 
 from aclog.authorizer.acl import (
     AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourceType,
     StandardAcl,
 )
 from aclog.nodes.client.connection import Connection
@@ -38,32 +34,6 @@ class Described:
     acls: frozenset[StandardAcl]
     count: int
     """How many rules were listed: more than there are different ones if one was listed twice."""
-
-
-def acl(name: str, principal: str = "User:app", host: str = "*", operation: int = AclOperation.READ) -> StandardAcl:
-    """A rule that allows something on a topic."""
-    return StandardAcl(
-        resource_type=ResourceType.TOPIC,
-        resource_name=name,
-        pattern_type=PatternType.LITERAL,
-        principal=principal,
-        host=host,
-        operation=operation,
-        permission_type=AclPermissionType.ALLOW,
-    )
-
-
-def cluster_acl(principal: str, operation: int) -> StandardAcl:
-    """A rule that allows something on the cluster."""
-    return StandardAcl(
-        resource_type=ResourceType.CLUSTER,
-        resource_name="kafka-cluster",
-        pattern_type=PatternType.LITERAL,
-        principal=principal,
-        host="*",
-        operation=operation,
-        permission_type=AclPermissionType.ALLOW,
-    )
 
 
 def by_principal(principal: str) -> AclBindingFilter:

@@ -6,12 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType, StandardAcl
+from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourcePattern, ResourceType
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.metalog.errors import ConfigError
 from aclog.zkstore.errors import DisconnectedError, StoreError
 from aclog.zkstore.znodes.acl_json import entry_of
 from aclog.zkstore.znodes.paths import PREFIXED_TREE, TREES, resource_path
+from tests.support.builders.acls import acl
 from tests.support.kafka.server import free_port
 from tests.support.zookeeper.differential import (
     ADMIN,
@@ -30,15 +31,7 @@ PATH = resource_path(ORDERS)
 
 
 def rule(number, name="orders", pattern_type=PatternType.LITERAL):
-    return StandardAcl(
-        resource_type=ResourceType.TOPIC,
-        resource_name=name,
-        pattern_type=pattern_type,
-        principal=f"User:u{number}",
-        host="*",
-        operation=AclOperation.READ,
-        permission_type=3,
-    )
+    return acl(name, f"User:u{number}", pattern_type=pattern_type)
 
 
 @pytest.fixture

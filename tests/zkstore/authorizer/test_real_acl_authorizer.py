@@ -4,25 +4,13 @@ from random import Random
 
 import pytest
 
-from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType, ResourceType
 from aclog.zkstore.znodes.acl_json import decode_acls, encode_acls
 from aclog.zkstore.znodes.paths import TREES, name_problem
+from tests.support.builders.acls import acl
 from tests.support.zookeeper import estates
 from tests.support.zookeeper.differential import compare, ours_create, ours_delete, rules_of, wait_for
 from tests.support.zookeeper.server import zookeeper_client
-
-
-def acl(name="orders", **changes):
-    fields = {
-        "resource_type": ResourceType.TOPIC,
-        "resource_name": name,
-        "pattern_type": PatternType.LITERAL,
-        "principal": "User:ann",
-        "host": "*",
-        "operation": AclOperation.READ,
-        "permission_type": 3,
-    }
-    return StandardAcl(**(fields | changes))
 
 
 @pytest.mark.parametrize("seed", range(3))

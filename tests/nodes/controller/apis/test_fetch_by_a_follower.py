@@ -3,7 +3,6 @@
 import asyncio
 from datetime import timedelta
 
-from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.interface import RequestContext
 from aclog.metalog.batches import iter_batches
 from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC, METADATA_TOPIC_ID
@@ -13,16 +12,10 @@ from aclog.nodes.wire.message_builder import build
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoint_reader import decode_checkpoint
 from aclog.snapshots.checkpoint_writer import checkpoint_batches
+from tests.support.builders.acls import acl
 from tests.support.nodes.controllers import call, formatted, running, with_policy
 
 CONTEXT = RequestContext(principal="User:admin", host="127.0.0.1")
-
-
-def rule(name):
-    return StandardAcl(
-        resource_type=2, resource_name=name, pattern_type=3, principal="User:alice", host="*", operation=3,
-        permission_type=3,
-    )  # fmt: skip
 
 
 class Follower:
@@ -104,7 +97,7 @@ async def test_followers_end_where_the_leader_is_while_it_writes_checkpoints_and
 
         async def client(number):
             for turn in range(20):
-                await committed(server.serving.controller.create_acls(CONTEXT, [rule(f"{number}-{turn}")]))
+                await committed(server.serving.controller.create_acls(CONTEXT, [acl(f"{number}-{turn}")]))
 
         await asyncio.gather(*map(client, range(8)))
         late = Follower(server)

@@ -17,7 +17,8 @@ from aclog.nodes.apis.request import OutcomeUnknownError, RequestError
 from aclog.nodes.offload import committed
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.image import Image
-from tests.nodes.controller.write_path.test_quorum_controller import CONTEXT, rule
+from tests.nodes.controller.write_path.test_quorum_controller import CONTEXT
+from tests.support.builders.acls import acl
 from tests.support.fakes.shared_log import SharedTopic
 from tests.support.nodes.shared_controllers import three, until
 
@@ -91,7 +92,7 @@ class Clients:
         creating, begun = self.chance.random() < 0.6, self.history.now()
         many = self.chance.random() < 0.2
         if creating:
-            rules = [rule(name)] * (300 if many else 1)  # many are decided in another thread
+            rules = [acl(name)] * (300 if many else 1)  # many are decided in another thread
             future = controller.create_acls(CONTEXT, rules)
         else:
             filters = [AclBindingFilter(resource_name=name, pattern_type=3)] * (20 if many else 1)
@@ -207,7 +208,7 @@ async def _agree(topic, nodes, history) -> None:
     if topic.elected != 2:
         topic.elect(2)
     await until(lambda: nodes[2].active)
-    await committed(nodes[2].serving.controller.create_acls(CONTEXT, [rule("the end")]))
+    await committed(nodes[2].serving.controller.create_acls(CONTEXT, [acl("the end")]))
     end = topic.store.high_watermark()
     await until(lambda: all(node.publisher.current.end_offset == end for node in nodes.values()))
     history.now()

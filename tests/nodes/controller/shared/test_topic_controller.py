@@ -23,7 +23,8 @@ from aclog.nodes.offload import committed
 from aclog.nodes.wire import api_keys
 from aclog.nodes.wire.envelope import EnvelopeRequest, encode_principal
 from aclog.nodes.wire.message_builder import build
-from tests.nodes.controller.write_path.test_quorum_controller import CONTEXT, rule
+from tests.nodes.controller.write_path.test_quorum_controller import CONTEXT
+from tests.support.builders.acls import acl as make_acl
 from tests.support.builders.memory_log import MemoryLog
 from tests.support.builders.state_records import acl
 from tests.support.fakes.shared_log import SharedTopic
@@ -39,7 +40,7 @@ def names(node):
 
 
 def create(node, *wanted):
-    return node.serving.controller.create_acls(CONTEXT, [rule(name) for name in wanted])
+    return node.serving.controller.create_acls(CONTEXT, [make_acl(name) for name in wanted])
 
 
 def delete(node, name):
@@ -345,7 +346,7 @@ class TestDeposed:
             with pytest.raises(OutcomeUnknownError):
                 await committed(waiting)
             with pytest.raises(RequestError) as refused:
-                await committed(old.create_acls(CONTEXT, [rule("later")]))
+                await committed(old.create_acls(CONTEXT, [make_acl("later")]))
             assert refused.value.code == NOT_CONTROLLER
             await committed(create(nodes[2], "u"))
             await until(lambda: all(names(node) == {"t", "u"} for node in nodes.values()))
@@ -412,7 +413,7 @@ class TestDeposed:
             await committed(delete(nodes[2], "t"))
             assert names(nodes[1]) == {"t"}
             for asked in (
-                old.create_acls(CONTEXT, [rule("t")]),
+                old.create_acls(CONTEXT, [make_acl("t")]),
                 old.delete_acls(CONTEXT, [AclBindingFilter(host="x")]),
             ):
                 with pytest.raises(RequestError) as refused:

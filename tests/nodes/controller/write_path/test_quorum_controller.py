@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclBindingFilter, StandardAcl
+from aclog.authorizer.acl import AclBindingFilter
 from aclog.authorizer.interface import RequestContext
 from aclog.metalog.errors import EncodeError, LogError, ReplayError
 from aclog.metalog.filelog import open_log, verify
@@ -23,16 +23,10 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.merger import Merger
 from aclog.snapshots.publisher import Publisher
 from aclog.snapshots.recovery import recover
+from tests.support.builders.acls import acl
 from tests.support.fakes.held_log import HeldLog
 
 CONTEXT = RequestContext(principal="User:admin", host="127.0.0.1")
-
-
-def rule(name, principal="User:alice"):
-    return StandardAcl(
-        resource_type=2, resource_name=name, pattern_type=3, principal=principal, host="*", operation=3,
-        permission_type=3,
-    )  # fmt: skip
 
 
 def exactly(name):
@@ -76,7 +70,7 @@ class TestAnswers:
     async def test_nothing_is_answered_or_shown_before_its_commit(self):
         log = held()
         quorum = controller(log)
-        future = quorum.create_acls(CONTEXT, [rule("t")])
+        future = quorum.create_acls(CONTEXT, [acl("t")])
         await settle()
         assert not future.done()
         assert len(quorum.publisher.current.acls) == 0
@@ -87,7 +81,7 @@ class TestAnswers:
     async def test_a_duplicate_of_an_uncommitted_rule_waits_for_its_commit(self):
         log = held()
         quorum = controller(log)
-        first, again = quorum.create_acls(CONTEXT, [rule("t")]), quorum.create_acls(CONTEXT, [rule("t")])
+        first, again = quorum.create_acls(CONTEXT, [acl("t")]), quorum.create_acls(CONTEXT, [acl("t")])
         await settle()
         assert log.end_offset() == 2
         assert not again.done()
@@ -103,7 +97,7 @@ class TestAnswers:
     async def test_an_answer_waits_for_what_stands_before_it_too(self):
         log = held()
         quorum = controller(log)
-        futures = [quorum.create_acls(CONTEXT, [rule(f"t{n}")]) for n in range(4)]
+        futures = [quorum.create_acls(CONTEXT, [acl(f"t{n}")]) for n in range(4)]
         log.release(2)
         await settle()
         assert [future.done() for future in futures] == [True, True, False, False]
@@ -113,8 +107,8 @@ class TestAnswers:
     async def test_a_refused_rule_is_answered_in_its_turn(self):
         log = held()
         quorum = controller(log)
-        quorum.create_acls(CONTEXT, [rule("t")])
-        refused = quorum.create_acls(CONTEXT, [rule("u", principal="nobody")])
+        quorum.create_acls(CONTEXT, [acl("t")])
+        refused = quorum.create_acls(CONTEXT, [acl("u", principal="nobody")])
         assert not refused.done()
         log.release()
         assert (await committed(refused))[0].error.code == 42
@@ -124,7 +118,7 @@ class TestAnswers:
         quorum = controller(log)
         quorum.publisher.subscribe(shown.append)
         quorum.watch(marks.append)
-        futures = [quorum.create_acls(CONTEXT, [rule(f"t{n}")]) for n in range(20)]
+        futures = [quorum.create_acls(CONTEXT, [acl(f"t{n}")]) for n in range(20)]
         log.release()
         await asyncio.gather(*map(committed, futures))
         assert len(shown) == 1
@@ -134,7 +128,7 @@ class TestAnswers:
         log = held()
         quorum = controller(log)
         with pytest.raises(EncodeError):
-            quorum.create_acls(CONTEXT, [rule("x" * 40_000)]).result(0)
+            quorum.create_acls(CONTEXT, [acl("x" * 40_000)]).result(0)
         assert quorum.failure is None
         assert log.end_offset() == 1
 
@@ -142,7 +136,7 @@ class TestAnswers:
         log = held()
         quorum = controller(log)
         with pytest.raises(RequestError, match="8388608") as refused:
-            await committed(quorum.create_acls(CONTEXT, [rule(f"{n:04}" + "x" * 32_760) for n in range(257)]))
+            await committed(quorum.create_acls(CONTEXT, [acl(f"{n:04}" + "x" * 32_760) for n in range(257)]))
         assert refused.value.code == 18
         log.release()
         await settle()
@@ -152,7 +146,7 @@ class TestAnswers:
         monkeypatch.setattr("aclog.nodes.controller.write_path.quorum_controller.MAX_UNCOMMITTED_BYTES", 200)
         log = held()
         quorum = controller(log)
-        futures = [quorum.create_acls(CONTEXT, [rule(f"t{n}")]) for n in range(9)]
+        futures = [quorum.create_acls(CONTEXT, [acl(f"t{n}")]) for n in range(9)]
         assert 1 < log.end_offset() < 5
         while not all(future.done() for future in futures):
             log.release()
@@ -162,7 +156,7 @@ class TestAnswers:
     async def test_a_request_cannot_be_called_off(self):
         log = held()
         quorum = controller(log)
-        future = quorum.create_acls(CONTEXT, [rule("t")])
+        future = quorum.create_acls(CONTEXT, [acl("t")])
         assert not future.cancel()
         log.release()
         assert (await committed(future))[0].error is None
@@ -173,8 +167,8 @@ class TestManyAtOnce:
     async def test_a_large_request_is_decided_elsewhere_and_keeps_its_place(self):
         log = held()
         quorum = controller(log)
-        before = quorum.create_acls(CONTEXT, [rule("t0")])
-        large = quorum.create_acls(CONTEXT, [rule(f"t{n}") for n in range(300)])
+        before = quorum.create_acls(CONTEXT, [acl("t0")])
+        large = quorum.create_acls(CONTEXT, [acl(f"t{n}") for n in range(300)])
         after = quorum.delete_acls(CONTEXT, [exactly("t299")])
         assert log.end_offset() == 2
         await until(lambda: log.end_offset() == 302)
@@ -187,7 +181,7 @@ class TestManyAtOnce:
     async def test_what_a_filter_may_take_much_of_is_decided_elsewhere(self, filters):
         log = held()
         quorum = controller(log)
-        creating = quorum.create_acls(CONTEXT, [rule("t", f"User:u{n}") for n in range(300)])
+        creating = quorum.create_acls(CONTEXT, [acl("t", f"User:u{n}") for n in range(300)])
         await until(lambda: log.end_offset() == 301)
         log.release()
         await committed(creating)
@@ -200,7 +194,7 @@ class TestManyAtOnce:
     async def test_what_is_committed_meanwhile_is_shown_afterwards_at_the_latest(self):
         log = held()
         quorum = controller(log)
-        before = quorum.create_acls(CONTEXT, [rule("t")])
+        before = quorum.create_acls(CONTEXT, [acl("t")])
         decided, go_on = threading.Event(), threading.Event()
 
         def operation(image):
@@ -220,12 +214,12 @@ class TestManyAtOnce:
     async def test_a_failure_meanwhile_reaches_it(self):
         log = held()
         quorum = controller(log)
-        before = quorum.create_acls(CONTEXT, [rule("t")])
+        before = quorum.create_acls(CONTEXT, [acl("t")])
         go_on = threading.Event()
         large = quorum.write(
             lambda _: go_on.wait(30) and ControllerResult(records=[NoOpRecord()], response=1), offload=True
         )
-        behind = quorum.create_acls(CONTEXT, [rule("u")])
+        behind = quorum.create_acls(CONTEXT, [acl("u")])
         log.break_down()
         await settle()
         go_on.set()
@@ -243,7 +237,7 @@ class TestOneBatch:
         quorum = controller(log, clock=lambda: next(times))
         stage = Publisher.stage
         monkeypatch.setattr(Publisher, "stage", lambda self, batch: (staged.append(batch), stage(self, batch)))
-        creating = quorum.create_acls(CONTEXT, [rule(f"t{n}") for n in range(count)])
+        creating = quorum.create_acls(CONTEXT, [acl(f"t{n}") for n in range(count)])
         await until(lambda: log.end_offset() == 1 + count)
         log.release()
         await committed(creating)
@@ -255,8 +249,8 @@ class TestFailure:
     async def test_every_waiter_gets_the_error_and_nothing_is_shown(self):
         log, told = held(), []
         quorum = controller(log, on_failure=told.append)
-        futures = [quorum.create_acls(CONTEXT, [rule(f"t{n}")]) for n in range(3)]
-        futures.append(quorum.create_acls(CONTEXT, [rule("t0")]))
+        futures = [quorum.create_acls(CONTEXT, [acl(f"t{n}")]) for n in range(3)]
+        futures.append(quorum.create_acls(CONTEXT, [acl("t0")]))
         log.release(1)
         log.break_down()
         await settle()
@@ -274,7 +268,7 @@ class TestFailure:
         quorum = controller(log, on_failure=told.append)
         log.broken = "closed"
         with pytest.raises(LogError, match="closed"):
-            quorum.create_acls(CONTEXT, [rule("t")]).result(0)
+            quorum.create_acls(CONTEXT, [acl("t")]).result(0)
         assert len(told) == 1
         assert len(quorum.publisher.current.acls) == 0
 
@@ -297,7 +291,7 @@ class TestFailure:
         quorum = controller(log)
         log.append([b"\x01\x14\x00\x00"], timestamp=1)
         with pytest.raises(LogError, match="another caller"):
-            quorum.create_acls(CONTEXT, [rule("t")]).result(0)
+            quorum.create_acls(CONTEXT, [acl("t")]).result(0)
 
     async def test_what_somebody_else_has_appended_meanwhile_is_not_written_over(self):
         log = held()
@@ -325,7 +319,7 @@ class TestFailure:
     async def test_a_subscriber_that_fails_stops_it(self):
         log, told = held(), []
         quorum = controller(log, on_failure=told.append)
-        future = quorum.create_acls(CONTEXT, [rule("t")])
+        future = quorum.create_acls(CONTEXT, [acl("t")])
         quorum.publisher.subscribe(lambda _: 1 / 0)
         log.release()
         with pytest.raises(LogError, match="ZeroDivisionError"):
@@ -336,7 +330,7 @@ class TestFailure:
 def quorum_records(quorum, image, name):
     from aclog.authorizer.control import create_acls
 
-    return create_acls(image.acls, [rule(name)], quorum.new_id).records
+    return create_acls(image.acls, [acl(name)], quorum.new_id).records
 
 
 OPERATIONS = st.lists(
@@ -391,7 +385,7 @@ def test_concurrent_requests_are_what_the_same_are_one_by_one(operations):
                 continue
             if kind == "create":
                 expected, changes = naive.create(wanted)
-                future = quorum.create_acls(CONTEXT, [rule(f"t{n}") for n in wanted])
+                future = quorum.create_acls(CONTEXT, [acl(f"t{n}") for n in wanted])
             else:
                 expected, changes = naive.delete(wanted)
                 future = quorum.delete_acls(CONTEXT, [exactly(f"t{n}") for n in wanted])
@@ -418,7 +412,7 @@ class TestOnDisk:
     async def test_what_was_acknowledged_is_there_after_a_restart(self, tmp_path):
         with open_log(tmp_path / "log", create=True) as log:
             quorum = controller(log)
-            await asyncio.gather(*(committed(quorum.create_acls(CONTEXT, [rule(f"t{n}")])) for n in range(100)))
+            await asyncio.gather(*(committed(quorum.create_acls(CONTEXT, [acl(f"t{n}")])) for n in range(100)))
             await asyncio.gather(*(committed(quorum.delete_acls(CONTEXT, [exactly(f"t{n}")])) for n in range(50)))
             digest = quorum.publisher.current.acls.digest()
             await asyncio.to_thread(log.close)
@@ -427,7 +421,7 @@ class TestOnDisk:
         with open_log(tmp_path / "log", new_epoch=True) as log:
             quorum = controller(log)
             assert len(quorum.publisher.current.acls) == 50
-            await committed(quorum.create_acls(CONTEXT, [rule("again")]))
+            await committed(quorum.create_acls(CONTEXT, [acl("again")]))
             await asyncio.to_thread(log.close)
         assert not list(verify(tmp_path / "log"))
 
@@ -446,7 +440,7 @@ class TestOnDisk:
 
         async def client(number):
             for turn in range(50):
-                await committed(quorum.create_acls(CONTEXT, [rule(f"{number}-{turn}")]))
+                await committed(quorum.create_acls(CONTEXT, [acl(f"{number}-{turn}")]))
                 acknowledged.add(f"{number}-{turn}")
                 if turn == 20:
                     broken.set()
@@ -472,9 +466,9 @@ class TestOnDisk:
             quorum = controller(log)
             quorum.publisher.subscribe(shown.append)
             slow.set()
-            futures = [quorum.create_acls(CONTEXT, [rule("first")])]
+            futures = [quorum.create_acls(CONTEXT, [acl("first")])]
             await asyncio.sleep(0)
-            futures += [quorum.create_acls(CONTEXT, [rule(f"t{n}")]) for n in range(50)]
+            futures += [quorum.create_acls(CONTEXT, [acl(f"t{n}")]) for n in range(50)]
             slow.clear()
             for _ in range(4):
                 gate.release()
@@ -491,7 +485,7 @@ class TestOnDisk:
 
             async def client(number):
                 for turn in range(60):
-                    await committed(quorum.create_acls(CONTEXT, [rule(f"{number}-{turn}")]))
+                    await committed(quorum.create_acls(CONTEXT, [acl(f"{number}-{turn}")]))
                     if rnd.random() < 0.4:
                         await committed(quorum.delete_acls(CONTEXT, [exactly(f"{number}-{rnd.randrange(turn + 1)}")]))
 
@@ -509,7 +503,7 @@ class TestOnDisk:
 async def test_what_it_measures():
     log, metrics = held(), Metrics(process=False)
     quorum = controller(log, metrics=metrics)
-    futures = [quorum.create_acls(CONTEXT, [rule(f"t{n}")]) for n in range(5)]
+    futures = [quorum.create_acls(CONTEXT, [acl(f"t{n}")]) for n in range(5)]
     log.release()
     await asyncio.gather(*map(committed, futures))
     text = metrics.text().decode()
@@ -533,7 +527,7 @@ class TestCommitted:
     async def test_a_waiter_that_gave_up_disturbs_nobody(self):
         log = held()
         quorum = controller(log)
-        task = asyncio.ensure_future(committed(quorum.create_acls(CONTEXT, [rule("t")])))
+        task = asyncio.ensure_future(committed(quorum.create_acls(CONTEXT, [acl("t")])))
         await settle()
         task.cancel()
         await settle()
