@@ -1,5 +1,7 @@
 """The writer of a log directory for commands that change one, with the state that new records must fit."""
 
+import secrets
+import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -21,10 +23,10 @@ from aclog.snapshots.recovery import recover_log
 from aclog.sources.sync_properties import refuse_other_writers
 from aclog.terminal.notices import note
 
-MOST_RECORDS = 10_000
+MAX_RECORDS = 10_000
 """Per batch (QuorumController.MAX_RECORDS_PER_USER_OP); more go into a metadata transaction (KIP-868)."""
 
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 """Per batch, well below the 8 MiB that Kafka accepts."""
 
 
@@ -35,20 +37,20 @@ class LogWriter:
     log: FileLog
     image: Image
 
-    def append(self, values: Sequence[bytes], *, together: bool = True) -> None:
-        """Append record values and wait until they are committed; with `together` they become visible atomically.
+    def append(self, values: Sequence[bytes], *, atomic: bool = True) -> None:
+        """Append record values and wait until they are committed; with `atomic` they become visible all at once.
 
         Raises:
             LogError: the log cannot be written.
 
         """
-        for done in self.submit(values, together=together, timestamp=current_time_ms()):
+        for done in self.submit(values, atomic=atomic, timestamp=current_time_ms()):
             done.result()
 
-    def submit(self, values: Sequence[bytes], *, together: bool, timestamp: int) -> list[Future[Appended]]:
+    def submit(self, values: Sequence[bytes], *, atomic: bool, timestamp: int) -> list[Future[Appended]]:
         """Append without waiting; `timestamp` is in ms since 1970."""
         batches = list(batched(values))
-        if together and len(batches) > 1:
+        if atomic and len(batches) > 1:
             # A reader applies the batches of a transaction only once it has seen the end record.
             begin = encode_record(BeginTransactionRecord(name="aclog import"))
             batches = [[begin], *batches, [encode_record(EndTransactionRecord())]]
@@ -64,7 +66,7 @@ def batched(values: Sequence[bytes]) -> Iterator[list[bytes]]:
     batch: list[bytes] = []
     size = 0
     for value in values:
-        if batch and (len(batch) >= MOST_RECORDS or size + len(value) > MOST_BYTES):
+        if batch and (len(batch) >= MAX_RECORDS or size + len(value) > MAX_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(value)
@@ -106,6 +108,28 @@ def open_writer(
             note(f"{directory}: aborted a transaction that its writer left open")
             writer.append([encode_record(AbortTransactionRecord(reason="left open by its writer"))])
         yield writer
+
+
+@contextmanager
+def open_or_create(directory: Path, *, force: bool, timestamp: int | None = None) -> Iterator[tuple[LogWriter, bool]]:
+    """Yield a writer of the log in this directory, and whether the log is new.
+
+    A new log is written under a temporary name and renamed at the end, so that a failed import leaves nothing. It
+    begins at `timestamp`, by default now. Raises as open_writer.
+    """
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        with open_writer(directory, force=force) as writer:
+            yield writer, False
+        return
+    check_parent(directory)
+    partial = directory.with_name(f"{directory.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open_writer(partial, create=True, force=force, timestamp=timestamp) as writer:
+            yield writer, True
+        partial.replace(directory)  # rename() also replaces an empty directory
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
 
 
 def check_parent(path: Path) -> None:

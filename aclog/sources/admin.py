@@ -76,11 +76,11 @@ class AdminSource:
 
     async def _ask(self) -> tuple[list[StandardAcl], tuple[UserCredentials, ...]]:
         async with await connect_to_first(self.servers, self.security) as connection:
-            return await describe_rules(connection), await self._users(connection)
+            return await describe_all_acls(connection), await self._users(connection)
 
     async def _users(self, connection: Connection) -> tuple[UserCredentials, ...]:
         try:
-            return await describe_users(connection)
+            return await describe_scram_users(connection)
         except (RequestError, ConfigError) as error:
             self._notify_once(f"SCRAM users are left out: {error}")
             return ()
@@ -109,7 +109,7 @@ async def describe_cluster_id(connection: Connection) -> str:
         raise _explained(connection, "DescribeCluster", error) from None
 
 
-async def describe_rules(connection: Connection) -> list[StandardAcl]:
+async def describe_all_acls(connection: Connection) -> list[StandardAcl]:
     """Return all ACLs of the cluster (DescribeAcls), each once, in the order of the response.
 
     Raises:
@@ -125,8 +125,8 @@ async def describe_rules(connection: Connection) -> list[StandardAcl]:
     return list(dict.fromkeys(rules))
 
 
-async def describe_users(connection: Connection) -> tuple[UserCredentials, ...]:
-    """Return all SCRAM credentials, without keys, by user (DescribeUserScramCredentials). Raises as describe_rules."""
+async def describe_scram_users(connection: Connection) -> tuple[UserCredentials, ...]:
+    """Return all SCRAM users, without keys (DescribeUserScramCredentials). Raises as describe_all_acls."""
     try:
         users = await describe_scram(connection)
     except RequestError as error:

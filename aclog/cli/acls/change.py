@@ -7,12 +7,12 @@ from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.cli.acls.flags import ResourceFlags, RuleFlags
 from aclog.cli.acls.kafka_format import adding, already_there, question
 from aclog.cli.acls.plan import Plan, filters_of, plan_to_add, plan_to_remove, rule_of
-from aclog.cli.acls.targets import ChosenTarget, RuleTarget, open_target
+from aclog.cli.acls.targets import AclTarget, ChosenTarget, open_target
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.notices import note
 
 
-def add_rules(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
+def add_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
     """Add the ACLs that the flags name, in one batch, and print what kafka-acls.sh prints.
 
     Raises:
@@ -29,7 +29,7 @@ def add_rules(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags
             print(line)
 
 
-def _additions(rules: RuleTarget, plan: Plan) -> Iterable[str]:
+def _additions(rules: AclTarget, plan: Plan) -> Iterable[str]:
     existing = rules.existing(list(plan))
     for pattern, entries in plan.items():
         new = []
@@ -42,10 +42,10 @@ def _additions(rules: RuleTarget, plan: Plan) -> Iterable[str]:
             yield adding(pattern, new)
 
 
-def remove_rules(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
+def remove_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
     """Remove the ACLs that the flags name, in one batch; without `force`, ask on stdin for each resource.
 
-    Raises as add_rules; and ConfigError if stdin ends without an answer.
+    Raises as add_acls; and ConfigError if stdin ends without an answer.
     """
     plan = plan_to_remove(resources, entries)
     confirmed = {pattern: listed for pattern, listed in plan.items() if force or _confirms(question(pattern, listed))}

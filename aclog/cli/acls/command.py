@@ -40,9 +40,9 @@ def list_(
       aclog acls list --snapshot FILE --principal User:bob --format jsonl
       aclog acls list --authorizer-properties zookeeper.connect=HOST:2181
     """
-    from aclog.cli.acls.rule_list import print_rules
+    from aclog.cli.acls.rule_list import print_acls
 
-    print_rules(source.choose().image().acls, resources, principal or (), format_)
+    print_acls(source.choose().image().acls, resources, principal or (), format_)
 
 
 @app.command()
@@ -67,10 +67,10 @@ def add(
       aclog acls add --log DIR --allow-principal User:a --consumer --topic t --group g
       aclog acls add --bootstrap-server HOST:9092 --allow-principal User:a --producer --topic t
     """
-    from aclog.cli.acls.change import add_rules
+    from aclog.cli.acls.change import add_acls
     from aclog.cli.acls.targets import choose_target
 
-    add_rules(choose_target(target), resources, rules.including(aliases), force=force)
+    add_acls(choose_target(target), resources, rules.with_aliases(aliases), force=force)
 
 
 @app.command()
@@ -95,7 +95,7 @@ def remove(
       aclog acls remove --log DIR --deny-principal User:b --operation READ --topic t
       aclog acls remove --log DIR --topic old. --resource-pattern-type prefixed
     """
-    from aclog.cli.acls.change import remove_rules
+    from aclog.cli.acls.change import remove_acls
     from aclog.cli.acls.targets import choose_target
 
-    remove_rules(choose_target(target), resources, rules.including(aliases), force=force)
+    remove_acls(choose_target(target), resources, rules.with_aliases(aliases), force=force)

@@ -297,7 +297,7 @@ class RuleFlags:
         ),
     ] = False
 
-    def including(self, aliases: Kip11Flags) -> "RuleFlags":
+    def with_aliases(self, aliases: Kip11Flags) -> "RuleFlags":
         """Return these flags with the values that were given under KIP-11's names."""
         return evolve(
             self,

@@ -22,7 +22,7 @@ _BLOCK = 512
 _HEADER = ("TYPE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION", "ID")
 
 
-def print_rules(
+def print_acls(
     acls: AclsImage, resources: ResourceFlags, principals: Sequence[str], list_format: ListFormat | None
 ) -> None:
     """Print the selected ACLs; warn about those with a CIDR range as host.

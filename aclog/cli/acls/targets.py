@@ -32,7 +32,7 @@ from aclog.zkstore.znodes.paths import name_problem
 _T = TypeVar("_T")
 
 
-class RuleTarget(Protocol):
+class AclTarget(Protocol):
     """Where one command reads and changes ACLs."""
 
     def existing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
@@ -77,7 +77,7 @@ def choose_target(flags: TargetFlags) -> ChosenTarget:
 
 
 @contextmanager
-def open_target(chosen: ChosenTarget, *, force: bool) -> Iterator[RuleTarget]:
+def open_target(chosen: ChosenTarget, *, force: bool) -> Iterator[AclTarget]:
     """Open the target.
 
     Raises:
@@ -113,19 +113,19 @@ class _LogTarget:
     _writer: LogWriter
 
     def existing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
-        """See RuleTarget."""
+        """See AclTarget."""
         filters = [_exactly(pattern) for pattern in patterns]
         return {rule.acl for wanted in filters for rule in self._writer.image.acls.matching(wanted)}
 
     def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
-        """See RuleTarget."""
+        """See AclTarget."""
         creation = create_acls(self._writer.image.acls, acls, lambda: random_uuid(secrets.token_bytes))
         if not any(result.error for result in creation.results):
             self._append(creation.records)
         return creation.results
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
-        """See RuleTarget."""
+        """See AclTarget."""
         deletion = delete_acls(self._writer.image.acls, filters)
         if not any(result.error for result in deletion.results):
             self._append(deletion.records)
@@ -144,16 +144,16 @@ class _ServerTarget:
     _connection: Connection
 
     def existing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
-        """See RuleTarget."""
+        """See AclTarget."""
         describe = acl_requests.describe_acls
         return {acl for pattern in patterns for acl in self._run(describe(self._connection, _exactly(pattern)))}
 
     def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
-        """See RuleTarget."""
+        """See AclTarget."""
         return self._run(acl_requests.create_acls(self._connection, acls))
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
-        """See RuleTarget."""
+        """See AclTarget."""
         return self._run(acl_requests.delete_acls(self._connection, filters))
 
     def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
@@ -167,7 +167,7 @@ class _ZooKeeperTarget:
     _store: AclStore
 
     def existing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
-        """See RuleTarget."""
+        """See AclTarget."""
         found: set[StandardAcl] = set()
         for pattern in patterns:
             if name_problem(pattern.name) is None:
@@ -176,12 +176,12 @@ class _ZooKeeperTarget:
         return found
 
     def create(self, acls: Sequence[StandardAcl]) -> Sequence[AclCreateResult]:
-        """See RuleTarget."""
+        """See AclTarget."""
         self._store.create_paths()  # a ZooKeeper that no AclAuthorizer has used has no root nodes yet
         return self._changes(AclCache()).create(acls)
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> Sequence[AclDeleteResult]:
-        """See RuleTarget. Only a MATCH filter requires reading the whole store."""
+        """See AclTarget. Only a MATCH filter requires reading the whole store."""
         rules = AclCache()
         if any(wanted.pattern_type == PatternType.MATCH for wanted in filters):
             rules.replace(read_everything(self._store).resources)

@@ -111,7 +111,7 @@ class LogTargetWriter:
             # corrupt the log, while a transaction left open is aborted by the next writer.
             self._in_transaction = True
         for batch in batched(values):
-            self._writer.append(batch, together=False)
+            self._writer.append(batch, atomic=False)
         self.state, self._features = wanted, []
         return change
 

@@ -10,10 +10,9 @@ from uuid import UUID
 from attrs import define, field
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
-from aclog.cli.log_writer import LogWriter, batched, open_writer
+from aclog.cli.log_writer import LogWriter, batched, open_or_create, open_writer
 from aclog.cli.sync.changes import AclChanges, acl_changes
 from aclog.cli.sync.poller import Poll
-from aclog.cli.transfer.importer import open_target
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.filesystem import fsync_directory, log_error
@@ -99,7 +98,7 @@ def create_sync_log(directory: Path, poll: Poll) -> list[Change]:
 
     """
     try:
-        with open_target(directory, force=False, timestamp=poll.timestamp) as (writer, is_new):
+        with open_or_create(directory, force=False, timestamp=poll.timestamp) as (writer, is_new):
             if not is_new:
                 raise ConfigError(f"{directory}: no longer empty: expected no other process to write to it")
             properties = SyncProperties(cluster_id=poll.cluster_id, first_poll=poll.timestamp)

@@ -13,7 +13,7 @@ from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.errors import UnreachableError
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.sources.admin import describe_cluster_id, describe_rules
+from aclog.sources.admin import describe_all_acls, describe_cluster_id
 from aclog.sources.bootstrap import connect_to_first
 
 
@@ -83,7 +83,7 @@ class ClusterPoller:
             raise WrongClusterError(
                 f"{connection.address}: belongs to cluster {cluster_id}: expected {self.cluster_id}, the recorded one"
             )
-        acls = await describe_rules(connection)
+        acls = await describe_all_acls(connection)
         timestamp = self._clock()
         try:
             check_acls(acls)

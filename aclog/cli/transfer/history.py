@@ -11,10 +11,9 @@ from uuid import UUID
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acl_records import acl_of
 from aclog.cli.flags.common import ExportFormat
-from aclog.cli.log_writer import LogWriter
+from aclog.cli.log_writer import LogWriter, open_or_create
 from aclog.cli.transfer.avro.files import HISTORY, Row
 from aclog.cli.transfer.exporter import counted, write_export
-from aclog.cli.transfer.importer import open_target
 from aclog.cli.transfer.reader import Rows, open_export
 from aclog.cli.transfer.rows import NO_ID, acl_record, acl_row, record_of_rule
 from aclog.metalog.codec import encode_record
@@ -79,7 +78,7 @@ def import_history(path: str, directory: Path, *, force: bool) -> None:
         # The first change is read ahead: the log must not begin later than its records, or time travel would fail.
         first = next(rows, None)
         start = None if first is None else int(str(first[1]["timestamp"]))
-        with open_target(directory, force=force, timestamp=start) as (writer, is_new):
+        with open_or_create(directory, force=force, timestamp=start) as (writer, is_new):
             if not is_new:
                 raise ConfigError(
                     f"{directory}: a history can only be imported into a new log: expected an empty directory"
@@ -96,7 +95,7 @@ def _replay(rows: Rows, writer: LogWriter, advance: Advance) -> int:
     # Changes with the same end offset became visible together, and must do so again.
     for (_, timestamp), group in groupby(rows, key=lambda found: (found[1]["endOffset"], found[1]["timestamp"])):
         values = [current.value(place, row) for place, row in group]
-        in_flight.extend(writer.submit(values, together=True, timestamp=timestamp))
+        in_flight.extend(writer.submit(values, atomic=True, timestamp=timestamp))
         while len(in_flight) > _MAX_IN_FLIGHT:
             in_flight.popleft().result()
         number += len(values)

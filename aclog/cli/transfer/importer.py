@@ -1,11 +1,9 @@
 """Import of an exported state, or of ACLs as JSON lines, into a log: all or nothing."""
 
 import secrets
-import shutil
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -14,7 +12,7 @@ from attrs import define, evolve, field
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acl_records import acl_of
-from aclog.cli.log_writer import LogWriter, check_parent, open_writer
+from aclog.cli.log_writer import LogWriter, open_or_create
 from aclog.cli.transfer.avro.files import IMAGE, Row
 from aclog.cli.transfer.reader import open_export
 from aclog.cli.transfer.rows import NO_ID, record_of
@@ -51,7 +49,7 @@ def import_state(path: str, directory: Path, *, force: bool) -> None:
         OSError: the file cannot be read.
 
     """
-    with open_target(directory, force=force) as (writer, is_new):
+    with open_or_create(directory, force=force) as (writer, is_new):
         state = _NewState(image=writer.image, is_new=is_new)
         with open_export(path, IMAGE) as rows, progress("reading") as advance:
             for number, (place, row) in enumerate(rows):
@@ -60,28 +58,6 @@ def import_state(path: str, directory: Path, *, force: bool) -> None:
                     advance(number, None)
         state.write(writer)
     state.report()
-
-
-@contextmanager
-def open_target(directory: Path, *, force: bool, timestamp: int | None = None) -> Iterator[tuple[LogWriter, bool]]:
-    """Yield a writer of the log in this directory, and whether the log is new.
-
-    A new log is written under a temporary name and renamed at the end, so that a failed import leaves nothing. It
-    begins at `timestamp`, by default now. Raises as log_writer.open_writer.
-    """
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        with open_writer(directory, force=force) as writer:
-            yield writer, False
-        return
-    check_parent(directory)
-    partial = directory.with_name(f"{directory.name}.{secrets.token_hex(4)}.part")
-    try:
-        with open_writer(partial, create=True, force=force, timestamp=timestamp) as writer:
-            yield writer, True
-        partial.replace(directory)  # rename() also replaces an empty directory
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
 
 
 @define(kw_only=True)
@@ -160,7 +136,7 @@ class _NewState:
         if self.is_new and self._control:
             writer.append_control(self._control)
         # A new log is invisible until it is complete; in an existing one, readers must see all records at once.
-        writer.append(self._values, together=not self.is_new)
+        writer.append(self._values, atomic=not self.is_new)
 
     def report(self) -> None:
         """Print what was written, what existed already, and what was left out."""

@@ -89,7 +89,7 @@ def dying(number: int, arguments: list[str]) -> int:
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
         sys.stdin = io.StringIO()
-        aclog.cli.log_writer.MOST_RECORDS = _FEW
+        aclog.cli.log_writer.MAX_RECORDS = _FEW
         dying_at(number)
         return run(arguments)
     except BaseException:  # noqa: BLE001 - reported by the exit code

@@ -37,7 +37,7 @@ def ended(child: int) -> str:
 
 
 def main() -> None:
-    aclog.cli.log_writer.MOST_RECORDS = MOST_RECORDS
+    aclog.cli.log_writer.MAX_RECORDS = MOST_RECORDS
     child = 0
     for line in sys.stdin:
         command, *words = line.split()
