@@ -1,4 +1,4 @@
-"""Access logs in: what was asked of an authorizer, as one table, and a table of what could not be read."""
+"""Access logs as input: a table of accesses, and a table of what could not be read."""
 
 from aclog.pipeline.accesses.ingest import Counts, Ingested, Kind, ingest, write
 from aclog.pipeline.accesses.input import MALFORMED, read_accesses

@@ -1,4 +1,4 @@
-"""The table of accesses: its columns, what makes a row one of them, and why others are rejected."""
+"""The table of accesses and the table of rejects: columns, validation of rows, reasons for rejection."""
 
 from collections.abc import Callable, Iterable
 from enum import IntEnum, StrEnum
@@ -15,14 +15,14 @@ from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 
 TIMESTAMP: Final = "timestamp"
 KNOWN: Final = ("patternType", "loggedDecision", "loggedRule", "request", "resourceReferenceCount", "logLevel")
-"""What some sources know beside: null where they do not. STRING, but resourceReferenceCount INT.
+"""Columns that only some sources have, null for others. STRING, but resourceReferenceCount INT.
 
-A logged decision and rule are those of the authorizer that logged the access: jobs add their own `decision` and `rule`.
+The logged decision and rule are those of the authorizer that logged the access; jobs add a `decision` and `rule`.
 """
 
 ACCESS_COLUMNS: Final = (*REQUEST_COLUMNS, TIMESTAMP, *KNOWN)
 REJECT_COLUMNS: Final = ("file", "line", "reason", "detail")
-"""Where a reject came from, its text (LINE_LIMIT characters of it), a Reason, and a sentence."""
+"""The file of a reject, its text (up to LINE_LIMIT characters), a Reason, and a sentence."""
 
 _INTEGER = "resourceReferenceCount"
 _TYPES: Final = {TIMESTAMP: pa.timestamp("us", tz="UTC"), _INTEGER: pa.int32()}
@@ -32,11 +32,11 @@ REJECT_SCHEMA: Final = pa.schema([(name, pa.string()) for name in REJECT_COLUMNS
 
 LINE_LIMIT: Final = 2000
 _SHOWN = 80
-"""No detail repeats more of a bad value than this."""
+"""The number of characters of a bad value in a detail."""
 
 
 class Reason(StrEnum):
-    """Why a line or row is no access. BLANK ones are counted, and are not among the rejects."""
+    """Why a line or row is not an access. BLANK lines are counted, but are not rejects."""
 
     BLANK = "BLANK"
     NOT_UTF8 = "NOT_UTF8"
@@ -56,15 +56,15 @@ class Reason(StrEnum):
 
 
 DETAILS: Final = {
-    Reason.NOT_UTF8: "the bytes are not UTF-8",
-    Reason.NO_HEAD: "no `[time] LEVEL ` at its beginning: a stack trace, the rest of a torn line, or another layout",
-    Reason.TORN: "cut: the logger's name in brackets is not at its end",
-    Reason.OTHER_LOGGER: "of another logger than kafka.authorizer.logger",
-    Reason.OTHER_MESSAGE: "of kafka.authorizer.logger, but about something else than an access",
-    Reason.AMBIGUOUS: "can be read in more than one way: a part of the line's own layout stands in it twice",
-    Reason.UNREADABLE: "in no form that an authorizer of Kafka writes",
-    Reason.BAD_TIMESTAMP: "its time is none: expected ISO 8601, or ms since 1970",
-    Reason.MALFORMED: "not a row of the format, or not one of this many columns",
+    Reason.NOT_UTF8: "not UTF-8",
+    Reason.NO_HEAD: "does not begin with `[time] LEVEL `: a stack trace, the rest of a torn line, or another layout",
+    Reason.TORN: "truncated: does not end with the logger's name in parentheses",
+    Reason.OTHER_LOGGER: "not from kafka.authorizer.logger",
+    Reason.OTHER_MESSAGE: "from kafka.authorizer.logger, but not about an access",
+    Reason.AMBIGUOUS: "can be read in more than one way: a part of the layout occurs in it twice",
+    Reason.UNREADABLE: "not in a format that an authorizer of Kafka writes",
+    Reason.BAD_TIMESTAMP: "not a time: expected ISO 8601, or ms since 1970",
+    Reason.MALFORMED: "malformed, or with a different number of columns",
 }
 
 
@@ -74,29 +74,29 @@ _WANTED: Final = {
         "resourceType",
         "TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN or USER",
     ),
-    Reason.BAD_PATTERN_TYPE: ("patternType", "LITERAL: nothing else is ever asked"),
+    Reason.BAD_PATTERN_TYPE: ("patternType", "LITERAL, the pattern type of all requests"),
     Reason.BAD_DECISION: ("loggedDecision", "ALLOWED or DENIED"),
 }
 
 
 def known_names(kind: type[IntEnum]) -> list[str]:
-    """The names of an enum that a request may hold: not UNKNOWN, not ANY."""
+    """Return the names of an enum that may occur in a request: all but UNKNOWN and ANY."""
     return [member.name for member in kind if member.name not in {"UNKNOWN", "ANY"}]
 
 
 def enum_name(text: Column, names: Iterable[str]) -> Column:
-    """AlterConfigs, alter_configs and ALTER_CONFIGS as ALTER_CONFIGS; null for what is none of the names."""
+    """Return AlterConfigs, alter_configs and ALTER_CONFIGS as ALTER_CONFIGS, null for an unknown name."""
     known = list(names)
     pairs = [F.lit(word) for name in known for word in (name.replace("_", ""), name)]
     other = F.try_element_at(F.create_map(*pairs), F.upper(F.translate(text, "_", "")))
-    return F.when(text.isin(known), text).otherwise(other)  # a map is looked through from its beginning
+    return F.when(text.isin(known), text).otherwise(other)  # the common case first: Spark searches maps linearly
 
 
 def validate_rows(raw: DataFrame) -> DataFrame:
-    """The rows with ACCESS_COLUMNS and REJECT_COLUMNS; `reason` is null where the row is an access.
+    """Return rows with ACCESS_COLUMNS and REJECT_COLUMNS; `reason` is null if the row is an access.
 
-    `raw` has ACCESS_COLUMNS as the source has them (strings, but a TIMESTAMP and an INT; enum names in any form),
-    `file`, `line`, and `reason` and `detail`, which are null where the source itself found nothing wrong.
+    `raw` has ACCESS_COLUMNS as in the source (strings, a TIMESTAMP and an INT; enum names in any form), `file`, `line`,
+    and `reason` and `detail`, which are null unless the source's reader has rejected the row.
     """
     named = raw.select(
         "*",
@@ -105,9 +105,9 @@ def validate_rows(raw: DataFrame) -> DataFrame:
         enum_name(F.col("patternType"), [PatternType.LITERAL.name]).alias("_pattern"),
         enum_name(F.col("loggedDecision"), ["ALLOWED", "DENIED"]).alias("_decision"),
     )
-    judged = named.select("*", F.coalesce(F.col("reason"), _fault()).alias("_reason"))
-    told = F.col("_reason").isNotNull() & (F.col("_reason") != Reason.BLANK.value)
-    return judged.select(
+    checked = named.select("*", F.coalesce(F.col("reason"), _fault()).alias("_reason"))
+    rejected = F.col("_reason").isNotNull() & (F.col("_reason") != Reason.BLANK.value)
+    return checked.select(
         *(F.col(name).cast("string") for name in ("principal", "host")),
         F.col("_operation").alias("operation"),
         F.col("_type").alias("resourceType"),
@@ -118,30 +118,30 @@ def validate_rows(raw: DataFrame) -> DataFrame:
         *(F.col(name).cast("string") for name in ("loggedRule", "request")),
         F.col("resourceReferenceCount").cast("int"),
         F.col("logLevel").cast("string"),
-        F.when(told, F.col("file")).alias("file"),
-        F.when(told, F.substring(F.make_valid_utf8("line"), 1, LINE_LIMIT)).alias("line"),
+        F.when(rejected, F.col("file")).alias("file"),
+        F.when(rejected, F.substring(F.make_valid_utf8("line"), 1, LINE_LIMIT)).alias("line"),
         F.col("_reason").alias("reason"),
-        F.when(told, F.coalesce(F.col("detail"), _detail())).alias("detail"),
+        F.when(rejected, F.coalesce(F.col("detail"), _detail())).alias("detail"),
     )
 
 
 @frozen(kw_only=True)
 class Split:
-    """What became of the rows of a batch; the three add up to all of them."""
+    """The rows of a batch, split; the three parts add up to all of them."""
 
     accesses: pa.RecordBatch
-    """With ACCESS_SCHEMA."""
+    """Rows of ACCESS_SCHEMA."""
     rejects: pa.RecordBatch
-    """With REJECT_SCHEMA."""
+    """Rows of REJECT_SCHEMA."""
     blanks: int
 
 
 Splitter = Callable[[pa.RecordBatch], Split]
-"""How the rows of a source are split. It goes to Spark's workers."""
+"""A function that splits the rows of a source; it is pickled to workers."""
 
 
 def split_validated(batch: pa.RecordBatch) -> Split:
-    """Split rows that `validate_rows` has judged: by their reason."""
+    """Split rows from `validate_rows` by their reason."""
     reasons = batch.column("reason")
     accesses = batch.filter(pc.is_null(reasons)).select(list(ACCESS_COLUMNS)).cast(ACCESS_SCHEMA)
     rejects = (
@@ -154,7 +154,7 @@ def split_validated(batch: pa.RecordBatch) -> Split:
 
 
 def _fault() -> Column:
-    """What is wrong with the values of a row, or null."""
+    """Return the reason to reject the values of a row, or null."""
     missing = _empty("principal") | _empty("host") | _empty("operation") | _empty("resourceType")
     return (
         F.when(missing | F.col("resourceName").isNull(), Reason.MISSING_VALUE)
@@ -170,13 +170,13 @@ def _empty(name: str) -> Column:
 
 
 def bad_value(reason: Reason, value: str) -> str:
-    """The sentence for a value that is none of those that may stand there."""
+    """Return the detail for an invalid value."""
     name, wanted = _WANTED[reason]
     return f"{name} `{value[:_SHOWN]}`: expected {wanted}"
 
 
 def _detail() -> Column:
-    """The sentence for a reason."""
+    """Return the detail for a reason."""
     reason = F.col("_reason")
     detail = F.when(reason == Reason.MISSING_VALUE, F.concat(F.lit("no "), _missing_names()))
     for bad, (name, wanted) in _WANTED.items():

@@ -1,4 +1,4 @@
-"""Times in access logs: local ones of a named zone, ISO 8601, and milliseconds."""
+"""Times in access logs: local times of a named zone, ISO 8601, and milliseconds."""
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -7,7 +7,7 @@ from pyspark.sql.types import DataType, IntegralType, StringType, TimestampNTZTy
 from aclog.metalog.errors import ConfigError
 
 _YEAR_1, _YEAR_9999 = -62_135_596_800_000, 253_402_300_799_999
-"""What a TIMESTAMP may be, in ms since 1970: beyond, Spark's arithmetic and Parquet's readers give up."""
+"""The range of a TIMESTAMP, in ms since 1970: Spark's arithmetic and Parquet readers fail beyond it."""
 
 _LOCAL = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?\z"
 _WITH_ZONE = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?([Zz]|[+-]\d{2}:?\d{2})\z"
@@ -15,38 +15,39 @@ _INTEGER = r"^-?\d{1,15}\z"
 
 
 def check_timezone(spark: SparkSession, timezone: str) -> str:
-    """The name of a zone that Spark knows (UTC, Europe/Berlin, +02:00).
+    """Return the name of a zone that Spark knows (UTC, Europe/Berlin, +02:00).
 
     Raises:
-        ConfigError: there is no such zone.
+        ConfigError: unknown zone.
 
     """
     sample = F.lit(f"2026-01-01 00:00:00 {timezone}").try_cast("timestamp")
     known = bool(timezone.strip()) and spark.range(1).select(sample.isNotNull().alias("known")).first()
     if not known or not known[0]:
-        raise ConfigError(f"timezone {timezone[:80]!r} is not known: expected UTC, an offset such as +02:00, or a "
-                          "name such as Europe/Berlin")  # fmt: skip
+        raise ConfigError(f"unknown timezone {timezone[:80]!r}: expected UTC, an offset such as +02:00, or a name "
+                          "such as Europe/Berlin")  # fmt: skip
     return timezone.strip()
 
 
 def local_time(text: Column, timezone: str) -> Column:
-    """A TIMESTAMP of `2026-11-21 10:00:00,123` in this zone; null for a day or hour that there is not.
+    """Return the TIMESTAMP of `2026-11-21 10:00:00,123` in this zone, null for an invalid date or time.
 
-    The text must hold no zone of its own, and the session's zone must be UTC, as `open_session` sets it.
+    The text must have no zone, and the session's zone must be UTC, as set by `open_session`.
 
-    An hour that a clock goes through twice is the earlier one; one that it leaps over counts on from before the leap.
+    When clocks are set back, a repeated local time is the earlier one; when they are set forward, a skipped local time
+    is read with the offset from before the change.
     """
-    # A zone beside the text would be looked up for every row, which costs as much as all the rest.
+    # Appending the zone to the text would make Spark look it up in every row, which doubles the cost.
     return F.to_utc_timestamp(F.translate(text, ",", ".").try_cast("timestamp"), timezone)
 
 
 def any_time(value: Column, kind: DataType, timezone: str) -> Column:
-    """A TIMESTAMP of a column of this type: TIMESTAMP, an integer (ms since 1970), or ISO 8601 text, or ms as text.
+    """Return the TIMESTAMP of a column of this type: TIMESTAMP, integer (ms since 1970), or text (ISO 8601 or ms).
 
-    A text without an offset, and a TIMESTAMP_NTZ, is local to `timezone`. Null for what is none of these.
+    A text without an offset and a TIMESTAMP_NTZ are local to `timezone`. Null for any other text.
 
     Raises:
-        ConfigError: a column of this type holds no times.
+        ConfigError: the column has another type.
 
     """
     if isinstance(kind, TimestampType):
@@ -61,9 +62,11 @@ def any_time(value: Column, kind: DataType, timezone: str) -> Column:
             .when(value.rlike(_WITH_ZONE), F.translate(value, ",", ".").try_cast("timestamp"))
             .when(value.rlike(_INTEGER), of_millis(value.try_cast("long")))
         )
-    raise ConfigError(f"timestamp is of type {kind.simpleString()}: expected a timestamp, ms as an integer, or text")
+    raise ConfigError(
+        f"column timestamp is of type {kind.simpleString()}: expected a timestamp, ms as an integer, or text"
+    )
 
 
 def of_millis(value: Column) -> Column:
-    """A TIMESTAMP of ms since 1970; null beyond the years 1 to 9999."""
+    """Return the TIMESTAMP of ms since 1970, null beyond the years 1 to 9999."""
     return F.when(value.between(_YEAR_1, _YEAR_9999), F.timestamp_millis(value.cast("long")))

@@ -1,4 +1,4 @@
-"""Audit events of our own authorizer (aclog/authorizer/audit_event.avsc): Avro files, and JSON lines."""
+"""Audit events of aclog's authorizer (aclog/authorizer/audit_event.avsc): Avro files, and JSON lines."""
 
 from collections.abc import Sequence
 from importlib.resources import files
@@ -15,19 +15,19 @@ from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 from aclog.pipeline.source.schema import ACL_FIELDS
 
 _AVRO: Final = "org.apache.spark.sql.avro.AvroFileFormat"
-"""Spark has the class, but knows it by the short name `avro` only where the Avro connector's jar is."""
+"""Spark includes the class, but only knows the short name `avro` if the Avro connector's jar is present."""
 
 
 def event_schema() -> str:
-    """The schema of an event, as JSON."""
+    """Return the Avro schema of an event, as JSON."""
     return files("aclog.authorizer").joinpath("audit_event.avsc").read_text(encoding="utf-8")
 
 
 def events_of_avro(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """What `validate_rows` takes, of Avro files written with this schema or an older or newer version of it.
+    """Rows for `validate_rows` from Avro files written with this version of the schema, or another compatible one.
 
     Raises:
-        ConfigError: nothing is there. A file that is not Avro is found in reading.
+        ConfigError: no file is found. A file that is not Avro fails the job.
 
     """
     with readable_errors(paths):
@@ -87,7 +87,7 @@ def events_of_json(lines: DataFrame) -> DataFrame:
 
 
 def _rule_text(basis: Column, has_rule: Column, rule: dict[str, Column]) -> Column:
-    """The rule as the audit line has it."""
+    """Return the rule as in the audit line."""
     inside: list[Column] = []
     for place, name in enumerate(ACL_FIELDS):
         inside += [F.lit(f"{', ' if place else ''}{name}="), rule[name]]
@@ -95,5 +95,5 @@ def _rule_text(basis: Column, has_rule: Column, rule: dict[str, Column]) -> Colu
 
 
 def _level(logged: Column, decision: Column) -> Column:
-    """The level that the audit line has (aclog.authorizer.audit.audit_level)."""
+    """Return the level of the audit line (aclog.authorizer.audit.audit_level)."""
     return F.when(~logged, "TRACE").when(decision == "ALLOWED", "DEBUG").otherwise("INFO")

@@ -1,4 +1,4 @@
-"""Any table of accesses: Parquet, CSV with a header, JSON lines; columns under their own names or mapped to ours."""
+"""Tables of accesses from elsewhere: Parquet, CSV with a header, JSON lines; columns are found by name or mapping."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -16,7 +16,7 @@ from aclog.pipeline.accesses.line_files import check_found, readable_errors
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 
 _TORN: Final = "_torn"
-"""The column in which Spark's CSV reader puts a line that has not as many values as the header."""
+"""The column for a line whose number of values differs from the header's (Spark's corrupt record)."""
 
 
 def rows_of_parquet(spark: SparkSession, paths: Sequence[str], columns: Mapping[str, str], timezone: str) -> DataFrame:
@@ -29,14 +29,15 @@ def rows_of_parquet(spark: SparkSession, paths: Sequence[str], columns: Mapping[
     with readable_errors(paths):
         frame = spark.read.parquet(*paths)
         check_found(frame, paths)
-    return _of_frame(frame, F.to_json(F.struct(*_quoted(frame.columns))), columns, timezone)
+    line = F.to_json(F.struct(*_quoted(frame.columns)))
+    return _of_frame(frame, columns, line=line, timezone=timezone)
 
 
 def rows_of_csv(spark: SparkSession, paths: Sequence[str], columns: Mapping[str, str], timezone: str) -> DataFrame:
-    """What `validate_rows` takes, of CSV files that all begin with the same header; empty lines are no rows.
+    """Rows for `validate_rows` from CSV files with the same header; empty lines are skipped.
 
-    A value may stand in double quotes, but holds no line end. Raises as `rows_of_parquet`; another header in one of the
-    files is found in reading.
+    Values may be in double quotes, but may not contain line ends. Raises as `rows_of_parquet`; a file with another
+    header fails the job.
     """
     with readable_errors(paths):
         reader = spark.read.option("header", value=True).option("recursiveFileLookup", value=True)
@@ -44,17 +45,18 @@ def rows_of_csv(spark: SparkSession, paths: Sequence[str], columns: Mapping[str,
         whole = (
             reader.schema(deepcopy(schema).add(_TORN, "string"))
             .option("columnNameOfCorruptRecord", _TORN)
-            .option("columnPruning", value=False)  # else a line's length is not looked at
-            .option("enforceSchema", value=False)
+            .option("columnPruning", value=False)  # otherwise Spark does not check the number of values
+            .option("enforceSchema", value=False)  # check the header of every file
         )
         frame = whole.csv(list(paths))
         check_found(frame, paths)
     line = F.coalesce(F.col(_TORN), F.to_json(F.struct(*_quoted(schema.names))))
-    return _of_frame(frame, line, columns, timezone, F.when(F.col(_TORN).isNotNull(), Reason.MALFORMED))
+    reason = F.when(F.col(_TORN).isNotNull(), Reason.MALFORMED)
+    return _of_frame(frame, columns, line=line, timezone=timezone, reason=reason)
 
 
 def rows_of_json(lines: DataFrame, columns: Mapping[str, str], timezone: str) -> DataFrame:
-    """What `validate_rows` takes, of JSON lines; whether a key is there is known for each line only."""
+    """Rows for `validate_rows` from JSON lines; a missing key is only known line by line."""
     theirs = {ours: columns.get(ours, ours) for ours in ACCESS_COLUMNS}
     _check_names(columns)
     objects = parse_lines(lines)
@@ -81,7 +83,7 @@ def rows_of_json(lines: DataFrame, columns: Mapping[str, str], timezone: str) ->
 
 
 def _of_frame(
-    frame: DataFrame, line: Column, columns: Mapping[str, str], timezone: str, reason: Column | None = None
+    frame: DataFrame, columns: Mapping[str, str], *, line: Column, timezone: str, reason: Column | None = None
 ) -> DataFrame:
     places = _places(frame, columns)
     given = {ours: F.col(_quote(theirs)) for ours, theirs in places.items()}
@@ -108,19 +110,21 @@ def _of_frame(
 
 
 def _places(frame: DataFrame, columns: Mapping[str, str]) -> dict[str, str]:
-    """Our names, and those of the frame's columns that hold them."""
+    """Return the names of the frame's columns by ours."""
     _check_names(columns)
     there = [name for name in frame.columns if name != _TORN]
     places = {ours: columns.get(ours, ours) for ours in ACCESS_COLUMNS if ours in columns or ours in there}
     wanted = {ours: columns.get(ours, ours) for ours in REQUEST_COLUMNS} | places
     if missing := [theirs for theirs in wanted.values() if theirs not in there]:
-        raise ConfigError(f"no column {missing[0]!r} in the table: it has {', '.join(there)[:300]}")
+        raise ConfigError(f"no column {missing[0]!r} in the table, which has {', '.join(there)[:300]}")
     return places
 
 
 def _check_names(columns: Mapping[str, str]) -> None:
     if unknown := [ours for ours in columns if ours not in ACCESS_COLUMNS]:
-        raise ConfigError(f"no column {unknown[0]!r} in accesses: expected {', '.join(ACCESS_COLUMNS)}")
+        raise ConfigError(
+            f"no column {unknown[0]!r} in the table of accesses: expected one of {', '.join(ACCESS_COLUMNS)}"
+        )
 
 
 def _quoted(names: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""From access logs to two tables: the accesses, and what is none with the reason. Nothing is dropped silently."""
+"""Ingestion of access logs into two tables, accesses and rejects with reasons; no line is dropped silently."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,14 +23,14 @@ from aclog.pipeline.output_directory import new_directory
 
 
 class Kind(StrEnum):
-    """What is in the files."""
+    """The format of the files."""
 
     KAFKA_LOG = "kafka-log"
-    """kafka-authorizer.log of any Kafka, in its own layout `[%d] %p %m (%c)%n`."""
+    """kafka-authorizer.log of any Kafka version, in the default layout `[%d] %p %m (%c)%n`."""
     EVENTS = "events"
     """Audit events in Avro (aclog/authorizer/audit_event.avsc)."""
     EVENTS_JSONL = "events-jsonl"
-    """Audit events as JSON lines: bare, or in the log of a node that logs JSON."""
+    """Audit events as JSON lines: bare, or in the JSON log of an aclog node."""
     PARQUET = "parquet"
     CSV = "csv"
     JSONL = "jsonl"
@@ -38,42 +38,42 @@ class Kind(StrEnum):
 
 @frozen(kw_only=True)
 class Ingested:
-    """Both tables, not yet computed."""
+    """Both tables, lazily: nothing has run yet."""
 
     rows: DataFrame
-    """What was read: a line or row each."""
+    """One row per line or row that was read."""
     split: Splitter
-    """What tells the accesses among them."""
+    """Splits these rows into accesses and rejects."""
     paths: tuple[str, ...]
 
     @cached_property
     def accesses(self) -> DataFrame:
-        """The accesses, with ACCESS_COLUMNS."""
+        """The accesses (ACCESS_COLUMNS)."""
         return _split_off(self, "accesses")
 
     @cached_property
     def rejects(self) -> DataFrame:
-        """What is no access, with REJECT_COLUMNS."""
+        """The rejects (REJECT_COLUMNS)."""
         return _split_off(self, "rejects")
 
 
 @frozen(kw_only=True)
 class Counts:
-    """Lines (rows) by what became of them; `total` is all that were read."""
+    """The numbers of lines (rows), which add up to `total`."""
 
     accesses: int
     rejects: Mapping[str, int] = field(factory=dict)
-    """By Reason, most frequent first."""
+    """By Reason, the most frequent first."""
     blanks: int = 0
 
     @property
     def rejected(self) -> int:
-        """All rejects."""
+        """The number of rejects."""
         return sum(self.rejects.values())
 
     @property
     def total(self) -> int:
-        """Every line that was read."""
+        """The number of lines that were read."""
         return self.accesses + self.rejected + self.blanks
 
 
@@ -85,37 +85,37 @@ def ingest(
     timezone: str = "UTC",
     columns: Mapping[str, str] | None = None,
 ) -> Ingested:
-    """The accesses and the rejects of files, directories and globs.
+    """Return the accesses and rejects of files, directories and globs.
 
-    `timezone` is that of times without one: a broker logs its local time. `columns` maps names of ACCESS_COLUMNS to
-    those of a Parquet, CSV or JSON lines table; what it does not name is looked for under our own name.
+    `timezone` is the zone of times that name none: a broker logs its local time. `columns` maps names of ACCESS_COLUMNS
+    to those of a Parquet, CSV or JSON lines table; other columns are found under their own names.
 
     Raises:
-        ConfigError: nothing is there, no such kind or zone, or a column is missing. What can only be seen in
-            reading (a file that is not Avro) comes from `write`.
+        ConfigError: no file is found, the kind or zone is unknown, or a column is missing. Errors that only show when
+            files are read (a file that is not Avro) are raised by `write`.
 
     """
     named = (paths,) if isinstance(paths, str | Path) else tuple(paths)
     places = tuple(str(path) for path in named)
     if not places:
-        raise ConfigError("no files to read are named")
+        raise ConfigError("expected files to read")
     wanted, zone = _kind(kind), check_timezone(spark, timezone)
     if columns and wanted in {Kind.KAFKA_LOG, Kind.EVENTS, Kind.EVENTS_JSONL}:
-        raise ConfigError(f"columns are not to be named for {wanted.value}: the names are known")
+        raise ConfigError(f"--column: not supported for kind {wanted.value}, whose columns are known")
     if wanted is Kind.KAFKA_LOG:
         return Ingested(rows=lines_of_kafka(read_lines(spark, places), zone), split=split_lines, paths=places)
-    judged = validate_rows(_raw(spark, places, wanted, zone, columns or {}))
-    return Ingested(rows=judged, split=split_validated, paths=places)
+    rows = validate_rows(_raw(spark, places, wanted, zone=zone, columns=columns or {}))
+    return Ingested(rows=rows, split=split_validated, paths=places)
 
 
 def _kind(name: str) -> Kind:
     try:
         return Kind(name)
     except ValueError as error:
-        raise ConfigError(f"kind {name!r} is not known: expected {', '.join(Kind)}") from error
+        raise ConfigError(f"unknown kind {name!r}: expected one of {', '.join(Kind)}") from error
 
 
-def _raw(spark: SparkSession, paths: Sequence[str], kind: Kind, zone: str, columns: Mapping[str, str]) -> DataFrame:
+def _raw(spark: SparkSession, paths: Sequence[str], kind: Kind, *, zone: str, columns: Mapping[str, str]) -> DataFrame:
     if kind is Kind.EVENTS:
         return events_of_avro(spark, paths)
     if kind is Kind.EVENTS_JSONL:
@@ -138,22 +138,22 @@ def _split_off(ingested: Ingested, table: Table) -> DataFrame:
 
 
 def write(ingested: Ingested, out: Path) -> Counts:
-    """Write `out`/accesses and `out`/rejects as Parquet, and say how many there are.
+    """Write `out`/accesses and `out`/rejects as Parquet, and return the counts.
 
-    The input is read once: tables and counts are of one and the same reading. `out` appears when it is whole. It must
-    be on a file system that Spark's workers share with this process.
+    The input is read once, so that tables and counts agree even if a log grows meanwhile. `out` appears only once it is
+    complete. It must be on a file system that Spark's workers share with this process.
 
     Raises:
-        ConfigError: `out` is there, or a file cannot be read; it is named.
+        ConfigError: `out` exists, or a file cannot be read.
 
     """
     with new_directory(out) as partial:
         task = SplitAndWrite(split=ingested.split, directory=str(partial))
         with readable_errors(ingested.paths):
-            told = ingested.rows.mapInArrow(task, REPORTED).collect()
-        commit_files(partial, [row["file"] for row in told if row["file"]])
+            reported = ingested.rows.mapInArrow(task, REPORTED).collect()
+        commit_files(partial, [row["file"] for row in reported if row["file"]])
     found: Counter[str | None] = Counter()
-    for row in told:
+    for row in reported:
         if row["file"] is None:
             found[row["reason"]] += row["count"]
     return _counts(found)

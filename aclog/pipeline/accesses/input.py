@@ -1,4 +1,4 @@
-"""What the jobs read: accesses or requests as Parquet, as `ingest` wrote them or from elsewhere, or as JSON lines."""
+"""The input of jobs: accesses or requests as Parquet, from `ingest` or elsewhere, or as JSON lines."""
 
 import re
 from pathlib import Path
@@ -16,20 +16,20 @@ from aclog.pipeline.accesses.line_files import check_found, read_lines, readable
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 
 MALFORMED: Final = "_malformed"
-"""The column with the text of a line or row that cannot be read; all others are null then. Null in good rows."""
+"""The column with the text of an unreadable line or row, whose other columns are null; null in readable rows."""
 
 _SCALARS = {"string", "bigint", "double", "boolean", "timestamp", "date"}
 
 
 def read_accesses(spark: SparkSession, path: str | Path) -> DataFrame:
-    """The accesses in a Parquet file or directory, or in JSON lines (plain or `.gz`), and the column `_malformed`.
+    """Return the accesses of a Parquet file or directory, or of JSON lines (plain or `.gz`), and column `_malformed`.
 
-    What `ingest` wrote may be named as a whole. The five columns of a request are STRING; `timestamp`, if there is
-    one, is a TIMESTAMP (in the input: that, ms as an integer, or ISO 8601 text, UTC without an offset). Other columns
-    are kept. No line is lost but blank ones: one that cannot be read has its text in `_malformed`.
+    `path` may be the output directory of `ingest`. The columns of a request are STRING; `timestamp`, if present, is a
+    TIMESTAMP (in the input: a TIMESTAMP, ms as an integer, or ISO 8601 text, in UTC unless it has an offset). Other
+    columns are kept. Only blank lines are dropped: an unreadable line has its text in `_malformed`.
 
     Raises:
-        ConfigError: nothing is there, or a column is missing.
+        ConfigError: no file is found, or a column is missing.
 
     """
     place = str(path)
@@ -40,7 +40,8 @@ def read_accesses(spark: SparkSession, path: str | Path) -> DataFrame:
 
 
 def _is_json(spark: SparkSession, place: str) -> bool:
-    """By the name of the first file: Parquet files bear theirs."""
+    """Return whether no file has a name of a Parquet file."""
+    # binaryFile lists the files as Spark would read them (globs, object stores), without opening any
     files = spark.read.format("binaryFile").option("recursiveFileLookup", value=True).load(place)
     check_found(files, [place])
     names = files.inputFiles()
@@ -86,12 +87,15 @@ def _from_lines(spark: SparkSession, place: str) -> DataFrame:
 
 
 def _columns(objects: DataFrame, place: str) -> dict[str, DataType]:
-    """The keys of all objects, and the narrowest type that holds all their values."""
+    """Return the keys of all objects, and the narrowest type that holds all their values.
+
+    A pass over the input of its own: types must be known when the query is planned.
+    """
     row = objects.select(F.schema_of_variant_agg("object").alias("schema")).first()
-    told = str(row["schema"]) if row else "VOID"
-    if not told.startswith("OBJECT<"):
+    schema_text = str(row["schema"]) if row else "VOID"
+    if not schema_text.startswith("OBJECT<"):
         return {}
-    ddl = re.sub(r"\bOBJECT<", "STRUCT<", told)
+    ddl = re.sub(r"\bOBJECT<", "STRUCT<", schema_text)
     schema = DataType.fromDDL(ddl)
     if not isinstance(schema, StructType):
         return {}
@@ -102,7 +106,7 @@ def _columns(objects: DataFrame, place: str) -> dict[str, DataType]:
 
 
 def _other(name: str, kind: DataType) -> Column:
-    """A key that is not of a request: as its type, or as JSON where it has none that a table holds."""
+    """Return the value of a further key: with its type if that is a scalar, else as JSON."""
     value = within("object", name)
     simple = kind.simpleString()
     if simple in _SCALARS or simple.startswith("decimal"):
@@ -111,7 +115,7 @@ def _other(name: str, kind: DataType) -> Column:
 
 
 def _blanked(frame: DataFrame) -> DataFrame:
-    """Null wherever the row is malformed."""
+    """Return the frame with nulls in malformed rows."""
     good = F.col(MALFORMED).isNull()
     names = [name for name in frame.columns if name != MALFORMED]
     return frame.select(*(F.when(good, F.col(f"`{name}`")).alias(name) for name in names), MALFORMED)

@@ -1,4 +1,4 @@
-"""JSON lines, taken apart in the JVM and strictly: one object a line, no key twice, nothing after it."""
+"""JSON lines, parsed strictly by Spark: one object per line, no duplicate keys, nothing after the object."""
 
 import secrets
 
@@ -9,9 +9,9 @@ from aclog.pipeline.accesses.access_table import Reason
 
 
 def parse_lines(lines: DataFrame) -> DataFrame:
-    """`file`, `line`, `object` (VARIANT, null if the line is not one JSON object) and `reason` of each line."""
-    # Spark's parser stops after the first value and ignores what follows. In a list that must end with a mark that
-    # nobody can guess, whatever follows the object is seen.
+    """Return `file`, `line`, `object` (VARIANT, null if the line is not a JSON object) and `reason` of each line."""
+    # Spark's parser ignores whatever follows the first value. So each line is parsed as the first item of a list whose
+    # second item is a random mark, which the line cannot contain: if the mark is there, nothing else follows the object.
     mark = secrets.token_hex(16)
     wrapped = F.concat(F.lit("["), F.col("value"), F.lit(f',"{mark}"]'))
     valid = F.is_valid_utf8("value")
@@ -29,25 +29,25 @@ def parse_lines(lines: DataFrame) -> DataFrame:
 
 
 def within(variant: str, key: str) -> Column:
-    """The value of a key of an object, as VARIANT; null if there is none."""
+    """Return the value of a key of an object as VARIANT, null if there is none."""
     return F.expr(f"try_variant_get({variant}, '{_path(key)}', 'variant')")
 
 
 def text(variant: str, key: str, *, under: str | None = None) -> Column:
-    """The value of a key if it is a string, else null."""
+    """Return the value of a key if it is a string, else null."""
     path = _path(key) if under is None else f"$.{under}.{key}"
     kind = f"schema_of_variant(try_variant_get({variant}, '{path}', 'variant'))"
     return F.when(F.expr(kind) == "STRING", F.expr(f"try_variant_get({variant}, '{path}', 'string')"))
 
 
 def number(variant: str, key: str) -> Column:
-    """The value of a key if it is an integer, as LONG, else null."""
+    """Return the value of a key as LONG if it is an integer, else null."""
     path = _path(key)
     kind = f"schema_of_variant(try_variant_get({variant}, '{path}', 'variant'))"
     return F.when(F.expr(kind) == "BIGINT", F.expr(f"try_variant_get({variant}, '{path}', 'bigint')"))
 
 
 def _path(key: str) -> str:
-    r"""A JSON path of one key, inside a literal of SQL."""
+    r"""Return the JSON path of one key, escaped for a SQL string literal."""
     quoted = key.replace("\\", "\\\\").replace("'", "\\'")
     return f'$["{quoted}"]'

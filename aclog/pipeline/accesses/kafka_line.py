@@ -1,11 +1,11 @@
-"""One line of kafka-authorizer.log behind its time, as any Kafka since 0.9 writes it, taken apart.
+"""Parser for a line of kafka-authorizer.log after its time, as written by any Kafka since 0.9.
 
-Four forms: StandardAuthorizer's (`operation = READ`, a request, a rule), AclAuthorizer's of Kafka 2.4 to 3.9
-(`Operation = Read`, a request, no rule), SimpleAclAuthorizer's of 2.0 to 2.3 (no request) and older ones (no pattern
-type either).
+There are four formats: StandardAuthorizer (`operation = READ`, request, rule), AclAuthorizer of Kafka 2.4 to 3.9
+(`Operation = Read`, request, no rule), SimpleAclAuthorizer of 2.0 to 2.3 (no request), and older ones (no pattern type
+either).
 
-Clients choose principals and names, so a line may hold parts of the layout twice, and then be read in more than one
-way. Every part is searched in the whole line, and a line that has one twice is not guessed at but rejected.
+Clients choose principals and names, so a line may contain parts of the layout twice and be ambiguous. Every part is
+searched for in the whole line; a line that has one twice is rejected rather than guessed at.
 """
 
 import re
@@ -18,8 +18,8 @@ from aclog.pipeline.accesses.access_table import Reason, bad_value, known_names
 TIME: Final = r"\[\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2},\d{3}"
 TIME_SIZE: Final = len("[2026-11-21 10:00:00,123")
 
-# Quantifiers are possessive or bounded, but for the free texts: a hostile line costs no more than its length, for a
-# part that comes twice is found before the free texts between the parts are looked for.
+# All quantifiers but those of free text are possessive or bounded, and a part that occurs twice is found before the
+# free texts between the parts are matched: so the time for a hostile line is linear in its length.
 _HEAD = r"\] ([A-Z]+) Principal = "
 _ASKED = (
     r" is (Allowed|Denied) ([oO])peration = ([A-Za-z_]{1,40}+) from host = (\S{1,255}+)"
@@ -31,7 +31,7 @@ _TAIL = r" \(kafka\.authorizer\.logger\)\r?\Z"
 _LITERAL = "LITERAL:"
 
 _FREE = r"([^ ]*+(?: [^ ]*+)*?)"
-"""Any text, as short as may be, word by word: what follows it begins with a space."""
+"""Any text, as short as possible, word by word: the part after it begins with a space."""
 _LINE = re.compile(
     rf"{_HEAD}{_FREE}{_ASKED}{_FREE}(?:{_REQUEST}(?: based on rule ({_RULE}))?)?{_TAIL}", re.ASCII | re.DOTALL
 )
@@ -41,8 +41,8 @@ _PARTS: Final = (
     (" from host = ", re.compile(_ASKED, re.ASCII), 1),
     (" for request = ", re.compile(_REQUEST, re.ASCII), 1),
 )
-"""A text that stands in the part and is looked for more quickly, the part, and how often it may come: the first head
-is without its time here."""
+"""(A literal in the part, the part, how often it may occur). The literal is quicker to count. The head may not occur at
+all, since the text begins after the first head's time."""
 
 _ANY_HEAD = re.compile(rf"{TIME}\] [A-Z]+ ", re.ASCII)
 _ANY_TAIL = re.compile(r" \([\w.$-]++\)\r?\Z", re.ASCII)
@@ -51,7 +51,7 @@ _BLANK = re.compile(r"\s*+\Z", re.ASCII)
 
 
 class ParsedLine(NamedTuple):
-    """What a line tells but its time: the columns of ACCESS_COLUMNS in their order, or why it is no access."""
+    """A line without its time: ACCESS_COLUMNS in their order, or the reason why it is not an access."""
 
     principal: str | None = None
     host: str | None = None
@@ -69,7 +69,7 @@ class ParsedLine(NamedTuple):
 
 
 def read_line(text: str) -> ParsedLine:
-    """The line that goes on with `text` after its time (`] INFO Principal = ...`)."""
+    """Parse the rest of a line after its time (`] INFO Principal = ...`)."""
     for mark, part, allowed in _PARTS:
         if text.count(mark) > 1 and len(part.findall(text)) > allowed:
             return ParsedLine(reason=_reason_by_tail(text) or Reason.AMBIGUOUS)
@@ -80,32 +80,38 @@ def read_line(text: str) -> ParsedLine:
     literal = name.startswith(_LITERAL)
     if case == "O":
         if rule is not None or (request is None and _FIND_REQUEST(name)):
-            return ParsedLine(reason=Reason.AMBIGUOUS)  # SimpleAclAuthorizer's with such a name, or none of Kafka's
+            return ParsedLine(reason=Reason.AMBIGUOUS)  # SimpleAclAuthorizer with such a name, or a forgery
     elif rule is None or not literal:
         return ParsedLine(reason=Reason.UNREADABLE)
-    known_operation = _OPERATIONS.get(operation) or _OPERATIONS.get(_bare(operation))
-    known_type = _TYPES.get(kind) or _TYPES.get(_bare(kind))
+    known_operation = _OPERATIONS.get(operation) or _OPERATIONS.get(_normalized(operation))
+    known_type = _TYPES.get(kind) or _TYPES.get(_normalized(kind))
     if not principal or known_operation is None or known_type is None:
         return _bad_value(principal, operation, kind)
     return ParsedLine(
-        principal, host, known_operation, known_type,
-        name[len(_LITERAL) :] if literal else name,
-        "LITERAL" if literal else None,
-        "ALLOWED" if answer == "Allowed" else "DENIED",
-        rule, request, _count(count), level,
-    )  # fmt: skip
+        principal=principal,
+        host=host,
+        operation=known_operation,
+        resource_type=known_type,
+        resource_name=name[len(_LITERAL) :] if literal else name,
+        pattern_type="LITERAL" if literal else None,
+        decision="ALLOWED" if answer == "Allowed" else "DENIED",
+        rule=rule,
+        request=request,
+        reference_count=_count(count),
+        level=level,
+    )
 
 
 def _bad_value(principal: str, operation: str, kind: str) -> ParsedLine:
     if not principal:
         return ParsedLine(reason=Reason.MISSING_VALUE, detail="no principal")
-    if _bare(operation) not in _OPERATIONS:
+    if _normalized(operation) not in _OPERATIONS:
         return ParsedLine(reason=Reason.BAD_OPERATION, detail=bad_value(Reason.BAD_OPERATION, operation))
     return ParsedLine(reason=Reason.BAD_RESOURCE_TYPE, detail=bad_value(Reason.BAD_RESOURCE_TYPE, kind))
 
 
 def read_other(line: str) -> Reason:
-    """Why a whole line without `[time] LEVEL Principal = ` at its beginning is no access."""
+    """Return why a line that does not begin with `[time] LEVEL Principal = ` is not an access."""
     if _BLANK.match(line):
         return Reason.BLANK
     if not _ANY_HEAD.match(line):
@@ -122,7 +128,7 @@ def _reason_by_tail(text: str) -> Reason | None:
 _TAIL_SIZE = len(" (kafka.authorizer.logger)\r")
 
 
-def _bare(name: str) -> str:
+def _normalized(name: str) -> str:
     return name.replace("_", "").upper()
 
 
@@ -132,8 +138,8 @@ def _count(text: str | None) -> int | None:
 
 
 def _names(kind: type[IntEnum]) -> dict[str, str]:
-    """By each form that Kafka writes (ALTER_CONFIGS, AlterConfigs), and by the bare one."""
-    forms = (str, _bare, lambda name: name.title().replace("_", ""))
+    """Return names by each form that Kafka writes (ALTER_CONFIGS, AlterConfigs), and by the normalized one."""
+    forms = (str, _normalized, lambda name: name.title().replace("_", ""))
     return {form(name): name for name in known_names(kind) for form in forms}
 
 

@@ -1,4 +1,4 @@
-"""Files of lines for Spark: which there are, and Spark's refusals in our words."""
+"""Text files as input: their lines, and Spark's errors about them in one line."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,16 +15,16 @@ _SHOWN = 300
 
 
 def read_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """`value` and `file` of every line of files, directories (with all below them) and globs; gzip by its name.
+    """Return `value` and `file` of every line of files, directories (recursively) and globs; `.gz` is decompressed.
 
-    Only a line feed ends a line: a carriage return may stand in a name. Files whose names begin with `.` or `_` are
-    left out of directories, as Spark does everywhere.
+    Like everywhere in Spark, files in directories are skipped if their names begin with `.` or `_`.
 
     Raises:
-        ConfigError: nothing is there, or it cannot be listed.
+        ConfigError: no file is found, or a directory cannot be listed.
 
     """
     with readable_errors(paths):
+        # by default Spark also splits lines at a carriage return, which a client may put into a resource name
         reader = spark.read.option("lineSep", "\n").option("recursiveFileLookup", value=True)
         frame = reader.text(list(paths))
         check_found(frame, paths)
@@ -32,14 +32,14 @@ def read_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def check_found(frame: DataFrame, paths: Sequence[str]) -> None:
-    """Raise ConfigError where there is no file at all."""
+    """Raise ConfigError if there is no file at all."""
     if not frame.inputFiles():
-        raise ConfigError(f"{', '.join(paths)}: no files to read (names that begin with `.` or `_` do not count)")
+        raise ConfigError(f"{', '.join(paths)}: no files to read (names that begin with `.` or `_` are skipped)")
 
 
 @contextmanager
 def readable_errors(paths: Sequence[str]) -> Iterator[None]:
-    """Spark's errors about input as ConfigError, in one line that names the file."""
+    """Turn Spark's errors about input into ConfigErrors of one line that name the file."""
     try:
         yield
     except AnalysisException as error:
@@ -62,6 +62,6 @@ def _first_line(error: PySparkException) -> str:
 
 
 def _cause(text: str) -> str:
-    """The innermost cause that Spark tells, or its first line."""
+    """Return the innermost cause in Spark's text, or its first line."""
     causes = re.findall(r"^Caused by: (?:[\w$]+\.)*([\w$]+(?:: .*)?)$", text, re.MULTILINE)
     return (causes[-1] if causes else text.split("\n", 1)[0])[:_SHOWN]

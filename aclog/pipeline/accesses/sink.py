@@ -1,4 +1,4 @@
-"""Both tables written where the lines are read: each task writes its own files and says what is in them."""
+"""The output of ingest: each task writes its own files of both tables, and reports files and counts to the driver."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ Table = Literal["accesses", "rejects"]
 SCHEMAS: Final[dict[Table, pa.Schema]] = {"accesses": ACCESS_SCHEMA, "rejects": REJECT_SCHEMA}
 
 REPORTED: Final = "file string, reason string, count long"
-"""What a task says: its files (count is null), and how many rows there are of each reason (null for accesses)."""
+"""A task's report: its files (count is null), and the number of rows by reason (null for accesses)."""
 _FIELDS: list["pa.Field[Any]"] = [
     pa.field("file", pa.string()),
     pa.field("reason", pa.string()),
@@ -26,22 +26,23 @@ _FIELDS: list["pa.Field[Any]"] = [
 _REPORT = pa.schema(_FIELDS)
 
 _ROWS, _BYTES = 1 << 18, 1 << 26
-"""A row group is written when so much has come together."""
+"""The size of a row group."""
 
 
 @frozen(kw_only=True)
 class SplitAndWrite:
-    """What `mapInArrow` runs: splits the batches of a partition and writes `directory`/accesses and /rejects.
+    """The function for `mapInArrow`: splits the batches of a partition and writes `directory`/accesses and /rejects.
 
-    `directory` must be on a file system that the workers share with the driver. No file is written for nothing. Files
-    of attempts that came to nothing are left there, and told by nobody.
+    Spark's own writer would need a pass per table, and so two readings of the input. `directory` must be on a file
+    system that the workers share with the driver. An empty table gets no file. A failed or duplicate attempt leaves its
+    files behind, but does not report them: `commit_files` deletes them.
     """
 
     split: Splitter
     directory: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One batch with REPORTED."""
+        """Write one partition, and yield one batch with the columns REPORTED."""
         name = _file_name()
         accesses = _Writer(path=Path(self.directory, "accesses", name), schema=ACCESS_SCHEMA)
         rejects = _Writer(path=Path(self.directory, "rejects", name), schema=REJECT_SCHEMA)
@@ -69,7 +70,7 @@ class _Writer:
     _writer: pq.ParquetWriter | None = field(default=None, init=False)
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take in rows, and write what has come together once it is enough for a row group."""
+        """Add rows, and write a row group once there are enough."""
         if not batch.num_rows:
             return
         self._waiting.append(batch)
@@ -79,7 +80,7 @@ class _Writer:
             self._flush()
 
     def close(self) -> bool:
-        """Whether there is a file."""
+        """Write the remaining rows, and return whether there is a file."""
         if self._waiting:
             self._flush()
         if self._writer is None:
@@ -96,24 +97,24 @@ class _Writer:
 
 
 def _file_name() -> str:
-    """Of this attempt and no other."""
+    """Return a file name that no other attempt of this task uses: speculative attempts run at the same time."""
     context = TaskContext.get()
     if context is None:
         return "part-00000.parquet"
     return f"part-{context.partitionId():05d}-{context.taskAttemptId()}.parquet"
 
 
-def commit_files(directory: Path, told: Iterable[str]) -> None:
-    """Leave in `directory` the files that were told and no others; a table of none gets an empty one.
+def commit_files(directory: Path, reported: Iterable[str]) -> None:
+    """Delete all files in `directory` but the reported ones; an empty table gets an empty file.
 
     Raises:
-        ConfigError: a file that was told is not there.
+        ConfigError: a reported file is missing.
 
     """
-    wanted = {directory / name for name in told}
+    wanted = {directory / name for name in reported}
     if missing := [path for path in sorted(wanted) if not path.exists()]:
         raise ConfigError(
-            f"{missing[0]}: written by a task, but not to be seen here: expected a directory that the workers share"
+            f"{missing[0]}: written by a task, but not visible here: expected a directory that the workers share"
         )
     for table, schema in SCHEMAS.items():
         place = directory / table
@@ -122,4 +123,5 @@ def commit_files(directory: Path, told: Iterable[str]) -> None:
             if path not in wanted:
                 path.unlink()
         if not any(place.iterdir()):
+            # a reader needs a file for the schema
             pq.write_table(schema.empty_table(), place / "part-00000.parquet")

@@ -147,9 +147,9 @@ def test_files_of_csv_whose_headers_differ(spark, tmp_path):
 def test_columns_that_are_not_there(spark, tmp_path):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"user": ["User:a"]}), path)
-    with pytest.raises(ConfigError, match="no column 'principal' in the table: it has user"):
+    with pytest.raises(ConfigError, match="no column 'principal' in the table, which has user"):
         ingest(spark, path, "parquet")
     with pytest.raises(ConfigError, match="no column 'who' in the table"):
         ingest(spark, path, "parquet", columns={"principal": "who"})
-    with pytest.raises(ConfigError, match="no column 'user' in accesses: expected principal, host"):
+    with pytest.raises(ConfigError, match="no column 'user' in the table of accesses: expected one of principal, host"):
         ingest(spark, path, "parquet", columns={"user": "principal"})

@@ -275,7 +275,7 @@ def test_times_are_local_to_the_zone(spark):
 
 @pytest.mark.parametrize("zone", ["", "Mars/Base", "UTC+99", "'"])
 def test_a_zone_that_there_is_not(spark, zone):
-    with pytest.raises(ConfigError, match=r"timezone .* is not known"):
+    with pytest.raises(ConfigError, match=r"unknown timezone"):
         ingest(spark, DATA, "kafka-log", timezone=zone)
 
 

@@ -46,5 +46,5 @@ def test_files_of_attempts_that_failed_are_left_out(tmp_path):
 
 
 def test_a_directory_that_is_not_shared(tmp_path):
-    with pytest.raises(ConfigError, match=r"accesses/part-1\.parquet: written by a task, but not to be seen here"):
+    with pytest.raises(ConfigError, match=r"accesses/part-1\.parquet: written by a task, but not visible here"):
         commit_files(tmp_path, ["accesses/part-1.parquet"])

@@ -120,7 +120,7 @@ def test_a_segment_that_retention_removed_meanwhile_is_said(tmp_path):
         ({"path": "x", "topic": "t"}, "not both"),
         ({}, "expected a path"),
         ({"path": "hdfs://host/x"}, "every worker"),
-        ({"path": "x", "kafka.client.id": "me"}, "beside option topic"),
+        ({"path": "x", "kafka.client.id": "me"}, "with option topic"),
         ({"topic": "t"}, "kafka.bootstrap.servers"),
         ({"topic": "t", "kafka.bootstrap.servers": "h:1", "checkpoints": "all"}, "a topic has no checkpoints"),
     ],
