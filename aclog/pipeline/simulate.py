@@ -44,15 +44,17 @@ def simulate(
     time = F.col("timestamp") if "timestamp" in accesses.columns else F.lit(None).cast("timestamp")
     rows = accesses.select(*REQUEST_COLUMNS, time.alias("timestamp"))
     one = F.lit(1).cast("long").alias("count")
-    judged = rows.select("*", one, F.col("timestamp").alias("first_at"), F.col("timestamp").alias("last_at"))
+    decided = rows.select("*", one, F.col("timestamp").alias("first_at"), F.col("timestamp").alias("last_at"))
     if not own_time:  # with one state, aggregate first: a distinct access is decided once in all, not once per task
-        judged = _added_up(judged, REQUEST_COLUMNS)
+        decided = _added_up(decided, REQUEST_COLUMNS)
     for side, (rules, settings) in zip(_SIDES, (before, after), strict=True):
-        judged = judged.withColumn(f"decision_code_{side}", decision_code(judged, rules, settings, own_time=own_time))
+        decided = decided.withColumn(
+            f"decision_code_{side}", decision_code(decided, rules, settings, own_time=own_time)
+        )
     for side, (rules, _) in zip(_SIDES, (before, after), strict=True):
-        judged = with_decision(judged, rules, f"decision_code_{side}", f"decision_{side}")
+        decided = with_decision(decided, rules, f"decision_code_{side}", f"decision_{side}")
     # by decision rather than by code: an access that another ACL decides the same way is no change
-    flipped = judged.where(F.col("decision_before") != F.col("decision_after"))
+    flipped = decided.where(F.col("decision_before") != F.col("decision_after"))
     found = _added_up(flipped, (*REQUEST_COLUMNS, "decision_code_before", "decision_code_after"))
     for side, (rules, _) in zip(_SIDES, (before, after), strict=True):
         named = with_texts(found.withColumnRenamed(f"decision_code_{side}", DECISION_CODE), rules).drop(DECISION_CODE)

@@ -9,9 +9,9 @@ from aclog.pipeline.accesses.access_table import Reason
 
 
 def parse_lines(lines: DataFrame) -> DataFrame:
-    """Return `file`, `line`, `object` (VARIANT, null if the line is not a JSON object) and `reason` of each line."""
+    """Return `file`, `line`, `object` (VARIANT, null if not one JSON object) and `reason` of each line."""
     # Spark's parser ignores whatever follows the first value. So each line is parsed as the first item of a list whose
-    # second item is a random mark, which the line cannot contain: if the mark is there, nothing else follows the object.
+    # second item is a random mark, which the line cannot contain: if the mark is there, nothing follows the object.
     mark = secrets.token_hex(16)
     wrapped = F.concat(F.lit("["), F.col("value"), F.lit(f',"{mark}"]'))
     valid = F.is_valid_utf8("value")

@@ -150,7 +150,9 @@ def parse_access(access: Access) -> ParsedAccess | DecisionCode:
     address = _address(host)
     if address is None:
         return DecisionCode.NO_HOST
-    return ParsedAccess(principal, address, operation_code, type_code, name)
+    return ParsedAccess(
+        principal=principal, host=address, operation=operation_code, resource_type=type_code, resource_name=name
+    )
 
 
 def principal_error(principal: str) -> DecisionCode | None:

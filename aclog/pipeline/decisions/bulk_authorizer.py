@@ -27,7 +27,7 @@ _MOST_REMEMBERED = 1 << 21
 
 @frozen(kw_only=True)
 class Settings:
-    """The broker properties that decide beside ACLs; `documented` is --semantics documented."""
+    """The broker properties that decide in addition to ACLs; `documented` is --semantics documented."""
 
     super_users: frozenset[str] = frozenset()
     allow_everyone: bool = False
