@@ -95,6 +95,7 @@ def alter_credentials(
 
 def _error(image: ScramImage, alteration: _Alteration, *, supported: bool) -> tuple[int, str | None] | None:
     """Return why this alteration is rejected; None if it is accepted."""
+    # In the order of Kafka's checks, because only the first error is returned.
     if not supported:
         return _UNSUPPORTED
     if not alteration.name:

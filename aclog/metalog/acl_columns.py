@@ -126,6 +126,7 @@ def _not_utf8(data: Bytes, acls: AclColumns) -> list[int]:
     if not len(acls):
         return []
     edges = np.stack((acls.resource_start, acls.pair_end), axis=1).ravel()
+    # Bytes up to 0x7f are always valid UTF-8: one pass over all records finds the few that need decoding.
     highest = np.maximum.reduceat(data[: np.max(edges) + 1], edges)[::2]
     bad = []
     for row in np.flatnonzero(highest > 0x7F).tolist():

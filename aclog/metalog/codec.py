@@ -190,10 +190,8 @@ def _plain_acl(value: bytes) -> AccessControlEntryRecord | None:
             operation=operation,
             permission_type=permission,
         )
-    except (
-        IndexError,
-        ValueError,
-    ):  # not UTF-8, a length past the end, or trailing bytes: the schema says what is wrong
+    except (IndexError, ValueError):
+        # Not UTF-8, a length past the end, or trailing bytes: decoding by the schema says what is wrong.
         return None
 
 

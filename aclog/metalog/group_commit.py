@@ -45,6 +45,7 @@ class Acknowledgement(Future[Appended]):
         super().__init__()
         self.set_running_or_notify_cancel()
         self._gate = threading.Lock()
+        # Held until the future completes; `_pass` blocks on it.
         self._gate.acquire()
 
     def set_result(self, result: Appended) -> None:

@@ -80,6 +80,7 @@ class MessageBatch:
 
     def messages(self) -> list[BatchMessage]:
         """Return one message per record, in order."""
+        # Clients replace a timestamp of 0 or less by their own clock; the `time` header then carries the real one.
         sent = max(0, self.timestamp)
         time, count = None if sent else self.timestamp, len(self.values)
         keys = self.keys or (None,) * count

@@ -64,6 +64,7 @@ def replay_acls(acls: AclsImage, events: AclEvents) -> tuple[AclsImage, list[Acl
         rebuilt = _rebuild(acls, events)
         if rebuilt is not None:
             return rebuilt, None
+    # Few changes on a large base, or records that columns cannot hold: apply them to the overlay one by one.
     changes = changes_of(events)
     try:
         return acls.apply(changes), changes

@@ -79,8 +79,8 @@ class Applier:
         except MetadataError as e:
             self._failure = e
             raise
-        # An interrupt may have left a batch half applied: fail closed, rather than continue from an unknown state.
         except BaseException as e:
+            # An interrupt may have left a batch half applied: fail closed, rather than continue from an unknown state.
             what = f"replay was interrupted by a {type(e).__name__}: reload from a checkpoint"
             self._failure = ReplayError(what, offset=self.next_offset)
             raise

@@ -157,6 +157,7 @@ class _Recovery:
             self._replay(self.reader, applier, limit)
             sources.append(f"{self.reader.name} from offset {image.end_offset}")
         if applier.image.acls.overlay_size >= MERGE_AT:
+            # Merged here, before anyone reads the image: later a background merge would compete with requests.
             applier.put_acls(applier.image.acls.merged())
         self._note_lowered(applier, limit)
         _release_freed_memory()
@@ -166,6 +167,8 @@ class _Recovery:
     def _target_offset(self, as_of: Moment | None) -> int:
         """Return the end offset to reach."""
         newest = self.checkpoints[-1].end_offset if self.checkpoints else 0
+        # A follower fetches a checkpoint before the log that leads up to it, so the newest one may be ahead of the
+        # mark.
         end = newest if self.reader is None else max(self.reader.high_watermark(), newest)
         if as_of is None:
             return end
@@ -206,6 +209,7 @@ class _Recovery:
         return self.reader.start_offset()
 
     def _replay(self, reader: LogReader, applier: Applier, limit: int) -> None:
+        # Read once: a live log moves on, and following it is not the job of recovery.
         committed = reader.high_watermark()
         while applier.next_offset < limit:
             chunk = _read(reader, applier.next_offset, committed)

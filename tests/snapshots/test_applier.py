@@ -239,7 +239,7 @@ def test_a_long_transaction_and_many_odd_batches_are_not_scanned_repeatedly(monk
     from aclog.snapshots import applier as module
 
     real = module.replay_bulk
-    monkeypatch.setattr(module, "replay_bulk", lambda *a: looked.append(a[1]) or real(*a))
+    monkeypatch.setattr(module, "replay_bulk", lambda *a, **kw: looked.append(a[1]) or real(*a, **kw))
     odd = [acl(n, tags=((1, b""),)) for n in range(1000)]
     image = Applier(bulk_bytes=BULK).apply(log_of(*([record] for record in odd)))
     assert len(image.acls) == 1000

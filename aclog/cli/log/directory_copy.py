@@ -77,8 +77,8 @@ def copied_directory(target: Path, start: int, checkpoints: Sequence[CheckpointF
         fsync_directory(target.parent)
     except OSError as error:
         raise log_error(error, target, "cannot write") from error
-    # After success the directory has been renamed, so this removes nothing.
     finally:
+        # After success the directory has been renamed, so this removes nothing.
         shutil.rmtree(partial, ignore_errors=True)
 
 

@@ -93,8 +93,9 @@ class Appender:
         try:
             write_all(self._fd, data)
             self._fsync(self._fd)
-        # Recovery keeps whole batches above the mark. These are about to be reported as failed, so they must go now.
         except BaseException as error:
+            # Recovery keeps whole batches above the mark. These are about to be reported as failed, so they must go
+            # now.
             try:
                 os.ftruncate(self._fd, self._size)
             except OSError as again:

@@ -98,6 +98,7 @@ class MirrorLog:
                 f"{self.name}: ends at offset {before.end_offset}: expected a snapshot with a higher end offset"
             )
         if snapshot is not None:
+            # The snapshot comes first: from here on the state is complete, whatever happens to the old log.
             add_checkpoint(self.directory, snapshot)
         self._close_writer()
         # The commit point: a crash before this write leaves the old log with a checkpoint ahead of it; after it, the

@@ -92,6 +92,7 @@ def establish_start(directory: Path, start: LogEnd) -> None:
     mark = _read_mark(directory)
     try:
         if mark is not None and mark.offset < start.end_offset:
+            # The mark is below the new start: what is here is the old log, or the rest of it after a crash.
             _archive(directory, old, mark, start)
         if not list_segments(directory):
             _create_log(directory, start, mark)
@@ -127,6 +128,7 @@ def _archive(directory: Path, old: list[SegmentFile], mark: Mark, start: LogEnd)
         _write_archive_files(directory, partial, old[0].base_offset if old else mark.offset, mark)
     for file in old:
         file.path.replace(partial / file.path.name)
+    # After the segments: as long as any of them is here, the checkpoint that covers what precedes it must be too.
     for checkpoint in list_checkpoints(directory):
         if checkpoint.end_offset < start.end_offset:
             checkpoint.path.replace(partial / checkpoint.path.name)

@@ -175,8 +175,8 @@ def _checked_size(data: bytes, base: int, end: int, epochs: Epochs) -> tuple[int
             taken, last = position + header.size, header.end_offset
             if last == end:
                 break
-    # Damage after good batches is reported by the next read, which begins there.
     except DecodeError:
+        # Damage after good batches is reported by the next read, which begins there.
         if not taken:
             raise
     if not taken:

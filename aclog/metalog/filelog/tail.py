@@ -72,8 +72,8 @@ def _find_end(file: SegmentFile, mark: int | None, epochs: Epochs) -> Tail:
         try:
             for at, header in walk_batches(fd, file.path, position=0, offset=offset, epochs=epochs):
                 position, offset = at + header.size, header.end_offset
-        # The batch is whole and its CRC valid, but it is not the next one: no crash leaves that behind.
         except ReplayError:
+            # The batch is whole and its CRC valid, but it is not the next one: no crash leaves that behind.
             raise
         except DecodeError as error:
             # Damage below the mark is never cut. Without a mark, a whole batch after the damage proves that this is not
