@@ -26,9 +26,10 @@ from aclog.nodes.config.server_properties import load_config
 from tests.scenarios.failover.checking import check_epochs, check_rules, committed_messages
 from tests.scenarios.failover.cut_kafka import CutKafka
 from tests.scenarios.failover.faults import KINDS, SECONDS, Faults
-from tests.scenarios.failover.load import Ledger, Worker
+from tests.scenarios.failover.load import Worker
 from tests.support.kafka.acls_tool import TO_BROKERS, TO_CONTROLLERS, AclsTool
 from tests.support.kafka.tools import ToolPipe
+from tests.support.models.ledger import Ledger
 from tests.support.nodes.acl_client import AclClient
 from tests.support.nodes.cluster import HOST
 from tests.support.nodes.topic_cluster import CONTROLLERS, TopicCluster
@@ -59,7 +60,7 @@ class ToolLoop:
 
 
 async def _campaign(cluster: TopicCluster, kafka: CutKafka, tool: ToolLoop, rounds: int, seed: int) -> Faults:
-    ledger, chance = Ledger(), Random(seed)
+    ledger, chance = Ledger(last=time.monotonic()), Random(seed)
     controllers = [node.ports.controller for node in cluster.controllers.values()]
     brokers = [node.ports.broker for node in cluster.brokers]
     workers = [

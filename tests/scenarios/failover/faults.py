@@ -11,9 +11,9 @@ from attrs import define, field
 
 from aclog.metalog.errors import MetadataError
 from tests.scenarios.failover.cut_kafka import CutKafka
-from tests.scenarios.failover.load import Ledger
 from tests.support.builders.acls import acl
 from tests.support.kafka.quorum import QuorumNode
+from tests.support.models.ledger import Ledger
 from tests.support.nodes.acl_client import AclClient
 from tests.support.nodes.topic_cluster import CONTROLLERS, TopicCluster
 

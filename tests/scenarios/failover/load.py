@@ -2,8 +2,6 @@
 
 import asyncio
 import itertools
-import time
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from random import Random
@@ -13,41 +11,12 @@ from attrs import define, field
 from aclog.authorizer.acl import StandardAcl
 from aclog.metalog.errors import MetadataError
 from tests.support.builders.acls import acl
+from tests.support.models.ledger import Ledger
 from tests.support.nodes.acl_client import AclClient, exactly
 
 NOT_CONTROLLER, REQUEST_TIMED_OUT = 41, 7
 CLIENT_SECONDS = 20.0
 _PAUSE_S = 0.05
-
-
-@define(eq=False, repr=False)
-class Ledger:
-    """What clients asked for, and what they were told."""
-
-    created: set[StandardAcl] = field(factory=set)
-    maybe_created: set[StandardAcl] = field(factory=set)
-    """Asked for, and no answer came that tells."""
-    deleted: set[StandardAcl] = field(factory=set)
-    maybe_deleted: set[StandardAcl] = field(factory=set)
-    ghosts: set[StandardAcl] = field(factory=set)
-    """Asked of a controller that slept, and that another had replaced when it woke."""
-    answers: Counter[str] = field(factory=Counter)
-    longest_silence: float = 0.0
-    """Seconds between two acknowledgements, at most."""
-    last: float = field(factory=time.monotonic)
-    """When the last acknowledgement came."""
-
-    def acknowledge(self, what: str) -> None:
-        """A change was acknowledged."""
-        now = time.monotonic()
-        self.longest_silence = max(self.longest_silence, now - self.last)
-        self.last = now
-        self.answers[what] += 1
-
-    @property
-    def acknowledged(self) -> int:
-        """How many changes were."""
-        return self.answers["created"] + self.answers["deleted"]
 
 
 @define(eq=False, repr=False)

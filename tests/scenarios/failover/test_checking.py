@@ -11,8 +11,8 @@ from aclog.metalog.control_records import LeaderChange, encode_control
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.metalog.topic_message import Placement
 from tests.scenarios.failover.checking import Written, check_epochs, check_rules
-from tests.scenarios.failover.load import Ledger
 from tests.support.builders.acls import acl, acl_record
+from tests.support.models.ledger import Ledger
 
 
 def led(offset: int, epoch: int, leader: int) -> Written:
