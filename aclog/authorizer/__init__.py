@@ -1,1 +1,1 @@
-"""What you may do: ACLs, resource patterns, the index, the decision and its explanation, ACL control."""
+"""Authorization: ACLs, the index, decisions and their explanations, the audit log, ACL control (KIP-11, KIP-801)."""

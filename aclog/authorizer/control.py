@@ -1,7 +1,7 @@
-"""ACL control: a request to create or delete rules becomes records, or the error that Kafka answers with.
+"""ACL control (AclControlManager): from a request to create or delete ACLs to records, or the error that Kafka returns.
 
-Pure, and in one step with the image it is given: whoever calls it appends the records as one batch and must not let
-another change in between (AclControlManager; the checks that a broker makes before it, AclApis, are in here too).
+Pure functions of an image. The caller appends the records as one batch to the log position of that image; a change in
+between would make the checks for duplicates stale. The checks that a broker makes first (AclApis) are included.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +30,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 MAX_RECORDS_PER_USER_OP = 10_000
-"""No request makes more records than this (QuorumController.MAX_RECORDS_PER_USER_OP)."""
+"""The most records of one request (QuorumController.MAX_RECORDS_PER_USER_OP)."""
 
 UNKNOWN_SERVER_ERROR, INVALID_REQUEST, POLICY_VIOLATION = -1, 42, 44
 
@@ -39,7 +39,7 @@ NewId: TypeAlias = Callable[[], UUID]
 
 @frozen(kw_only=True)
 class AclCreation:
-    """What to append, as one batch, and one result a rule, in order."""
+    """The records to append as one batch, and one result per ACL, in order."""
 
     records: tuple[AccessControlEntryRecord, ...]
     results: tuple[AclCreateResult, ...]
@@ -47,18 +47,18 @@ class AclCreation:
 
 @frozen(kw_only=True)
 class AclDeletion:
-    """What to append, as one atomic batch, and one result a filter, in order."""
+    """The records to append as one atomic batch, and one result per filter, in order."""
 
     records: tuple[RemoveAccessControlEntryRecord, ...]
     results: tuple[AclDeleteResult, ...]
 
 
 def create_acls(image: AclsImage, acls: Sequence[StandardAcl], new_id: NewId, *, cidr: bool = False) -> AclCreation:
-    """The records for the rules that are good and new, and what becomes of each rule of the request.
+    """Return the records for the valid and new ACLs, and the result for each ACL of the request.
 
-    A rule that stands already, or twice in the request, is a success without a record. A rule of ANY or MATCH fails
-    the whole request, as do more than 10,000 new rules; anything else fails by itself. `new_id` gives random uuids.
-    With `cidr`, a host that means a range must be one.
+    An ACL that exists already or is repeated in the request succeeds without a record. An ACL that holds ANY or MATCH
+    fails the whole request, and so do more than 10,000 new ACLs; any other error fails one ACL only. `new_id` returns
+    random uuids. With `cidr`, a host with a slash must be a valid range.
     """
     if any(_holds_filter_value(acl) for acl in acls):
         return AclCreation(records=(), results=_created(creation_errors(acls)))
@@ -67,6 +67,8 @@ def create_acls(image: AclsImage, acls: Sequence[StandardAcl], new_id: NewId, *,
     new = dict.fromkeys(
         acl for acl, error in zip(acls, results, strict=True) if error is None and image.find(acl) is None
     )
+    # Only new ACLs count, and at this point ACLs that the controller rejects get this error, too: AclControlManager
+    # checks the size of the whole request and throws. Errors found by the broker before are kept.
     if len(new) > MAX_RECORDS_PER_USER_OP:
         too_large = AclRequestError(POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
         return AclCreation(records=(), results=_created(error or too_large for error in refused_first))
@@ -74,7 +76,7 @@ def create_acls(image: AclsImage, acls: Sequence[StandardAcl], new_id: NewId, *,
 
 
 def creation_errors(acls: Sequence[StandardAcl]) -> list[AclRequestError | None]:
-    """What is wrong with each rule of a request, whatever rules there are; one of ANY or MATCH spoils them all."""
+    """Return the error of each ACL of a request, checked without an image; one that holds ANY or MATCH fails all."""
     if any(_holds_filter_value(acl) for acl in acls):
         return [AclRequestError(UNKNOWN_SERVER_ERROR) for _ in acls]
     return [_broker_check(acl) or _controller_check(acl, cidr=False) for acl in acls]
@@ -95,7 +97,7 @@ def _records(image: AclsImage, acls: Iterable[StandardAcl], new_id: NewId) -> tu
 
 
 def _holds_filter_value(acl: StandardAcl) -> bool:
-    """Whether the rule holds what only a filter may; Kafka fails to read such a request, and so all of it."""
+    """Return whether the ACL holds ANY or MATCH; Kafka fails to parse the whole request then."""
     return (
         acl.resource_type == ResourceType.ANY
         or acl.pattern_type in (PatternType.ANY, PatternType.MATCH)
@@ -105,7 +107,7 @@ def _holds_filter_value(acl: StandardAcl) -> bool:
 
 
 def _broker_check(acl: StandardAcl) -> AclRequestError | None:
-    """What is wrong with the rule's resource, checked before the controller is asked (AclApis)."""
+    """Return the error that a broker finds before it forwards the request (AclApis)."""
     if acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
         return _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not acl.resource_name:
@@ -114,7 +116,7 @@ def _broker_check(acl: StandardAcl) -> AclRequestError | None:
 
 
 def _controller_check(acl: StandardAcl, *, cidr: bool) -> AclRequestError | None:
-    """What is wrong with the rule (AclControlManager.validateNewAcl); of ANY and MATCH nothing is left here."""
+    """Return the error that the controller finds (AclControlManager.validateNewAcl), ANY and MATCH aside."""
     fields = (
         ("resourceType", ResourceType, acl.resource_type),
         ("patternType", PatternType, acl.pattern_type),
@@ -139,10 +141,10 @@ def _invalid(message: str) -> AclRequestError:
 
 
 def delete_acls(image: AclsImage, filters: Sequence[AclBindingFilter]) -> AclDeletion:
-    """The records that remove what the filters take, and what each filter took.
+    """Return the records that remove the ACLs that the filters match, and the ACLs that each filter matched.
 
-    A rule that several filters take is listed under each and removed once. An unknown code in a filter fails that
-    filter; more than 10,000 rules fail all of them, and nothing is removed.
+    An ACL that several filters match is listed under each and removed once. An unknown code fails its filter only; more
+    than 10,000 ACLs fail all filters, and nothing is removed.
     """
     removed: dict[UUID, RemoveAccessControlEntryRecord] = {}
     results = []
@@ -150,7 +152,7 @@ def delete_acls(image: AclsImage, filters: Sequence[AclBindingFilter]) -> AclDel
         error = filter_error(wanted)
         deleted = []
         for rule in image.matching(wanted) if error is None else ():
-            # As in Kafka, at the limit even a rule that is on the list already is one too many.
+            # As in Kafka, at the limit even an ACL that another filter has matched already is one too many.
             if len(removed) >= MAX_RECORDS_PER_USER_OP:
                 return _too_many(filters)
             if rule.id is not None:
@@ -166,7 +168,7 @@ def _too_many(filters: Sequence[AclBindingFilter]) -> AclDeletion:
 
 
 def filter_error(wanted: AclBindingFilter) -> AclRequestError | None:
-    """What is wrong with a filter of a request; None for a good one."""
+    """Return the error of a filter; None for a valid one."""
     pattern = code_name(ResourceType, wanted.resource_type), code_name(PatternType, wanted.pattern_type)
     if "UNKNOWN" in pattern:
         return _invalid("Unknown patternFilter.")

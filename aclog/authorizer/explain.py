@@ -1,4 +1,4 @@
-"""Explains a decision: every rule on the resource is looked at and put in its place."""
+"""Explanation of a decision: every ACL that covers the resource, with its role."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -23,11 +23,11 @@ from aclog.authorizer.hosts import host_address
 from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, rule_mask
 from aclog.authorizer.interface import Action, RequestContext
 from aclog.authorizer.quirks import quirks_of
-from aclog.authorizer.remedy import opposite
+from aclog.authorizer.remedy import find_remedy
 from aclog.metalog.errors import ConfigError
 
 MOST_RULES = 40
-"""How many rules an explanation shows unless told otherwise; all are counted."""
+"""How many ACLs an explanation lists by default; all are counted."""
 
 
 def explain(
@@ -39,35 +39,35 @@ def explain(
     allow_everyone: bool = False,
     limit: int = MOST_RULES,
 ) -> Explanation:
-    """Why `decision` came from `image`, which must be the image, with its options, that it was made on.
+    """Explain a decision; `image` must be the image, with the same options, that it was made on.
 
-    At most `limit` rules stand in the explanation and in what would have to change; all are counted.
+    The explanation and the remedy list at most `limit` ACLs each; all are counted.
 
     Raises:
         InvalidRequestError: as AclsImage.verdict.
 
     """
     pattern = action.resource_pattern
-    bench = _Bench(context=context, operation=known_operation(action.operation), cidr=image.cidr, limit=limit)
+    sorter = _RuleSorter(context=context, operation=known_operation(action.operation), cidr=image.cidr, limit=limit)
     for rule in image.candidates(pattern.resource_type, pattern.name):
-        bench.examine(rule, decides=decision.rule is not None and rule == decision.rule)
+        sorter.examine(rule, decides=decision.rule is not None and rule == decision.rule)
     return Explanation(
         context=context,
         action=action,
         decision=decision,
-        rules=bench.shown(),
-        counts=bench.counts,
-        implied_by=_implied_by(decision, bench.operation),
-        quirks=() if decision.basis is Basis.SUPER_USER else (*bench.quirks(), *_quirks(image, context, action)),
-        remedy=opposite(
+        rules=sorter.shown(),
+        counts=sorter.counts,
+        implied_by=_implied_by(decision, sorter.operation),
+        quirks=() if decision.basis is Basis.SUPER_USER else (*sorter.quirks(), *_quirks(image, context, action)),
+        remedy=find_remedy(
             decision,
             context,
             action,
-            denying=bench.denying,
-            denying_in_all=bench.denying_in_all,
-            allowed_without=bench.allowing,
+            denying=sorter.denying,
+            deny_count=sorter.deny_count,
+            has_allow=sorter.allowing,
             allow_everyone=allow_everyone,
-            candidates=sum(bench.counts.values()),
+            candidates=sum(sorter.counts.values()),
         ),
     )
 
@@ -81,8 +81,8 @@ def _quirks(image: AclsImage, context: RequestContext, action: Action) -> tuple[
 
 
 @define(kw_only=True)
-class _Bench:
-    """Where rules are sorted by role; keeps `limit` of each."""
+class _RuleSorter:
+    """Sorts ACLs by role; keeps at most `limit` of each."""
 
     context: RequestContext
     operation: int
@@ -91,12 +91,12 @@ class _Bench:
     kept: dict[Role, list[ExaminedRule]] = field(factory=lambda: {role: [] for role in Role}, init=False)
     counts: Counter[Role] = field(factory=Counter, init=False)
     denying: list[StandardAclWithId] = field(factory=list, init=False)
-    denying_in_all: int = field(default=0, init=False)
+    deny_count: int = field(default=0, init=False)
     allowing: bool = field(default=False, init=False)
     failing_open: int = field(default=0, init=False)
 
     def examine(self, rule: StandardAclWithId, *, decides: bool) -> None:
-        """Put the next rule on the resource in its place; `decides`: it is the one that the decision names."""
+        """Add the next ACL that covers the resource; `decides`: it is the one that the decision names."""
         role = self._role(rule.acl)
         if role is Role.MATCHES:
             self._note_match(rule)
@@ -120,7 +120,7 @@ class _Bench:
         if rule.acl.permission_type == AclPermissionType.ALLOW:
             self.allowing = True
             return
-        self.denying_in_all += 1
+        self.deny_count += 1
         if len(self.denying) < self.limit:
             self.denying.append(rule)
 
@@ -131,8 +131,8 @@ class _Bench:
     def quirks(self) -> Iterator[str]:
         if self.failing_open:
             yield (
-                f"{self.failing_open} rule(s) that deny are meant for a range of addresses that holds "
-                f"{self.context.host}. Kafka 4.3.1 knows no ranges: such a rule denies nobody."
+                f"{self.failing_open} DENY ACL(s) are meant for a range of addresses that contains "
+                f"{self.context.host}. Kafka 4.3.1 does not support ranges: they deny nobody."
             )
 
     def shown(self) -> tuple[ExaminedRule, ...]:
@@ -147,13 +147,13 @@ def _implied_by(decision: Decision, operation: int) -> AclOperation | None:
 
 
 def _notes(acl: StandardAcl, context: RequestContext, role: Role, *, cidr: bool) -> Iterator[str]:
-    """What is worth knowing about a rule beside its role."""
+    """Yield what to know about an ACL besides its role."""
     if acl.principal.endswith(":*") and acl.principal != WILDCARD_PRINCIPAL:
-        yield f"only {WILDCARD_PRINCIPAL} stands for everyone; {acl.principal} is one principal of that name"
+        yield f"only {WILDCARD_PRINCIPAL} matches everyone; {acl.principal} matches one principal with that name"
     if role is Role.OTHER_HOST:
         yield from _host_notes(acl.host, context.host, cidr=cidr)
     if role is Role.OTHER_OPERATION and acl.permission_type != AclPermissionType.ALLOW:
-        yield "a rule that denies an operation denies no other that the operation would imply"
+        yield "a DENY does not imply other operations, unlike an ALLOW"
     if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         yield f"pattern type {code_name(PatternType, acl.pattern_type)} acts as PREFIXED"
     if acl.permission_type not in (AclPermissionType.ALLOW, AclPermissionType.DENY):
@@ -162,11 +162,11 @@ def _notes(acl: StandardAcl, context: RequestContext, role: Role, *, cidr: bool)
 
 def _host_notes(text: str, host: str, *, cidr: bool) -> Iterator[str]:
     if looks_like_cidr(text) and not cidr:
-        inside = "would hold" if in_cidr(text, host) else "would not hold"
-        yield f"{text} looks like a range, which {inside} {host}; Kafka 4.3.1 compares hosts as texts: nobody matches"
+        inside = "would contain" if in_cidr(text, host) else "would not contain"
+        yield f"{text} looks like a range, which {inside} {host}; Kafka 4.3.1 compares hosts as text: it matches nobody"
         return
     try:
         if host_address(text) == host:
-            yield f"{text} is the same address, but only the text {host} matches"
+            yield f"{text} is the same address, but hosts are compared as text and only {host} matches"
     except ConfigError:
-        yield f"{text!r} is no address, so no client matches"
+        yield f"{text!r} is not an address, so it matches no client"

@@ -1,4 +1,4 @@
-"""Why a request is allowed or denied, as a value."""
+"""The explanation of a decision as a value."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -13,7 +13,7 @@ from aclog.authorizer.interface import Action, AuthorizationResult, RequestConte
 
 
 class Role(Enum):
-    """What part a rule on the resource has in a decision, the weightiest first."""
+    """The role of an ACL in a decision, the most important first."""
 
     DECIDES = "decides"
     MATCHES = "matches"
@@ -24,28 +24,28 @@ class Role(Enum):
 
 @frozen(kw_only=True)
 class ExaminedRule:
-    """A rule on the resource, its part, and what is worth knowing about it."""
+    """An ACL that covers the resource, its role, and notes about it."""
 
     rule: StandardAclWithId
     role: Role
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> Row:
-        """For JSON."""
+        """Return this for JSON."""
         return {"role": self.role.name, "rule": rule_row(self.rule), "notes": list(self.notes)}
 
 
 @frozen(kw_only=True)
 class Change:
-    """A rule to add or to remove."""
+    """An ACL to add or to remove."""
 
     add: bool
     acl: StandardAcl
     command: str | None
-    """The command line that does it, with the flags of kafka-acls; None where no command can."""
+    """The kafka-acls.sh command line; None if no command can express the ACL."""
 
     def to_dict(self) -> Row:
-        """For JSON."""
+        """Return this for JSON."""
         row = rule_row(StandardAclWithId(id=None, acl=self.acl))
         del row["id"]
         return {"change": "add" if self.add else "remove", "rule": row, "command": self.command}
@@ -53,14 +53,14 @@ class Change:
 
 @frozen(kw_only=True)
 class Remedy:
-    """The least that gives the opposite answer: every change of the list; `left_off` counts those beyond it."""
+    """The smallest change that reverses the decision: all of `changes`, and `left_off` further removals not listed."""
 
     changes: tuple[Change, ...] = ()
     left_off: int = 0
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> Row:
-        """For JSON."""
+        """Return this for JSON."""
         return {
             "changes": [change.to_dict() for change in self.changes],
             "leftOff": self.left_off,
@@ -72,8 +72,8 @@ class Remedy:
 class Explanation:
     """A decision and everything that took part in it.
 
-    `rules` holds the weightiest rules on the resource, at most as many as were asked for; `counts` tells how many of
-    each role there are in all. `implied_by` is the operation whose permission implied the one asked for.
+    `rules` are the most important ACLs that cover the resource, up to a limit; `counts` has the total of each role.
+    `implied_by` is the operation of the deciding ACL if it implied the requested one.
     """
 
     context: RequestContext
@@ -87,16 +87,16 @@ class Explanation:
 
     @property
     def allowed(self) -> bool:
-        """Whether the answer is yes."""
+        """Whether the request is allowed."""
         return self.decision.result is AuthorizationResult.ALLOWED
 
     @property
     def left_off(self) -> int:
-        """How many rules on the resource are counted, but not in `rules`."""
+        """The number of ACLs that are counted but not in `rules`."""
         return sum(self.counts.values()) - len(self.rules)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; its keys stay as they are."""
+        """Return the explanation for JSON; scripts depend on the keys."""
         pattern = self.action.resource_pattern
         return {
             "decision": self.decision.result.value,

@@ -1,4 +1,4 @@
-"""An explanation as lines for people."""
+"""An explanation as text."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,9 +9,9 @@ from aclog.authorizer.explanation import Change, ExaminedRule, Explanation, Reme
 
 
 def explanation_lines(explanation: Explanation, log: str | None = None) -> Iterator[str]:
-    """The lines of a text that fits a terminal; characters that do not print are spelled out.
+    """Yield the lines of an explanation, with unprintable characters escaped.
 
-    `log` is the directory of a log that `aclog acls` can change: the commands that are advised are then for it.
+    `log` is the directory of a log that `aclog acls` can change; the suggested commands are for that log then.
     """
     return map(printable, _lines(explanation, log))
 
@@ -37,10 +37,10 @@ def _lines(explanation: Explanation, log: str | None) -> Iterator[str]:
 def _rules(explanation: Explanation) -> Iterator[str]:
     total = sum(explanation.counts.values())
     if not total:
-        yield "No rule is about this resource."
+        yield "No ACL covers this resource."
         return
     parts = ", ".join(f"{explanation.counts[role]} {role.value}" for role in Role if explanation.counts.get(role))
-    yield f"{total} rule(s) on this resource: {parts}"
+    yield f"{total} ACL(s) cover this resource: {parts}"
     width = max((len(examined.role.value) for examined in explanation.rules), default=0)
     for examined in explanation.rules:
         yield from _rule(examined, width)
@@ -55,7 +55,7 @@ def _rule(examined: ExaminedRule, width: int) -> Iterable[str]:
 
 
 def acl_text(acl: StandardAcl) -> str:
-    """A rule in one line, as one would say it."""
+    """Return an ACL as one line of text."""
     return (
         f"{code_name(AclPermissionType, acl.permission_type)} {acl.principal} {code_name(AclOperation, acl.operation)} "
         f"on {code_name(ResourceType, acl.resource_type)} {code_name(PatternType, acl.pattern_type)} "
@@ -67,7 +67,7 @@ def _remedy(remedy: Remedy, log: str | None) -> Iterator[str]:
     for change in remedy.changes:
         yield from _change(change, log)
     if remedy.left_off:
-        yield f"... and removing {remedy.left_off} more such rules"
+        yield f"... and removing {remedy.left_off} more such ACLs"
     yield from remedy.notes
 
 

@@ -1,4 +1,4 @@
-"""Addresses of clients in the one text form that rules are compared with (InetAddress.getHostAddress)."""
+"""Client addresses in the text form that the hosts of ACLs are compared with (InetAddress.getHostAddress)."""
 
 import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -7,17 +7,17 @@ from aclog.metalog.errors import ConfigError
 
 _SCOPE = re.compile(r"[0-9A-Za-z._@-]{1,32}")
 _SHOWN = 80
-"""No error repeats more of a bad text than this."""
+"""Errors quote no more of an invalid text than this."""
 
 
 def host_address(text: str) -> str:
-    """Any textual address in the form that Java's getHostAddress gives it, which is what a rule's host must equal.
+    """Return an address in the form of Java's getHostAddress, which the host of an ACL must equal.
 
-    IPv4 as it is; IPv6 in eight lower-case groups without leading zeros and never `::`; an IPv4-mapped address as
-    the IPv4 address; a scope (`%1`, `%eth0`) is kept; brackets around IPv6 are taken off.
+    IPv4 is unchanged; IPv6 becomes eight lower-case groups without leading zeros and without `::`; an IPv4-mapped
+    address becomes the IPv4 address; a scope (`%1`, `%eth0`) is kept; brackets around IPv6 are removed.
 
     Raises:
-        ConfigError: not an address: a name, a range, a wildcard, an IPv4 address of fewer than four numbers.
+        ConfigError: the text is not an address but a name, a range, a wildcard, an IPv4 address with missing parts, ...
 
     """
     bracketed = text.startswith("[") and text.endswith("]")

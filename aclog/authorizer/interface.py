@@ -1,4 +1,4 @@
-"""The pluggable Authorizer (KIP-11, KIP-504; org.apache.kafka.server.authorizer.Authorizer) and its values."""
+"""The pluggable Authorizer interface (KIP-11, KIP-504; org.apache.kafka.server.authorizer)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from aclog.metalog.errors import MetadataError
 
 
 class AuthorizationResult(Enum):
-    """The answer to one action."""
+    """The result for one action (AuthorizationResult)."""
 
     ALLOWED = "ALLOWED"
     DENIED = "DENIED"
@@ -20,10 +20,10 @@ class AuthorizationResult(Enum):
 
 @frozen(kw_only=True)
 class RequestContext:
-    """Who asks (AuthorizableRequestContext).
+    """The context of a request (AuthorizableRequestContext).
 
-    `principal` is `Type:name`; `host` the client's address in Java's getHostAddress form (aclog.authorizer.hosts makes
-    it); `request_type` the apiKey of the request, for the audit line (1 is Fetch).
+    `principal` is `Type:name`; `host` is the client's address as returned by aclog.authorizer.hosts.host_address;
+    `request_type` is the apiKey of the request, for the audit log (1 is Fetch).
     """
 
     principal: str
@@ -36,7 +36,7 @@ class RequestContext:
 
 @frozen(kw_only=True)
 class Action:
-    """What is asked (Action): an operation on a LITERAL resource, and what of the answer goes to the audit log."""
+    """An operation on a LITERAL resource, and how its result is logged (Action)."""
 
     operation: int
     resource_pattern: ResourcePattern
@@ -47,51 +47,51 @@ class Action:
 
 @frozen(kw_only=True)
 class AclCreateResult:
-    """What became of one rule to create: None, or why it was refused."""
+    """The result for one ACL to create (AclCreateResult): no error, or the reason it was rejected."""
 
     error: MetadataError | None = None
 
 
 @frozen(kw_only=True)
 class AclDeleteResult:
-    """What one filter deleted, or why it was refused."""
+    """The ACLs that one filter deleted, or the reason it was rejected (AclDeleteResult)."""
 
     deleted: tuple[StandardAclWithId, ...] = ()
     error: MetadataError | None = None
 
 
 class AclMutator(ABC):
-    """Turns requests into committed records (AclMutator of ClusterMetadataAuthorizer): the controller, or a log."""
+    """Writes ACL changes to the log (AclMutator of ClusterMetadataAuthorizer); a controller, or a command on a log."""
 
     @abstractmethod
     def create_acls(self, context: RequestContext, acls: Sequence[StandardAcl]) -> "Future[list[AclCreateResult]]":
-        """One result a rule, in order, when the records and all before them are committed."""
+        """Return a future of one result per ACL, in order; it completes when the records are committed."""
 
     @abstractmethod
     def delete_acls(
         self, context: RequestContext, filters: Sequence[AclBindingFilter]
     ) -> "Future[list[AclDeleteResult]]":
-        """One result a filter, in order, when the records and all before them are committed."""
+        """Return a future of one result per filter, in order; it completes when the records are committed."""
 
 
 class Authorizer(ABC):
-    """Decides, lists and changes rules; named by `authorizer.class.name`."""
+    """Authorizes actions, lists and changes ACLs; the class that `authorizer.class.name` names implements it."""
 
     @abstractmethod
     def configure(self, properties: Mapping[str, str]) -> None:
         """Take the server's properties.
 
         Raises:
-            ConfigError: a value that cannot be honoured.
+            ConfigError: a value is invalid.
 
         """
 
     @abstractmethod
     def authorize(self, context: RequestContext, actions: Sequence[Action]) -> list[AuthorizationResult]:
-        """One answer an action, in order, all from the same image.
+        """Return one result per action, in order, all from the same image.
 
         Raises:
-            AuthorizerNotReadyError: not replayed to the high-water mark yet, and not a super user.
+            AuthorizerNotReadyError: the log is not replayed up to the high-water mark yet; super users are exempt.
             InvalidRequestError: a request on which Kafka's authorizer throws.
 
         """
@@ -100,25 +100,25 @@ class Authorizer(ABC):
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
     ) -> AuthorizationResult:
-        """Whether the operation is allowed on at least one resource of the type. Raises as `authorize`."""
+        """Return whether the operation is allowed on at least one resource of the type. Raises as `authorize`."""
 
     @abstractmethod
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[StandardAclWithId]:
-        """The rules that the filter takes, lazily, from one image."""
+        """Yield the ACLs that the filter matches, lazily, from one image."""
 
     @abstractmethod
     def create_acls(self, context: RequestContext, acls: Sequence[StandardAcl]) -> "Future[list[AclCreateResult]]":
-        """Create rules; see AclMutator."""
+        """Create ACLs; see AclMutator."""
 
     @abstractmethod
     def delete_acls(
         self, context: RequestContext, filters: Sequence[AclBindingFilter]
     ) -> "Future[list[AclDeleteResult]]":
-        """Delete what the filters take; see AclMutator."""
+        """Delete the ACLs that the filters match; see AclMutator."""
 
     def acl_count(self) -> int:
-        """The number of rules (KIP-801), or -1 where an authorizer does not tell."""
+        """Return the number of ACLs (KIP-801); -1 if the authorizer does not support it."""
         return -1
 
     def close(self) -> None:  # noqa: B027  # most hold nothing
-        """Let go of what it holds, connections and threads; nothing is asked afterwards."""
+        """Release connections and threads; no method is called afterwards."""

@@ -9,17 +9,17 @@ from aclog.authorizer.errors import InvalidRequestError
 
 @frozen(kw_only=True)
 class KafkaPrincipal:
-    """Who: a type (`User`, `Group`, whatever a principal builder made) and a name; either may be empty."""
+    """A principal: a type (`User`, or whatever a principal builder returns) and a name; either may be empty."""
 
     type: str
     name: str
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The principal of a text, split at its first colon: the name of `User:a:b` is `a:b`.
+        """Parse a text, split at its first colon: the name of `User:a:b` is `a:b`.
 
         Raises:
-            InvalidRequestError: no colon; with the words that Kafka's StandardAcl has for it.
+            InvalidRequestError: there is no colon; the message is that of Kafka's StandardAcl.
 
         """
         kind, colon, name = text.partition(":")
@@ -32,7 +32,7 @@ class KafkaPrincipal:
 
 
 def no_colon(text: str) -> str:
-    """What Kafka says of a principal without a colon."""
+    """Return Kafka's message about a principal without a colon."""
     return (
         f"Could not parse principal from `{text}` "
         "(no colon is present separating the principal type from the principal name)"

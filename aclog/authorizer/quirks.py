@@ -1,4 +1,4 @@
-"""Where Kafka 4.3.1 does not do what its documentation says, or nothing at all."""
+"""Requests for which Kafka 4.3.1 differs from its documentation, or does not return (docs/semantics.md)."""
 
 from aclog.authorizer.acl import WILDCARD, AclBindingFilter, PatternType, ResourcePattern
 from aclog.authorizer.acls_image import AclsImage, Verdict
@@ -8,14 +8,14 @@ from aclog.authorizer.interface import Action, RequestContext
 
 
 def quirks_of(image: AclsImage, verdict: Verdict, context: RequestContext, action: Action) -> tuple[str, ...]:
-    """What is odd about Kafka's answer to this request, in sentences."""
+    """Return a sentence for each quirk of Kafka that affects this request."""
     pattern = action.resource_pattern
     found = (_hidden_from_star(image, verdict, context, action), _without_answer(image, verdict, pattern))
     return tuple(quirk for quirk in found if quirk is not None)
 
 
 def _hidden_from_star(image: AclsImage, verdict: Verdict, context: RequestContext, action: Action) -> str | None:
-    """LITERAL `*` does not cover a longer name that begins with `*`."""
+    """Return the sentence about LITERAL `*`, which does not cover longer names that begin with `*`."""
     pattern = action.resource_pattern
     if image.documented or pattern.name == WILDCARD or not pattern.name.startswith(WILDCARD):
         return None
@@ -30,16 +30,21 @@ def _hidden_from_star(image: AclsImage, verdict: Verdict, context: RequestContex
         context.principal, context.host, action.operation, pattern.resource_type, pattern.name
     )  # fmt: skip
     return (
-        f"{count} rule(s) on LITERAL * do not cover this resource: in Kafka * does not match a longer name that begins "
-        f"with *. As documented they would, and the rules would say {other.name} instead of {verdict.name}."
+        f"{count} ACL(s) on LITERAL * do not cover this resource: in Kafka * does not match a longer name that begins "
+        f"with *. As documented they would, and the ACLs would say {other.name} instead of {verdict.name}."
         if other is not verdict
-        else f"{count} rule(s) on LITERAL * do not cover this resource: in Kafka * does not match a longer name that "
+        else f"{count} ACL(s) on LITERAL * do not cover this resource: in Kafka * does not match a longer name that "
         "begins with *. The answer would be the same if they did."
     )
 
 
 def _without_answer(image: AclsImage, verdict: Verdict, pattern: ResourcePattern) -> str | None:
-    """The endless loop over names that sort below `*`; a rule that denies is found before it begins."""
+    """Return the sentence about the endless loop on names that sort below `*`.
+
+    The second section of Kafka's scan (aclog.authorizer.index.kafka_scan_order) starts at `*`. At the first name that
+    is no prefix of the resource's it jumps to the prefix of `*` with as many characters as the two names share: with
+    one, that is `*` again and the scan never ends; with more, `substring` throws. A DENY ends the scan before.
+    """
     name = utf16(pattern.name)
     if not name or name >= utf16(WILDCARD) or verdict is Verdict.DENY:
         return None
@@ -47,7 +52,7 @@ def _without_answer(image: AclsImage, verdict: Verdict, pattern: ResourcePattern
     for rule in image.matching(AclBindingFilter(resource_type=known_type(pattern.resource_type))):
         other = utf16(rule.acl.resource_name)
         if rule.acl.resource_name == WILDCARD and rule.acl.pattern_type == PatternType.PREFIXED:
-            return None
+            return None  # PREFIXED `*` comes first in the second section, and ends it
         if in_the_way < other < utf16(WILDCARD) and not name.startswith(other):
             in_the_way = other
     shared = _shared(name, in_the_way)
@@ -56,12 +61,12 @@ def _without_answer(image: AclsImage, verdict: Verdict, pattern: ResourcePattern
     what = "never returns from" if shared == 1 else "throws StringIndexOutOfBoundsException on"
     culprit = in_the_way.decode("utf-16-be", "surrogatepass")
     return (
-        f"A real Kafka 4.3.1 {what} this request, because of the rules on {culprit!r}, a name that sorts below * "
-        "(fixed upstream later); the answer here is the one that the rules give."
+        f"A real Kafka 4.3.1 {what} this request, because of the ACLs on {culprit!r}, a name that sorts below * "
+        "(fixed upstream later); the answer here follows the documented rules."
     )
 
 
 def _shared(a: bytes, b: bytes) -> int:
-    """How many UTF-16 code units two names share from the start."""
+    """Return how many UTF-16 code units two names share from the start."""
     pairs = zip(zip(a[::2], a[1::2], strict=True), zip(b[::2], b[1::2], strict=True), strict=False)
     return next((i for i, (x, y) in enumerate(pairs) if x != y), min(len(a), len(b)) // 2)

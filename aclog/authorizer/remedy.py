@@ -1,4 +1,4 @@
-"""What would have to change for the opposite answer."""
+"""The ACL changes that would reverse a decision."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,34 +11,33 @@ from aclog.authorizer.interface import Action, AuthorizationResult, RequestConte
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 
 
-def opposite(
+def find_remedy(
     decision: Decision,
     context: RequestContext,
     action: Action,
     *,
     denying: Sequence[StandardAclWithId],
-    denying_in_all: int,
-    allowed_without: bool,
+    deny_count: int,
+    has_allow: bool,
     allow_everyone: bool,
     candidates: int,
 ) -> Remedy:
-    """The least change.
+    """Return the smallest change that reverses the decision.
 
-    `denying` are the rules that match and deny, or the first of them, `denying_in_all` how many there are;
-    `allowed_without` is whether a rule would allow the request if they were gone; `candidates` how many rules are on
-    the resource.
+    `denying` are the ACLs that match and deny, or the first of them, and `deny_count` is their number; `has_allow` is
+    whether an ACL would allow the request without them; `candidates` is the number of ACLs that cover the resource.
     """
     if decision.basis is Basis.SUPER_USER:
-        return Remedy(notes=(f"take {context.principal} out of super.users, and the rules decide",))
+        return Remedy(notes=(f"remove {context.principal} from super.users, so that ACLs decide",))
     if decision.result is AuthorizationResult.ALLOWED:
         notes = ("or turn off allow.everyone.if.no.acl.found",) if decision.basis is Basis.DEFAULT_ALLOW else ()
         return _with(notes, _adding(DENY, context, action))
     removals = _removing(rule.acl for rule in denying)
-    left_off = denying_in_all - len(denying)
-    if denying_in_all and allow_everyone and denying_in_all == candidates:
-        note = "allow.everyone.if.no.acl.found then allows it, since no rule is left on the resource"
+    left_off = deny_count - len(denying)
+    if deny_count and allow_everyone and deny_count == candidates:
+        note = "allow.everyone.if.no.acl.found then allows it, since no ACL is left on the resource"
         return Remedy(changes=removals, left_off=left_off, notes=(note,))
-    if allowed_without:
+    if has_allow:
         return Remedy(changes=removals, left_off=left_off)
     added = _with((), _adding(ALLOW, context, action))
     return Remedy(changes=(*removals, *added.changes), left_off=left_off, notes=added.notes)
@@ -46,9 +45,9 @@ def opposite(
 
 def _with(notes: tuple[str, ...], change: Change | None) -> Remedy:
     if change is None:
-        return Remedy(notes=(*notes, "no rule can be created for such a request"))
+        return Remedy(notes=(*notes, "no ACL can be created for such a request"))
     if change.acl.resource_name == WILDCARD:
-        notes = (*notes, "a rule on the name * covers nearly every resource of the type, not only this one")
+        notes = (*notes, "an ACL on the name * covers nearly every resource of the type, not only this one")
     return Remedy(changes=(change,), notes=notes)
 
 
@@ -57,7 +56,7 @@ def _removing(acls: Iterable[StandardAcl]) -> tuple[Change, ...]:
 
 
 def _adding(permission: AclPermissionType, context: RequestContext, action: Action) -> Change | None:
-    """The narrowest rule that speaks of this request; None where Kafka lets no such rule be created."""
+    """Return the narrowest ACL for this request; None if Kafka would reject its creation."""
     pattern = action.resource_pattern
     known_type = pattern.resource_type in set(ResourceType) and pattern.resource_type > ResourceType.ANY
     known_operation = action.operation in set(AclOperation) and action.operation > AclOperation.ANY

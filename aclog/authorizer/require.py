@@ -1,4 +1,4 @@
-"""For callers that would rather have an error than an answer."""
+"""Authorization that raises an error instead of returning a result."""
 
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
@@ -15,10 +15,10 @@ CLUSTER_AUTHORIZATION_FAILED = 31
 
 
 def require(authorizer: Authorizer, context: RequestContext, action: Action) -> None:
-    """Return if the action is allowed.
+    """Check that an action is allowed.
 
     Raises:
-        AuthorizationError: it is not (KIP-11).
+        AuthorizationError: it is denied (KIP-11).
         AuthorizerNotReadyError, InvalidRequestError: as `authorize`.
 
     """
@@ -37,12 +37,12 @@ def require(authorizer: Authorizer, context: RequestContext, action: Action) -> 
 
 
 def require_on_cluster(authorizer: Authorizer, context: RequestContext, operation: int, request: str) -> None:
-    """Return if the operation on the cluster is allowed: ALTER to create and delete ACLs, DESCRIBE to list them.
+    """Check that an operation on the cluster is allowed: ALTER to create or delete ACLs, DESCRIBE to list them.
 
-    `request` is the text that stands for the request in the error (AuthHelper.authorizeClusterOperation).
+    `request` is how the error names the request (AuthHelper.authorizeClusterOperation).
 
     Raises:
-        AclRequestError: it is not allowed (31, CLUSTER_AUTHORIZATION_FAILED).
+        AclRequestError: it is denied (31, CLUSTER_AUTHORIZATION_FAILED).
         AuthorizerNotReadyError, InvalidRequestError: as `authorize`.
 
     """

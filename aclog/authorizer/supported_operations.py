@@ -1,4 +1,4 @@
-"""Which operations mean something on which type of resource."""
+"""The operations that each resource type supports."""
 
 from collections.abc import Mapping
 
@@ -35,4 +35,4 @@ SUPPORTED_OPERATIONS: Mapping[ResourceType, tuple[AclOperation, ...]] = {
     ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
     ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }
-"""What an operation may be on each type, beside ALL (AclEntry.supportedOperations of 4.3.1)."""
+"""ALL is supported on each type, too (AclEntry.supportedOperations of Kafka 4.3.1)."""

@@ -94,17 +94,17 @@ def test_denying_read_leaves_describe_alone_and_that_is_said():
     shown = ask([acl(DENY, READ), acl(ALLOW, WRITE)], operation=DESCRIBE)
     assert shown.allowed
     (note,) = next(examined.notes for examined in shown.rules if examined.role is Role.OTHER_OPERATION)
-    assert "denies no other" in note
+    assert "a DENY does not imply other operations" in note
 
 
 @pytest.mark.parametrize(
     ("host", "part"),
     [
-        ("10.0.0.0/8", "would hold 10.0.0.1"),
-        ("11.0.0.0/8", "would not hold"),
+        ("10.0.0.0/8", "would contain 10.0.0.1"),
+        ("11.0.0.0/8", "would not contain"),
         ("::ffff:10.0.0.1", "is the same address"),
-        ("", "no address"),
-        ("example.org", "no address"),
+        ("", "not an address"),
+        ("example.org", "not an address"),
     ],
 )
 def test_why_a_host_does_not_match(host, part):
@@ -117,7 +117,7 @@ def test_a_range_that_denies_fails_open():
     rules = [acl(DENY, host="10.0.0.0/8"), acl(ALLOW)]
     shown = ask(rules)
     assert shown.allowed
-    assert "denies nobody" in shown.quirks[0]
+    assert "deny nobody" in shown.quirks[0]
     enabled = ask(rules, cidr=True)
     assert (enabled.allowed, enabled.quirks) == (False, ())
     assert enabled.rules[0].role is Role.DECIDES
@@ -125,7 +125,7 @@ def test_a_range_that_denies_fails_open():
 
 def test_only_user_star_is_everyone():
     shown = ask([acl(ALLOW, principal="Group:*")], principal="Group:x")
-    assert "only User:* stands for everyone" in shown.rules[0].notes[0]
+    assert "only User:* matches everyone" in shown.rules[0].notes[0]
 
 
 def test_star_does_not_cover_a_name_that_begins_with_it():
@@ -149,14 +149,14 @@ def test_where_a_real_kafka_gives_no_answer(name, what):
 def test_a_super_user():
     shown = ask([acl(DENY)], super_users="User:a")
     assert shown.allowed
-    assert shown.remedy.notes == ("take User:a out of super.users, and the rules decide",)
+    assert shown.remedy.notes == ("remove User:a from super.users, so that ACLs decide",)
     assert shown.rules[0].role is Role.MATCHES
 
 
 def test_no_rule_at_all():
     shown = ask([], everyone="true")
     assert (shown.allowed, shown.decision.text) == (True, "DefaultAllow")
-    assert "No rule is about this resource." in list(explanation_lines(shown))
+    assert "No ACL covers this resource." in list(explanation_lines(shown))
     assert "or turn off allow.everyone.if.no.acl.found" in shown.remedy.notes
 
 
@@ -179,7 +179,7 @@ def test_the_text():
         "DENIED: User:a READ TOPIC 't' from 10.0.0.1",
         f"based on MatchingAcl(acl={acl(DENY, ALL, principal='User:*')})",
         "",
-        "2 rule(s) on this resource: 1 decides, 1 other host",
+        "2 ACL(s) cover this resource: 1 decides, 1 other host",
         "  decides     DENY User:* ALL on TOPIC LITERAL 't' from *",
         "  other host  ALLOW User:a READ on TOPIC LITERAL 't' from 10.0.0.9",
         "",
@@ -232,7 +232,7 @@ def test_no_flags_can_name_it(rule):
 
 
 def test_a_request_that_no_rule_can_be_made_for():
-    assert ask([], name="").remedy.notes == ("no rule can be created for such a request",)
+    assert ask([], name="").remedy.notes == ("no ACL can be created for such a request",)
     assert ask([acl(ALLOW)], operation=AclOperation.UNKNOWN).remedy.changes == ()
 
 
