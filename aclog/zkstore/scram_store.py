@@ -56,6 +56,7 @@ class ScramStore:
         operation = operation_to(None if is_removed else encode_user_config(config), path=path, node=node)
         if operation is None:
             return
+        # The transaction cannot create parents.
         self.client.ensure(USERS_PATH)
         self.client.ensure(CONFIG_CHANGES_PATH)
         event = CreateNode(path=CONFIG_CHANGE_PREFIX, data=encode_config_change(path), sequence=True)

@@ -46,6 +46,7 @@ class TokenStore:
         operation = operation_to(data, path=path, node=self.client.get(path))
         if operation is None:
             return
+        # The transaction cannot create parents.
         self.client.ensure(TOKENS_PATH)
         self.client.ensure(TOKEN_CHANGES_PATH)
         self.client.commit((operation, CreateNode(path=TOKEN_CHANGE_PREFIX, data=token_id.encode(), sequence=True)))

@@ -30,6 +30,11 @@ def report_plan(store: str, target: Target, found: StoreState, change: StateChan
         print(one_line(line))
     warn_of_limitation(target, found)
     print(f"{target.name}: {change.counts()}")
+    report_removals(change)
+
+
+def report_removals(change: StateChange) -> None:
+    """Print the ACLs that a migration would remove, and that this is a dry run."""
     for acl in change.removed_acls:
         print(one_line(f"would remove: {acl_text(acl)}"))
     print("dry run: nothing was written")

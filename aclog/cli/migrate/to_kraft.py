@@ -89,6 +89,7 @@ def _migrate(options: MigrationOptions, watch: StoreWatch) -> None:
     found = watch.state()
     report_left_out(found.left_out)
     _refuse(_unreadable(options, found))
+    # Nothing is written before all obstacles are known to be absent.
     with options.target.open() as writer:
         wanted = options.target.supported(found.state)
         _refuse(_own_entries(options, writer.state, wanted))
@@ -113,6 +114,7 @@ class _Run:
     _quiet_since: float = field(factory=time.monotonic, init=False)
 
     def __attrs_post_init__(self) -> None:
+        # Reported by _migrate already.
         self._reported = frozenset(self._watch.state().left_out)
 
     def follow(self) -> None:
@@ -140,6 +142,7 @@ class _Run:
         self._reported |= frozenset(found.left_out)
         change = self._writer.write(self._options.target.supported(found.state))
         if len(change):
+            # Only migrated entries count: quotas, for example, may keep changing.
             self._quiet_since = time.monotonic()
             note(f"followed: {change.counts()}")
         return len(change)

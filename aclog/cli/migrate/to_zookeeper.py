@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from aclog.authorizer.explanation_text import acl_text
 from aclog.cli.migrate.log_target import LogTarget
-from aclog.cli.migrate.report import report_comparison, report_left_out
+from aclog.cli.migrate.report import report_comparison, report_left_out, report_removals
 from aclog.cli.migrate.store import connected, decide_by, read_store, store_decides
 from aclog.cli.migrate.target import TargetContents
 from aclog.metalog.errors import ConfigError
-from aclog.terminal.notices import note, one_line, warn
+from aclog.terminal.notices import note, warn
 from aclog.zkstore.client.settings import ZkSettings
 from aclog.zkstore.migration.access_state import AccessState, difference
 from aclog.zkstore.migration.comparison import compare
@@ -54,6 +53,7 @@ def run_reverse_migration(options: ReverseOptions) -> int:
             if options.dry_run:
                 return 0 if is_clear else 1
             _write(client, watch, wanted)
+            # Read again, so that the comparison is with what was really written.
             watch = read_store(client, may_be_new=True)
         return _compare(watch, contents, wanted)
 
@@ -66,9 +66,7 @@ def _report(options: ReverseOptions, watch: StoreWatch, wanted: AccessState, lef
     if options.dry_run:
         print(f"{options.log}: {wanted.counts()}")
         print(f"{options.store.where}: {change.counts()}")
-        for acl in change.removed_acls:
-            print(one_line(f"would remove: {acl_text(acl)}"))
-        print("dry run: nothing was written")
+        report_removals(change)
     obstacles = []
     if (left_out or found.unreadable) and not options.skip_unreadable:
         obstacles.append(
@@ -94,6 +92,8 @@ def _write(client: "ZkClient", watch: StoreWatch, wanted: AccessState) -> None:
 
 
 def _compare(watch: StoreWatch, contents: TargetContents, wanted: AccessState) -> int:
+    # Contents are compared with what ZooKeeper can hold, decisions with the whole log: an ACL that was left out shows
+    # up if it makes a difference.
     comparison = compare(
         watch.state().state,
         wanted,

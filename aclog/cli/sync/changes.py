@@ -59,6 +59,7 @@ def acl_changes(
 
     Changes are in listing order (aclog.shell.rule_text.rule_fields), whatever the order of the poll.
     """
+    # A response may repeat an ACL.
     now = dict.fromkeys(polled)
     removed = (StandardAclWithId(id=id_, acl=acl) for acl, id_ in recorded.items() if acl not in now)
     added = sorted((StandardAclWithId(id=None, acl=acl) for acl in now if acl not in recorded), key=rule_fields)

@@ -55,7 +55,7 @@ class ClusterPoller:
         """
         try:
             return await self._try()
-        except BaseException:
+        except BaseException:  # also cancelled: a response may be in flight
             await self._move_to_end()
             raise
 
@@ -84,6 +84,7 @@ class ClusterPoller:
                 f"{connection.address}: belongs to cluster {cluster_id}: expected {self.cluster_id}, the recorded one"
             )
         acls = await describe_all_acls(connection)
+        # After the response: at this time, the cluster was known to have these ACLs.
         timestamp = self._clock()
         try:
             check_acls(acls)

@@ -91,6 +91,7 @@ class _Sync:
     async def run(self) -> None:
         """Poll until stopped, then print the summary."""
         options = self.options
+        # A single poll is simply interrupted.
         stop = asyncio.Event() if options.once else stop_on_signals()
         cluster_id = None if self._log is None else self._log.cluster_id
         poller = ClusterPoller(servers=options.servers, security=options.security, cluster_id=cluster_id)
@@ -132,11 +133,13 @@ class _Sync:
         if self._log is not None:
             changes = self._log.changes(poll)
             return self._log.append(changes, poll.timestamp) if changes else []
+        # The log is created under a temporary name and renamed: open it under its own.
         done = create_sync_log(self.options.directory, poll)
         self.open()
         return done
 
     def _print(self, changes: list[Change]) -> None:
+        # Changes are durable by now: nothing is printed that a crash could undo.
         self._added += sum(change.kind is ChangeKind.ADDED for change in changes)
         self._removed += sum(change.kind is ChangeKind.REMOVED for change in changes)
         line = _json_line if self.options.format is SyncFormat.JSONL else _text_line

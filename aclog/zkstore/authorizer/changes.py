@@ -21,7 +21,7 @@ from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.metalog.errors import MetadataError
 from aclog.zkstore.acl_store import AclStore, Change, ResourceAcls
 from aclog.zkstore.authorizer.acl_cache import AclCache
-from aclog.zkstore.znodes.acl_json import AclEntry, entry_of, entry_problem
+from aclog.zkstore.znodes.acl_json import AclEntry, entry_of, entry_problem, resource_of
 from aclog.zkstore.znodes.paths import name_problem, paths_of, pattern_of, resource_path
 
 Updated: TypeAlias = Callable[[Sequence[ResourceAcls]], None]
@@ -89,7 +89,7 @@ class StoreChanges:
         return {path: list(numbers) for path, numbers in found.items()}
 
     def _cached_paths(self, wanted: AclBindingFilter) -> Iterator[str]:
-        patterns = {_pattern(rule.acl): None for rule in self.cache.image.matching(wanted)}
+        patterns = {resource_of(found.acl): None for found in self.cache.image.matching(wanted)}
         for pattern in patterns:
             yield from (path for path in paths_of(pattern) if self.cache.get(path) is not None)
 
@@ -132,12 +132,8 @@ def _by_pattern(
     found: dict[ResourcePattern, list[int]] = {}
     for number, (acl, error) in enumerate(zip(acls, errors, strict=True)):
         if error is None:
-            found.setdefault(_pattern(acl), []).append(number)
+            found.setdefault(resource_of(acl), []).append(number)
     return found
-
-
-def _pattern(acl: StandardAcl) -> ResourcePattern:
-    return ResourcePattern(resource_type=acl.resource_type, name=acl.resource_name, pattern_type=acl.pattern_type)
 
 
 def _named_paths(wanted: AclBindingFilter) -> Iterator[str]:

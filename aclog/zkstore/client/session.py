@@ -200,6 +200,7 @@ class ZkClient:
             for operation, result in zip(operations, results, strict=True)
             if isinstance(result, Exception)
         ]
+        # The operation that failed comes first; the others only report that they were rolled back with it.
         for path, error in sorted(failed, key=lambda pair: isinstance(pair[1], _ROLLED_BACK)):
             raise self._error(error, path)
         return [result.version if isinstance(result, ZnodeStat) else 0 for result in results]
@@ -223,7 +224,7 @@ class ZkClient:
             return result.get(timeout=self._timeout)
         except NoNodeError:
             raise _MissingError(f"{self.settings.where}: {path} does not exist") from None
-        except UnimplementedError:
+        except UnimplementedError:  # handled by callers that use multiRead
             raise
         except (KazooException, KazooTimeoutError) as e:
             raise self._error(e, path) from e

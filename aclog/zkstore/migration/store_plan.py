@@ -16,7 +16,7 @@ from aclog.metalog.errors import EncodeError
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
 from aclog.zkstore.migration.access_state import AccessState, StateChange
 from aclog.zkstore.migration.node_content import LeftOut
-from aclog.zkstore.znodes.acl_json import AclEntry, encode_acls, entry_of
+from aclog.zkstore.znodes.acl_json import AclEntry, encode_acls, entry_of, resource_of
 from aclog.zkstore.znodes.paths import resource_path
 from aclog.zkstore.znodes.scram_config import user_path
 from aclog.zkstore.znodes.token_json import encode_token
@@ -76,7 +76,7 @@ def _fits(what: str, problem: str | None, left_out: list[LeftOut]) -> bool:
 
 def _acl_problem(acl: StandardAcl) -> str | None:
     try:
-        resource_path(_pattern(acl))
+        resource_path(resource_of(acl))
     except EncodeError as error:
         return str(error)
     if acl.operation not in _OPERATIONS:
@@ -84,10 +84,6 @@ def _acl_problem(acl: StandardAcl) -> str | None:
     if acl.permission_type not in {AclPermissionType.DENY, AclPermissionType.ALLOW}:
         return f"permission {code_name(AclPermissionType, acl.permission_type)}: expected ALLOW or DENY"
     return None if ":" in acl.principal else "the principal has no colon: expected Type:name"
-
-
-def _pattern(acl: StandardAcl) -> ResourcePattern:
-    return ResourcePattern(resource_type=acl.resource_type, name=acl.resource_name, pattern_type=acl.pattern_type)
 
 
 def _oversized(acls: Iterable[StandardAcl], left_out: list[LeftOut]) -> frozenset[StandardAcl]:
@@ -105,7 +101,7 @@ def _oversized(acls: Iterable[StandardAcl], left_out: list[LeftOut]) -> frozense
 def _by_resource(acls: Iterable[StandardAcl]) -> dict[ResourcePattern, frozenset[AclEntry]]:
     found = defaultdict(set)
     for acl in acls:
-        found[_pattern(acl)].add(entry_of(acl))
+        found[resource_of(acl)].add(entry_of(acl))
     return {pattern: frozenset(entries) for pattern, entries in found.items()}
 
 

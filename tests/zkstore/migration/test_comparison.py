@@ -2,14 +2,9 @@
 
 from attrs import evolve
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.zkstore.migration.access_state import AccessState
 from aclog.zkstore.migration.comparison import compare, generated_requests
-
-ACL = StandardAcl(
-    resource_type=ResourceType.TOPIC, resource_name="t", pattern_type=PatternType.LITERAL, principal="User:ann",
-    host="*", operation=AclOperation.READ, permission_type=AclPermissionType.ALLOW,
-)  # fmt: skip
+from tests.zkstore.migration.entries import ACL
 
 
 def test_generated_requests_are_reproducible_and_close_to_the_acls():

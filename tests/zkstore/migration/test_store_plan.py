@@ -4,24 +4,12 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType
 from aclog.credentials.scram import ScramMechanism
-from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
 from aclog.zkstore.migration.access_state import AccessState, difference
 from aclog.zkstore.migration.store_plan import storable, store_plan
 from aclog.zkstore.znodes.acl_json import entry_of
-
-ACL = StandardAcl(
-    resource_type=ResourceType.TOPIC, resource_name="t", pattern_type=PatternType.LITERAL, principal="User:ann",
-    host="*", operation=AclOperation.READ, permission_type=AclPermissionType.ALLOW,
-)  # fmt: skip
-CREDENTIAL = UserScramCredentialRecord(
-    name="ann", mechanism=ScramMechanism.SCRAM_SHA_256, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096
-)
-TOKEN = DelegationTokenRecord(
-    owner="User:ann", requester="User:ann", renewers=(), issue_timestamp=1, max_timestamp=3, expiration_timestamp=2,
-    token_id="t",
-)  # fmt: skip
+from tests.zkstore.migration.entries import ACL, CREDENTIAL, TOKEN
 
 acls = st.frozensets(
     st.builds(
