@@ -44,7 +44,7 @@ def describe_client_quotas(image: Image, request: Request) -> bytes:
         _entry(version, entity, values)
         for entity, values in _quotas(image).items()
         if all(component.matches(dict(entity)) for component in wanted)
-        and (not body.strict or len(entity) == len(wanted))
+        and (not body.strict or len(entity) == len(wanted))  # strict: no entity types beyond those in the filter
     )
     return build_response(DESCRIBE_CLIENT_QUOTAS, version, entries=entries)
 

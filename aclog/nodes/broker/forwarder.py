@@ -129,6 +129,7 @@ class EnvelopeForwarder:
             await connection.close()
 
     async def _send(self, request: Request) -> EnvelopeResponse:
+        # Taken while connecting as well: a controller that comes back must not be met by a flood of logins.
         async with self._places:
             connection = await self._connected()
             try:
@@ -140,6 +141,7 @@ class EnvelopeForwarder:
             return response
 
     async def _exchange(self, connection: Connection, request: Request) -> EnvelopeResponse:
+        # Nothing has been written up to here, so the request may be retried; from `send` on it may not.
         try:
             version = connection.version(ENVELOPE, 0, 1)
         except ConfigError as error:
@@ -174,6 +176,7 @@ class EnvelopeForwarder:
     async def _connected(self) -> Connection:
         """Take an idle connection to the active controller, or open one."""
         address = self.leader()
+        # Idle connections to a former leader are of no use, and a failed one must not be handed out.
         while self._free:
             connection = self._free.pop()
             if connection.failure is None and address in (None, connection.address):

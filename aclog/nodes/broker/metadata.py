@@ -88,7 +88,7 @@ class MetadataApis:
                 "response",
                 "MetadataResponseTopic",
                 error_code=(error := self._topic_error(request, each.name)),
-                name=each.name if each.name is not None or version >= 12 else "",
+                name=each.name if each.name is not None or version >= 12 else "",  # nullable since version 12
                 topic_id=topic_id,
                 is_internal=False,
                 partitions=(),

@@ -136,6 +136,7 @@ def _entry(where: str, key: PrivateKeyTypes, certificates: _Certificates) -> Key
         raise ConfigError(f"{where}: no certificate matches the private key")
     chain = own[:1]
     rest = [certificate for certificate in certificates if certificate not in chain]
+    # Stores list certificates in any order, but TLS sends the chain from the leaf upwards.
     while issuers := [certificate for certificate in rest if certificate.subject == chain[-1].issuer]:
         chain.append(issuers[0])
         rest.remove(issuers[0])

@@ -105,6 +105,7 @@ class ScramServer:
 
     def _challenge(self, message: bytes) -> bytes:
         client = parse_client_first(message)
+        # Token ids and user names are separate namespaces; `tokenauth=true` selects which one (KIP-48).
         if client.token_auth and not self.credentials.tokens_enabled:
             raise AuthenticationError("Authentication failed: delegation tokens are not enabled")
         if client.authorization_id not in ("", client.user):
@@ -156,6 +157,7 @@ class ScramServer:
         bound = final.binding == exchange.client_first.gs2_header.encode()
         same_nonce = final.nonce == exchange.server_first.nonce
         signed = f"{exchange.client_first.bare},{exchange.server_first.text},{final.signed}".encode()
+        # All checks are made before any result is used: which one failed must not show in the response time.
         proved = self._proved(exchange.credential, signed, final)
         signature = scram_keys.sign(self.scram_mechanism, exchange.credential.server_key, signed)
         if not (proved and bound and same_nonce and exchange.principal is not None):

@@ -48,6 +48,7 @@ class ServerContext(ssl.SSLContext):
         current = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         _set_up_server(current, settings)
         _fill(current, certificates)
+        # Only a change of trust invalidates sessions; a renewed server certificate does not.
         if certificates.trusted != self._trusted and self._trusted is not None:
             self._trusted_since = time.time()
         self._trusted = certificates.trusted
@@ -127,6 +128,8 @@ def _set_up(context: ssl.SSLContext, settings: TlsSettings) -> None:
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, any certificate in the trust store is an anchor
     suites = cipher_suites(settings.cipher_suites)
     versions = set(settings.protocols)
+    # OpenSSL cannot restrict the suites of TLS 1.3 through Python's ssl module, so a version without a listed suite is
+    # disabled altogether.
     if settings.cipher_suites:
         versions -= {"TLSv1.3"} if not suites.tls_1_3 else set()
         versions -= {"TLSv1.2"} if not suites.tls_1_2 else set()

@@ -110,6 +110,7 @@ class Authentication:
         if self._state is _State.AUTHENTICATE and self._sasl is not None:
             return self._raw_token(self._sasl, payload) if self._raw else self._token(self._sasl, payload)
         header, position = decode_header(payload)
+        # ApiVersions is allowed once, before SaslHandshake; an error response leaves the client another attempt.
         if header.api_key == API_VERSIONS and self._state is _State.INITIAL:
             body, has_versions = self.versions.api_versions(header, payload, position)
             if has_versions:
@@ -130,6 +131,7 @@ class Authentication:
         body = build_response(SASL_HANDSHAKE, version, error_code=code, mechanisms=tuple(offered))
         if not known:
             return Step(response=_response(header, body), failure="the requested SASL mechanism is not enabled")
+        # Kept until re-authentication completes: mechanism and principal must stay the same (KIP-368).
         self._previous = self._sasl if self.complete else None
         self._sasl = sasl_server(
             mechanism,
@@ -198,7 +200,7 @@ class Authentication:
         now, lifetime = self.clock(), self.listener.session_lifetimes_ms.get(sasl.mechanism)
         ends = [] if lifetime is None else [now + lifetime]
         if sasl.expiry_ms is not None:
-            ends.append(max(now, sasl.expiry_ms))
+            ends.append(max(now, sasl.expiry_ms))  # a token may have expired during the login
         self._lifetime_ms, self._ends_ms = (min(ends) - now, min(ends)) if ends else (0, None)
 
 

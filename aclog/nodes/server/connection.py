@@ -84,6 +84,7 @@ class Connection:
         # Only now may the client send large frames, and draw on the main memory pool.
         stream.latest, stream.max_bytes, stream.pool = math.inf, limits.frame_bytes, self.admission.memory
         while (payload := await stream.next()) is not None:
+            # SaslHandshake starts re-authentication, also on an expired session: the client may just be late.
             if sasl and _api_key(payload) == SASL_HANDSHAKE:
                 stream.max_bytes = limits.unauthenticated_frame_bytes
                 failed = await self._log_in(payload)
@@ -99,6 +100,7 @@ class Connection:
         return "client"
 
     async def _handle(self, payload: bytes, session: Session) -> None:
+        # Observers' long polls last up to 30 s: within the request limit they would block everything else.
         if _api_key(payload) == FETCH:
             if self.stream.at_end:
                 raise ConnectionResetError
@@ -141,6 +143,7 @@ class Connection:
             await stream.send(step.response, b"")
         if step.failure is not None:
             return "authentication"
+        # Raw SASL tokens (SaslHandshake version 0) have no header and may even be empty.
         stream.min_bytes = 0 if authentication.raw else MIN_REQUEST
         if authentication.complete:
             self._count(self.admission.metrics.authentications)

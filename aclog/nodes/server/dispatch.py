@@ -76,6 +76,7 @@ class Dispatcher:
         start = time.perf_counter()
         header, position = decode_header(payload)
         key, version = header.api_key, header.api_version
+        # Any version of ApiVersions must be answered, unsupported ones with error 35 (KIP-511).
         if key == API_VERSIONS:
             body, _ = self.api_versions(header, payload, position)
         else:
@@ -101,6 +102,7 @@ class Dispatcher:
         ):
             return error_response(request, API_VERSIONS, version, INVALID_REQUEST), False
         features = self.features()
+        # The finalized epoch changes with each commit, so the cached response is compared, not merely looked up.
         known = self._versions.get(version)
         if known is None or known[0] != features:
             body = api_versions_response(version, self._served.values(), features)

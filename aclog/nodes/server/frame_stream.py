@@ -81,6 +81,7 @@ class FrameStream(asyncio.BufferedProtocol):
         size = len(self._data)
         if self._fed is not None and size >= self._wanted:
             self._wake()
+        # Back-pressure: what is left in the socket closes the client's TCP window.
         if size > max(self._wanted, _AHEAD_BYTES) and self._transport is not None:
             self._transport.pause_reading()
 
@@ -125,14 +126,15 @@ class FrameStream(asyncio.BufferedProtocol):
             return None
         length = frame_length(self._data[:4], self.max_bytes, self.min_bytes)
         if len(self._data) < 4 + length:
+            # Charged before reading: the announced length alone must not make this node allocate memory.
             if length > UNCHARGED_BYTES:
-                self.deadline = self.latest  # waiting for memory is the node's fault: no idle timeout
+                self.deadline = self.latest  # the node makes the client wait for memory, so no timeout runs
                 await self.pool.take(length)
                 self._charged = length
             self._expect("slow_writer", self._admission.limits.request_seconds)
             if not await self._read(4 + length):
                 return None
-        with memoryview(self._data) as data:
+        with memoryview(self._data) as data:  # slicing the bytearray itself would copy the frame twice
             frame = bytes(data[4 : 4 + length])
         del self._data[: 4 + length]
         self.deadline = self.latest
@@ -146,6 +148,7 @@ class FrameStream(asyncio.BufferedProtocol):
 
         """
         size = len(head) + len(body)
+        # Length, header and the start of the body in one write: small responses take one packet.
         await self._write(size.to_bytes(4, "big") + head + body[:_WRITE_BYTES], size)
         for start in range(_WRITE_BYTES, len(body), _WRITE_BYTES):
             with memoryview(body) as rest:
@@ -205,6 +208,7 @@ class FrameStream(asyncio.BufferedProtocol):
         if self._writable:
             return
         self._expect("slow_reader", self._admission.limits.request_seconds)
+        # The whole response counts, not just this chunk: its bytes are held until the last chunk is written.
         with self._admission.unsent(size, self._cut_off):
             self._drained = self._loop.create_future()
             await self._drained

@@ -81,6 +81,7 @@ class ListenerServer:
             stream.finish()
         if self._connections:
             await asyncio.wait(self._connections, timeout=grace)
+        # Only after the grace period: aborting earlier would lose responses to requests that are committed already.
         self._watch.cancel()
         for task, stream in tuple(self._connections.items()):
             stream.abort("stopped")
@@ -122,6 +123,7 @@ class ListenerServer:
         except (OSError, ValueError, ConfigError):
             connected.close()  # disconnected already, or an address that no ACL could name
             return
+        # Before the TLS handshake, the expensive part of a connection.
         if not self.admission.admit(host):
             self._metrics.refused.labels(self.listener.name).inc()
             connected.close()

@@ -70,7 +70,7 @@ class HttpEndpoint:
             return
         self._server.close()
         for writer in tuple(self._open):
-            writer.transport.abort()
+            writer.transport.abort()  # since Python 3.12 wait_closed also waits for open connections
         await self._server.wait_closed()
         self._server = None
 

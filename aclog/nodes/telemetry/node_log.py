@@ -41,6 +41,7 @@ def configure_logging(
     handler.addFilter(_Flood())
     audit.setFormatter(_formatter(node_id, json=True, colors=False) if json else _AuditFormatter())
     root, audit_logger = logging.getLogger(), logging.getLogger(AUDIT_LOGGER)
+    # The audit logger does not propagate, so each line is written once and its level is independent of the root's.
     for logger, own, least in ((root, handler, level), (audit_logger, audit, audit_level)):
         for old in tuple(logger.handlers):
             logger.removeHandler(old)
@@ -122,6 +123,7 @@ class _Flood(logging.Filter):
                 record.left_out = self._left_out
             self._second, self._seen, self._left_out = second, {}, 0
         seen = self._seen[record.msg] = self._seen.get(record.msg, 0) + 1
+        # Clients can trigger log lines at will (failed logins, malformed requests); they must not fill the disk.
         if seen > _LINES_A_SECOND and record.levelno < logging.ERROR:
             self._left_out += 1
             return False

@@ -42,7 +42,7 @@ def describe_acls_chunks(version: int, acls: Iterable[StandardAclWithId], piece:
     for count, each in enumerate(acls, 1):
         acl = each.acl
         key = acl.resource_type, acl.resource_name, acl.pattern_type
-        resources.setdefault(key, {})[_entry(form, acl)] = None
+        resources.setdefault(key, {})[_entry(form, acl)] = None  # a dict as ordered set of encoded entries
         if count % piece == 0:
             yield b""
     yield NO_THROTTLE + NO_ERROR + form.string("") + form.array(len(resources))

@@ -143,6 +143,7 @@ def _array_reader(entity: Any, each: Field[Any], *, bounded: bool, lenient: bool
                 raise DecodeError(f"null where {each.name} is required", position=position)
             return None, size
         left = len(buffer) - start
+        # Checked before anything is allocated: an element takes at least `least` bytes.
         if length * least > left or (bounded and length > MAX_ELEMENTS):
             raise DecodeError(f"{length} {each.name} announced, {left} bytes left", position=position)
         if native:

@@ -53,6 +53,7 @@ def decode_request(api_key: int, version: int, buffer: bytes, position: int) -> 
 
     """
     message = _reader(api_key, version, "request")(buffer, position)[0]
+    # Compact strings may be longer than 32,767 bytes on the wire, though only in a body larger than that.
     if len(buffer) - position > MAX_STRING:
         _check_strings(message)
     return message

@@ -59,6 +59,7 @@ class QuorumDescription:
 
     def _led(self, version: int) -> Any:
         quorum = self.quorum
+        # The leader reports itself as caught up now, as in LeaderState.describeReplicaState.
         leader = ReplicaState(
             replica_id=quorum.node_id,
             directory_id=quorum.directory_id,

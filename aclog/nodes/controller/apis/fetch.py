@@ -130,6 +130,7 @@ class Fetching:
             return PartitionResponse(error_code=error)
         if wanted.last_fetched_epoch > wanted.partition.current_leader_epoch:
             return PartitionResponse(error_code=INVALID_REQUEST)
+        # A fetch with this node's own id: two nodes are configured with the same node.id.
         if wanted.replica_id == self.quorum.node_id:
             return PartitionResponse(error_code=UNKNOWN_SERVER_ERROR)
         return None
@@ -156,6 +157,7 @@ class Fetching:
     def _elsewhere(self, offset: int, epoch: int, mark: int) -> PartitionResponse | None:
         """Return where the follower must go first, a snapshot or the point of divergence; None if it can read here."""
         start, snapshot = self.log.start_offset(), self.quorum.newest_checkpoint
+        # Also at offset 0 of an untrimmed log: loading a checkpoint is faster than replaying from the start.
         if snapshot is not None and (offset == 0 or offset < start):
             return PartitionResponse(snapshot=snapshot)
         # A follower that has just loaded a checkpoint fetches from its id, whose epoch may precede the log's start.

@@ -54,6 +54,7 @@ class Standby:
         follower: Follower | None = None
         try:
             while not (self.leadership.elected or self.leadership.stopping):
+                # Nothing to follow in an empty log, and no checkpoint either: the first leader bootstraps it.
                 if follower is None and self._begun:
                     follower = self._follow()
                 if follower is not None and follower.wait_ended(0):

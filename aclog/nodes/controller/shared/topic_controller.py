@@ -115,6 +115,7 @@ class TopicController:
 
         """
         try:
+            # Stops a second process with the same configuration: the two would fence each other in turn.
             self._lock = lock_checkpoints(self._directory)
             self._reader = reader = await open_reader(self.shared)
             self.serving = self._standing_by(reader)
@@ -122,6 +123,7 @@ class TopicController:
             self._write_checkpoints()
             self._standby = self._new_standby(reader)
             self._life = asyncio.create_task(self._live(reader, self._standby), name="controller")
+            # Ready as standby suffices: waiting for leadership would keep the node's listeners closed.
             while not self.ready and not self._life.done():
                 await asyncio.wait((self._life,), timeout=_LOOK_SECONDS)
             if self._life.done():
@@ -236,6 +238,8 @@ class TopicController:
             await term.end()
         if not standby.leadership.stopping:
             _log.warning("no longer the active controller: %s", term.failure or "no longer elected")
+        # The election may still favour this node after its log failed (such as a partition between it and the
+        # brokers of the topic): retrying for ever would leave the cluster without an active controller.
         if term.failure is not None and await standby.leadership.still_elected(_AGAIN_SECONDS):
             await standby.resign()
 
@@ -247,6 +251,7 @@ class TopicController:
 
         An epoch in the log with this node's id but without a running term is an earlier term of its own: no leader.
         """
+        # While this node serves a term, that epoch counts: the reader may still lag behind it.
         if self._term is not None and self._term.serving is not None:
             return LeaderAndEpoch(leader_id=self.config.node_id, epoch=self._term.epoch)
         found = None if self._reader is None else self._reader.leader()

@@ -36,6 +36,8 @@ def open_controller_log(config: NodeConfig) -> FileLog:
     elif directory.is_dir() and _formatted(directory).kraft_version:
         # With kraft.version 1 the voters are in the log, so quorum-state is written in version 1, without voters.
         write_quorum_state(directory, QuorumState(leader_id=-1, leader_epoch=0, voters=None))
+    # A new epoch at every start, as an elected leader would have: observers notice the restart and refetch their
+    # epoch, and records of the previous process cannot be confused with new ones at the same offset.
     log = open_log(
         directory,
         create=True,

@@ -56,6 +56,7 @@ class TokenWriter:
             token_id, now = uuid_text(self.controller.new_id()), self.controller.clock()
             result = create_token(creation, token_id=token_id, now=now, settings=self.settings)
             if result.records:
+                # Before the commit: a renewal that is queued behind this creation must find the token.
                 self._index.add([token_id])
             return ControllerResult(records=result.records, response=result)
 
