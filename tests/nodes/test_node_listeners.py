@@ -1,4 +1,4 @@
-"""A node's listeners as they are closed."""
+"""Closing the listeners of a node."""
 
 import asyncio
 

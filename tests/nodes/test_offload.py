@@ -1,4 +1,4 @@
-"""Requests of many entries: others on the event loop have their turns while they are worked on."""
+"""Requests with many entries: the event loop serves other clients while they are processed."""
 
 import asyncio
 
@@ -43,7 +43,7 @@ def alterations():
 
 
 async def with_turns(work):
-    """What `work` gives; others must have had turns meanwhile."""
+    """Return the result of `work`; the event loop must have run other tasks meanwhile."""
     turns = 0
 
     async def others():
@@ -79,7 +79,7 @@ def test_metadata_of_many_topics():
 
 @pytest.mark.parametrize("enveloped", [False, True])
 @pytest.mark.parametrize(("api_key", "version", "message"), [(30, 3, creations()), (51, 0, alterations())])
-def test_those_who_may_not_are_answered_beside_the_loop(tmp_path, api_key, version, message, enveloped):
+def test_denied_bulk_requests_are_answered_in_a_thread(tmp_path, api_key, version, message, enveloped):
     async def scenario():
         async with running(formatted(tmp_path)) as server:
             dispatcher = Dispatcher(

@@ -1,4 +1,4 @@
-"""Envelopes to a controller that is slow, not ready, not active, or gone: what is sent again, and what is not."""
+"""Forwarding to a controller that is slow, not ready, not active or gone: what is retried and what is not."""
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
@@ -23,11 +23,11 @@ from aclog.nodes.wire.message_builder import build
 from tests.support.nodes.node_requests import request
 
 CUT = object()
-"""In the place of an answer: the connection ends after the request was read."""
+"""Instead of a response: close the connection after reading the request."""
 
 
 class Controller:
-    """Answers Envelopes from a list; what it was asked is in `envelopes`."""
+    """A controller that responds to Envelopes from a list, and records them in `envelopes`."""
 
     def __init__(self, *answers, newest=1):
         self.answers, self.newest, self.envelopes, self.port = list(answers), newest, [], 0
@@ -98,7 +98,7 @@ def forwarded(controller, seconds=5.0):
     return asyncio.run(run())
 
 
-def test_the_request_goes_as_it_came_with_who_sent_it():
+def test_the_request_is_forwarded_verbatim_with_its_principal():
     controller = Controller()
     assert forwarded(controller) == b"the answer"
     [(version, envelope)] = controller.envelopes
@@ -116,27 +116,27 @@ def test_a_kafkas_controller_gets_version_0():
 
 
 @pytest.mark.parametrize("code", [AUTHORIZER_NOT_READY, 41])
-def test_what_was_certainly_not_done_is_sent_again(code):
+def test_requests_that_were_not_applied_are_retried(code):
     controller = Controller(error(code), error(code))
     assert forwarded(controller) == b"the answer"
     assert len(controller.envelopes) == 3
 
 
-def test_until_its_time_is_up():
+def test_until_the_timeout():
     controller = Controller(*[error(AUTHORIZER_NOT_READY)] * 100)
     with pytest.raises(RequestError, match="error 10801") as refused:
         forwarded(controller, seconds=0.4)
     assert refused.value.code == 7
 
 
-def test_a_request_whose_answer_was_lost_is_not_sent_again():
+def test_a_request_with_a_lost_response_is_not_retried():
     controller = Controller(CUT)
     with pytest.raises(OutcomeUnknownError, match="response was lost"):
         forwarded(controller)
     assert len(controller.envelopes) == 1
 
 
-def test_a_controller_that_is_not_up_yet_is_waited_for():
+def test_a_controller_that_is_not_up_yet_is_awaited():
     async def run():
         controller = Controller()
         made = forwarder(controller)
@@ -178,7 +178,7 @@ def test_a_connection_is_used_again_and_not_after_the_leader_has_moved():
     asyncio.run(run())
 
 
-def test_a_connection_that_went_silent_is_not_used_again():
+def test_a_silent_connection_is_not_reused():
     async def run():
         controller = Controller()
         controller.held = asyncio.Event()
@@ -195,7 +195,7 @@ def test_a_connection_that_went_silent_is_not_used_again():
     asyncio.run(run())
 
 
-def test_one_that_is_silent_is_given_up_when_another_is_active(monkeypatch):
+def test_a_silent_controller_is_abandoned_once_another_is_active(monkeypatch):
     monkeypatch.setattr("aclog.nodes.broker.forwarder._LOOK_S", 0.01)
 
     async def run():
@@ -221,7 +221,7 @@ def test_one_that_is_silent_is_given_up_when_another_is_active(monkeypatch):
     asyncio.run(run())
 
 
-def test_one_that_is_slow_keeps_nobody_else_waiting():
+def test_a_slow_request_does_not_delay_others():
     async def run():
         controller = Controller()
         made = forwarder(controller)
@@ -240,7 +240,7 @@ def test_one_that_is_slow_keeps_nobody_else_waiting():
 
 
 @pytest.mark.parametrize(("code", "told"), [(31, -1), (97, 97), (35, 35)])
-def test_what_is_wrong_with_the_envelope_is_told(code, told):
+def test_errors_of_the_envelope_become_the_clients(code, told):
     with pytest.raises(RequestError) as refused:
         forwarded(Controller(error(code)))
     assert refused.value.code == told

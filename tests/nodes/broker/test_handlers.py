@@ -1,4 +1,4 @@
-"""What a broker answers from its image: the cluster, SCRAM users, client quotas; and who may ask."""
+"""Reads from a broker's image: cluster, SCRAM users, client quotas, and their authorization."""
 
 import asyncio
 from pathlib import Path
@@ -31,7 +31,7 @@ NOT_ASKED = -(2**31)
 
 
 class Forwarded:
-    """Takes what is forwarded, and answers with the API's key."""
+    """Records forwarded requests, and responds with the API key."""
 
     async def forward(self, asked):
         return bytes((asked.header.api_key,))
@@ -73,7 +73,7 @@ def small():
 
 class TestMetadata:
     @pytest.mark.parametrize("version", range(14))
-    def test_the_broker_tells_of_itself_in_every_version(self, version):
+    def test_metadata_names_this_broker_in_every_version(self, version):
         found = ask(broker(), api_keys.METADATA, version, topics=())
         assert [(b.node_id, b.host, b.port) for b in found.brokers] == [(4, "b4", 9092)]
         if version >= 1:
@@ -81,7 +81,7 @@ class TestMetadata:
         if version >= 2:
             assert found.cluster_id == "c"
 
-    def test_topics_are_unknown_to_those_who_may_know(self):
+    def test_topics_are_unknown_to_authorized_clients(self):
         def topic(name):
             return build(api_keys.METADATA, 9, "request", "MetadataRequestTopic", name=name)
 
@@ -93,7 +93,7 @@ class TestMetadata:
         topic = build(api_keys.METADATA, 12, "request", "MetadataRequestTopic", name=None)
         assert [int(t.error_code) for t in ask(broker(), api_keys.METADATA, 12, topics=(topic,)).topics] == [100]
 
-    def test_operations_on_the_cluster_are_told_where_asked_for(self):
+    def test_cluster_operations_are_included_on_request(self):
         handlers = broker(rule(AclOperation.DESCRIBE), rule(AclOperation.CREATE))
         asked = {"topics": (), "include_cluster_authorized_operations": True}
         found = ask(handlers, api_keys.METADATA, 9, user="bob", **asked)
@@ -104,7 +104,7 @@ class TestMetadata:
 
 class TestDescribeCluster:
     @pytest.mark.parametrize("version", range(3))
-    def test_the_broker_tells_of_itself(self, version):
+    def test_describe_cluster_names_this_broker(self, version):
         found = ask(broker(), api_keys.DESCRIBE_CLUSTER, version, endpoint_type=1)
         assert (found.cluster_id, found.controller_id) == ("c", 4)
         assert [(b.broker_id, b.host, b.port) for b in found.brokers] == [(4, "b4", 9092)]
@@ -119,7 +119,7 @@ class TestScram:
     def users(self, *names):
         return tuple(build(api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, "request", "UserName", name=n) for n in names)
 
-    def test_all_users_or_those_that_are_named(self, small):
+    def test_all_users_or_the_named_ones(self, small):
         handlers, key = broker(image=small), api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS
         everybody = [each.user for each in small.scram.describe()]
         assert [r.user for r in ask(handlers, key, 0, users=None).results] == everybody
@@ -151,7 +151,7 @@ class TestClientQuotas:
             for entry in found.entries
         ]
 
-    def test_what_a_kafka_left_in_the_log_is_told(self, small):
+    def test_quotas_from_kafkas_log_are_described(self, small):
         quota = ({"client-id": "c1", "user": None}, {"request_percentage": 50.5})
         assert self.quotas(small) == [quota]
         assert self.quotas(small, ("client-id", 0, "c1")) == [quota]
@@ -161,7 +161,7 @@ class TestClientQuotas:
         "components",
         [(("client-id", 0, "c2"),), (("user", 2, None), ("ip", 2, None)), (("user", 0, "alice"),)],
     )
-    def test_what_the_filter_does_not_take_is_not(self, small, components):
+    def test_quotas_that_do_not_match_are_omitted(self, small, components):
         assert self.quotas(small, *components) == []
 
     def test_strictly_all_of_an_entity_must_be_named(self, small):
@@ -169,7 +169,7 @@ class TestClientQuotas:
         assert len(self.quotas(small, ("client-id", 2, None), ("user", 1, None), strict=True)) == 1
 
     def test_a_quota_that_was_removed_is_gone(self, small):
-        """The fixture gave alice one, and took it back."""
+        """The fixture gave alice a quota and removed it."""
         before = recover(SMALL, 183).image
         assert self.quotas(before, ("user", 0, "alice")) == [({"user": "alice"}, {"producer_byte_rate": 1048576.0})]
         assert self.quotas(small, ("user", 0, "alice")) == []
@@ -185,7 +185,7 @@ class TestClientQuotas:
             ((("user", 9, None),), "Unknown match type 9"),
         ],
     )
-    def test_filters_that_are_none_are_refused(self, small, components, text):
+    def test_invalid_filters_are_rejected(self, small, components, text):
         with pytest.raises(RequestError, match=text) as refused:
             self.quotas(small, *components)
         assert refused.value.code == 42
@@ -202,7 +202,7 @@ class TestAcls:
         nothing = {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
         return ask(handlers, api_keys.DESCRIBE_ACLS, version, user=user, **anything | nothing | fields)
 
-    def test_rules_are_listed_for_those_who_may(self):
+    def test_acls_are_listed_for_authorized_clients(self):
         handlers = broker(rule(AclOperation.DESCRIBE))
         assert [r.resource_name for r in self.described(handlers, "bob").resources] == ["kafka-cluster"]
         with pytest.raises(AclRequestError, match="needs DESCRIBE permission"):
@@ -225,7 +225,7 @@ class TestForwarding:
             (api_keys.DESCRIBE_QUORUM, {"topics": ()}),
         ],
     )
-    def test_what_changes_metadata_goes_to_the_controller(self, api_key, fields):
+    def test_writes_are_forwarded_to_the_controller(self, api_key, fields):
         version = 0 if api_key in (51, 55) else 3
         asked = request(api_key, version, build(api_key, version, "request", **fields), "bob", "BROKER")
         assert asyncio.run(broker()[api_key](asked)) == bytes((api_key,))

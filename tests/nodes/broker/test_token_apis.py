@@ -1,4 +1,4 @@
-"""Tokens at a broker: who is refused before the controller is asked, and whose tokens are shown to whom."""
+"""Delegation tokens at a broker: checks before forwarding, and visibility of tokens."""
 
 import asyncio
 
@@ -111,7 +111,7 @@ NOT_ALLOWED = [
 
 
 @pytest.mark.parametrize("session", NOT_ALLOWED)
-def test_who_may_not_ask_at_all(session):
+def test_connections_that_may_not_use_tokens(session):
     handler = broker(secret=None)
     found = create(handler, session=session, owner_principal_type="User", owner_principal_name="eve")
     assert (found["code"], found["times"], found["who"][1]) == (64, [-1, -1, -1], "eve")
@@ -125,7 +125,7 @@ def test_who_may_not_ask_at_all(session):
     "session", [{}, {"security_protocol": SecurityProtocol.SSL}, {"principal": ANONYMOUS, "token_authenticated": False}]
 )
 def test_who_may(session):
-    """Also a user who is called ANONYMOUS, and has logged in as that."""
+    """Includes an authenticated user named ANONYMOUS."""
     handler = broker()
     assert create(handler, session=session) == create(handler, 1, session=session) == b"forwarded"
     for api_key in (api_keys.RENEW_DELEGATION_TOKEN, api_keys.EXPIRE_DELEGATION_TOKEN):
@@ -166,7 +166,7 @@ def test_for_another():
         ([rule(AclOperation.DESCRIBE_TOKENS, USER, "User:alice")], "bob", ["alice"], "1"),
     ],
 )
-def test_whose_tokens_are_shown(rules, user, owners, seen):
+def test_tokens_visible_to_a_client(rules, user, owners, seen):
     for version in (1, 2, 3):
         found = described(broker(*rules, tokens=TOKENS), owners, user, version)
         assert "".join(each.token_id for each in found.tokens) == seen
@@ -185,7 +185,7 @@ def test_none_are_described_before_all_are_replayed():
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("arrives", [True, False])
-def test_a_creation_is_answered_when_the_token_is_here_or_after_a_while(version, arrives, monkeypatch):
+def test_a_creation_is_answered_once_the_token_is_replayed_or_after_a_timeout(version, arrives, monkeypatch):
     monkeypatch.setattr("aclog.nodes.broker.token_apis._SEEN_SECONDS", 30 if arrives else 0.01)
     handler, made = broker(), token("new", "bob", "bob")
 

@@ -1,4 +1,4 @@
-"""Tests here may be coroutines: each runs on an event loop of its own."""
+"""Tests in this directory may be coroutines; each runs on its own event loop."""
 
 import asyncio
 import inspect

@@ -1,4 +1,4 @@
-"""A controller on a real directory: its start, its APIs and who may use them, its checkpoints, its end."""
+"""A controller on a real directory: startup, APIs and their authorization, checkpoints, shutdown."""
 
 import asyncio
 import os
@@ -68,7 +68,7 @@ def batches(directory):
 
 
 class TestStart:
-    async def test_an_empty_log_gets_what_format_left(self, tmp_path):
+    async def test_an_empty_log_gets_the_bootstrap_records(self, tmp_path):
         async with running(formatted(tmp_path)) as server:
             assert server.ready
             assert server.publisher.ready
@@ -90,7 +90,7 @@ class TestStart:
             assert server.publisher.current.provenance.kraft_version == 0
         assert read_quorum_state(tmp_path / LOG_DIRECTORY).voters == (1,)
 
-    async def test_a_second_start_adds_a_leader_change_and_nothing_else(self, tmp_path):
+    async def test_a_restart_adds_only_a_leader_change(self, tmp_path):
         config = formatted(tmp_path)
         async with running(config) as server:
             await create(server, "t")
@@ -120,7 +120,7 @@ class TestStart:
             assert len(server.publisher.current.scram) == 2
 
     async def test_nobody_is_ready_before_the_bootstrap_is_in(self, tmp_path):
-        """A SCRAM login before that would fail for good, not retriably."""
+        """A SCRAM login before replay would fail for good instead of retriably."""
         server, unready = controller_server(formatted(tmp_path)), []
         server.publisher.subscribe(lambda image: unready.append(not server.publisher.ready and not len(image.scram)))
         await server.start()
@@ -168,7 +168,7 @@ class TestStart:
             with pytest.raises(LockedError):
                 await controller_server(config).start()
 
-    async def test_what_a_crash_left_of_a_checkpoint_goes(self, tmp_path):
+    async def test_partial_checkpoints_of_a_crash_are_removed(self, tmp_path):
         config = formatted(tmp_path)
         part = tmp_path / LOG_DIRECTORY / "00000000000000000009-0000000001-abcdef.checkpoint.part"
         other = tmp_path / LOG_DIRECTORY / "notes.part"
@@ -263,14 +263,14 @@ class TestAcls:
             assert [[each.resource_name for each in found.matching_acls] for found in gone.filter_results] == [["t"]]
             assert names(server.publisher.current) == {"u"}
 
-    async def test_who_may_not(self, tmp_path):
+    async def test_unauthorized_clients(self, tmp_path):
         async with running(formatted(tmp_path)) as server:
             with pytest.raises(AclRequestError, match=r"Request Request\(.*\) needs ALTER permission\.") as refused:
                 await call(server, api_keys.CREATE_ACLS, 3, creations({"resource_name": "t"}), user="alice")
             assert refused.value.code == 31
             assert len(server.publisher.latest.acls) == 0
 
-    async def test_the_code_0_is_no_request(self, tmp_path):
+    async def test_code_0_is_malformed(self, tmp_path):
         async with running(formatted(tmp_path)) as server:
             with pytest.raises(MalformedRequestError):
                 await call(server, api_keys.CREATE_ACLS, 3, creations({"resource_name": "t", "operation": 0}))
@@ -391,7 +391,7 @@ class TestSnapshots:
             image = decode_checkpoint(data, end_offset=newest.end_offset, epoch=newest.epoch)
             assert image.acls.digest() == server.publisher.current.acls.digest()
 
-    async def test_errors_are_told_as_they_are(self, tmp_path):
+    async def test_errors_have_their_own_codes(self, tmp_path):
         async with running(formatted(tmp_path)) as server:
             await create(server, "t")
             await server.checkpoint()
@@ -418,7 +418,7 @@ class TestSnapshots:
             with pytest.raises(AclRequestError):
                 await call(server, api_keys.FETCH_SNAPSHOT, 1, snapshot_request(1, *wanted), user="alice")
 
-    async def test_it_does_not_vanish_under_its_reader(self, tmp_path):
+    async def test_retention_does_not_remove_it_under_its_reader(self, tmp_path):
         async with running(formatted(tmp_path)) as server:
             await create(server, *(f"t{n}" for n in range(50)))
             await server.checkpoint()
@@ -429,7 +429,7 @@ class TestSnapshots:
             rest = await piece(server, 1, newest.end_offset, newest.epoch, 100, 1 << 20)
             assert bytes(first.unaligned_records) + bytes(rest.unaligned_records) == whole
 
-    async def test_files_are_let_go_of(self, tmp_path):
+    async def test_unused_files_are_closed(self, tmp_path):
         from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints
 
         now = [0.0]
@@ -501,7 +501,7 @@ class TestCheckpoints:
                 server.publisher.current.end_offset
             ]
 
-    async def test_one_that_fails_is_tried_again_later_and_the_log_goes_on(self, tmp_path, monkeypatch, caplog):
+    async def test_a_failed_checkpoint_is_retried_and_the_log_continues(self, tmp_path, monkeypatch, caplog):
         from aclog.nodes.controller.write_path import snapshot_generator as checkpointing
 
         real, tries, tried, loop = checkpointing.write_checkpoint, [], asyncio.Event(), asyncio.get_running_loop()
@@ -527,7 +527,7 @@ class TestCheckpoints:
             assert len(server.publisher.current.acls) == 6
         assert "cannot write a checkpoint: no space left" in caplog.text
 
-    async def test_the_next_try_comes_by_itself(self, tmp_path, monkeypatch):
+    async def test_the_retry_needs_no_commit(self, tmp_path, monkeypatch):
         from aclog.nodes.controller.write_path import snapshot_generator as checkpointing
 
         real, tries = checkpointing.write_checkpoint, []
@@ -549,7 +549,7 @@ class TestCheckpoints:
 
 
 class TestStop:
-    async def test_what_waits_is_committed_and_answered(self, tmp_path):
+    async def test_pending_requests_are_committed_and_answered(self, tmp_path):
         server = controller_server(formatted(tmp_path))
         await server.start()
         controller = server.serving.controller
@@ -561,7 +561,7 @@ class TestStop:
             controller.create_acls(CONTEXT, [rule("late")]).result(0)
         assert len(recover(tmp_path / LOG_DIRECTORY).image.acls) == 20
 
-    async def test_a_failed_commit_is_told_to_the_node(self, tmp_path, monkeypatch):
+    async def test_a_failed_commit_stops_the_node(self, tmp_path, monkeypatch):
         told = []
         server = controller_server(formatted(tmp_path), on_failure=told.append)
         await server.start()

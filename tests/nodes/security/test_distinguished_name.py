@@ -1,4 +1,4 @@
-"""Names of certificates, beside the texts that Java prints."""
+"""Distinguished names compared with Java's text."""
 
 import json
 from contextlib import suppress
@@ -34,19 +34,19 @@ NO_NAMES = """30 3001 3080 30850000000000 0500 30003000 3002 300230 30023100ff 3
 
 
 @pytest.mark.parametrize("name", ["", *NO_NAMES.split()])
-def test_what_is_no_name(name):
+def test_malformed_names(name):
     with pytest.raises(DecodeError):
         distinguished_name(bytes.fromhex(name))
 
 
 @pytest.mark.parametrize("certificate", ["", "3000", "30023000", "30053003020101", "300c300a02010130003000300030"])
-def test_what_is_no_certificate(certificate):
+def test_malformed_certificates(certificate):
     with pytest.raises(DecodeError):
         subject(bytes.fromhex(certificate))
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_break_it(buffer):
+def test_any_bytes_give_a_name_or_a_decode_error(buffer):
     for read in (distinguished_name, subject):
         with suppress(DecodeError):
             read(buffer)

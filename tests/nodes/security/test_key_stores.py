@@ -1,4 +1,4 @@
-"""Key stores and trust stores: what is read from them, and what is said of those that cannot be."""
+"""Key stores and trust stores: content, and errors for unusable ones."""
 
 import json
 from base64 import b64decode
@@ -55,7 +55,7 @@ def test_a_pkcs12_key_store(tmp_path, type_):
     assert names(entry.chain) == CHAIN
 
 
-def test_stores_that_java_made(tmp_path):
+def test_stores_created_by_java(tmp_path):
     settings = TlsSettings(
         keystore=java_store(tmp_path, "keystorePkcs12"),
         keystore_password="changeit",
@@ -95,7 +95,7 @@ def test_a_pem_trust_store_may_hold_more_than_certificates(tmp_path):
     assert names(trusted) == CHAIN
 
 
-def test_nothing_is_named():
+def test_no_store_is_configured():
     assert key_entry(TlsSettings()) is None
     assert trusted_certificates(TlsSettings()) is None
 

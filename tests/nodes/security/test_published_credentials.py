@@ -1,4 +1,4 @@
-"""Logins by delegation tokens: who they let in, until when, and against which secret."""
+"""Logins with delegation tokens: owner, expiry and secret."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def log_in(credentials, password, user="the-id", mechanism=SHA_256, token_auth=T
 
 
 @pytest.mark.parametrize("mechanism", [SHA_256, SHA_512])
-def test_a_token_lets_its_owner_in(credentials, mechanism):
+def test_a_token_authenticates_its_owner(credentials, mechanism):
     for _ in range(2):
         login = log_in(credentials, token_hmac("hush", "the-id"), mechanism=mechanism)
         assert login.principal == KafkaPrincipal(type="User", name="a:b")
@@ -78,12 +78,12 @@ def test_a_token_lets_its_owner_in(credentials, mechanism):
         {"token_auth": False},
     ],
 )
-def test_whoever_cannot_prove_it_stays_out(credentials, wrong):
+def test_a_wrong_proof_fails(credentials, wrong):
     with pytest.raises(AuthenticationError, match="invalid credentials"):
         log_in(credentials, **{"password": token_hmac("hush", "the-id")} | wrong)
 
 
-def test_an_expired_token_lets_nobody_in(credentials, now):
+def test_an_expired_token_fails(credentials, now):
     password = token_hmac("hush", "the-id")
     now[0] = NOW + 999
     log_in(credentials, password)
@@ -101,7 +101,7 @@ def test_without_a_secret_there_are_no_tokens(credentials):
     assert off.token("the-id", SHA_256) is None
 
 
-def test_credentials_are_made_once_each_and_not_kept_for_ever(credentials, monkeypatch):
+def test_credentials_are_cached_within_bounds(credentials, monkeypatch):
     monkeypatch.setattr("aclog.nodes.security.published_credentials._REMEMBERED", 1)
     first = credentials.token("the-id", SHA_256)
     assert credentials.token("the-id", SHA_256).credential is first.credential

@@ -1,4 +1,4 @@
-"""Logins from both ends: each mechanism with each client, and how they fail."""
+"""SASL logins end to end: each mechanism with each client, and failures."""
 
 import pytest
 
@@ -96,7 +96,7 @@ def test_a_login(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_nobody_is_logged_in_before_the_end(mechanism):
+def test_nobody_is_authenticated_before_completion(mechanism):
     with pytest.raises(AuthenticationError, match="not complete"):
         _ = server_of(mechanism).principal
 
@@ -118,7 +118,7 @@ def test_no_such_user_and_a_wrong_password_look_the_same(mechanism, user, passwo
 
 
 @pytest.mark.parametrize("mechanism", SCRAM)
-def test_after_a_failure_the_right_password_comes_too_late(mechanism):
+def test_after_a_failure_the_right_password_is_refused(mechanism):
     server = server_of(mechanism)
     with pytest.raises(AuthenticationError):
         server.step(b"nonsense")
@@ -127,14 +127,14 @@ def test_after_a_failure_the_right_password_comes_too_late(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", SCRAM)
-def test_a_login_again_is_called_so(mechanism):
+def test_a_failed_reauthentication_is_named_as_such(mechanism):
     with pytest.raises(AuthenticationError, match="during re-authentication due to"):
         server_of(mechanism, reauthentication=True).step(b"nonsense")
 
 
 @pytest.mark.parametrize("mechanism", SCRAM)
 @pytest.mark.parametrize("user", ["alice", "bob"])
-def test_before_the_credentials_are_replayed_nobody_is_judged(mechanism, user):
+def test_before_replay_scram_is_not_ready(mechanism, user):
     server = server_of(mechanism, Users({"alice": "secret"}, ready=False))
     with pytest.raises(AuthenticationNotReadyError):
         server.step(client_of(mechanism, user).first())
@@ -159,7 +159,7 @@ def test_a_token_logs_its_owner_in(mechanism):
 
 
 @pytest.mark.parametrize("mechanism", SCRAM)
-def test_a_token_is_no_user_and_a_user_no_token(mechanism):
+def test_tokens_and_users_are_separate(mechanism):
     for users, token_auth in ((Tokens({"other": "x"}), True), (Users({"other": "x"}), False)):
         client, server = client_of(mechanism, "id1", "hmac", token_auth=token_auth), server_of(mechanism, users)
         proof = client.step(server.step(client.first()))
@@ -188,13 +188,13 @@ def test_a_mechanism_that_the_listener_does_not_offer():
         (b"\0\xff\0secret", "Authentication failed: Invalid username or password"),
     ],
 )
-def test_a_malformed_plain_message_is_told_in_kafkas_words(message, text):
+def test_malformed_plain_messages_get_kafkas_text(message, text):
     with pytest.raises(AuthenticationError) as refused:
         server_of("PLAIN").step(message)
     assert str(refused.value) == text
 
 
-def test_plain_lets_nobody_act_as_another():
+def test_plain_rejects_another_authorization_id():
     with pytest.raises(AuthenticationError, match="authorization id that is different from username"):
         server_of("PLAIN").step(b"bob\0alice\0secret")
     server = server_of("PLAIN")
@@ -217,7 +217,7 @@ def test_a_client_that_cannot_log_in(security):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_no_secret_is_shown(mechanism):
+def test_secrets_are_not_in_reprs(mechanism):
     client, server = client_of(mechanism, password="hush"), server_of(mechanism, Users({"alice": "hush"}))
     message = client.first()
     if mechanism in SCRAM:

@@ -1,4 +1,4 @@
-"""SCRAM message by message: the RFC's own exchange, another maker's client, and what is refused."""
+"""SCRAM by message: the RFC's example exchange, another implementation's client, and rejected messages."""
 
 import string
 import warnings
@@ -120,7 +120,7 @@ def exchange_until_proof(ours, user="user", password="pencil"):
         lambda final: CLIENT_FIRST,
     ],
 )
-def test_a_final_message_that_is_not_right(change):
+def test_an_invalid_final_message(change):
     ours = server()
     final = exchange_until_proof(ours)
     assert change(final) != final
@@ -156,7 +156,7 @@ def test_a_final_message_that_is_not_right(change):
         b"n,,n=user,r=" + b"x" * MAX_BYTES,
     ],
 )
-def test_a_first_message_that_is_not_right(message):
+def test_an_invalid_first_message(message):
     with pytest.raises(DecodeError):
         parse_client_first(message)
     with pytest.raises(AuthenticationError, match="invalid credentials"):
@@ -174,7 +174,7 @@ def test_no_message_breaks_a_server(message):
         assert not ours.complete
 
 
-def test_what_a_first_message_says():
+def test_the_parts_of_a_first_message():
     parsed = parse_client_first(b"n,a=x=2Cy,n=a=3Db,r=abc,tokenauth=TRUE,other=1=2")
     assert parsed.gs2_header == "n,a=x=2Cy,"
     assert parsed.bare == "n=a=3Db,r=abc,tokenauth=TRUE,other=1=2"
@@ -184,15 +184,15 @@ def test_what_a_first_message_says():
 
 
 def proved(first, challenge, final):
-    """A final message with the proof of who knows the password, whatever else it says."""
+    """Return a final message with a valid proof for the password, whatever else it contains."""
     salted = scram_keys.salted_password(SHA_256, "pencil", SALT, 4096)
     key = scram_keys.client_key(SHA_256, salted)
     mask = scram_keys.sign(SHA_256, scram_keys.stored_key(SHA_256, key), b",".join((first, challenge, final)))
     return final + b",p=" + b64encode(bytes(a ^ b for a, b in zip(key, mask, strict=True)))
 
 
-def test_what_is_signed_is_what_was_sent():
-    """Extensions that nobody knows are signed with the rest (RFC 5802, section 5.1)."""
+def test_the_sent_messages_are_signed():
+    """Unknown extensions are signed with the rest (RFC 5802, section 5.1)."""
     first, ours = b"n=user,r=" + CLIENT_NONCE.encode() + b",b=2,a=1", server()
     challenge = ours.step(b"n,a=user," + first)
     ours.step(proved(first, challenge, b"c=" + b64encode(b"n,a=user,") + SIGNED[6:] + b",x=1"))
@@ -202,7 +202,7 @@ def test_what_is_signed_is_what_was_sent():
 @pytest.mark.parametrize(
     "final", [SIGNED.replace(b"biws", b"eSws"), SIGNED.replace(b"biws", b""), SIGNED + b"x", SIGNED[:-1], SIGNED[:30]]
 )
-def test_another_channel_or_nonce_is_refused_though_it_is_proved(final):
+def test_another_binding_or_nonce_is_rejected_despite_a_valid_proof(final):
     ours = server()
     challenge = ours.step(CLIENT_FIRST)
     with pytest.raises(AuthenticationError, match="invalid credentials"):
@@ -210,7 +210,7 @@ def test_another_channel_or_nonce_is_refused_though_it_is_proved(final):
     assert not ours.complete
 
 
-def test_nobody_acts_as_another():
+def test_another_authorization_id_is_rejected():
     for user in (b"user", b"nobody"):
         with pytest.raises(AuthenticationError, match="authorization id that is different from username"):
             server().step(b"n,a=other,n=" + user + b",r=abc")
@@ -220,7 +220,7 @@ def challenge_for(user, **options):
     return server(**options).step(f"n,,n={user},r=abc".encode()).decode()
 
 
-def test_users_that_do_not_exist_have_a_steady_salt_each():
+def test_unknown_users_have_a_stable_salt():
     assert challenge_for("nobody") == challenge_for("nobody")
     assert challenge_for("nobody") != challenge_for("somebody")
     assert challenge_for("nobody") != challenge_for("nobody", fake_secret=b"another process")
@@ -232,15 +232,15 @@ def test_users_that_do_not_exist_have_a_steady_salt_each():
     assert iterations == "i=4096"
 
 
-def test_nobody_passes_as_a_user_that_does_not_exist():
-    """Not even who knows the fake's keys: the stored key is known, a proof for it is not; and no principal is there."""
+def test_an_unknown_user_cannot_log_in():
+    """Not even with the fake's keys: its stored key has no known preimage to prove, and there is no principal."""
     ours = server()
     with pytest.raises(AuthenticationError, match="invalid credentials"):
         ours.step(exchange_until_proof(ours, "nobody"))
 
 
 @pytest.mark.parametrize("broken", [{"iterations": 4095}, {"stored_key": b""}, {"server_key": b"x"}])
-def test_a_credential_that_cannot_hold_is_none(broken):
+def test_an_invalid_credential_is_ignored(broken):
     ours = server(attrs.evolve(record(), **broken))
     with pytest.raises(AuthenticationError, match="invalid credentials"):
         ours.step(exchange_until_proof(ours))
@@ -259,7 +259,7 @@ def test_a_credential_that_cannot_hold_is_none(broken):
         (SERVER_FINAL, "invalid SCRAM-SHA-256 message"),
     ],
 )
-def test_a_challenge_that_a_client_refuses(challenge, what):
+def test_challenges_that_a_client_rejects(challenge, what):
     their = client()
     their.first()
     with pytest.raises(AuthenticationError, match=what):

@@ -1,4 +1,4 @@
-"""Contexts of listeners and clients, shaking hands in memory: who is let in, before and after files change."""
+"""TLS contexts of listeners and clients, with handshakes in memory, before and after the stores change."""
 
 import asyncio
 import ssl
@@ -35,7 +35,7 @@ def issued(name, by="root"):
 
 
 class Files:
-    """The stores of a server and of its clients."""
+    """The stores of a server and its clients."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -63,7 +63,7 @@ def files(tmp_path):
 
 
 def shake(server, client, *, host="localhost", session=None):
-    """Both ends of a connection after the handshake; the SSLError of whoever refuses it."""
+    """Return both ends of a connection after the handshake; raise the SSLError of the end that rejects it."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     there = server.wrap_bio(to_server, to_client, server_side=True)
     here = client.wrap_bio(to_client, to_server, server_hostname=host, session=session)
@@ -81,7 +81,7 @@ def shake(server, client, *, host="localhost", session=None):
 
 
 def shown(client):
-    """The common name of the server that a client sees."""
+    """Return the server's common name as seen by a client."""
     return dict(pair for rdn in client.getpeercert()["subject"] for pair in rdn)["commonName"]
 
 
@@ -112,7 +112,7 @@ def test_a_certificate_is_required(files, version):
 
 @pytest.mark.parametrize("auth", [REQUIRED, REQUESTED])
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
-def test_a_certificate_of_somebody_else_is_refused(files, auth, version):
+def test_an_untrusted_certificate_is_rejected(files, auth, version):
     server = server_context(files.server_settings(client_auth=auth))
     with pytest.raises(ssl.SSLCertVerificationError):
         shake(server, client_context(files.client_settings("mallory", by="other", protocols=(version,))))
@@ -148,7 +148,7 @@ def test_a_client_checks_the_host(files, host):
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-def test_a_client_trusts_whom_its_store_names(files, host):
+def test_a_client_trusts_its_trust_store(files, host):
     server = server_context(files.server_settings())
     shake(server, client_context(files.client_settings()), host=host)
     for settings in (files.client_settings(trusts="other"), TlsSettings()):
@@ -156,7 +156,7 @@ def test_a_client_trusts_whom_its_store_names(files, host):
             shake(server, client_context(settings), host=host)
 
 
-def test_versions_that_do_not_meet(files):
+def test_no_common_protocol_version(files):
     server = server_context(files.server_settings(protocols=("TLSv1.3",)))
     with pytest.raises(ssl.SSLError):
         shake(server, client_context(files.client_settings(protocols=("TLSv1.2",))))
@@ -178,7 +178,7 @@ def test_suites_by_javas_names(files, suites, version, cipher):
     assert cipher in (None, there.cipher()[0])
 
 
-def test_suites_that_do_not_meet(files):
+def test_no_common_cipher_suite(files):
     server = server_context(files.server_settings(cipher_suites=(TLS_1_2_SUITE,)))
     client = client_context(files.client_settings(cipher_suites=("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",)))
     with pytest.raises(ssl.SSLError):
@@ -210,19 +210,19 @@ def test_every_suite_is_one_that_openssl_has():
         ({"cipher_suites": ("TLS_AES_256_GCM_SHA384",)}, "ssl.cipher.suites: only some suites of TLS 1.3"),
     ],
 )
-def test_what_cannot_be_honoured_is_an_error(files, changes, text):
+def test_unsupported_settings_are_errors(files, changes, text):
     with pytest.raises(ConfigError, match=text):
         server_context(files.server_settings(**changes))
 
 
-def test_no_key_stays_on_the_disk(files, monkeypatch):
+def test_the_key_does_not_stay_on_disk(files, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(files.directory / "temporary"))
     (files.directory / "temporary").mkdir()
     server_context(files.server_settings())
     assert list((files.directory / "temporary").iterdir()) == []
 
 
-def test_no_place_for_the_key(files, monkeypatch):
+def test_the_temporary_key_file_cannot_be_written(files, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(files.directory / "nowhere"))
     with pytest.raises(ConfigError, match="cannot write a temporary file for the key: No such file"):
         server_context(files.server_settings())
@@ -242,7 +242,7 @@ def test_a_new_certificate_is_shown_at_once(files):
     assert here.read() == b"still here"
 
 
-def test_who_is_no_longer_trusted_is_not_let_in(files):
+def test_a_certificate_no_longer_trusted_is_rejected(files):
     settings = files.server_settings(client_auth=REQUIRED)
     context = server_context(settings)
     alice, bob = (client_context(files.client_settings(n, by=by)) for n, by in (("alice", "root"), ("bob", "other")))
@@ -256,7 +256,7 @@ def test_who_is_no_longer_trusted_is_not_let_in(files):
         shake(context, alice)
 
 
-def test_nor_by_a_session_from_before(files):
+def test_sessions_from_before_a_change_of_trust_are_not_resumed(files):
     settings = files.server_settings(client_auth=REQUIRED, protocols=("TLSv1.2",))
     context, alice = server_context(settings), client_context(files.client_settings("alice"))
     _, here = shake(context, alice)
@@ -337,7 +337,7 @@ def test_a_watcher_runs_until_it_is_cancelled(files):
 
 
 def test_over_sockets_by_asyncio(files):
-    """As a node has it: streams, the context swapped under them, the principal from the transport."""
+    """As in a node: asyncio streams, the context replaced underneath, the principal from the transport."""
     settings = files.server_settings(client_auth=REQUIRED)
     context = server_context(settings)
     client = client_context(files.client_settings("alice"))
@@ -371,7 +371,7 @@ def test_over_sockets_by_asyncio(files):
     assert seen == ["User:CN=alice"] * 2
 
 
-def test_a_watcher_goes_on_after_what_nobody_expected(files, monkeypatch):
+def test_a_watcher_survives_unexpected_errors(files, monkeypatch):
     watcher = CertificateWatcher(context=server_context(files.server_settings()), settings=files.server_settings())
     outcomes, reports = [RuntimeError("odd"), True], []
 

@@ -1,4 +1,4 @@
-"""What clients may take of a node, and that those who take too much harm themselves alone."""
+"""Limits on clients: connections, memory, requests, unread responses; offenders affect only themselves."""
 
 import asyncio
 import contextlib
@@ -47,7 +47,7 @@ def test_connections_of_one_address():
     assert not admission._by_host
 
 
-def test_who_says_nothing_is_cut_off():
+def test_a_silent_client_is_disconnected():
     async def scenario(served):
         quiet, once = await served.connect(), await served.connect()
         await once.who()
@@ -58,7 +58,7 @@ def test_who_says_nothing_is_cut_off():
     run(scenario, idle_seconds=0.1)
 
 
-def test_who_does_not_log_in_is_cut_off():
+def test_a_client_that_does_not_authenticate_is_disconnected():
     async def scenario(served):
         quiet, begun, steady = await served.connect(), await served.connect(), await served.connect()
         await steady.log_in()
@@ -85,7 +85,7 @@ async def large(request):
     return bytes(4 << 20)
 
 
-def test_a_slow_reader_is_cut_off_and_holds_up_nobody():
+def test_a_slow_reader_is_disconnected_and_delays_nobody():
     async def scenario(served):
         slow, neighbour = await served.connect(limit=1024), await served.connect()
         slow.request(DESCRIBE_ACLS, 2)
@@ -99,7 +99,7 @@ def test_a_slow_reader_is_cut_off_and_holds_up_nobody():
     run(scenario, handlers={DESCRIBE_ACLS: large}, request_seconds=0.3)
 
 
-def test_a_reader_that_is_only_slow_gets_all_of_it():
+def test_a_moderately_slow_reader_gets_everything():
     async def scenario(served):
         slow = await served.connect(limit=1024)
         slow.request(DESCRIBE_ACLS, 2)
@@ -110,7 +110,7 @@ def test_a_reader_that_is_only_slow_gets_all_of_it():
     run(scenario, handlers={DESCRIBE_ACLS: large})
 
 
-def test_many_slow_readers_are_cut_off_in_their_order():
+def test_slow_readers_are_disconnected_oldest_first():
     async def scenario(served):
         slow = [await served.connect(limit=1024) for _ in range(5)]
         for number, client in enumerate(slow):
@@ -131,7 +131,7 @@ def test_many_slow_readers_are_cut_off_in_their_order():
 
 
 class Gate:
-    """A handler that waits until it is let."""
+    """A handler that waits until released."""
 
     def __init__(self):
         self.open, self.inside, self.cancelled = asyncio.Event(), 0, 0
@@ -148,7 +148,7 @@ class Gate:
         raise RequestError(7)
 
 
-def test_requests_beyond_the_limit_wait_their_turn():
+def test_requests_beyond_the_limit_wait():
     gate = Gate()
 
     async def scenario(served):
@@ -191,7 +191,7 @@ def test_one_request_at_a_time_and_the_rest_waits_in_the_socket():
     run(scenario, handlers={DESCRIBE_ACLS: gate})
 
 
-def test_a_long_poll_takes_no_turn_and_ends_with_its_client():
+def test_a_long_poll_takes_no_slot_and_ends_with_its_client():
     gate = Gate()
 
     async def scenario(served):
@@ -209,7 +209,7 @@ def test_a_long_poll_takes_no_turn_and_ends_with_its_client():
     run(scenario, handlers={FETCH: gate}, apis=CONTROLLER_APIS, in_flight_requests=1)
 
 
-def test_a_client_that_leaves_does_not_cancel_what_it_asked_for():
+def test_a_disconnect_does_not_cancel_the_request():
     gate = Gate()
 
     async def scenario(served):
@@ -246,7 +246,7 @@ def test_large_frames_share_their_memory():
     run(scenario, in_flight_bytes=1_000_000)
 
 
-def test_who_does_not_log_in_cannot_take_the_memory_of_others():
+def test_unauthenticated_clients_have_their_own_memory():
     async def scenario(served):
         strangers = [await served.connect() for _ in range(10)]
         for stranger in strangers:
@@ -260,7 +260,7 @@ def test_who_does_not_log_in_cannot_take_the_memory_of_others():
     run(scenario, SASL, in_flight_bytes=1_000_000)
 
 
-def test_a_pool_serves_in_order_and_survives_those_who_give_up():
+def test_a_pool_grants_in_order_and_survives_cancellation():
     async def scenario():
         pool, got = MemoryPool(10), []
 

@@ -1,4 +1,4 @@
-"""SASL on a listener: what Kafka's own server allows before, during and after a login."""
+"""SASL on a listener: what Kafka's server allows before, during and after authentication."""
 
 import asyncio
 import time
@@ -36,7 +36,7 @@ def credential(user="bob", password="bob-secret"):
 
 
 async def scram_log_in(client, user="bob", password="bob-secret"):
-    """The last answer of the exchange; EOFError where there is none."""
+    """Return the last response of the exchange; raise EOFError if there is none."""
     login = sasl_client(
         ClientSecurity(
             security_protocol=SecurityProtocol.SASL_PLAINTEXT,
@@ -128,7 +128,7 @@ def test_a_mechanism_that_is_not_enabled():
 
 
 @pytest.mark.parametrize(("key", "fields"), [(SASL_HANDSHAKE, {"mechanism": "PLAIN"}), (18, {})])
-def test_another_request_in_the_midst_of_a_login(key, fields):
+def test_another_request_during_authentication(key, fields):
     async def scenario(served):
         client = await served.connect()
         await client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN")
@@ -157,7 +157,7 @@ def test_a_bad_password_is_answered_late_and_closes():
     run(scenario, SASL)
 
 
-def test_one_that_waits_does_not_hold_up_another():
+def test_a_delayed_failure_does_not_delay_others():
     async def scenario(served):
         failing = await served.connect()
         await failing.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN")
@@ -231,7 +231,7 @@ def test_scram_before_the_credentials_are_replayed_fails_retriably():
     run(scenario, SCRAM, credentials=Known({("bob", ScramMechanism.SCRAM_SHA_256): credential()}, ready=False))
 
 
-def test_logging_in_again():
+def test_reauthentication():
     async def scenario(served):
         client = await served.connect()
         await client.log_in()
@@ -263,7 +263,7 @@ def test_logging_in_again():
     run(scenario, SASL)
 
 
-def test_a_request_in_the_midst_of_a_login_is_refused():
+def test_a_request_during_reauthentication_is_rejected():
     async def scenario(served):
         client = await served.connect()
         await client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN")
@@ -275,7 +275,7 @@ def test_a_request_in_the_midst_of_a_login_is_refused():
     run(scenario, SASL)
 
 
-def test_a_token_of_authentication_without_a_handshake():
+def test_sasl_authenticate_without_a_handshake():
     async def scenario(served):
         client = await served.connect()
         await client.log_in()
@@ -286,7 +286,7 @@ def test_a_token_of_authentication_without_a_handshake():
 
 
 class Expiring:
-    """A login by a delegation token that runs out."""
+    """A login with a delegation token that expires."""
 
     mechanism, token_authenticated, expiry_ms = "SCRAM-SHA-256", True, 61_000
 
@@ -312,8 +312,8 @@ def test_the_lifetime_of_a_login(monkeypatch):
 
 
 @pytest.mark.parametrize(("longest", "told"), [(2000, 2000), (90_000, 60_000)])
-def test_a_listener_that_wants_to_see_its_clients_again(monkeypatch, longest, told):
-    """connections.max.reauth.ms: a token's session ends by whichever is sooner, and each login counts anew."""
+def test_a_listener_with_max_reauth_ms(monkeypatch, longest, told):
+    """connections.max.reauth.ms: a session ends with it or with its token, whichever is sooner."""
     monkeypatch.setattr("aclog.nodes.server.authentication.sasl_server", lambda *_, **__: Expiring())
     now, listener = [1000], evolve(SCRAM, session_lifetimes_ms={"SCRAM-SHA-256": longest})
     client = Authentication(listener=listener, credentials=Known(), versions=None, clock=lambda: now[0])
@@ -327,7 +327,7 @@ def test_a_listener_that_wants_to_see_its_clients_again(monkeypatch, longest, to
     assert client.expired
 
 
-def test_a_password_login_holds_as_long_as_the_listener_says():
+def test_a_password_login_lasts_for_max_reauth_ms():
     async def scenario(served):
         client = await served.connect()
         done = await client.log_in()
@@ -351,7 +351,7 @@ def test_an_expired_login_ends_the_connection(monkeypatch):
     run(scenario, SASL)
 
 
-def test_frames_are_small_in_a_login_again_too():
+def test_frames_are_small_during_reauthentication():
     async def scenario(served):
         client = await served.connect()
         await client.log_in()

@@ -1,4 +1,4 @@
-"""Connections as clients see them: who may say what when, what is answered, what closes them."""
+"""Connections from the client's side: allowed requests, responses, and reasons for closing."""
 
 import asyncio
 
@@ -76,7 +76,7 @@ def test_api_versions_before_and_after():
         b"GET / HTTP/1.1\r\n\r\n",
     ],
 )
-def test_what_is_no_request_closes_its_connection_only(payload):
+def test_malformed_requests_close_their_connection_only(payload):
     async def scenario(served):
         neighbour, client = await served.connect(), await served.connect()
         client.send(frame(payload))
@@ -92,7 +92,7 @@ def test_what_is_no_request_closes_its_connection_only(payload):
 @pytest.mark.parametrize(
     "prefix", [b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\0\0\0", b"\0\0\0\7", b"GET ", b"\x16\3\1\2"]
 )
-def test_lengths_that_cannot_be(prefix):
+def test_invalid_lengths(prefix):
     async def scenario(served):
         client = await served.connect()
         client.send(prefix + bytes(100))
@@ -132,7 +132,7 @@ def test_errors_of_handlers(error, code, message, caplog):
     assert ("Traceback" in caplog.text) is isinstance(error, ZeroDivisionError)
 
 
-def test_a_handler_may_say_that_a_request_is_none():
+def test_a_handler_may_reject_a_request_as_malformed():
     async def scenario(served):
         client = await served.connect()
         client.request(DESCRIBE_ACLS, 2)
@@ -141,7 +141,7 @@ def test_a_handler_may_say_that_a_request_is_none():
     run(scenario, handlers={DESCRIBE_ACLS: failing(MalformedRequestError("resource type 0"))})
 
 
-def test_a_request_whose_outcome_nobody_knows_is_not_answered(caplog):
+def test_a_request_with_unknown_outcome_gets_no_response(caplog):
     async def scenario(served):
         client = await served.connect()
         client.request(DESCRIBE_ACLS, 2)
@@ -154,7 +154,7 @@ def test_a_request_whose_outcome_nobody_knows_is_not_answered(caplog):
     run(scenario, handlers={DESCRIBE_ACLS: failing(OutcomeUnknownError("in doubt"))})
 
 
-def test_trailing_bytes_are_not_looked_at():
+def test_trailing_bytes_are_ignored():
     async def scenario(served):
         client = await served.connect()
         client.request(DESCRIBE_CLUSTER, 1, b"\0\1\0trailing")
@@ -181,7 +181,7 @@ def test_large_requests_and_answers_go_through():
     run(scenario, handlers={CREATE_ACLS: echo})
 
 
-def test_who_sends_and_closes_its_side_is_answered():
+def test_a_half_closed_client_is_answered():
     async def scenario(served):
         client = await served.connect()
         client.request(DESCRIBE_CLUSTER, 1)
@@ -218,7 +218,7 @@ def test_hosts_are_in_javas_form():
     run(scenario, everywhere)
 
 
-def test_stopping_answers_what_is_under_way():
+def test_stopping_completes_requests_in_flight():
     going = asyncio.Event()
 
     async def slow(request):

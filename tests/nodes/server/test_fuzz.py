@@ -1,11 +1,11 @@
-"""Hostile bytes, a few thousand: `python -m tests.scenarios.wire_fuzz` sends many more."""
+"""A few thousand malformed inputs; `python -m tests.scenarios.wire_fuzz` sends many more."""
 
 import random
 
 from tests.scenarios.wire_fuzz import campaign
 
 
-def test_hostile_bytes_harm_nobody():
+def test_malformed_input_harms_nobody():
     outcome = campaign(frames=4000, seed=random.randrange(1 << 30))
     assert outcome.connections_end == 1, outcome
     assert outcome.memory_end - outcome.memory_warm < 16 << 20, outcome

@@ -1,4 +1,4 @@
-"""Listeners with TLS: who a certificate makes of a client, and handshakes that do not end."""
+"""TLS listeners: principals from certificates, failed handshakes and their alerts, handshake timeouts."""
 
 import asyncio
 import contextlib
@@ -67,7 +67,7 @@ def test_principals(stores, auth, key, principal):
 
 
 @pytest.mark.parametrize("key", [None, "stranger"])
-def test_who_shows_no_good_certificate_is_refused(stores, key):
+def test_clients_without_a_trusted_certificate_are_refused(stores, key):
     async def scenario(served):
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
             await (await connect(served, stores, key)).who()
@@ -79,7 +79,7 @@ def test_who_shows_no_good_certificate_is_refused(stores, key):
     run(scenario, TLS, tls=served(stores, ClientAuth.REQUIRED))
 
 
-def test_a_name_that_no_rule_takes_is_refused(stores):
+def test_a_name_that_no_rule_matches_is_refused(stores):
     async def scenario(served):
         with pytest.raises((OSError, asyncio.IncompleteReadError)):
             await (await connect(served, stores, "client")).who()
@@ -88,7 +88,7 @@ def test_a_name_that_no_rule_takes_is_refused(stores):
     run(scenario, TLS, tls=served(stores, ClientAuth.REQUIRED), rules="RULE:^CN=bob$/bob/")
 
 
-def test_sasl_says_who_it_is_where_both_are(stores):
+def test_the_sasl_principal_wins_over_the_certificate(stores):
     async def scenario(served):
         client = await connect(served, stores, "client")
         assert (await client.log_in()).error_code == 0
@@ -97,7 +97,7 @@ def test_sasl_says_who_it_is_where_both_are(stores):
     run(scenario, SASL_TLS, tls=served(stores, ClientAuth.REQUESTED))
 
 
-def test_handshakes_that_do_not_end_count_and_are_cut_off(stores):
+def test_stalled_handshakes_count_and_are_aborted(stores):
     async def scenario(served):
         quiet = [await served.connect() for _ in range(3)]
         await served.settled(lambda: served.admission.connections == 3)
@@ -113,7 +113,7 @@ def test_handshakes_that_do_not_end_count_and_are_cut_off(stores):
 @pytest.mark.parametrize(
     "data", [b"\0\0\0\x0d\0\x12\0\0\0\0\0\7\0\3abc", b"\x16\3\1\2\0\1\0\1\xfc\3\3" + bytes(600), b"GET /\r\n\r\n"]
 )
-def test_what_is_no_tls_closes(stores, data):
+def test_plaintext_on_a_tls_listener_closes(stores, data):
     async def scenario(served):
         client = await served.connect()
         client.send(data)
@@ -149,7 +149,7 @@ def test_a_client_may_be_told_by_close(stores):
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
 @pytest.mark.parametrize(("key", "alert"), [(None, "CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE"), ("stranger", "UNKNOWN")])
-def test_a_client_hears_that_its_certificate_is_refused(stores, version, key, alert):
+def test_a_client_receives_the_alert_for_its_certificate(stores, version, key, alert):
     async def scenario(served):
         context = client_context(evolve(settings(stores, key), protocols=(version,)))
         with pytest.raises(ssl.SSLError, match=alert):
@@ -159,7 +159,7 @@ def test_a_client_hears_that_its_certificate_is_refused(stores, version, key, al
     run(scenario, TLS, tls=served(stores, ClientAuth.REQUIRED))
 
 
-def test_one_that_does_not_go_after_its_alert_is_cut_off_whatever_it_sends(stores):
+def test_a_client_that_ignores_its_alert_is_disconnected(stores):
     async def scenario(served):
         client = await served.connect()
         with contextlib.suppress(ConnectionError):
@@ -172,7 +172,7 @@ def test_one_that_does_not_go_after_its_alert_is_cut_off_whatever_it_sends(store
     run(scenario, TLS, tls=served(stores, ClientAuth.NONE))
 
 
-def test_a_connection_that_says_nothing_takes_little(stores):
+def test_an_idle_connection_takes_little_memory(stores):
     async def scenario(served):
         tracemalloc.start()
         quiet = [await served.connect() for _ in range(20)]

@@ -1,4 +1,4 @@
-"""Where listeners listen, and what clients' addresses look like."""
+"""Bind addresses of listeners, and the text of client addresses."""
 
 import asyncio
 import errno
@@ -47,7 +47,7 @@ def test_ipv6():
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
-def test_addresses_that_cannot_be_had(host):
+def test_addresses_that_cannot_be_bound(host):
     with pytest.raises(ConfigError, match=rf"^listener A: cannot listen on {host}:0: "):
         listen(HostPort(host=host, port=0), "listener A")
 
@@ -71,7 +71,7 @@ def test_a_listener_that_was_not_started_has_no_port():
 
 
 class Full:
-    """A socket that has nobody to give, as the process has no file left."""
+    """A socket whose accept fails because the process has no file descriptors left."""
 
     def __init__(self, inner, times):
         self.inner, self.times = inner, times
@@ -86,7 +86,7 @@ class Full:
         return self.inner.accept()
 
 
-def test_without_files_it_waits_and_goes_on(monkeypatch, caplog):
+def test_without_descriptors_accept_pauses_and_resumes(monkeypatch, caplog):
     monkeypatch.setattr(listeners, "_PAUSE", 0.01)
 
     async def scenario(served):

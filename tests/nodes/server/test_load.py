@@ -1,4 +1,4 @@
-"""Many clients at once, some of them bad: all who behave are answered, and what the others hold is bounded."""
+"""Many concurrent clients, some misbehaving: the others are served, and resource use stays bounded."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ async def comes_and_goes(served):
         client.close()
 
 
-def test_many_clients_beside_bad_ones():
+def test_many_clients_among_misbehaving_ones():
     async def scenario(served):
         slow = [await served.connect(limit=1024) for _ in range(BAD)]
         for client in slow:

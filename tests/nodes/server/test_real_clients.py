@@ -1,4 +1,4 @@
-"""Kafka's clients against a listener: they log in, and where they must they try again."""
+"""Kafka client libraries against a listener: login, and retry while credentials are not ready."""
 
 import asyncio
 import contextlib
@@ -66,7 +66,7 @@ def kafka_python(port, errors, password="bob-secret"):
 
 
 @pytest.mark.parametrize("client", [librdkafka, kafka_python])
-def test_a_scram_client_comes_again_until_the_credentials_are_replayed(client):
+def test_a_scram_client_retries_until_the_credentials_are_replayed(client):
     port = [0]
 
     async def scenario(served):

@@ -1,4 +1,4 @@
-"""The HTTP endpoint: three pages, bounded requests, and nothing that a hostile client can hold open."""
+"""The HTTP endpoint: its three pages, limits on requests, and misbehaving clients."""
 
 import asyncio
 
@@ -44,7 +44,7 @@ class Node:
 
 
 async def rest(reader) -> bytes:
-    """What still comes; a reset ends it as a close does."""
+    """Return the remaining bytes; a reset ends them like a close."""
     try:
         return await reader.read()
     except ConnectionError:
@@ -75,7 +75,7 @@ def test_pages():
     run(scenario)
 
 
-def test_a_page_that_fails_is_an_error_of_the_server(caplog):
+def test_a_failing_page_is_a_server_error(caplog):
     async def scenario(node):
         node.endpoint.metrics = lambda: int("no gauge")
         assert (await node.get("/metrics"))[::2] == (500, b"Internal Server Error\n")
@@ -116,7 +116,7 @@ def test_bad_requests(request_bytes, status):
     run(scenario)
 
 
-def test_who_says_nothing_is_cut_off(monkeypatch):
+def test_a_silent_client_is_disconnected(monkeypatch):
     monkeypatch.setattr(http, "_SECONDS", 0.05)
 
     async def scenario(node):

@@ -1,4 +1,4 @@
-"""Metrics: names by Prometheus's conventions, values as recorded, and decisions counted where they are made."""
+"""Metrics: names by Prometheus's conventions, recorded values, and counted decisions."""
 
 import re
 
@@ -46,7 +46,7 @@ def test_kip_801_is_named_in_the_help():
     assert "AclCount" in families(Metrics(process=False))["aclog_acls"].documentation
 
 
-def test_a_registry_is_a_nodes_own():
+def test_each_node_has_its_own_registry():
     one, other = Metrics(), Metrics()
     one.acls.set(3)
     assert sample(one, "aclog_acls") == 3
@@ -94,7 +94,7 @@ def test_decisions_by_outcome():
     assert outcomes(metrics) == {"allowed": 2, "denied": 4, "not_ready": 3, "failed": 2}
 
 
-def test_what_is_not_counted_is_passed_on():
+def test_uncounted_calls_are_delegated():
     _, authorizer, standard = counted()
     authorizer.configure({"allow.everyone.if.no.acl.found": "true"})
     standard.complete_initial_load()

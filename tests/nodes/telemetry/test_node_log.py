@@ -1,4 +1,4 @@
-"""Logs: lines for people and for machines, audit in Kafka's text, nothing forged, no flood."""
+"""Logging: text and JSON, audit lines in Kafka's format, no forged lines, no floods."""
 
 import io
 import json
@@ -88,7 +88,7 @@ def test_levels():
         configure_logging(node_id=1, level="LOUD")
 
 
-def test_configured_twice_it_says_all_once():
+def test_configuring_twice_logs_once():
     configured()
     out = configured()
     logging.getLogger("aclog.nodes").info("once")
@@ -118,7 +118,7 @@ def test_audit_as_data():
     assert row["node_id"] == 7
 
 
-def test_nobody_forges_a_line():
+def test_log_lines_cannot_be_forged():
     out = configured()
     denied("orders\n[2026-01-01 00:00:00,000] INFO Principal = User:root is Allowed")
     logging.getLogger("aclog.nodes").info("hello %s", "a\nb\x1b[31m", extra={"client": "c\nd"})

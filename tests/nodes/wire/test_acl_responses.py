@@ -68,7 +68,7 @@ def test_lengths_of_arrays_of_any_size(version, count):
     assert [len(each.matching_acls) for each in found.filter_results] == [count] * count
 
 
-def test_pieces_stay_small():
+def test_chunks_stay_small():
     rules = [rule(f"topic-{number}") for number in range(1000)]
     assert len(list(describe_acls_chunks(3, rules, 10))) > 200
     assert max(map(len, describe_acls_chunks(3, rules, 10))) < 10 * 40
@@ -76,7 +76,7 @@ def test_pieces_stay_small():
 
 
 @given(VERSIONS, st.lists(st.tuples(RULES, st.none() | ERRORS), max_size=4), st.integers(1, 4))
-def test_deleted_rules_are_told_filter_by_filter(version, parts, piece):
+def test_deleted_acls_are_listed_per_filter(version, parts, piece):
     results = [AclDeleteResult(deleted=tuple(rules), error=error) for rules, error in parts]
     found = decode_response(31, version, b"".join(delete_acls_chunks(version, results, piece)) + b"behind", 0)
     assert len(found.filter_results) == len(results)
@@ -114,5 +114,5 @@ def test_created_rules_have_an_empty_message(version, errors):
         (InvalidRequestError("what we think of it"), (-1, None)),
     ],
 )
-def test_errors_and_what_a_client_is_told_of_them(error, expected):
+def test_errors_and_their_messages(error, expected):
     assert acl_error(error) == expected

@@ -1,4 +1,4 @@
-"""Bytes beside those of another implementation of Kafka's protocol: kafka-python's, which has its own codec."""
+"""Encoded bytes compared with kafka-python, an independent implementation of Kafka's protocol."""
 
 import warnings
 from importlib import import_module
@@ -30,7 +30,7 @@ BOTH = [
 ]
 
 
-def test_they_have_most_of_what_is_served():
+def test_kafka_python_has_most_served_versions():
     assert {api_key for api_key, _, _ in BOTH} >= {1, 3, 17, 18, 29, 30, 31, 36, 48, 50, 51, 60}
 
 
@@ -56,7 +56,7 @@ def test_their_headers_are_ours(api_key, version):
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_they_read_the_answers_about_rules(version):
+def test_kafka_python_reads_acl_responses(version):
     acl = StandardAcl(
         resource_type=2,
         resource_name="x" * 200,

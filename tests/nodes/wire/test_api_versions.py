@@ -31,7 +31,7 @@ def test_every_version_names_all_apis(version, apis):
 
 
 @pytest.mark.parametrize(("version", "names"), [(3, ["metadata.version"]), (4, ["metadata.version", "kraft.version"])])
-def test_features_that_begin_at_0_are_told_from_version_4_on(version, names):
+def test_features_with_minimum_0_are_included_since_version_4(version, names):
     found = decode_response(18, version, api_versions_response(version, BROKER_APIS, FEATURES), 0)
     assert [each.name for each in found.supported_features] == names
     levels = {each.name: (each.min_version_level, each.max_version_level) for each in found.finalized_features}
@@ -49,7 +49,7 @@ def test_a_version_that_is_not_served_is_answered_in_version_0():
     assert body == bytes.fromhex("0023 00000001 0012 0000 0004")
 
 
-def test_a_version_beyond_the_last_has_no_answer_of_its_own():
+def test_a_version_beyond_the_last_has_no_response_schema():
     with pytest.raises(DecodeError):
         api_versions_response(5, BROKER_APIS, FEATURES)
 

@@ -32,7 +32,7 @@ CAPTURED = bytes.fromhex(
     "10 0000 05 55736572 06 61646d696e 00 00"
     "05 7f000001 00"
 )
-"""What a broker of Kafka 4.3.1 with node id 1 sends for a client's CreateAcls (names are made up)."""
+"""The Envelope that a Kafka 4.3.1 broker with node id 1 sends for a client's CreateAcls (names are made up)."""
 
 REQUESTS = st.builds(
     EnvelopeRequest,
@@ -83,7 +83,7 @@ def test_responses_are_kios(response, version, behind):
 
 
 @pytest.mark.parametrize(("version", "code"), [(0, -1), (1, AUTHORIZER_NOT_READY)])
-def test_not_being_ready_is_told_in_version_1_only(version, code):
+def test_authorizer_not_ready_exists_in_version_1_only(version, code):
     encoded = encode_envelope_response(version, EnvelopeResponse(error_code=AUTHORIZER_NOT_READY))
     assert decode_envelope_response(encoded, 0) == EnvelopeResponse(error_code=code)
 
@@ -118,7 +118,7 @@ def test_hostile_responses_raise_decode_errors_only(data):
         return
 
 
-def test_what_is_carried_is_not_in_a_repr():
+def test_payloads_are_not_in_reprs():
     request = EnvelopeRequest(request_data=b"password", request_principal=None, client_host_address=b"abcd")
     assert "password" not in repr(request) + repr(EnvelopeResponse(response_data=b"password"))
 

@@ -23,7 +23,7 @@ def part(api_key, version, name, /, **values):
 
 @pytest.mark.parametrize(("api_key", "version"), SERVED)
 @pytest.mark.parametrize("message", [MESSAGE, None])
-def test_every_api_has_an_answer(api_key, version, message):
+def test_every_api_has_an_error_response(api_key, version, message):
     found = answer(api_key, version, message=message)
     if hasattr(found, "error_code") and api_key != 3:
         assert found.error_code == CODE

@@ -25,7 +25,7 @@ def test_frames_come_out_whole_however_they_were_cut(payloads, sizes):
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), 0, 7, 101, 2**31 - 1])
-def test_a_length_that_cannot_be_is_refused_before_its_bytes_come(length):
+def test_an_invalid_length_is_rejected_before_its_bytes(length):
     buffer = FrameBuffer(max_bytes=100)
     buffer.feed(length.to_bytes(4, "big", signed=True))
     with pytest.raises(FrameError, match=f"frame length {length}: expected 8 to 100"):

@@ -13,7 +13,7 @@ def test_a_message_of_defaults_can_be_sent(api_key, version):
     assert decode_response(api_key, version, encode_response(response), 0) == response
 
 
-def test_what_is_not_given_is_empty_or_the_schemas_default():
+def test_missing_fields_are_empty_or_the_schemas_default():
     found = build(60, 2, "response")
     assert (found.controller_id, found.error_message, found.endpoint_type, found.brokers) == (-1, None, 1, ())
     assert build(30, 3, "response", "AclCreationResult").error_message == ""
@@ -36,10 +36,10 @@ def test_error_codes_may_be_ints(code, sent):
     assert build(60, 0, "response", error_code=code).error_code == sent
 
 
-def test_an_api_that_is_not_there():
+def test_an_unknown_api():
     with pytest.raises(DecodeError):
         build(58, 1, "request")
 
 
-def test_an_answer_is_its_message_as_bytes():
+def test_build_response_encodes_the_message():
     assert build_response(60, 2, error_code=31) == encode_response(build(60, 2, "response", error_code=31))

@@ -24,7 +24,7 @@ def native(message, data):
 
 
 @given(st.data(), MESSAGES, st.binary(max_size=5), st.binary(max_size=5))
-def test_every_message_comes_back_and_what_surrounds_it_is_not_looked_at(data, which, before, after):
+def test_every_message_round_trips_and_surrounding_bytes_are_ignored(data, which, before, after):
     api_key, version, kind = which
     message = data.draw(messages(*which))
     encoded = m.encode_request(message)
@@ -81,8 +81,8 @@ def test_every_cut_of_a_message_is_refused(data, which):
 
 @pytest.mark.parametrize(("api_key", "version"), SERVED)
 @pytest.mark.parametrize("length", [2**31 - 1, 200])
-def test_no_array_is_believed_to_be_longer_than_what_is_left(api_key, version, length):
-    """The reader that reserves memory for what is announced must not see such a length: it ends the process."""
+def test_array_lengths_are_checked_against_the_remaining_bytes(api_key, version, length):
+    """kio's reader allocates for the announced length, and would abort the process on such a length."""
     for kind in ("request", "response"):
         message = filled(m.message_type(api_key, version, kind))
         for chosen, name in enumerate(array_names(message)):
@@ -91,7 +91,7 @@ def test_no_array_is_believed_to_be_longer_than_what_is_left(api_key, version, l
 
 
 def array_names(message):
-    """The arrays of a message, in the order in which they are written."""
+    """Return the names of a message's arrays in the order of encoding."""
     names = []
 
     def note(name, real):
@@ -103,7 +103,7 @@ def array_names(message):
 
 
 def with_false_length(message, chosen, length):
-    """The message as bytes, the array of that number with another length before it."""
+    """Encode the message with another length for the array of that number."""
     turns = count()
     return encode(message, length=lambda _name, real: length if next(turns) == chosen else real)
 
@@ -123,8 +123,8 @@ def test_requests_have_no_more_elements_than_the_limit():
         m.decode_request(3, 1, (MAX_ELEMENTS + 1).to_bytes(4, "big") + bytes(2 * MAX_ELEMENTS + 10), 0)
 
 
-def test_what_is_read_slowly_is_bounded():
-    """A field that nobody knows in each of 200,000 structures: skipping them all would take long."""
+def test_slow_reads_are_bounded():
+    """An unknown tagged field in each of 200,000 structures: skipping them all would take long."""
     creation = b"\2\2a\3\2b\2*\3\3\1\x63\0"
     few, many = 1000, MAX_SLOW_BYTES // len(creation) + 1
     request = unsigned_varint(few + 1) + creation * few + b"\0"
@@ -185,7 +185,7 @@ def test_a_tagged_field_whose_size_is_false():
 
 
 @pytest.mark.parametrize(("api_key", "version"), [(30, 4), (30, -1), (999, 0), (58, 1)])
-def test_versions_that_are_not_there(api_key, version):
+def test_unknown_versions(api_key, version):
     with pytest.raises(DecodeError, match=f"API key {api_key}"):
         m.decode_request(api_key, version, b"\0" * 20, 0)
     with pytest.raises(DecodeError):
@@ -213,7 +213,7 @@ def test_errors_hold_no_value_of_the_message():
     assert "secret" not in str(caught.value)
 
 
-def test_warming_up_leaves_out_what_is_not_there():
+def test_warm_up_skips_unknown_versions():
     m.warm_up([(30, 3), (58, 1), (999, 0)])
     assert m.decode_request(30, 3, b"\1\0", 0).creations == ()
 
@@ -224,7 +224,7 @@ def test_late_times_are_exact():
     assert m.decode_response(40, 2, m.encode_response(message), 0) == message
 
 
-def test_a_response_that_must_be_whole():
+def test_trailing_bytes_of_a_whole_response_are_an_error():
     body = bytes(2 + 8 + 4) + b"\0"
     assert m.decode_response(39, 2, b"xx" + body, 2, whole=True) == m.decode_response(39, 2, body + b"\0", 0)
     with pytest.raises(DecodeError, match="byte 15: 1 bytes after the end of the message"):

@@ -1,4 +1,4 @@
-"""The answers about tokens, in every version, as kio reads them and as they are beyond what it can read."""
+"""Responses with tokens in every version, as kio reads them and beyond the times that it can read."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Envelopes: who may be inside, what is inside, and whose error is whose."""
+"""Envelopes: eligible requests, principals, and errors of the envelope versus errors of the embedded request."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def results(response):
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_the_answer_stands_inside_with_its_own_header(version):
+async def test_the_embedded_response_has_its_own_header(version):
     response = await sent(body, version)
     assert response.error_code == 0
     correlation_id, position = decode_response_header(api_keys.CREATE_ACLS, 3, response.response_data)
@@ -55,7 +55,7 @@ async def test_the_answer_stands_inside_with_its_own_header(version):
     assert response.response_data[position:] == b"the body"
 
 
-async def test_the_request_inside_is_its_clients():
+async def test_the_embedded_request_has_the_clients_session():
     seen = []
 
     async def handler(found):
@@ -88,13 +88,13 @@ async def test_the_request_inside_is_its_clients():
         ({"data": frame(api_keys.DESCRIBE_ACLS, 3, build(api_keys.DESCRIBE_ACLS, 3, "request"))}, 42),
     ],
 )
-async def test_an_envelope_that_fails_itself_holds_nothing(values, code):
+async def test_a_failed_envelope_has_no_embedded_response(values, code):
     response = await sent(body, **values)
     assert (response.error_code, response.response_data) == (code, None)
 
 
 @pytest.mark.parametrize(("version", "code"), [(1, 10801), (0, -1)])
-async def test_not_being_ready_is_told_on_the_envelope(version, code):
+async def test_authorizer_not_ready_fails_the_envelope(version, code):
     response = await sent(failing(AuthorizerNotReadyError("not yet")), version)
     assert (response.error_code, response.response_data) == (code, None)
 
@@ -107,18 +107,18 @@ async def test_not_being_ready_is_told_on_the_envelope(version, code):
         (ZeroDivisionError("a secret"), (-1, None)),
     ],
 )
-async def test_an_error_of_the_request_inside_stands_inside(error, expected):
+async def test_errors_of_the_embedded_request_are_embedded(error, expected):
     response = await sent(failing(error))
     assert response.error_code == 0
     (result,) = results(response)
     assert (result.error_code, result.error_message) == expected
 
 
-async def test_a_request_that_kafka_does_not_take_for_one():
+async def test_a_request_that_kafka_rejects_while_parsing():
     assert (await sent(failing(MalformedRequestError("code 0")))).error_code == 35
 
 
-def test_every_api_that_may_be_forwarded_has_a_handler():
+def test_every_forwardable_api_has_a_handler():
     from aclog.nodes.apis.authorization import AuthHelper
     from aclog.nodes.controller.apis.handlers import FORWARDABLE, ControllerApis
 
@@ -129,11 +129,11 @@ def test_every_api_that_may_be_forwarded_has_a_handler():
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_what_finds_no_active_controller_fails_as_the_envelope(version):
+async def test_not_controller_fails_the_envelope(version):
     answered = await sent(failing(RequestError(41, "This node is not the active controller.")), version)
     assert (answered.error_code, answered.response_data) == (41, None)
 
 
-async def test_an_unknown_outcome_is_nobodys_answer():
+async def test_an_unknown_outcome_gets_no_response():
     with pytest.raises(OutcomeUnknownError):
         await sent(failing(OutcomeUnknownError("in doubt")))

@@ -1,4 +1,4 @@
-"""Fetch as facts of a real quorum have it: errors, divergence, checkpoints, long polls, and only committed bytes."""
+"""Fetch: errors, divergence, snapshot ids and long polls as recorded from a real quorum, and only committed bytes."""
 
 import asyncio
 from datetime import timedelta
@@ -40,7 +40,7 @@ def quorum(epochs=((3, 0), (5, 4)), **options):
 
 
 class Log(HeldLog):
-    """Ten batches of two records; `start` is where a retention has left it."""
+    """Return a log of ten batches with two records each, trimmed to `start`."""
 
     start = 0
 
@@ -90,7 +90,7 @@ def bases(partition):
 
 class TestRecords:
     @pytest.mark.parametrize("version", range(13, 19))
-    async def test_whole_batches_from_the_one_that_holds_the_offset(self, version):
+    async def test_whole_batches_from_the_one_containing_the_offset(self, version):
         message, found = await fetched(fetching(), version, fetch_offset=15)
         assert bases(found) == [14, 16, 18]
         assert found.high_watermark == 20
@@ -101,7 +101,7 @@ class TestRecords:
         if version >= 17:
             assert [(node.node_id, node.host, node.port) for node in message.node_endpoints] == [(1, "c1", 9093)]
 
-    async def test_at_least_one_batch_and_no_more_than_asked_for(self):
+    async def test_at_least_one_batch_and_at_most_max_bytes(self):
         assert bases((await fetched(fetching(), fetch_offset=4, max_bytes=1))[1]) == [4]
         assert bases((await fetched(fetching(), fetch_offset=4, max_bytes=200))[1]) == [4, 6]
 
@@ -167,7 +167,7 @@ class TestDivergence:
         ("offset", "epoch", "diverging"),
         [(10**6, 5, (5, 20)), (6, 3, (3, 4)), (10, 4, (3, 4)), (10, 0, (0, 0)), (21, 5, (5, 20))],
     )
-    async def test_where_the_logs_part(self, offset, epoch, diverging):
+    async def test_the_point_of_divergence(self, offset, epoch, diverging):
         found = (await fetched(fetching(), fetch_offset=offset, last_fetched_epoch=epoch))[1]
         assert found.error_code == 0
         assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == diverging
@@ -175,18 +175,18 @@ class TestDivergence:
         assert found.snapshot_id.epoch == -1
 
     @pytest.mark.parametrize(("offset", "epoch"), [(0, 0), (2, 3), (4, 3), (6, 5)])
-    async def test_none_where_they_agree(self, offset, epoch):
+    async def test_no_divergence_if_the_logs_agree(self, offset, epoch):
         found = (await fetched(fetching(), fetch_offset=offset, last_fetched_epoch=epoch))[1]
         assert found.diverging_epoch.epoch == -1
         assert bases(found)[0] == offset
 
 
 class TestCheckpoints:
-    async def test_the_checkpoint_of_format_is_none(self):
+    async def test_the_checkpoint_of_format_does_not_count(self):
         served = fetching(checkpoints=(checkpoint(0, 0),))
         assert bases((await fetched(served, fetch_offset=0, last_fetched_epoch=0))[1])[0] == 0
 
-    async def test_a_newcomer_gets_the_newest_even_where_the_log_begins_at_0(self):
+    async def test_a_new_follower_gets_the_newest_even_if_the_log_starts_at_0(self):
         served = fetching(checkpoints=(checkpoint(0, 0), checkpoint(6, 5), checkpoint(8, 5)))
         found = (await fetched(served, fetch_offset=0, last_fetched_epoch=0))[1]
         assert (found.snapshot_id.end_offset, found.snapshot_id.epoch) == (8, 5)
@@ -201,14 +201,14 @@ class TestCheckpoints:
             assert (found.snapshot_id.end_offset, found.snapshot_id.epoch) == (8, 5)
             assert found.log_start_offset == 8
 
-    async def test_who_comes_from_a_checkpoint_goes_on_from_it(self):
-        """Also where the log begins right there, in a later epoch than the checkpoint's."""
+    async def test_a_follower_continues_from_its_checkpoint(self):
+        """Also if the log starts there, in a later epoch than the checkpoint's."""
         log = a_log()
         log.start = 4
         served = fetching(log, epochs=((5, 4),), checkpoints=(checkpoint(4, 3),))
         assert bases((await fetched(served, fetch_offset=4, last_fetched_epoch=3))[1])[0] == 4
 
-    async def test_a_segment_that_was_removed_just_now(self):
+    async def test_a_segment_that_retention_has_just_removed(self):
         log = a_log()
         served = fetching(log, checkpoints=(checkpoint(10, 5),))
         real = log.read
@@ -238,7 +238,7 @@ class TestLongPoll:
         assert bases((await polling)[1]) == [20]
         assert not served._waiting
 
-    async def test_it_is_empty_when_the_time_is_up(self):
+    async def test_it_is_empty_after_max_wait(self):
         served = fetching()
         found = (await fetched(served, max_wait=10))[1]
         assert (found.error_code, bases(found)) == (0, [])
@@ -248,7 +248,7 @@ class TestLongPoll:
         async with asyncio.timeout(10):
             await fetched(fetching(), current_leader_epoch=4, max_wait=30_000)
 
-    async def test_a_client_that_is_gone_is_forgotten(self):
+    async def test_a_cancelled_poll_is_forgotten(self):
         served = fetching()
         polling = asyncio.create_task(fetched(served, max_wait=30_000))
         await asyncio.sleep(0)
@@ -257,7 +257,7 @@ class TestLongPoll:
         await asyncio.gather(polling, return_exceptions=True)
         assert not served._waiting
 
-    async def test_closing_answers_all_who_wait(self):
+    async def test_closing_completes_waiting_polls(self):
         served = fetching()
         polling = asyncio.create_task(fetched(served, max_wait=30_000))
         await asyncio.sleep(0)
@@ -267,7 +267,7 @@ class TestLongPoll:
 
 
 class TestObservers:
-    async def test_only_those_that_want_to_be_seen_are(self):
+    async def test_only_fetches_with_a_replica_id_are_recorded(self):
         served = fetching()
         await fetched(served)
         await fetched(served, replica_id=7, fetch_offset=12, replica_directory_id=UUID(int=3))
@@ -281,7 +281,7 @@ class TestObservers:
         assert seen[7].last_caught_up_timestamp > 0 > seen[8].last_caught_up_timestamp
         assert served.quorum.observers(now + 301_000) == ()
 
-    async def test_they_cannot_fill_the_memory(self):
+    async def test_their_number_is_bounded(self):
         told = quorum()
         for number in range(3000):
             told.observe(number, None, 1, end_offset=1, now=5)

@@ -1,4 +1,4 @@
-"""A follower by the book, on the leader's side of the protocol: it ends where the leader is."""
+"""A minimal KIP-595 follower against the Fetch handlers: it reaches the leader's state."""
 
 import asyncio
 from datetime import timedelta
@@ -19,7 +19,7 @@ CONTEXT = RequestContext(principal="User:admin", host="127.0.0.1")
 
 
 class Follower:
-    """Fetches, applies, and loads a checkpoint where it is told to. Never sees more than what is committed."""
+    """Fetches, applies, and loads a checkpoint when the leader says so; never sees uncommitted records."""
 
     def __init__(self, server):
         self.server, self.applier, self.mark, self.checkpoints = server, Applier(), -1, 0
@@ -86,7 +86,7 @@ class Follower:
             await self.step()
 
 
-async def test_followers_end_where_the_leader_is_while_it_writes_checkpoints_and_drops_segments(tmp_path):
+async def test_followers_reach_the_leader_while_it_writes_checkpoints_and_drops_segments(tmp_path):
     config = with_policy(
         formatted(tmp_path), bytes_between=4000, interval_ms=0, retention_bytes=12_000, segment_bytes=3000
     )

@@ -1,4 +1,4 @@
-"""A controller behind the dispatcher, as a connection reaches it."""
+"""A controller's handlers behind the dispatcher, as connections use them."""
 
 import pytest
 
@@ -67,7 +67,7 @@ async def test_before_the_log_is_replayed(tmp_path, version, code):
     assert told.results[0].error_message.startswith("AUTHORIZER_NOT_READY")
 
 
-async def test_a_fetch_of_an_old_version_is_refused_in_its_own_form(tmp_path):
+async def test_an_old_version_of_fetch_is_refused_in_that_version(tmp_path):
     partition = build(api_keys.FETCH, 12, "request", "FetchPartition", partition=0)
     topic = build(api_keys.FETCH, 12, "request", "FetchTopic", topic="__cluster_metadata", partitions=(partition,))
     async with running(formatted(tmp_path)) as server:

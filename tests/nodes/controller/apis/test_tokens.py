@@ -1,4 +1,4 @@
-"""Tokens at a controller: from the request, also one in an Envelope, to the log, and to the sweep."""
+"""Delegation tokens at a controller: requests, also in Envelopes, the log, and expiry."""
 
 import asyncio
 from datetime import timedelta
@@ -28,7 +28,7 @@ def with_tokens(directory, settings=SETTINGS):
 
 
 def frozen(server, now=NOW):
-    """Let the controller's clock stand; the list's one number may be changed."""
+    """Stop the controller's clock at the number in the list, which may be changed."""
     times = [now]
     server.serving.controller.clock = lambda: times[0]
     return times
@@ -61,7 +61,7 @@ async def change(server, api_key, token_hmac, user="alice", version=2, **fields)
     return token_answers.changed(version, bytes(4 + (version >= 2)) + body)
 
 
-async def test_the_life_of_a_token(tmp_path):
+async def test_the_lifecycle_of_a_token(tmp_path):
     async with running(with_tokens(tmp_path)) as server:
         times = frozen(server)
         made = await create(server, renewers=[("User", "bob")])
@@ -88,7 +88,7 @@ async def test_for_another(tmp_path):
 
 
 @pytest.mark.parametrize("token_authenticated", [False, True])
-async def test_in_an_envelope_it_counts_how_the_client_logged_in(tmp_path, token_authenticated):
+async def test_in_an_envelope_the_clients_login_counts(tmp_path, token_authenticated):
     principal = KafkaPrincipal(type="User", name="alice")
     envelope = EnvelopeRequest(
         request_data=frame(38, 3, creation()),
@@ -104,7 +104,7 @@ async def test_in_an_envelope_it_counts_how_the_client_logged_in(tmp_path, token
         assert found["who"] == ["User", "alice", "User", "alice"]
 
 
-async def test_over_plaintext_nobody_may(tmp_path):
+async def test_tokens_are_refused_on_plaintext(tmp_path):
     async with running(with_tokens(tmp_path)) as server:
         for api_key, message in ((39, build(39, 2, "request")), (40, build(40, 2, "request"))):
             body = await handlers_of(server)[api_key](request(api_key, 2, message))
@@ -113,7 +113,7 @@ async def test_over_plaintext_nobody_may(tmp_path):
         assert token_answers.created(3, bytes(5) + body)["code"] == 64
 
 
-async def test_without_a_secret_there_are_none(tmp_path):
+async def test_without_a_secret_tokens_are_disabled(tmp_path):
     async with running(formatted(tmp_path)) as server:
         refused = await create(server)
         assert (refused["code"], refused["times"]) == (61, [0, 0, 0])
@@ -131,8 +131,8 @@ async def test_tokens_are_found_after_a_restart(tmp_path):
         assert (gone[0], codes) == (0, [0, 62, 0])
 
 
-async def test_a_request_sees_what_is_not_committed_yet(tmp_path):
-    """Sent one after the other without waiting, answered in order, each on what those before it left."""
+async def test_a_request_sees_uncommitted_tokens(tmp_path):
+    """Pipelined requests are answered in order, each decided on the result of those before it."""
     async with running(with_tokens(tmp_path)) as server:
         frozen(server)
         writer = server.serving.tokens
@@ -159,7 +159,7 @@ async def test_sweeps(tmp_path):
         assert [token.token_id for token in server.publisher.current.tokens.records()] == [kept["token_id"]]
 
 
-async def test_sweeping_goes_on_by_itself(tmp_path):
+async def test_expired_tokens_are_removed_periodically(tmp_path):
     settings = evolve(SETTINGS, expiry_check_interval_ms=1)
     async with running(with_tokens(tmp_path, settings)) as server:
         times = frozen(server)

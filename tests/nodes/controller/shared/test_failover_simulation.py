@@ -1,7 +1,7 @@
-"""Many orders of elections, sleeps, commits that fail or are not heard of, and requests, on a shared log in memory.
+"""Random schedules of elections, pauses, failed and unknown commits, and requests on a shared log in memory.
 
-Whatever happens: what was acknowledged was so in the log at some moment between request and answer, and stays; images
-never go back, and are those of the log; each epoch has one leader.
+Invariants: every acknowledged result was the state of the log at some point between request and response; images
+never go back and match the log; each epoch has one leader.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ def names(image: Image) -> frozenset[str]:
 
 @define(eq=False, repr=False)
 class History:
-    """The states that the log has gone through, one for each batch, and what was shown and acknowledged when."""
+    """The states of the log after each batch, and what was published and acknowledged when."""
 
     topic: SharedTopic
     states: list[frozenset[str]] = field(factory=lambda: [frozenset()])
     digests: dict[int, bytes] = field(factory=dict)
     shown: list[tuple[int, int, bytes]] = field(factory=list)
-    """Node, end offset, digest of the rules."""
+    """Node, end offset, digest of the ACLs."""
     acknowledged: int = 0
     refused: int = 0
     unknown: int = 0
@@ -46,7 +46,7 @@ class History:
     _applier: Applier = field(factory=Applier)
 
     def now(self) -> int:
-        """How many batches are committed; their states are noted."""
+        """Return the number of committed batches, recording their states."""
         data = self.topic.store.read(self._applier.next_offset, 1 << 30)
         for position, header in iter_batches(data):
             self._applier.apply(data, position, position + header.size)
@@ -55,12 +55,12 @@ class History:
         return len(self.states) - 1
 
     def watch(self, node_id: int, node) -> None:
-        """Note every image that a node shows."""
+        """Record every image that a node publishes."""
         publisher = node.publisher
         publisher.subscribe(lambda image: self.shown.append((node_id, image.end_offset, image.acls.digest())))
 
     def check_shown(self) -> None:
-        """Images are the log's, in order."""
+        """Check that published images are states of the log, in order."""
         self.now()
         last: dict[int, int] = {}
         for node_id, offset, digest in self.shown:
@@ -72,7 +72,7 @@ class History:
 
 @define(eq=False, repr=False)
 class Clients:
-    """Requests to whoever takes itself for active, answered or not."""
+    """Requests to nodes that consider themselves active, answered or not."""
 
     nodes: dict
     history: History
@@ -81,7 +81,7 @@ class Clients:
     _number: int = 0
 
     def ask(self) -> None:
-        """One more request, to one that is active as far as it knows."""
+        """Send one more request to a node that considers itself active."""
         active = [node for node in self.nodes.values() if node.serving.controller is not None]
         if active:
             self.asked.append(asyncio.create_task(self._ask(self.chance.choice(active).serving.controller)))
@@ -115,16 +115,16 @@ class Clients:
 
 @define(eq=False, repr=False)
 class Fate:
-    """What happens to the log and its controllers."""
+    """Applies random events to the log and its controllers."""
 
     topic: SharedTopic
     nodes: dict
     chance: Random
     _asleep: set[int] = field(factory=set)
-    """Those that do not hear what the election says, nor see the log go on."""
+    """Paused nodes: they notice neither the election nor the log's progress."""
 
     def step(self) -> None:
-        """One thing."""
+        """Apply one random event."""
         log = self.chance.choice(self.topic.logs[-3:])
         what = ("elect", "replace", "replace", "sleep", "wake", "hold", "flush", "flush", "unheard", "broken")
         match self.chance.choice(what):
@@ -155,7 +155,7 @@ class Fate:
         self.topic.elect(node_id, told=self.topic.elected not in self._asleep)
 
     def wake(self, node_id: int) -> None:
-        """It hears what it has missed."""
+        """Resume a node and deliver what it missed."""
         self._asleep.discard(node_id)
         self.nodes[node_id].shared.reader.heal()
         if self.topic.elected != node_id and node_id in self.topic.candidates:
@@ -163,7 +163,7 @@ class Fate:
 
 
 @pytest.mark.parametrize("seed", range(16))
-async def test_nothing_acknowledged_is_lost_and_nothing_uncommitted_seen(tmp_path, monkeypatch, seed):
+async def test_acknowledged_changes_survive_and_uncommitted_ones_are_never_visible(tmp_path, monkeypatch, seed):
     monkeypatch.setattr("aclog.nodes.controller.shared.topic_controller._AGAIN_SECONDS", 0.02)
     monkeypatch.setattr("aclog.nodes.controller.shared.term._LOOK_SECONDS", 0.02)
     topic, chance = SharedTopic(), Random(seed)
@@ -188,7 +188,7 @@ async def test_nothing_acknowledged_is_lost_and_nothing_uncommitted_seen(tmp_pat
 
 
 async def _quiet(topic, nodes, clients, fate) -> None:
-    """Everybody wakes, everything that waits is committed or failed."""
+    """Resume all nodes; commit or fail everything pending."""
     for node_id in nodes:
         fate.wake(node_id)
     while not all(task.done() for task in clients.asked):
@@ -201,7 +201,7 @@ async def _quiet(topic, nodes, clients, fate) -> None:
 
 
 async def _agree(topic, nodes, history) -> None:
-    """A last leader has everything, and so have the others."""
+    """Elect a last leader, and check that it and the others have the whole log."""
     for log in topic.logs:
         log.holding = False
     await until(lambda: set(topic.candidates) == set(nodes))

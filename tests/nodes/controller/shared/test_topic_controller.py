@@ -1,4 +1,4 @@
-"""Controllers that share a log in memory: what a standby answers, how one takes over, what a deposed one never does."""
+"""Controllers on a shared log in memory: standby responses, takeover, and fencing of deposed controllers."""
 
 import asyncio
 from datetime import timedelta
@@ -93,7 +93,7 @@ def described_quorum():
 
 
 class TestStandby:
-    async def test_it_shows_what_the_active_one_commits(self, tmp_path):
+    async def test_it_publishes_what_the_active_controller_commits(self, tmp_path):
         async with three(tmp_path, SharedTopic()) as nodes:
             assert [node.active for node in nodes.values()] == [True, False, False]
             await committed(create(nodes[1], "t"))
@@ -101,7 +101,7 @@ class TestStandby:
             assert all(node.ready and node.authorizer.ready for node in nodes.values())
             assert [node.leader for node in nodes.values()] == [VOTERS[1]] * 3
 
-    async def test_it_answers_reads_and_refuses_writes(self, tmp_path):
+    async def test_it_serves_reads_and_rejects_writes(self, tmp_path):
         async with three(tmp_path, SharedTopic()) as nodes:
             await committed(create(nodes[1], "t"))
             await same(*nodes.values())
@@ -119,7 +119,7 @@ class TestStandby:
                     await call(nodes[2], key, version, message)
                 assert refused.value.code == NOT_CONTROLLER
 
-    async def test_in_an_envelope_the_refusal_is_the_envelopes(self, tmp_path):
+    async def test_in_an_envelope_not_controller_fails_the_envelope(self, tmp_path):
         principal = encode_principal(KafkaPrincipal(type="User", name="admin"), token_authenticated=False)
         async with three(tmp_path, SharedTopic()) as nodes:
             message = EnvelopeRequest(
@@ -131,7 +131,7 @@ class TestStandby:
             assert [answer.error_code for answer in answers] == [0, NOT_CONTROLLER, NOT_CONTROLLER]
             assert answers[1].response_data is None
 
-    async def test_it_says_who_leads(self, tmp_path):
+    async def test_it_names_the_leader(self, tmp_path):
         async with three(tmp_path, SharedTopic()) as nodes:
             for epoch, code in ((0, FENCED), (1, NOT_LEADER_OR_FOLLOWER), (2, UNKNOWN_EPOCH)):
                 found, partition = await fetched(nodes[2], epoch)
@@ -144,7 +144,7 @@ class TestStandby:
                 assert described.controller_id == 1
                 assert [(each.broker_id, each.host) for each in described.brokers] == [(1, "c1"), (2, "c2"), (3, "c3")]
 
-    async def test_a_snapshot_is_the_leaders_to_give(self, tmp_path):
+    async def test_only_the_leader_serves_snapshots(self, tmp_path):
         from tests.nodes.controller.test_controller_server import piece
 
         async with three(tmp_path, SharedTopic()) as nodes:
@@ -174,7 +174,7 @@ class TestStandby:
                 (3, "c3"),
             ]
 
-    async def test_nobody_leads_yet(self, tmp_path):
+    async def test_before_the_first_election(self, tmp_path):
         topic = SharedTopic()
         node = candidate(topic, tmp_path, 1)
         starting = asyncio.create_task(node.start())
@@ -194,7 +194,7 @@ class TestStandby:
         await starting
         await node.stop()
 
-    async def test_it_stands_only_when_it_has_replayed_what_there_was(self, tmp_path, monkeypatch):
+    async def test_it_joins_the_election_only_after_catching_up(self, tmp_path, monkeypatch):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             await committed(create(nodes[1], "t"))
@@ -212,7 +212,7 @@ class TestStandby:
         assert names(late) == {"t"}
         await late.stop()
 
-    async def test_what_cannot_be_replayed_stops_the_node(self, tmp_path):
+    async def test_an_unreplayable_log_stops_the_node(self, tmp_path):
         topic, failures = SharedTopic(), []
         async with three(tmp_path, topic, on_failure=failures.append) as nodes:
             await committed(create(nodes[1], "t"))
@@ -223,7 +223,7 @@ class TestStandby:
             await until(lambda: len(failures) >= 2)
             assert nodes[2].publisher.current is before
 
-    async def test_a_damaged_log_stops_the_node_and_is_not_read_again_and_again(self, tmp_path, monkeypatch):
+    async def test_a_damaged_log_stops_the_node_without_retries(self, tmp_path, monkeypatch):
         def damaged(*_):
             raise DecodeError("a message without a value", offset=12)
 
@@ -235,7 +235,7 @@ class TestStandby:
 
 
 class TestTakeover:
-    async def test_the_next_one_has_everything(self, tmp_path):
+    async def test_the_next_leader_has_everything(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             await committed(create(nodes[1], "t"))
@@ -273,7 +273,7 @@ class TestTakeover:
             await until(lambda: all(names(node) == {"t"} for node in nodes.values()))
         assert sum(isinstance(record, AbortTransactionRecord) for record in records(topic)) == 1
 
-    async def test_a_log_that_cannot_be_opened_is_left_to_others(self, tmp_path):
+    async def test_a_controller_that_cannot_open_the_log_resigns(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             nodes[2].shared.refusing, stood = LogError("no broker"), topic.candidates[2]
@@ -285,7 +285,7 @@ class TestTakeover:
             topic.elect(2)
             await until(lambda: nodes[2].active)
 
-    async def test_one_that_is_deposed_before_it_has_begun_does_not_serve(self, tmp_path):
+    async def test_a_controller_deposed_during_takeover_does_not_serve(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             topic.elect(2)
@@ -295,7 +295,7 @@ class TestTakeover:
             await committed(create(nodes[3], "t"))
             await until(lambda: all(names(node) == {"t"} for node in nodes.values()))
 
-    async def test_a_checkpoint_of_its_own_is_begun_with(self, tmp_path):
+    async def test_it_starts_from_its_own_checkpoint(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             await committed(create(nodes[1], *(f"t{n}" for n in range(20))))
@@ -333,7 +333,7 @@ class TestTakeover:
 
 
 class TestDeposed:
-    async def test_who_waits_is_not_acknowledged_and_what_waited_never_shows_up(self, tmp_path):
+    async def test_pending_requests_fail_and_their_records_never_become_visible(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             await committed(create(nodes[1], "t"))
@@ -352,7 +352,7 @@ class TestDeposed:
             await until(lambda: all(names(node) == {"t", "u"} for node in nodes.values()))
             assert not nodes[1].active
 
-    async def test_when_the_election_says_so(self, tmp_path):
+    async def test_by_the_election(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             topic.logs[-1].holding = True
@@ -365,7 +365,7 @@ class TestDeposed:
                 await call(nodes[1], api_keys.CREATE_ACLS, 3, creations("u"))
             assert names(nodes[1]) == set()
 
-    async def test_a_commit_that_nobody_heard_of_shows_up_by_the_log(self, tmp_path):
+    async def test_a_commit_with_unknown_outcome_becomes_visible_through_the_log(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             log = topic.logs[-1]
@@ -380,7 +380,7 @@ class TestDeposed:
             assert (await committed(create(nodes[2], "t")))[0].error is None
             assert [each.acl.resource_name for each in nodes[2].publisher.current.acls] == ["t"]
 
-    async def test_what_is_being_decided_is_waited_for_and_not_appended(self, tmp_path):
+    async def test_a_decision_in_progress_is_awaited_and_not_appended(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             deciding, going_on = asyncio.Event(), asyncio.Event()
@@ -402,7 +402,7 @@ class TestDeposed:
             await committed(create(nodes[2], "t"))
             await until(lambda: all(names(node) == {"t"} for node in nodes.values()))
 
-    async def test_a_duplicate_is_not_confirmed_by_one_that_slept(self, tmp_path):
+    async def test_a_paused_controller_does_not_confirm_a_duplicate(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             await committed(create(nodes[1], "t"))
@@ -420,7 +420,7 @@ class TestDeposed:
                     await committed(asked)
                 assert refused.value.code == NOT_CONTROLLER
 
-    async def test_a_parked_fetch_is_told_who_leads_now(self, tmp_path):
+    async def test_a_waiting_fetch_learns_the_new_leader(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             mark = topic.store.high_watermark()
@@ -431,14 +431,14 @@ class TestDeposed:
             assert partition.error_code in (NOT_LEADER_OR_FOLLOWER, FENCED)
             assert not partition.records
 
-    async def test_it_sees_by_the_log_that_another_leads(self, tmp_path):
+    async def test_it_notices_a_newer_epoch_in_the_log(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             topic.open(99, lambda _: None)
             await until(lambda: not nodes[1].active)
             assert nodes[1].leader is None
 
-    async def test_images_never_go_back(self, tmp_path):
+    async def test_images_never_regress(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             shown = []
@@ -459,7 +459,7 @@ class TestDeposed:
 
 
 class TestConfirmation:
-    async def test_many_share_one_record(self, tmp_path):
+    async def test_many_responses_share_one_no_op_record(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             await committed(create(nodes[1], "t"))
@@ -472,7 +472,7 @@ class TestConfirmation:
             await asyncio.gather(*map(committed, asked))
         assert sum(isinstance(record, NoOpRecord) for record in records(topic)) == 1
 
-    async def test_what_comes_while_one_is_under_way_waits_for_the_next(self, tmp_path):
+    async def test_requests_during_a_no_op_wait_for_the_next_one(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             await committed(create(nodes[1], "t"))
@@ -489,7 +489,7 @@ class TestConfirmation:
             await committed(second)
         assert sum(isinstance(record, NoOpRecord) for record in records(topic)) == 2
 
-    async def test_another_batch_confirms_as_well(self, tmp_path):
+    async def test_any_batch_confirms(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             await committed(create(nodes[1], "t"))
@@ -497,7 +497,7 @@ class TestConfirmation:
             await asyncio.gather(*map(committed, asked))
         assert not any(isinstance(record, NoOpRecord) for record in records(topic))
 
-    async def test_a_stop_needs_none(self, tmp_path):
+    async def test_stopping_needs_no_confirmation(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic):
             pass
@@ -505,7 +505,7 @@ class TestConfirmation:
 
 
 class TestEnds:
-    async def test_what_waits_is_committed_as_a_node_stops(self, tmp_path):
+    async def test_pending_requests_are_committed_on_stop(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             log = topic.logs[-1]
@@ -522,7 +522,7 @@ class TestEnds:
             await until(lambda: nodes[2].active)
             assert names(nodes[2]) == {"t"}
 
-    async def test_one_that_was_not_started_is_stopped_as_well(self, tmp_path):
+    async def test_stopping_without_starting(self, tmp_path):
         await candidate(SharedTopic(), tmp_path, 1).stop()
 
     async def test_a_log_that_cannot_be_replayed_stops_the_start(self, tmp_path):
@@ -533,7 +533,7 @@ class TestEnds:
             await candidate(topic, tmp_path, 1, on_failure=failures.append).start()
         assert failures == []
 
-    async def test_a_long_log_is_read_where_no_checkpoint_can_be_had(self, tmp_path, monkeypatch, caplog):
+    async def test_a_long_log_is_read_if_no_checkpoint_is_available(self, tmp_path, monkeypatch, caplog):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             await committed(create(nodes[1], "t"))
@@ -545,7 +545,7 @@ class TestEnds:
         assert "no checkpoint from another controller" in caplog.text
         await node.stop()
 
-    async def test_a_directory_is_one_nodes(self, tmp_path):
+    async def test_a_directory_belongs_to_one_node(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic):
             other = candidate(topic, tmp_path / "c2", 2)
@@ -553,13 +553,13 @@ class TestEnds:
                 await other.start()
             await other.stop()
 
-    async def test_a_log_in_files_is_not_passed_over(self, tmp_path):
+    async def test_local_segments_are_refused(self, tmp_path):
         node = candidate(SharedTopic(), tmp_path, 1)
         open_log(tmp_path / LOG_DIRECTORY, create=True).close()
         with pytest.raises(ConfigError, match=r"contains log segments, but metadata\.log\.kind is topic"):
             await node.start()
 
-    async def test_a_checkpoint_that_knows_of_more_than_the_log(self, tmp_path):
+    async def test_a_checkpoint_ahead_of_the_log(self, tmp_path):
         topic = SharedTopic()
         async with three(tmp_path, topic) as nodes:
             await committed(create(nodes[1], "t"))
@@ -567,7 +567,7 @@ class TestEnds:
         with pytest.raises(LogError, match=r"\.checkpoint: checkpoint of offset [0-9]+, but memory topic ends at 0"):
             await candidate(SharedTopic(), tmp_path / "c1", 1).start()
 
-    async def test_a_start_that_is_called_off_leaves_nothing(self, tmp_path):
+    async def test_a_cancelled_start_leaves_nothing_open(self, tmp_path):
         topic = SharedTopic()
         node = candidate(topic, tmp_path, 1)
         starting = asyncio.create_task(node.start())
@@ -583,13 +583,13 @@ class TestEnds:
         await starting
         await again.stop()
 
-    async def test_the_topics_settings_are_refused_for_good(self, tmp_path, monkeypatch):
+    async def test_unusable_topic_settings_are_final(self, tmp_path, monkeypatch):
         node = candidate(SharedTopic(), tmp_path, 1)
         monkeypatch.setattr(node.shared, "ensure", lambda: (_ for _ in ()).throw(ConfigError("2 partitions")))
         with pytest.raises(ConfigError, match="2 partitions"):
             await node.start()
 
-    async def test_brokers_that_do_not_answer_are_waited_for(self, tmp_path, monkeypatch):
+    async def test_unavailable_brokers_are_awaited(self, tmp_path, monkeypatch):
         monkeypatch.setattr("aclog.nodes.controller.shared.catch_up._AGAIN_SECONDS", 0.01)
         topic, tries = SharedTopic(), []
         node = candidate(topic, tmp_path, 1)

@@ -1,4 +1,4 @@
-"""The write path: decided on the newest state, one atomic batch, answered in order and only when committed."""
+"""The write path: decisions on the newest state, one atomic batch each, responses in order and after the commit."""
 
 import asyncio
 import os
@@ -67,7 +67,7 @@ async def until(condition):
 
 
 class TestAnswers:
-    async def test_nothing_is_answered_or_shown_before_its_commit(self):
+    async def test_nothing_is_answered_or_visible_before_its_commit(self):
         log = held()
         quorum = controller(log)
         future = quorum.create_acls(CONTEXT, [acl("t")])
@@ -90,11 +90,11 @@ class TestAnswers:
         assert first.done()
         assert again.result()[0].error is None
 
-    async def test_what_changes_nothing_is_answered_at_once_when_nothing_waits(self):
+    async def test_a_no_op_request_is_answered_at_once_if_nothing_is_pending(self):
         quorum = controller(held())
         assert quorum.delete_acls(CONTEXT, [exactly("t")]).done()
 
-    async def test_an_answer_waits_for_what_stands_before_it_too(self):
+    async def test_a_response_waits_for_everything_before_it(self):
         log = held()
         quorum = controller(log)
         futures = [quorum.create_acls(CONTEXT, [acl(f"t{n}")]) for n in range(4)]
@@ -104,7 +104,7 @@ class TestAnswers:
         assert names(quorum.publisher.current) == {"t0", "t1"}
         assert names(quorum.publisher.latest) == {"t0", "t1", "t2", "t3"}
 
-    async def test_a_refused_rule_is_answered_in_its_turn(self):
+    async def test_a_rejected_acl_is_answered_in_order(self):
         log = held()
         quorum = controller(log)
         quorum.create_acls(CONTEXT, [acl("t")])
@@ -132,7 +132,7 @@ class TestAnswers:
         assert quorum.failure is None
         assert log.end_offset() == 1
 
-    async def test_more_than_a_batch_may_hold_is_refused(self):
+    async def test_a_batch_beyond_the_limit_is_rejected(self):
         log = held()
         quorum = controller(log)
         with pytest.raises(RequestError, match="8388608") as refused:
@@ -153,7 +153,7 @@ class TestAnswers:
             await settle()
         assert len(quorum.publisher.current.acls) == 9
 
-    async def test_a_request_cannot_be_called_off(self):
+    async def test_a_request_cannot_be_cancelled(self):
         log = held()
         quorum = controller(log)
         future = quorum.create_acls(CONTEXT, [acl("t")])
@@ -164,7 +164,7 @@ class TestAnswers:
 
 
 class TestManyAtOnce:
-    async def test_a_large_request_is_decided_elsewhere_and_keeps_its_place(self):
+    async def test_a_large_request_is_decided_in_a_thread_and_keeps_its_order(self):
         log = held()
         quorum = controller(log)
         before = quorum.create_acls(CONTEXT, [acl("t0")])
@@ -178,7 +178,7 @@ class TestManyAtOnce:
         assert len(quorum.publisher.current.acls) == 299
 
     @pytest.mark.parametrize("filters", [[exactly("t")], [exactly(f"x{n}") for n in range(17)]])
-    async def test_what_a_filter_may_take_much_of_is_decided_elsewhere(self, filters):
+    async def test_wide_filters_are_decided_in_a_thread(self, filters):
         log = held()
         quorum = controller(log)
         creating = quorum.create_acls(CONTEXT, [acl("t", f"User:u{n}") for n in range(300)])
@@ -191,7 +191,7 @@ class TestManyAtOnce:
         log.release()
         assert len((await committed(deleting))[0].deleted) == (300 if len(filters) == 1 else 0)
 
-    async def test_what_is_committed_meanwhile_is_shown_afterwards_at_the_latest(self):
+    async def test_commits_during_a_decision_are_published_after_it(self):
         log = held()
         quorum = controller(log)
         before = quorum.create_acls(CONTEXT, [acl("t")])
@@ -231,8 +231,8 @@ class TestManyAtOnce:
 
 class TestOneBatch:
     @pytest.mark.parametrize("count", [1, 300])
-    async def test_what_was_staged_is_appended_byte_for_byte(self, monkeypatch, count):
-        """Nothing is built, and no clock read, a second time."""
+    async def test_the_staged_bytes_are_appended_unchanged(self, monkeypatch, count):
+        """The appended bytes are the staged ones: built once, with one timestamp."""
         log, staged, times = held(), [], iter(range(5, 1000))
         quorum = controller(log, clock=lambda: next(times))
         stage = Publisher.stage
@@ -246,7 +246,7 @@ class TestOneBatch:
 
 
 class TestFailure:
-    async def test_every_waiter_gets_the_error_and_nothing_is_shown(self):
+    async def test_all_pending_requests_fail_and_nothing_becomes_visible(self):
         log, told = held(), []
         quorum = controller(log, on_failure=told.append)
         futures = [quorum.create_acls(CONTEXT, [acl(f"t{n}")]) for n in range(3)]
@@ -263,7 +263,7 @@ class TestFailure:
         with pytest.raises(LogError, match="no space left"):
             quorum.delete_acls(CONTEXT, [exactly("t0")]).result(0)
 
-    async def test_an_append_that_is_refused_stops_it(self):
+    async def test_a_rejected_append_stops_it(self):
         log, told = held(), []
         quorum = controller(log, on_failure=told.append)
         log.broken = "closed"
@@ -293,7 +293,7 @@ class TestFailure:
         with pytest.raises(LogError, match="another caller"):
             quorum.create_acls(CONTEXT, [acl("t")]).result(0)
 
-    async def test_what_somebody_else_has_appended_meanwhile_is_not_written_over(self):
+    async def test_records_of_another_writer_are_not_overwritten(self):
         log = held()
         quorum = controller(log)
         decided, go_on = threading.Event(), threading.Event()
@@ -344,7 +344,7 @@ OPERATIONS = st.lists(
 
 
 class Naive:
-    """The same, one request after the other on a set."""
+    """A sequential model on a set."""
 
     def __init__(self):
         self.rules, self.states = set(), [frozenset()]
@@ -363,8 +363,8 @@ class Naive:
 
 @settings(deadline=None, max_examples=60)
 @given(OPERATIONS)
-def test_concurrent_requests_are_what_the_same_are_one_by_one(operations):
-    """Answers, their order, every state that is shown, and the state at the end."""
+def test_concurrent_requests_equal_sequential_ones(operations):
+    """Compare responses, their order, every published state, and the final state."""
 
     async def run():
         log, naive = held(), Naive()
@@ -409,7 +409,7 @@ def test_concurrent_requests_are_what_the_same_are_one_by_one(operations):
 
 
 class TestOnDisk:
-    async def test_what_was_acknowledged_is_there_after_a_restart(self, tmp_path):
+    async def test_acknowledged_changes_survive_a_restart(self, tmp_path):
         with open_log(tmp_path / "log", create=True) as log:
             quorum = controller(log)
             await asyncio.gather(*(committed(quorum.create_acls(CONTEXT, [acl(f"t{n}")])) for n in range(100)))
@@ -425,7 +425,7 @@ class TestOnDisk:
             await asyncio.to_thread(log.close)
         assert not list(verify(tmp_path / "log"))
 
-    async def test_a_failing_fsync_fails_all_that_wait_and_shows_nothing(self, tmp_path):
+    async def test_a_failed_fsync_fails_all_pending_requests(self, tmp_path):
         broken = threading.Event()
 
         def fsync(fd):
@@ -477,7 +477,7 @@ class TestOnDisk:
             assert len(quorum.publisher.current.acls) == 51
             await asyncio.to_thread(log.close)
 
-    async def test_merges_beside_staged_images_lose_nothing(self, tmp_path):
+    async def test_merging_concurrently_with_staging_loses_nothing(self, tmp_path):
         rnd = random.Random(3)
         with open_log(tmp_path / "log", create=True) as log:
             quorum = controller(log)
@@ -524,7 +524,7 @@ class TestCommitted:
         threading.Timer(0.01, future.set_result, [7]).start()
         assert await committed(future) == 7
 
-    async def test_a_waiter_that_gave_up_disturbs_nobody(self):
+    async def test_a_cancelled_waiter_affects_nobody(self):
         log = held()
         quorum = controller(log)
         task = asyncio.ensure_future(committed(quorum.create_acls(CONTEXT, [acl("t")])))
@@ -536,7 +536,7 @@ class TestCommitted:
         assert names(quorum.publisher.current) == {"t"}
 
 
-def test_they_are_kafkas_random_uuids_and_never_twice_the_same():
+def test_random_ids_are_kafkas_and_unique():
     new_id = RandomIds()
     ids = [new_id() for _ in range(3000)]
     assert len(set(ids)) == 3000
@@ -544,7 +544,7 @@ def test_they_are_kafkas_random_uuids_and_never_twice_the_same():
     assert set(ids).isdisjoint(RandomIds()() for _ in range(1000))
 
 
-def test_the_operating_system_is_not_asked_for_each(monkeypatch):
+def test_random_bytes_are_read_in_blocks(monkeypatch):
     import os
 
     asked, real = [], os.urandom

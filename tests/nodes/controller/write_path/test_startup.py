@@ -1,4 +1,4 @@
-"""Starts that are called off, and directories that a controller alone must not lead."""
+"""Cancelled starts, and directories that a single-voter controller must refuse."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ from aclog.snapshots.checkpoint_reader import read_checkpoint
 from tests.support.nodes.controllers import controller_server, formatted, running
 
 
-def test_a_start_that_is_called_off_while_the_log_is_opened_leaves_no_lock(tmp_path, monkeypatch):
+def test_a_start_cancelled_while_opening_the_log_leaves_no_lock(tmp_path, monkeypatch):
     config, opening, going_on = formatted(tmp_path), threading.Event(), threading.Event()
 
     def slowly(asked):
@@ -50,7 +50,7 @@ def test_a_start_that_is_called_off_while_the_log_is_opened_leaves_no_lock(tmp_p
         (1, QuorumState(leader_id=2, leader_epoch=5)),
     ],
 )
-def test_the_quorum_of_others_is_not_led(tmp_path, kraft_version, state):
+def test_a_log_with_other_voters_is_refused(tmp_path, kraft_version, state):
     config = formatted(tmp_path, kraft_version=kraft_version)
     log = tmp_path / LOG_DIRECTORY
     asyncio.run(start(config))
@@ -61,7 +61,7 @@ def test_the_quorum_of_others_is_not_led(tmp_path, kraft_version, state):
     assert list_segments(log)[-1].path.read_bytes() == before
 
 
-def test_other_voters_that_stand_in_the_log_are_found_as_well(tmp_path):
+def test_other_voters_recorded_in_the_log_are_refused(tmp_path):
     config = formatted(tmp_path)
     asyncio.run(start(config))
     directory = tmp_path / LOG_DIRECTORY
