@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from os import PathLike, fspath
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from attrs import define, field, frozen
 
@@ -29,6 +28,7 @@ from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
+from aclog.metalog.closeable import Closeable
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots import image
 from aclog.snapshots import rule_history as history
@@ -75,7 +75,7 @@ def user(principal: str) -> ResourcePattern:
 
 
 @define(eq=False)
-class Log:
+class Log(Closeable):
     """A source of images, returned by open_log; not thread-safe. `notes` are the notes of its recovery."""
 
     _source: StateSource
@@ -114,14 +114,6 @@ class Log:
     def close(self) -> None:
         """Close open files and connections; images remain valid. Idempotent."""
         self._source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def open_log(

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from attrs import define, field
 
 from aclog.metalog.batches import build_batch
+from aclog.metalog.closeable import Closeable
 from aclog.metalog.control_records import ControlRecord, control_batch
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.appender import Appender
@@ -23,7 +22,7 @@ from aclog.metalog.log import Appended
 
 
 @define(eq=False)
-class FileLog:
+class FileLog(Closeable):
     """The one writer of a log directory, and a reader of it (aclog.metalog.log.Log). Made by `open_log`.
 
     Thread-safe. `notes` reports what recovery did when it was opened (a torn tail that was truncated).
@@ -121,14 +120,6 @@ class FileLog:
             stack.callback(self._marks.close)
             stack.callback(self._appender.close)
             self._marks.sync()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _commit(self, batches: Sequence[bytes], ends: Sequence[int]) -> int:
         """Write as many of `batches` as fit into one segment, make them durable, publish; runs in the commit thread."""

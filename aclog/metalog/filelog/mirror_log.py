@@ -3,11 +3,10 @@
 import os
 from contextlib import ExitStack, closing
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from attrs import define, evolve, field
 
+from aclog.metalog.closeable import Closeable
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.appender import SEGMENT_BYTES, Fsync
 from aclog.metalog.filelog.file_names import CheckpointFile
@@ -33,7 +32,7 @@ _LOG_START = LogEnd(end_offset=0, epoch=0)
 
 
 @define(eq=False)
-class MirrorLog:
+class MirrorLog(Closeable):
     """The one writer of a mirror; not thread-safe. Made by `open_mirror`.
 
     A new one is first bound to a cluster (`bind`), then started (`begin`), and grows by `append`.
@@ -147,14 +146,6 @@ class MirrorLog:
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fsync: Fsync = os.fsync) -> MirrorLog:

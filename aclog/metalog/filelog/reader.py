@@ -3,11 +3,10 @@
 import threading
 import time
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from attrs import define, field
 
+from aclog.metalog.closeable import Closeable
 from aclog.metalog.errors import LogError, ReplayError
 from aclog.metalog.filelog.epochs import EPOCHS_FILE, read_epochs
 from aclog.metalog.filelog.file_names import find_segments
@@ -25,7 +24,7 @@ UNCOMMITTED_TAIL = "is treated as committed: in a quorum of several voters the l
 
 
 @define(eq=False)
-class FileLogReader:
+class FileLogReader(Closeable):
     """Reads a log that another process may be writing (aclog.metalog.log.LogReader). Made by `open_reader`.
 
     If a writer of ours publishes a high-water mark, nothing beyond it is read. In a directory that a Kafka wrote, the
@@ -143,14 +142,6 @@ class FileLogReader:
     def _check_open(self) -> None:
         if self._closed:
             raise LogError(f"{self.name}: closed")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def open_reader(directory: Path | str) -> FileLogReader:

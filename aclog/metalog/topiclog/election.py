@@ -3,12 +3,11 @@
 import logging
 import threading
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 from attrs import define, field
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
 
+from aclog.metalog.closeable import Closeable
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.topiclog.clients import ClientErrors, new_consumer
 from aclog.metalog.topiclog.kafka_errors import RAISED, kafka_error
@@ -25,7 +24,7 @@ _HEARTBEATS_PER_SESSION = 12
 
 
 @define(eq=False)
-class Election:
+class Election(Closeable):
     """A candidate, from its construction until `close`, in a thread of its own.
 
     `on_elected` and `on_deposed` are called alternately in that thread, starting with the former. They must return
@@ -74,14 +73,6 @@ class Election:
         """
         self._closed.set()
         self._thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _new_consumer(self) -> Consumer:
         timeout = self.settings.session_timeout_ms

@@ -2,12 +2,11 @@
 
 import threading
 from contextlib import closing
-from types import TracebackType
-from typing import Self
 
 from attrs import define, field
 
 from aclog.metalog.batch_run import BatchRun
+from aclog.metalog.closeable import Closeable
 from aclog.metalog.errors import DecodeError, LogError, MetadataError
 from aclog.metalog.topiclog.batch_stream import BatchStream
 from aclog.metalog.topiclog.historical_reads import HistoricalReads
@@ -28,7 +27,7 @@ _QUIET_MS = 500
 
 
 @define(eq=False)
-class TopicReader:
+class TopicReader(Closeable):
     """Follows the topic in a thread of its own, with isolation level read_committed. Thread-safe.
 
     The newest batches are in memory; older ones are read from the topic on demand. Broker failures are retried.
@@ -109,14 +108,6 @@ class TopicReader:
         if self._tail.close():
             self._thread.join()
             self._historical.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _run(self) -> None:
         tail = self._tail

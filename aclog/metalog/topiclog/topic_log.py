@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from types import TracebackType
-from typing import Self
 
 from attrs import define, field
 
 from aclog.metalog.batch_run import BatchRun
 from aclog.metalog.batches import BatchHeader, build_batch, read_header
+from aclog.metalog.closeable import Closeable
 from aclog.metalog.control_records import ControlRecord, control_batch
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.group_commit import GroupCommit, read_prebuilt_header
@@ -25,7 +24,7 @@ _TRANSACTION_RECORDS = 20_000
 
 
 @define(eq=False)
-class TopicLog:
+class TopicLog(Closeable):
     """The topic's one writer until Kafka fences it, and a reader of it. Thread-safe.
 
     All waiting batches go into one transaction. After a failed or uncertain transaction the log is dead: all pending
@@ -118,14 +117,6 @@ class TopicLog:
         if self._tail.close():
             self._transactions.close()
             self._historical.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _check_carried(self, batch: bytes, header: BatchHeader) -> None:
         try:

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import CancelledError, wait
 from functools import partial
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from attrs import define, field
 
+from aclog.metalog.closeable import Closeable
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.filelog.file_names import CheckpointFile
 from aclog.nodes.client.connection import Connection
@@ -34,7 +34,7 @@ _CHECK_SECONDS = 0.5
 
 
 @define(kw_only=True, eq=False)
-class QuorumLog:
+class QuorumLog(Closeable):
     """Follows the leader in a thread of its own, as an observer that does not vote. Thread-safe.
 
     Batches are buffered until they are read, within bounds; batches no longer buffered are fetched again. Lost
@@ -173,14 +173,6 @@ class QuorumLog:
             self._thread.join(_CLOSE_SECONDS)
             if self._snapshots.directory is not None:
                 shutil.rmtree(self._snapshots.directory, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _run(self, started: threading.Event) -> None:
         """Run the event loop; creating one fails if the process has too many open files."""
