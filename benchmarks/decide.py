@@ -131,7 +131,7 @@ def _single(case: _Case) -> Iterator[Row]:
         yield Row(what=f"{where}: {name}", ours=ours, theirs=theirs["nanos"], unit="ns", target=target)
         ours = best_ns(_calling(cached, row), round_ms=round_ms)
         yield Row(
-            what=f"{where}: {name}, decisions cached",
+            what=f"{where}: {name}, answers cached",
             ours=ours,
             theirs=theirs["nanos"],
             unit="ns",
@@ -156,7 +156,8 @@ def _mixed(case: _Case) -> Iterator[Row]:
     fresh = _authorizer(AclsImage.from_acls(image), cache=False) if len(image) < 200_000 else None
     if fresh is not None:
         ours = _first_pass_ns(fresh, calls)
-        yield Row(what=f"{where}: mixed, names not seen before", ours=ours, theirs=theirs["nanos"], unit="ns")
+        what = f"{where}: mixed, each name seen for the first time"
+        yield Row(what=what, ours=ours, theirs=theirs["nanos"], unit="ns")
     for cache in (False, True):
         authorizer = _authorizer(image, cache=cache)
         allowed = sum(authorizer.authorize(*call)[0] is AuthorizationResult.ALLOWED for call in calls)
@@ -169,7 +170,7 @@ def _mixed(case: _Case) -> Iterator[Row]:
                 authorize(context, actions)
 
         ours = best_ns(all_of_them, round_ms=round_ms, calls_per_check=1) / len(calls)
-        name = "mixed, decisions cached" if cache else "mixed"
+        name = "mixed, answers cached" if cache else "mixed"
         yield Row(what=f"{where}: {name}", ours=ours, theirs=theirs["nanos"], unit="ns")
 
 

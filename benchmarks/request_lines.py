@@ -1,4 +1,4 @@
-"""Many requests in a file: `aclog authorize --requests` on JSON lines, from its start to its end."""
+"""`aclog authorize --requests` on a file of JSON lines, including startup, reading and printing."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from benchmarks.report import Row
 
 
 def run(lines: int) -> Iterator[Row]:
-    """Lines answered in a second, reading the rules and the requests and printing included."""
+    """Yield a row of decided lines per second."""
     with tempfile.TemporaryDirectory() as scratch:
         rules, requests = Path(scratch, "rules.jsonl"), Path(scratch, "requests.jsonl")
         with rules.open("w") as file:
@@ -29,6 +29,6 @@ def run(lines: int) -> Iterator[Row]:
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
         took = time.monotonic() - start
     if done.stdout.count(b"\n") != lines:
-        raise AssertionError("a request without an answer")
+        raise AssertionError("not all requests were decided")
     what = f"aclog authorize --requests, {lines:,} JSON lines, from start to end"
     yield Row(what=what, ours=lines / took, unit="lines/s", more_is_better=True)

@@ -72,7 +72,7 @@ class QuorumTarget:
 
 @define(kw_only=True)
 class QuorumTargetWriter:
-    """A connection to a running quorum. It never allows too much: DENY ACLs are created first and deleted last."""
+    """A connection to a running quorum. DENY ACLs are created first and deleted last, to never allow too much."""
 
     state: AccessState
     _runner: asyncio.Runner
