@@ -95,6 +95,10 @@ campaign-observer: venv build/jvm/.ready  ## 10,000 changes on a real Kafka of t
 	$(BIN)/python -m tests.scenarios.quorum.observer --changes 10000 --points 200 --faults 20 --out benchmarks/results/observer.txt
 	$(BIN)/python -m tests.scenarios.quorum.observer --changes 5000 --points 100 --faults 10 --short-log --out benchmarks/results/observer-short-log.txt
 
+.PHONY: campaign-streams
+campaign-streams: venv build/jvm/.ready  ## a Spark stream killed 20 times over a growing log: each record once
+	$(BIN)/python -m tests.scenarios.pipeline.stream_kills --kills 20 | tee benchmarks/results/stream-kills.txt
+
 .PHONY: migration
 migration: venv build/jvm/.ready  ## 20,000 ACLs out of ZooKeeper while changes go on; killed at every call and at 30 random moments
 	$(BIN)/python -m tests.scenarios.migration.live | tee benchmarks/results/migration-live.txt

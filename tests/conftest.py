@@ -8,7 +8,7 @@ pytest_plugins = [
     "tests.support.runs.tiers",
     "tests.support.runs.schedule",
     "tests.support.runs.shared_servers",
-    "tests.support.kafka.quorum_reports",
+    "tests.support.runs.kafka_logs",
 ]
 
 settings.register_profile("aclog", deadline=None, print_blob=True)

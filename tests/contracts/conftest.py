@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders.log_backends import Place
-from tests.support.kafka.quorum_reports import pytest_runtest_makereport  # noqa: F401
 
 
 @pytest.fixture

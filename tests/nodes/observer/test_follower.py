@@ -23,7 +23,7 @@ from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.publisher import Publisher
 from tests.support.builders.ids import uuid_of
-from tests.support.builders.memory_log import MemoryLog
+from tests.support.fakes.memory_log import MemoryLog
 from tests.support.fakes.observers import QUICK
 
 

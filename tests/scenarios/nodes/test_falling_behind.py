@@ -16,7 +16,7 @@ from aclog.snapshots.recovery import recover
 from tests.support.builders.acls import acl
 from tests.support.nodes.acl_client import AclClient, by_principal, exactly
 from tests.support.nodes.cluster import SHORT_LOG, Cluster
-from tests.support.nodes.inner_node import InnerNode
+from tests.support.nodes.in_process_node import InnerNode
 from tests.support.nodes.tcp_proxy import TcpProxy
 
 pytestmark = pytest.mark.server

@@ -1,4 +1,4 @@
-"""The campaign of stream_kills, three kills long."""
+"""The campaign of stream_kills with three kills; `make campaign-streams` has twenty, some of them while the job starts."""
 
 import pytest
 

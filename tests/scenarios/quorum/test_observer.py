@@ -1,4 +1,4 @@
-"""A short campaign of tests.scenarios.quorum.observer."""
+"""A short campaign of tests.scenarios.quorum.observer; `make campaign-observer` runs 10,000 changes and 20 faults."""
 
 from pathlib import Path
 

@@ -14,8 +14,8 @@ from aclog.metalog.filelog import open_log, open_reader
 from aclog.metalog.log import Appended, Log, LogReader
 from aclog.metalog.topiclog import TopicReader, open_topic_log
 from aclog.nodes.observer.quorum_log import QuorumLog
-from tests.support.builders.memory_log import MemoryLog
 from tests.support.fakes.leader import FakeLeader
+from tests.support.fakes.memory_log import MemoryLog
 from tests.support.fakes.quorum import FakeQuorum
 from tests.support.kafka.shared import SharedKafka
 from tests.support.kafka.topics import new_topic

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.errors import LogError
 from aclog.metalog.log import Appended
-from tests.support.builders.memory_log import MemoryLog
+from tests.support.fakes.memory_log import MemoryLog
 
 
 class HeldLog(MemoryLog):

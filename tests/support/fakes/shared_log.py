@@ -13,7 +13,7 @@ from aclog.metalog.errors import FencedError, LogError
 from aclog.metalog.group_commit import read_prebuilt_header
 from aclog.metalog.log import Appended
 from aclog.metalog.topiclog import Leader
-from tests.support.builders.memory_log import MemoryLog
+from tests.support.fakes.memory_log import MemoryLog
 
 
 class SharedTopic:

@@ -11,7 +11,7 @@ Clients log in by PLAIN as `admin` with `admin-secret` (tests.support.nodes.serv
 names all
 brokers, `controllers` all controllers. Ports stay a node's own while the quorum is open. Every process is ended by its
 id when it closes. Where the block ends with an error, the nodes' output and data are copied to build/kafka-logs, and
-the error's note tells where; where a test fails that has one as a fixture, its report does (kafka_quorum_reports).
+the error's note tells where; where a test fails that has one as a fixture, its report does (support.runs.kafka_logs).
 """
 
 import json

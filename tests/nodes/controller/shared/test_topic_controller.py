@@ -25,8 +25,8 @@ from aclog.nodes.wire.envelope import EnvelopeRequest, encode_principal
 from aclog.nodes.wire.message_builder import build
 from tests.nodes.controller.write_path.test_quorum_controller import CONTEXT
 from tests.support.builders.acls import acl as make_acl
-from tests.support.builders.memory_log import MemoryLog
 from tests.support.builders.state_records import acl
+from tests.support.fakes.memory_log import MemoryLog
 from tests.support.fakes.shared_log import SharedTopic
 from tests.support.nodes.controllers import call
 from tests.support.nodes.node_requests import frame
