@@ -1,4 +1,4 @@
-"""The campaign of stream_kills with three kills; `make campaign-streams` has twenty, some of them while the job starts."""
+"""The campaign of stream_kills with three kills; `make campaign-streams` kills twenty times, also while it starts."""
 
 import pytest
 
