@@ -1,4 +1,4 @@
-"""Whole tables of requests get, row by row, what the engine answers to each."""
+"""Decisions on tables of requests agree with the engine, row by row."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -55,7 +55,7 @@ def test_golden_estates(spark, number):
 
 
 def test_each_row_of_a_real_log_at_its_own_time(spark):
-    """Requests at, before and after the times of batches, answered by replaying the log to that very moment."""
+    """Requests at, before and after the times of batches; expected answers come from replaying the log."""
     directory = DATA / "kafka-4.3.1-churn" / "__cluster_metadata-0"
     table = intervals(spark, directory).toArrow()
     draw = Random(1)
@@ -106,14 +106,14 @@ def test_an_empty_table(spark):
     assert authorize(frame, Rules.of_image(AclsImage.empty()), Settings()).collect() == []
 
 
-def test_a_column_that_would_come_out_twice_is_refused(spark):
+def test_a_duplicate_output_column_is_refused(spark):
     frame = spark.createDataFrame([], ", ".join(f"{name} string" for name in (*REQUEST_COLUMNS, "Decision")))
     with pytest.raises(ConfigError, match="'Decision', which would come out twice"):
         authorize(frame, Rules.of_image(AclsImage.empty()), Settings())
 
 
-def test_columns_of_any_type_come_out_as_they_went_in(spark):
-    """Also those that Arrow cannot carry."""
+def test_columns_of_any_type_are_unchanged(spark):
+    """Including types that Arrow cannot carry."""
     row = "'User:a' AS principal, '10.0.0.1' AS HOST, 'READ' AS operation, 'TOPIC' AS resourceType, 't' AS resourceName"
     plain = "1 AS n, decimal(1.25) AS d, array(1, null) AS a, map('k', 1) AS m, struct(1 AS x) AS s, x'00ff' AS b, \
         timestamp'2026-11-20 10:00:00' AS timestamp, timestamp_ntz'2026-11-20 10:00:00' AS l, null AS nothing"
@@ -123,5 +123,5 @@ def test_columns_of_any_type_come_out_as_they_went_in(spark):
         judged = authorize(frame, Rules.of_image(AclsImage.empty()), Settings(), own_time=True)
         assert judged.columns == [*frame.columns, "decision", "rule", "rule_id"]
         assert [field.dataType for field in judged.schema][: len(frame.columns)] == [f.dataType for f in frame.schema]
-        (before,), (after,) = (each.drop("i").collect() for each in (frame, judged))  # nor can collect() carry it
+        (before,), (after,) = (each.drop("i").collect() for each in (frame, judged))  # collect() cannot carry it either
         assert tuple(after) == (*before, "DENIED", "DefaultDeny", None)

@@ -1,4 +1,4 @@
-"""`aclog spark authorize`, from a file of requests to what is printed and written."""
+"""Output and refusals of `aclog spark authorize`."""
 
 import json
 import subprocess
@@ -58,7 +58,7 @@ def test_what_is_printed_and_written(spark, tmp_path, capfd):
     assert (torn["decision"], torn["rule"], torn["principal"]) == ("ERROR", "not a request: no JSON", None)
 
 
-def test_own_time_wants_times(spark, tmp_path):
+def test_own_time_needs_timestamps(spark, tmp_path):
     (tmp_path / "asked.jsonl").write_text(json.dumps(BOB) + "\n")
     rules = rules_of(spark, SourceFlags(log=LOG), own_time=True)
     policy = Policy(rules=rules, settings=settings_of(AuthorizerFlags()), own_time=True)
@@ -68,12 +68,12 @@ def test_own_time_wants_times(spark, tmp_path):
 
 
 @pytest.mark.parametrize("flags", [SourceFlags(log=LOG, as_of="40"), SourceFlags(acls="-")])
-def test_own_time_wants_the_whole_log(spark, flags):
+def test_own_time_needs_a_log_without_as_of(spark, flags):
     with pytest.raises(ConfigError, match="expected --log and no --as-of"):
         rules_of(spark, flags, own_time=True)
 
 
-def test_a_directory_that_is_there_is_not_written_to(tmp_path):
+def test_an_existing_directory_is_not_overwritten(tmp_path):
     with pytest.raises(ConfigError, match="exists already"):
         check_new(tmp_path)
     with pytest.raises(ConfigError, match="no such directory: expected one to create new in"):
@@ -91,7 +91,7 @@ def test_a_directory_that_is_there_is_not_written_to(tmp_path):
         ("Something else\nmore", "Spark failed: Something else"),
     ],
 )
-def test_failures_are_told_in_one_line(text, told):
+def test_failures_are_reported_in_one_line(text, told):
     assert str(failure(Exception(text))) == told
 
 

@@ -1,4 +1,4 @@
-"""The same results by spark-submit on a standalone cluster of two workers as in this process."""
+"""spark-submit on a standalone cluster of two workers has the same results as this process."""
 
 import pyarrow.parquet as pq
 import pytest

@@ -1,4 +1,4 @@
-"""What docs/spark.md shows in Python runs as it stands there, one example after another."""
+"""The Python examples of docs/spark.md run as they are, one after another."""
 
 import re
 from pathlib import Path

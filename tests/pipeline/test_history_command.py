@@ -1,4 +1,4 @@
-"""What `aclog spark history` writes, prints and refuses."""
+"""Output and refusals of `aclog spark history`."""
 
 import pytest
 
@@ -65,13 +65,13 @@ def test_a_failure_leaves_nothing(spark, tmp_path, make, kind, text):
     assert set(tmp_path.iterdir()) == before
 
 
-def test_damage_is_told_in_one_line(spark, tmp_path):
+def test_damage_is_reported_in_one_line(spark, tmp_path):
     with open_log(tmp_path / "log", create=True) as log:
         for _ in range(3):
             log.append([b"\x01\x14\x00\x00"], timestamp=1).result(10)
     segment = tmp_path / "log" / segment_name(0)
     damage(segment)
-    with pytest.raises(Exception, match="CRC") as failed:  # whichever of Spark's
+    with pytest.raises(Exception, match="CRC") as failed:  # any class of Spark's errors
         history_command(spark, tmp_path / "log", tmp_path / "out")
     told = str(failure(failed.value))
     assert told.startswith(f"{segment}: offset 1, byte ")
@@ -79,7 +79,7 @@ def test_damage_is_told_in_one_line(spark, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["log"]
 
 
-def test_a_log_is_looked_at_before_a_session_starts(tmp_path, capsys):
+def test_a_log_is_checked_before_a_session_starts(tmp_path, capsys):
     log = write_log(tmp_path / "log", [acl(1)], [acl(2)])
     with (log / segment_name(0)).open("ab") as segment:
         segment.write(b"torn")

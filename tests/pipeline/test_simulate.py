@@ -1,4 +1,4 @@
-"""Flips between two sets of rules, held against the engine asked about every access twice."""
+"""Changed decisions between two sets of ACLs, checked against the engine on both."""
 
 from collections import Counter
 from datetime import timedelta
@@ -24,7 +24,7 @@ AFTER = Settings(allow_everyone=True)
 
 
 @pytest.mark.parametrize("own_time", [True, False])
-def test_every_access_asked_about_twice(spark, own_time):
+def test_changes_agree_with_the_engine(spark, own_time):
     random = Random(5)
     one, other = random_rules(random), random_rules(random)
     other.append(Interval(with_ids([acl("nocolon", "pay")], first=500)[0], None, None))
@@ -48,7 +48,7 @@ def test_every_access_asked_about_twice(spark, own_time):
             for side in ("before", "after")
         ]
         key = row.change, row.principal, row.host, row.operation, row.resourceType, row.resourceName, *sides
-        count, first_at, last_at = told.get(key, (0, row.first_at, row.last_at))  # one that came back is another rule
+        count, first_at, last_at = told.get(key, (0, row.first_at, row.last_at))  # an ACL added again is another one
         told[key] = count + row["count"], min(first_at, row.first_at), max(last_at, row.last_at)
     assert told == {
         key: (count, first[key].replace(tzinfo=None), last[key].replace(tzinfo=None)) for key, count in counts.items()
@@ -67,7 +67,7 @@ def change(before, after) -> str:
     ]
 
 
-def test_what_the_command_says_and_refuses(spark, tmp_path, capsys):
+def test_output_and_refusals_of_the_command(spark, tmp_path, capsys):
     (one, other), out = with_ids([acl("User:a", "orders"), acl("User:b", "orders", denies=True)]), tmp_path / "out"
     before = Policy(rules=rules_of([Interval(one, None, None)]), settings=BEFORE)
     after = Policy(rules=rules_of([Interval(other, None, None)]), settings=AFTER)

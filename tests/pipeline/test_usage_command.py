@@ -1,4 +1,4 @@
-"""What `aclog spark usage` writes, prints and refuses."""
+"""Output and refusals of `aclog spark usage`."""
 
 from datetime import timedelta
 
@@ -52,7 +52,7 @@ def test_what_is_said(spark, tmp_path, capsys):
         usage_command(spark, str(log), out, Policy(rules=rules, settings=Settings()), flags=UsageFlags(days=3))
 
 
-def test_nothing_is_left_where_no_access_has_a_time(spark, tmp_path):
+def test_no_output_if_no_access_has_a_time(spark, tmp_path):
     frame_of(spark, [("User:a", "READ", "orders", None)]).write.parquet(str(tmp_path / "log"))
     policy = Policy(rules=rules_of([]), settings=Settings())
     with pytest.raises(ConfigError, match="no access has a timestamp"):

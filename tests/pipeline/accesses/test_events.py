@@ -1,4 +1,4 @@
-"""Audit events of our own authorizer: what Avro and JSON lines hold comes out as Kafka's line would."""
+"""Audit events of aclog's authorizer, in Avro and JSON lines, become the same rows as Kafka's log lines."""
 
 import io
 import json
@@ -130,7 +130,7 @@ def test_events_of_older_and_newer_writers(spark, tmp_path):
     assert reject.file.endswith("newer.avro")
 
 
-def test_a_file_that_is_not_avro_is_named(spark, tmp_path):
+def test_a_file_that_is_not_avro_is_named_in_the_error(spark, tmp_path):
     write_avro(tmp_path / "good.avro", [event.to_dict() for event, *_ in events()], json.loads(event_schema()))
     (tmp_path / "bad.avro").write_text("principal,host\n")
     with pytest.raises(ConfigError, match=r"bad\.avro: .*Not an Avro data file"):
@@ -151,7 +151,7 @@ def restored():
 
 
 @pytest.mark.usefixtures("restored")
-def test_a_nodes_log_in_json(spark, tmp_path):
+def test_events_in_the_json_log_of_a_node(spark, tmp_path):
     out, ours = io.StringIO(), authorizer()
     configure_logging(node_id=1, json=True, audit_level="TRACE", stream=out)
     times = iter(range(len(ASKED)))

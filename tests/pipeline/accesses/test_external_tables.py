@@ -1,4 +1,4 @@
-"""Tables under their own names: Parquet, CSV and JSON lines; what is no access is rejected with its reason."""
+"""Tables from elsewhere: Parquet, CSV and JSON lines; rows that are not accesses are rejected with a reason."""
 
 import json
 from datetime import UTC, datetime
@@ -97,7 +97,7 @@ def test_times_of_each_type_in_parquet(spark, tmp_path):
         ingest(spark, path, "parquet", columns={"timestamp": "wrong"})
 
 
-def test_lines_that_are_no_json_object_are_rejected(spark, tmp_path):
+def test_lines_that_are_not_json_objects_are_rejected(spark, tmp_path):
     good = json.dumps(
         dict.fromkeys(("principal", "host", "operation", "resourceName"), "READ") | {"resourceType": "User"}
     )
@@ -134,7 +134,7 @@ def test_torn_lines_of_csv(spark, tmp_path):
     assert [row[3] for row in accepted(tmp_path / "out")] == ["a,b"]
 
 
-def test_files_of_csv_whose_headers_differ(spark, tmp_path):
+def test_csv_files_with_different_headers(spark, tmp_path):
     (tmp_path / "a.csv").write_text("principal,host,operation,resourceType,resourceName\n")
     (tmp_path / "b.csv").write_text(
         "host,principal,operation,resourceType,resourceName\n10.0.0.1,User:a,READ,TOPIC,t\n"
@@ -144,7 +144,7 @@ def test_files_of_csv_whose_headers_differ(spark, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_columns_that_are_not_there(spark, tmp_path):
+def test_missing_and_unknown_columns(spark, tmp_path):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"user": ["User:a"]}), path)
     with pytest.raises(ConfigError, match="no column 'principal' in the table, which has user"):

@@ -1,4 +1,4 @@
-"""Both tables on disk, and exact counts of every line."""
+"""Both tables on disk, and exact counts of all lines."""
 
 import gzip
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_counts_add_up_over_many_files(spark, tmp_path):
 
 
 def test_lines_are_read_once(spark, tmp_path):
-    """One job, for both tables and all counts: a log that grows meanwhile gives no two readings of it."""
+    """A single job for both tables and all counts, which agree even if a log grows meanwhile."""
     path = tmp_path / "a.log"
     path.write_text(f"{audit_text()}\nbad\n")
     ingested = ingest(spark, path, "kafka-log")
@@ -48,7 +48,7 @@ def test_lines_are_read_once(spark, tmp_path):
     assert (counts.accesses, counts.rejects) == (1, {"NO_HEAD": 1})
 
 
-def test_an_output_that_exists_is_left_alone(spark, tmp_path):
+def test_an_existing_output_is_not_overwritten(spark, tmp_path):
     path = tmp_path / "a.log"
     path.write_text(audit_text())
     (tmp_path / "out").mkdir()
@@ -57,7 +57,7 @@ def test_an_output_that_exists_is_left_alone(spark, tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_paths_that_hold_nothing(spark, tmp_path):
+def test_paths_without_files(spark, tmp_path):
     with pytest.raises(ConfigError, match=r"nowhere\.log: no such file or directory"):
         ingest(spark, tmp_path / "nowhere.log", "kafka-log")
     with pytest.raises(ConfigError, match="no such file or directory"):

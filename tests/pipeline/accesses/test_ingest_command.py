@@ -1,4 +1,4 @@
-"""What the command prints and refuses."""
+"""Output and refusals of `aclog spark ingest`."""
 
 import pytest
 

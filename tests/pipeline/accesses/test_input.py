@@ -1,4 +1,4 @@
-"""What the jobs read: Parquet and JSON lines; what cannot be read comes along, marked."""
+"""The input of jobs: Parquet and JSON lines; unreadable lines are kept and marked."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ FIVE = {"principal": "User:a", "host": "10.0.0.1", "operation": "READ", "resourc
 NAIVE = datetime(2026, 11, 21, 10, 0, 0, 123000)  # noqa: DTZ001  # what Spark gives for UTC
 
 
-def test_json_lines_with_all_they_hold(spark, tmp_path):
+def test_json_lines_with_further_keys(spark, tmp_path):
     good = [
         FIVE | {"timestamp": 1_795_255_200_123, "bytes": 7, "tags": ["x"], "note": "n"},
         FIVE | {"timestamp": "2026-11-21T10:00:00.123Z", "bytes": 8.5},
@@ -46,7 +46,7 @@ def test_json_lines_with_all_they_hold(spark, tmp_path):
     assert [(row["tags"], row["note"]) for row in read] == [('["x"]', "n"), (None, None), (None, None)]
 
 
-def test_requests_with_nothing_but_the_five(spark, tmp_path):
+def test_requests_with_required_columns_only(spark, tmp_path):
     path = tmp_path / "r.jsonl"
     path.write_text(json.dumps(FIVE) + "\n")
     frame = read_accesses(spark, path)
@@ -54,7 +54,7 @@ def test_requests_with_nothing_but_the_five(spark, tmp_path):
     assert frame.first().asDict() == FIVE | {"_malformed": None}
 
 
-def test_what_ingest_wrote(spark, tmp_path):
+def test_the_output_of_ingest(spark, tmp_path):
     log = tmp_path / "kafka-authorizer.log"
     log.write_text(f"{audit_text()}\nbad\n")
     write(ingest(spark, log, "kafka-log"), tmp_path / "out")
@@ -70,7 +70,7 @@ def test_what_ingest_wrote(spark, tmp_path):
         )
 
 
-def test_parquet_of_others(spark, tmp_path):
+def test_parquet_from_elsewhere(spark, tmp_path):
     times = pa.array(["2026-11-21T10:00:00.123Z", "soon", None])
     columns = {name: pa.array([value] * 3) for name, value in FIVE.items()} | {"timestamp": times, "id": [1, 2, 3]}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")

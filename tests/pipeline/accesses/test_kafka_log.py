@@ -1,4 +1,4 @@
-"""kafka-authorizer.log: real lines of five authorizers, and what is none of them."""
+"""kafka-authorizer.log: lines logged by five authorizers, and lines that are not theirs."""
 
 import gzip
 import re
@@ -27,7 +27,7 @@ NAMED = re.compile(
 
 
 def split_of(*lines):
-    """The accesses, and what was rejected."""
+    """Return the accesses and the rejects."""
     found = split_lines(batch_of(lines))
     assert found.accesses.schema == ACCESS_SCHEMA
     assert found.rejects.schema == REJECT_SCHEMA
@@ -39,7 +39,7 @@ def reasons(rejects):
     return {row["line"]: row["reason"] for row in rejects}
 
 
-def test_every_line_of_a_real_kafka(spark, tmp_path):
+def test_every_line_of_a_kafka_broker(spark, tmp_path):
     paths = [REAL / f"{name}.log" for name in ("authorizer", "authorizer-allow-everyone", "authorizer-default-allow")]
     lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
     wanted = sorted(
@@ -119,7 +119,7 @@ def test_lines_of_the_oldest_authorizer(version, pattern):
     assert {tuple(row[name] for name in beside) for row in rows} == {(pattern, None, None, None)}
 
 
-def test_what_is_no_access_is_rejected_with_its_reason(spark, tmp_path):
+def test_other_lines_are_rejected_with_a_reason(spark, tmp_path):
     good = audit_text()
     rejected = {
         "\tat kafka.server.KafkaApis.handle(KafkaApis.scala:1)": "NO_HEAD",
@@ -156,7 +156,7 @@ def test_what_is_no_access_is_rejected_with_its_reason(spark, tmp_path):
     assert details[good.replace("2026-11-21", "2026-02-30")] == "no such time: 2026-02-30 10:00:00,123"
 
 
-def test_a_line_that_can_be_read_in_two_ways_is_not_guessed_at():
+def test_an_ambiguous_line_is_rejected():
     asked = " is Allowed operation = WRITE from host = 1.1.1.1 on resource = Topic:LITERAL:secret"
     request = " for request = Fetch with resourceRefCount = 1 based on rule SuperUser"
     hostile = [
@@ -185,7 +185,7 @@ def test_a_line_that_can_be_read_in_two_ways_is_not_guessed_at():
     }
 
 
-def test_no_character_but_a_line_feed_ends_a_line(spark, tmp_path):
+def test_only_a_line_feed_ends_a_line(spark, tmp_path):
     odd = [
         "a\rb",
         "a\x85b",
@@ -206,14 +206,14 @@ def test_no_character_but_a_line_feed_ends_a_line(spark, tmp_path):
     assert sorted(pq.read_table(tmp_path / "out" / "accesses")["resourceName"].to_pylist()) == sorted(odd)
 
 
-def test_a_forged_line_leaves_what_it_tore_among_the_rejects():
+def test_a_forged_line_leaves_the_torn_line_among_the_rejects():
     forged = audit_text(principal="User:admin")
     _, rejects = split_of(*audit_text(name=f"x\n{forged}\ny").split("\n"))
     assert [row["reason"] for row in rejects] == ["TORN", "NO_HEAD"]
 
 
-def test_a_text_without_its_time_is_not_taken_for_one_that_had_it():
-    """What stands behind a time is read once for all lines that have it: not for one that is nothing but it."""
+def test_a_line_without_a_time_does_not_match_a_cached_text():
+    """The text after a time is read once for all lines with it, but not for a line that consists of it."""
     accesses, rejects = split_of(audit_text(), audit_text()[24:], audit_text())
     assert (len(accesses), [row["reason"] for row in rejects]) == (2, ["NO_HEAD"])
 
@@ -224,14 +224,14 @@ def test_lines_of_windows_and_an_empty_batch():
     assert split_of() == ([], [])
 
 
-def test_bytes_that_are_no_text():
+def test_bytes_that_are_not_utf8():
     bad = audit_text(name="§").encode().replace("§".encode(), b"\xff\xc0")
     accesses, (row,) = split_of(audit_text(name="ü�"), bad, "")
     assert (row["reason"], "�" in row["line"]) == ("NOT_UTF8", True)
     assert [access["resourceName"] for access in accesses] == ["ü�"]
 
 
-def test_very_long_lines_are_quick_and_cut_in_the_rejects():
+def test_very_long_lines_are_quick_and_truncated_in_the_rejects():
     head, asked = "[2026-11-21 10:00:00,123] INFO Principal = ", " is Denied operation = READ from host = "
     whole = f"{asked}h on resource = Topic:LITERAL:"
     tail = " (kafka.authorizer.logger)"
@@ -264,8 +264,8 @@ def test_times_are_local_to_the_zone(spark):
         ("Europe/Berlin", "2026-11-21 10:00:00,123", "2026-11-21 09:00:00.123"),
         ("Europe/Berlin", "2026-07-01 00:30:00,000", "2026-06-30 22:30:00"),
         ("-03:30", "2026-11-21 23:00:00,999", "2026-11-22 02:30:00.999"),
-        ("Europe/Berlin", "2026-10-25 02:30:00,000", "2026-10-25 00:30:00"),  # comes twice: the earlier one
-        ("Europe/Berlin", "2026-03-29 02:30:00,000", "2026-03-29 01:30:00"),  # leapt over: an hour on
+        ("Europe/Berlin", "2026-10-25 02:30:00,000", "2026-10-25 00:30:00"),  # occurs twice: the earlier one
+        ("Europe/Berlin", "2026-03-29 02:30:00,000", "2026-03-29 01:30:00"),  # skipped: one hour later
         ("Europe/Berlin", "2026-02-30 02:30:00,000", None),
     ]
     times = [local_time(F.lit(time), zone).cast("string").alias(str(n)) for n, (zone, time, _) in enumerate(cases)]
@@ -274,7 +274,7 @@ def test_times_are_local_to_the_zone(spark):
 
 
 @pytest.mark.parametrize("zone", ["", "Mars/Base", "UTC+99", "'"])
-def test_a_zone_that_there_is_not(spark, zone):
+def test_an_unknown_zone(spark, zone):
     with pytest.raises(ConfigError, match=r"unknown timezone"):
         ingest(spark, DATA, "kafka-log", timezone=zone)
 

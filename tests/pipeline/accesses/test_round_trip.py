@@ -1,4 +1,4 @@
-"""Whatever a principal and a name hold: a line is read as it was meant, or rejected as ambiguous; no third thing."""
+"""Lines with any principal and resource name are read correctly or rejected as ambiguous."""
 
 import re
 
@@ -85,7 +85,7 @@ def decided(draw):
     return context, action, Decision(result=result, basis=basis, rule=rule)
 
 
-def test_audit_lines_are_read_as_they_were_meant():
+def test_audit_lines_are_read_correctly_or_rejected():
     meant = {}
 
     @EXAMPLES

@@ -1,4 +1,4 @@
-"""What a task writes and tells, without Spark around it."""
+"""What a task writes and reports, without Spark."""
 
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +19,7 @@ def written(directory, *batches):
 
 
 def test_both_tables_and_their_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "_ROWS", 3)  # groups of a few rows
+    monkeypatch.setattr(writing, "_ROWS", 3)  # row groups of a few rows
     batches = [[audit_text(name=str(2 * number)), audit_text(name=str(2 * number + 1)), "bad"] for number in range(5)]
     files, counts = written(tmp_path, *batches, [""], [])
     assert counts == {None: 10, "NO_HEAD": 5, "BLANK": 1}
@@ -30,7 +30,7 @@ def test_both_tables_and_their_counts(tmp_path, monkeypatch):
     assert pq.read_table(tmp_path / "rejects").num_rows == 5
 
 
-def test_no_files_for_nothing_but_a_table_nonetheless(tmp_path):
+def test_no_file_for_no_rows_but_an_empty_table(tmp_path):
     assert written(tmp_path, [""]) == ([], {"BLANK": 1})
     assert not list(tmp_path.iterdir())
     commit_files(tmp_path, [])

@@ -1,4 +1,4 @@
-"""Accesses judged in batches get the codes that the engine gives them one by one, at every version of the rules."""
+"""Decisions in batches agree with those of the engine on single requests, at every version of the ACLs."""
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from tests.support.models import estates, golden
 from tests.support.models.engine_answers import decided, engine
 
 LAST = 6
-"""Rules come and go at times 0..LAST."""
+"""ACLs are added and removed at times 0..LAST."""
 
 
 def columns_of(requests) -> list[pa.Array]:
@@ -40,7 +40,7 @@ def columns_of(requests) -> list[pa.Array]:
 
 
 def told(code: int, table: pa.Table) -> tuple[str, str]:
-    """The letter and the rule of a code, as the golden sets have them."""
+    """The letter and the rule of a decision code, in the format of the golden sets."""
     if code < 0:
         return "E" if code in ERRORS else "A" if code in ALLOWED else "D", BASES.get(code, "")
     row = table.slice(code, 1).to_pylist()[0]
@@ -54,12 +54,12 @@ def test_golden_estates(number):
     pairs = [
         (request, expected)
         for request, expected in zip(estate.requests, estate.answers, strict=True)
-        # H, and an index out of bounds: what Kafka's endless loop comes to, which is not copied (docs/semantics.md)
+        # H, and an index out of bounds: Kafka's endless loop, which aclog does not reproduce (docs/semantics.md)
         if request.resource_name is not None and expected.letter != "H" and "OutOfBounds" not in expected.rule
     ]
     table = rule_table(AclsImage.from_acls(with_ids(estate.acls)))
     authorizer = BulkAuthorizer.of(AclIntervals.of_table(table), settings_of(estate))
-    for half in pairs[::2], pairs[1::2]:  # what was decided in one batch is known in the next
+    for half in pairs[::2], pairs[1::2]:  # the second batch uses decisions of the first
         codes = authorizer.decide(columns_of([request for request, _ in half])).tolist()
         for (request, expected), code in zip(half, codes, strict=True):
             letter, rule = told(code, table)
@@ -77,7 +77,7 @@ def settings_of(estate, *, documented: bool = False) -> Settings:
 
 @frozen
 class Interval:
-    """A rule from one time to before another; None is for ever."""
+    """An ACL in force from one time to before another; None is unbounded."""
 
     rule: StandardAclWithId
     start: int | None
@@ -113,7 +113,7 @@ def engine_at(intervals: list[Interval], time: int, settings: Settings) -> Stand
 
 
 def answer(authorizer: StandardAuthorizer, request) -> tuple[str, str]:
-    """The letter and the rule that the engine gives."""
+    """The engine's letter and rule."""
     operation, kind = AclOperation(request.operation).name, ResourceType(request.resource_type).name
     asked = request.principal, request.host, operation, kind, request.resource_name
     return decided(authorizer, *asked)[:2]
@@ -141,18 +141,18 @@ def test_each_row_at_its_own_time(intervals, estate, requests, documented):
 
 
 def _known(given: tuple[str, str]) -> str:
-    """The letter alone: of rules that differ in codes unknown to Kafka alone, either may be named."""
+    """The letter alone for an ACL with unknown codes: Kafka may name any of several that only differ in those."""
     return given[0] + (given[1] if "UNKNOWN" not in given[1] else "")
 
 
 @given(intervals=histories(), request=estates.requests().filter(lambda r: r.resource_name is not None))
-def test_without_times_the_last_version_counts(intervals, request):
+def test_without_times_the_last_version_decides(intervals, request):
     table = table_of(intervals)
     (code,) = BulkAuthorizer.of(AclIntervals.of_table(table), Settings()).decide(columns_of([request])).tolist()
     assert _known(told(code, table)) == _known(answer(engine_at(intervals, 1 << 40, Settings()), request))
 
 
-def test_a_rule_that_comes_and_goes_ten_thousand_times():
+def test_an_acl_added_and_removed_ten_thousand_times():
     acl = StandardAcl(
         resource_type=ResourceType.TOPIC,
         resource_name="t",
@@ -189,7 +189,7 @@ COLUMNS = ("User:a", "10.0.0.1", "READ", "TOPIC", "t")
         (("User:*", *COLUMNS[1:]), DecisionCode.WILDCARD_PRINCIPAL),
     ],
 )
-def test_what_rules_cannot_be_asked(access, expected):
+def test_invalid_requests(access, expected):
     authorizer = BulkAuthorizer.of(AclIntervals.of_table(table_of([])), Settings(super_users=frozenset({"User:root"})))
     assert authorizer.decide([pa.array([part], pa.string()) for part in access]).tolist() == [expected]
 
@@ -210,7 +210,7 @@ def test_rows_without_a_time_and_before_the_log():
     ]
 
 
-def test_what_is_remembered_is_bounded(monkeypatch):
+def test_the_cache_is_bounded(monkeypatch):
     monkeypatch.setattr(bulk_authorizer, "_MOST_REMEMBERED", 10)
     estate = golden.load("003")
     table = rule_table(AclsImage.from_acls(with_ids(estate.acls)))

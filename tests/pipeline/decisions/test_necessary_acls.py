@@ -1,4 +1,4 @@
-"""What a decision hangs on, held against the engine with one rule away, and with many."""
+"""The ACLs that decisions depend on, checked against the engine with one or many ACLs removed."""
 
 from functools import lru_cache
 
@@ -31,7 +31,7 @@ FEW = st.builds(
     operation=st.sampled_from([AclOperation.READ, AclOperation.ALL]),
     permission_type=st.sampled_from([*[AclPermissionType.ALLOW] * 2, AclPermissionType.DENY]),
 )
-"""Rules that meet on few names, so that many match one access."""
+"""ACLs on few names, so that many match one access."""
 ASKED = st.one_of(
     ANY_REQUEST,
     st.builds(
@@ -69,7 +69,7 @@ def image_of(rules, asked_as) -> AclsImage:
 
 
 def allowed(intervals, time, request, asked_as, without=()) -> str:
-    """The decision with some of the rules of a time away: A, D or E."""
+    """The decision at a time with some ACLs removed: A, D or E."""
     kept = [interval.rule for at, interval in enumerate(intervals) if interval.holds(time) and at not in without]
     image = image_of(tuple(kept), asked_as)
     try:
@@ -82,7 +82,7 @@ def allowed(intervals, time, request, asked_as, without=()) -> str:
 
 
 def matches(rule, request, asked_as) -> bool:
-    """Whether one rule that stands alone has a say."""
+    """Whether an ACL matches a request, by deciding with it alone."""
     image = image_of((rule,), asked_as)
     try:
         return image.verdict(*parsed(request)).name in {"ALLOW", "DENY"}
@@ -112,9 +112,9 @@ TIMES = range(-1, LAST + 2)
 
 @settings(max_examples=50)
 @given(intervals=HISTORIES, requests=st.lists(ASKED, max_size=8), asked_as=SETTINGS, data=st.data())
-def test_with_one_rule_or_many_away(intervals, requests, asked_as, data):
+def test_decisions_with_some_acls_removed(intervals, requests, asked_as, data):
     rows = [(request, time) for request in requests for time in TIMES]
-    # what makes Kafka throw is in a test of its own
+    # ACLs that make Kafka throw have a test of their own
     intervals = [each for each in intervals if ":" in each.rule.acl.principal]
     told = found(intervals, rows, asked_as)
     assert len(told) == len(rows)
@@ -135,7 +135,7 @@ def test_with_one_rule_or_many_away(intervals, requests, asked_as, data):
     requests=st.lists(ASKED, max_size=10),
     asked_as=SETTINGS,
 )
-def test_rules_without_colon(rules, requests, asked_as):
+def test_acls_without_a_colon(rules, requests, asked_as):
     rules += [evolve(rule, principal="nocolon") for rule in rules[:2] if rule.principal != "nocolon"]
     intervals = [Interval(rule, None, None) for rule in with_ids(list(dict.fromkeys(rules)))]
     for request, time, _, needed, _ in found(intervals, [(request, 0) for request in requests], asked_as):
@@ -147,7 +147,7 @@ def test_rules_without_colon(rules, requests, asked_as):
 
 @settings(max_examples=40)
 @given(intervals=HISTORIES, requests=st.lists(ASKED, max_size=8), asked_as=SETTINGS)
-def test_between_changes_nothing_changes(intervals, requests, asked_as):
+def test_dependencies_change_only_at_changes(intervals, requests, asked_as):
     rows = [(request, time) for request in requests for time in TIMES]
     acls = NecessaryAcls.of(AclIntervals.of_table(table_of(intervals)), asked_as)
     changes = acls.changes([parsed(request) for request in requests])
@@ -163,8 +163,8 @@ def rule(principal: str, permission=AclPermissionType.ALLOW, name="t") -> Standa
     return acl(name, principal, permission_type=permission)
 
 
-def test_the_last_rule_on_a_resource_is_needed_where_nothing_is_allowed_to_all():
-    """It matches nobody who asks, and yet without it they would be let in."""
+def test_the_last_acl_on_a_resource_is_needed_with_allow_everyone():
+    """It does not match the request, which would nevertheless be allowed without it."""
     request = estates.Request(
         principal="User:b", host="10.0.0.1", operation=AclOperation.READ, resource_type=ResourceType.TOPIC,
         resource_name="t",
@@ -176,7 +176,7 @@ def test_the_last_rule_on_a_resource_is_needed_where_nothing_is_allowed_to_all()
     assert (matched, needed, group) == (set(), set(), {0, 1})
 
 
-def test_groups_are_cut_short():
+def test_groups_are_truncated():
     request = estates.Request(
         principal="User:b", host="10.0.0.1", operation=AclOperation.READ, resource_type=ResourceType.TOPIC,
         resource_name="t",
@@ -186,7 +186,7 @@ def test_groups_are_cut_short():
     assert len(group) == MOST_IN_A_GROUP
 
 
-def test_a_rule_that_comes_and_goes_ten_thousand_times():
+def test_an_acl_added_and_removed_ten_thousand_times():
     (acl,) = with_ids([rule("User:b")])
     intervals = [Interval(acl, time, time + 1) for time in range(0, 20_000, 2)]
     acls = NecessaryAcls.of(AclIntervals.of_table(table_of(intervals)), Settings())

@@ -1,4 +1,4 @@
-"""The history of rules by Spark, held against the applier at every offset and every time."""
+"""The history of ACLs by Spark, checked against the applier at every offset and every time."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +35,7 @@ BEGIN, END, ABORT = BeginTransactionRecord(), EndTransactionRecord(), AbortTrans
 
 @pytest.fixture(autouse=True, scope="module")
 def _quick(spark):
-    """Plans for a few rows: little is compiled, and tasks are few."""
+    """Settings for a few rows: little code generation, few tasks."""
     with settings(
         spark,
         {
@@ -55,13 +55,13 @@ def _small_ranges(monkeypatch):
 
 @pytest.fixture
 def _in_one_process(monkeypatch):
-    """Logs as metalog's decoder has them: small ones are read sooner without the workers of the data source."""
+    """Read logs by metalog's decoder: for small logs that is faster than the workers of the data source."""
     monkeypatch.setattr(history_start, "read_log", log_frame)
     monkeypatch.setattr("aclog.pipeline.history.intervals.read_log", log_frame)
 
 
 def random_log(directory, seed, count):
-    """Records of every kind at first, in the end only what concerns rules."""
+    """Records of every type, then of ACLs only."""
     directory.mkdir(exist_ok=True)
     log = RandomLog(Random(seed))
     first = log.batches(count // 2)
@@ -95,7 +95,7 @@ def test_random_logs(spark, tmp_path, seed):
 
 
 def check_changes(rows, directory):
-    """The same changes as one pass over the log gives."""
+    """The changes agree with those of a single pass over the log."""
     changes = [(c.offset, at(c.timestamp), c.kind is ChangeKind.ADDED) for c in replayed(directory)]
     added = [(row.added_offset, row.added_at, True) for row in rows]
     removed = [(row.removed_offset, row.removed_at, False) for row in rows if row.removed_offset is not None]
@@ -109,7 +109,7 @@ def test_a_random_log_that_begins_at_a_checkpoint(spark, tmp_path):
     (tmp_path / "short").mkdir()
     write_checkpoint(start, tmp_path / "short")
     data = (whole / segment_name(0)).read_bytes()
-    # the log goes back to before the checkpoint's end, as retention leaves it
+    # the log begins before the checkpoint's end, as retention leaves it
     cut = next(base for base, _, _ in found if base > start.end_offset - 20)
     (tmp_path / "short" / segment_name(cut)).write_bytes(data[_position(data, cut) :])
     rows = intervals(spark, tmp_path / "short").collect()
@@ -129,16 +129,16 @@ def _position(data, offset):
 
 
 @in_one_process
-def test_transactions_and_rules_that_come_again(spark, tmp_path):
+def test_transactions_and_acls_added_again(spark, tmp_path):
     log = write_log(
         tmp_path,
         [acl(1), BEGIN, acl(2)],
         [acl(3)],
-        [removal(2), END, acl(4), BEGIN, acl(1), removal(7)],  # what is aborted may contradict
+        [removal(2), END, acl(4), BEGIN, acl(1), removal(7)],  # aborted records may contradict each other
         [ABORT, acl(5)],
         [removal(5)],
         [acl(5), removal(5), acl(5)],
-        [BEGIN, acl(6), acl(7, name="1"), acl(1)],  # and what is open
+        [BEGIN, acl(6), acl(7, name="1"), acl(1)],  # and so may those of an open transaction
     )
     found = intervals(spark, log)
     rows = found.orderBy("added_offset").collect()
@@ -156,7 +156,7 @@ def test_transactions_and_rules_that_come_again(spark, tmp_path):
 
 
 @in_one_process
-def test_times_that_go_back(spark, tmp_path):
+def test_decreasing_times(spark, tmp_path):
     batches = [[acl(n)] for n in range(40)]
     log = write_log(tmp_path, *batches, times=[9000 - 100 * n if n % 7 else 8000 + n for n in range(40)])
     rows, found = intervals(spark, log).collect(), states(log)
@@ -199,7 +199,7 @@ def test_every_contradiction_has_the_appliers_text(spark, tmp_path, monkeypatch)
 
 
 @in_one_process
-def test_every_action_fails_at_a_contradiction_and_the_first_is_told(spark, tmp_path):
+def test_every_action_fails_at_a_contradiction_and_the_first_is_reported(spark, tmp_path):
     log = write_log(tmp_path, [acl(1), acl(3)], [acl(2, name="1"), acl(3)], [acl(1)], [removal(3)], [removal(3)])
     with pytest.raises(ReplayError, match="offset 2: ") as appliers:
         recover(log)
@@ -232,13 +232,13 @@ def test_codes_without_a_name_are_compared_as_codes(spark, tmp_path):
         history(spark, log)
 
 
-def test_a_log_of_no_records_has_no_time(tmp_path):
+def test_a_log_without_records_has_no_time(tmp_path):
     (tmp_path / segment_name(0)).write_bytes(b"")
     assert known_from(tmp_path) is None
 
 
 @in_one_process
-def test_a_checkpoint_as_the_end_of_the_log(spark, tmp_path):
+def test_a_log_that_ends_at_its_checkpoint(spark, tmp_path):
     whole = write_log(tmp_path / "whole", [acl(1)], [acl(2)])
     (tmp_path / "short").mkdir()
     write_checkpoint(recover(whole).image, tmp_path / "short")
@@ -251,7 +251,7 @@ def test_a_checkpoint_as_the_end_of_the_log(spark, tmp_path):
     assert known_from(tmp_path / "short") == 2000
 
 
-def test_a_shortened_log_goes_on_from_its_oldest_whole_checkpoint(spark, tmp_path):
+def test_a_truncated_log_starts_from_its_oldest_complete_checkpoint(spark, tmp_path):
     batches = [*([acl(n)] for n in range(6)), [removal(0)]]
     whole = write_log(tmp_path / "whole", *batches)
     short = write_log(tmp_path / "short", *batches[4:], base=4, times=[5000, 6000, 7000])
@@ -268,7 +268,7 @@ def test_a_shortened_log_goes_on_from_its_oldest_whole_checkpoint(spark, tmp_pat
 
 
 @in_one_process
-def test_a_log_that_does_not_go_on_from_its_checkpoint(spark, tmp_path):
+def test_a_log_that_does_not_continue_from_its_checkpoint(spark, tmp_path):
     whole = write_log(tmp_path / "whole", *([acl(n)] for n in range(5)))
     short = write_log(tmp_path / "short", [acl(4), acl(5)], base=4)
     write_checkpoint(recover(whole, 5).image, short)
@@ -285,7 +285,7 @@ def test_a_log_that_grows_and_loses_segments_after_the_first_pass(spark, tmp_pat
     log = write_log(tmp_path, [acl(1)], [acl(2)])
     second = log / segment_name(2)
     second.write_bytes(_batch(removal(1), 2))
-    # in such a session Spark plans anew what a filter is pushed down to
+    # with this setting Spark plans a new read for a pushed filter
     with settings(spark, {"spark.sql.python.filterPushdown.enabled": "true"}):
         rows = intervals(spark, log)
         with second.open("ab") as segment:

@@ -1,4 +1,4 @@
-"""TransactionSpans of transactions from their markers, against the applier's own rules record by record."""
+"""Transaction spans from markers alone agree with the applier, record by record."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +31,7 @@ def markers(*batches):
     return found
 
 
-def shown_by_the_applier(batches):
+def visible_by_the_applier(batches):
     """{Offset of a record: base offset of the batch at whose end it became visible}, and the error that ended it."""
     transactions, shown, offset = Transactions(), {}, 0
     for batch in batches:
@@ -47,7 +47,7 @@ def shown_by_the_applier(batches):
     return shown, None
 
 
-def shown_by_spans(batches, spans):
+def visible_by_spans(batches, spans):
     shown, offset = {}, 0
     for batch in batches:
         base = offset
@@ -62,15 +62,15 @@ def shown_by_spans(batches, spans):
 
 
 @given(st.lists(st.lists(st.sampled_from(["", "", BEGIN, END, ABORT]), min_size=1, max_size=4), max_size=12))
-def test_spans_show_what_the_applier_shows(batches):
+def test_spans_agree_with_the_applier(batches):
     spans = spans_of(markers(*batches))
-    shown, error = shown_by_the_applier(batches)
-    assert shown_by_spans(batches, spans) == shown
+    shown, error = visible_by_the_applier(batches)
+    assert visible_by_spans(batches, spans) == shown
     assert (None if spans.failure is None else str(spans.failure)) == error
 
 
 @given(st.lists(st.integers(1, 5), max_size=30), st.randoms(use_true_random=False))
-def test_well_formed_transactions_too(sizes, random):
+def test_spans_of_well_formed_transactions_agree_with_the_applier(sizes, random):
     is_open, batches = False, []
     for size in sizes:
         batch = []
@@ -81,7 +81,7 @@ def test_well_formed_transactions_too(sizes, random):
         batches.append(batch)
     spans = spans_of(markers(*batches))
     assert spans.failure is None
-    assert shown_by_spans(batches, spans) == shown_by_the_applier(batches)[0]
+    assert visible_by_spans(batches, spans) == visible_by_the_applier(batches)[0]
 
 
 def test_a_log_without_transactions():

@@ -1,4 +1,4 @@
-"""The data source under Spark: what the pure parts give comes out as a table and as a stream."""
+"""The data source under Spark, as a table and as a stream."""
 
 import shutil
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def rows(frame: DataFrame) -> list[dict]:
 
 @pytest.fixture
 def pushing(spark: SparkSession) -> Iterator[None]:
-    """Spark hands filters to Python's data sources."""
+    """Spark pushes filters to Python data sources."""
     name = "spark.sql.python.filterPushdown.enabled"
     before = spark.conf.get(name)
     spark.conf.set(name, "true")
@@ -38,7 +38,7 @@ def pushing(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture
 def not_pushing(spark: SparkSession) -> Iterator[None]:
-    """Spark's own default."""
+    """Spark's default."""
     name = "spark.sql.python.filterPushdown.enabled"
     before = spark.conf.get(name)
     spark.conf.set(name, "false")
@@ -81,7 +81,7 @@ def test_filters_that_are_pushed_down_give_the_same_rows(spark: SparkSession, pu
     assert sorted(found, key=_offset) == sorted(rows(pushed), key=_offset)
 
 
-def test_what_is_pushed_down_prunes_partitions(spark: SparkSession, pushing):
+def test_pushed_filters_prune_partitions(spark: SparkSession, pushing):
     def partitions(**options: str) -> int:
         frame = spark.read.format("aclog").options(partitionBytes="50000", **options).load(str(CHURN))
         return frame.where("offset = 20000").rdd.getNumPartitions()
@@ -89,7 +89,7 @@ def test_what_is_pushed_down_prunes_partitions(spark: SparkSession, pushing):
     assert partitions(pushFilters="true") == 1 < partitions()
 
 
-def test_a_frame_may_be_used_again_and_again(spark: SparkSession):
+def test_a_frame_can_be_queried_repeatedly(spark: SparkSession):
     frame = spark.read.format("aclog").load(str(SMALL))
     whole = frame.count()
     low, high = frame.where("offset < 10"), frame.where("offset >= 200")
@@ -107,12 +107,12 @@ def test_a_schema_with_fewer_columns(spark: SparkSession):
         reader.schema("secrets string").load(str(SMALL)).count()
 
 
-def test_push_down_that_the_session_does_not_have_is_said(spark: SparkSession, not_pushing):
+def test_push_down_needs_the_setting_of_the_session(spark: SparkSession, not_pushing):
     with pytest.raises(PySparkException, match=r"Set it to true to enable filter pushdown"):
         spark.read.format("aclog").option("pushFilters", True).load(str(SMALL)).count()
 
 
-def test_registered_by_hand_it_is_the_same(spark: SparkSession):
+def test_explicit_registration(spark: SparkSession):
     register(spark)
     assert spark.read.format("aclog").load(str(SMALL)).count() == len(source.expected_rows(source.segments(SMALL)))
 
@@ -138,12 +138,12 @@ def test_damage_reaches_the_user_with_path_and_position(spark: SparkSession, tmp
 
 
 @pytest.mark.parametrize(("name", "said"), [("nonsense", "option 'nonsense'"), ("damaged", "expected one of fail")])
-def test_options_are_refused_in_words(spark: SparkSession, name, said):
+def test_invalid_options(spark: SparkSession, name, said):
     with pytest.raises(PySparkException, match=said):
         spark.read.format("aclog").option(name, "x").load(str(SMALL)).count()
 
 
-def test_a_stream_of_whole_batches_goes_on_where_its_checkpoint_says(spark: SparkSession, tmp_path):
+def test_a_stream_of_whole_batches_resumes_from_its_checkpoint(spark: SparkSession, tmp_path):
     def run(log) -> list[int]:
         stream = spark.readStream.format("aclog").option("maxRecordsPerTrigger", 9).load(str(log))
         query = (
@@ -170,7 +170,7 @@ def test_a_stream_of_whole_batches_goes_on_where_its_checkpoint_says(spark: Spar
     assert [row.offset for row in found] == list(range(1 + 12 * 4 + 60))
 
 
-def test_a_stream_whose_log_was_cut_by_retention_fails(spark: SparkSession, tmp_path):
+def test_a_stream_fails_if_retention_removed_its_next_records(spark: SparkSession, tmp_path):
     log = small_log(tmp_path / "log", batches=30, segment_bytes=1500)
 
     def run(**options: str) -> None:

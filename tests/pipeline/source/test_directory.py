@@ -30,7 +30,7 @@ def test_a_log_is_read_whole_whatever_the_partitions(directory, size):
 
 @pytest.mark.parametrize("path", source.CHECKPOINTS, ids=lambda path: f"{path.parents[1].name}-{path.name}")
 @pytest.mark.parametrize("size", [1, 16 << 20])
-def test_a_checkpoint_is_read_as_it_stands(path, size):
+def test_a_checkpoint_is_read_as_is(path, size):
     assert source.read_rows(path, partitionBytes=size) == source.expected_rows([path])
 
 
@@ -44,7 +44,7 @@ def test_a_directory_of_checkpoints_gives_the_newest_or_all(tmp_path):
         source.read_rows(tmp_path, checkpoints="none")
 
 
-def test_checkpoints_stand_in_for_the_log_where_they_are_asked_for():
+def test_checkpoints_are_read_instead_of_the_log_on_request():
     directory = source.LOGS[-1]
     newest = max(directory.glob("*.checkpoint"))
     assert source.read_rows(directory, checkpoints="newest") == source.expected_rows([newest])
@@ -62,7 +62,7 @@ def test_a_range_is_of_whole_batches_and_knows_where_it_ends():
 
 @settings(max_examples=20)
 @given(st.integers(0, 30_000), st.integers(0, 30_000))
-def test_ranges_that_hold_nothing_wanted_are_not_planned(first, last):
+def test_ranges_without_selected_rows_are_not_planned(first, last):
     directory = next(each for each in source.LOGS if "churn" in str(each))
     every = ranges(directory, partitionBytes=50_000)
     assert len(every) > 20
@@ -86,7 +86,7 @@ def test_nothing_beyond_the_mark_is_read_while_another_writes(tmp_path):
         assert [row["offset"] for row in source.read_rows(tmp_path / "log")] == list(range(61))
 
 
-def test_bytes_above_the_mark_are_not_looked_at(tmp_path):
+def test_bytes_above_the_mark_are_not_read(tmp_path):
     log = small_log(tmp_path / "log")
     with (log / segment_name(0)).open("ab") as segment:
         segment.write(b"torn" * 30)
@@ -100,7 +100,7 @@ def test_an_empty_log_gives_no_range(tmp_path):
     assert ranges(tmp_path) == []
 
 
-def test_a_segment_that_retention_removed_meanwhile_is_said(tmp_path):
+def test_a_segment_removed_after_planning_is_an_error(tmp_path):
     log = small_log(tmp_path / "log")
     (planned,) = ranges(log)
     Path(planned.path).unlink()
@@ -125,12 +125,12 @@ def test_a_segment_that_retention_removed_meanwhile_is_said(tmp_path):
         ({"topic": "t", "kafka.bootstrap.servers": "h:1", "checkpoints": "all"}, "a topic has no checkpoints"),
     ],
 )
-def test_an_option_that_cannot_be_honoured_is_refused(options, said):
+def test_invalid_options(options, said):
     with pytest.raises(ConfigError, match=said):
         read_options(options)
 
 
-def test_options_are_found_whatever_their_case():
+def test_options_ignore_case():
     options = read_options({"PATH": "file:///x", "partitionbytes": "7", "DAMAGED": "setaside", "startingoffset": "9"})
     assert (options.path, options.partition_bytes, options.set_aside) == (Path("/x"), 7, True)
     assert options.starting_offset == 9
@@ -140,7 +140,7 @@ def test_options_are_found_whatever_their_case():
 
 
 @pytest.mark.parametrize("name", ["nothing", "file.txt", "empty"])
-def test_what_is_no_log_is_refused(tmp_path, name):
+def test_other_paths_are_refused(tmp_path, name):
     (tmp_path / "file.txt").write_text("x")
     (tmp_path / "empty").mkdir()
     with pytest.raises((LogError, ConfigError), match=name):

@@ -1,4 +1,4 @@
-"""A log directory as a stream, without Spark: where micro-batches end, and what stands between two offsets."""
+"""A log directory as a stream, without Spark: where micro-batches end, and the records between two offsets."""
 
 import pytest
 from hypothesis import given, settings
@@ -53,7 +53,7 @@ def test_micro_batches_are_whole_batches_and_hold_every_record_once(log, rows, s
 
 @settings(max_examples=40)
 @given(st.data())
-def test_a_stream_goes_on_from_any_offset(log, data):
+def test_a_stream_resumes_from_any_offset(log, data):
     whole = source.read_rows(log)
     start = data.draw(st.integers(0, len(whole)))
     end = data.draw(st.sampled_from([one for one in ends_of(log) if one >= start]))
@@ -87,7 +87,7 @@ def test_where_a_stream_may_begin(log):
             stream(options.pop("path", log), **options).initial()
 
 
-def test_what_retention_removed_is_an_error_or_said(tmp_path):
+def test_removed_records_are_an_error_or_a_row(tmp_path):
     log = small_log(tmp_path / "log", batches=30, segment_bytes=1500)
     source.segments(log)[0].unlink()
     start = int(source.segments(log)[0].stem)
@@ -104,7 +104,7 @@ def test_what_retention_removed_is_an_error_or_said(tmp_path):
     assert goes_on.latest({"offset": 1}, end, 4)["offset"] > start
 
 
-def test_a_log_that_is_shorter_than_the_stream_has_been_is_another_one(log):
+def test_a_log_shorter_than_the_streams_checkpoint_is_an_error(log):
     end = ends_of(log)[-1]
     with pytest.raises(LogError, match=f"ends at offset {end}, below offset {end + 5}"):
         stream(log).ranges({"offset": 0}, {"offset": end + 5})
@@ -112,7 +112,7 @@ def test_a_log_that_is_shorter_than_the_stream_has_been_is_another_one(log):
     assert followed.latest({"offset": end + 5}, followed.horizon(), None) == {"offset": end + 5}
 
 
-def test_damage_is_said_once_whatever_the_micro_batches(tmp_path):
+def test_damage_is_one_row_whatever_the_micro_batches(tmp_path):
     log = small_log(tmp_path / "log", batches=30, segment_bytes=1500)
     whole = source.read_rows(log)
     path = source.segments(log)[1]

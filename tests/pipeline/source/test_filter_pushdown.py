@@ -1,4 +1,4 @@
-"""Spark's filters as what a read wants, without a session."""
+"""Spark's filters as row selections, without a session."""
 
 from datetime import UTC, datetime
 
@@ -42,10 +42,10 @@ MICROS = 1_795_262_400_000_000
         (EqualTo(TYPE, "X"), RowSelection().with_types(["X"])),
         (In(TYPE, ("X", "Y")), RowSelection().with_types(["X", "Y"])),
     ],
-    # by the filter alone: a set in RowSelection has no fixed order, and workers must agree on the name of a test
+    # ids from the filter alone: a set in RowSelection has no fixed order, and xdist workers must agree on test ids
     ids=lambda value: "selection" if isinstance(value, RowSelection) else str(value),
 )
-def test_filters_that_are_taken_on(one, selection):
+def test_filters_that_are_applied(one, selection):
     assert push(RowSelection(), one) == selection
 
 
@@ -68,7 +68,7 @@ def test_filters_that_are_left_to_spark(one):
     assert push(RowSelection(), one) is None
 
 
-def test_filters_add_up():
+def test_filters_combine():
     selection = RowSelection()
     for one in (GreaterThan(OFFSET, 5), LessThan(OFFSET, 9), In(OFFSET, (1, 7)), EqualTo(OFFSET, 7)):
         selection = push(selection, one)

@@ -1,4 +1,4 @@
-"""The check of many batches at once agrees with the check of one after another."""
+"""Checking many batches at once agrees with checking them one by one."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Bytes to Arrow, without Spark: the same rows as the scalar decoder gives."""
+"""Bytes to Arrow, without Spark: the same rows as by the scalar decoder."""
 
 import struct
 from uuid import UUID
@@ -92,7 +92,7 @@ def rows(data: bytes, selection: RowSelection | None = None, schema=LOG_SCHEMA) 
 
 
 def log_bytes(batches: list[list[bytes]]) -> bytes:
-    """A control batch, then these data batches, each a ms after the one before."""
+    """A control batch, then these data batches, each 1 ms later than the previous one."""
     voter = LeaderChangeVoter(voter_id=1)
     change = LeaderChange(leader_id=1, voters=(voter,), granting_voters=(voter,))
     odd = (struct.pack(">hh", 0, -7), b"\x00\x05what?")
@@ -107,12 +107,12 @@ def log_bytes(batches: list[list[bytes]]) -> bytes:
 @pytest.mark.parametrize(
     "path", source.CHECKPOINTS + tuple(p for d in source.LOGS for p in source.segments(d)), ids=str
 )
-def test_a_fixture_gives_what_the_dump_says(path):
+def test_a_fixture_agrees_with_its_dump(path):
     assert rows(path.read_bytes()) == source.expected_rows([path])
 
 
 @given(st.lists(st.lists(VALUE | UNKNOWN, min_size=1, max_size=4), max_size=6))
-def test_any_records_give_what_the_dump_says(tmp_path_factory, batches):
+def test_any_records_agree_with_their_dump(tmp_path_factory, batches):
     path = tmp_path_factory.getbasetemp() / "00000000000000000000.log"
     path.write_bytes(log_bytes(batches))
     assert rows(path.read_bytes()) == source.expected_rows([path])
@@ -155,7 +155,7 @@ def test_ids_are_kafkas_text(ids):
     st.none() | st.frozensets(st.sampled_from(["LeaderChange", "UNKNOWN_-7", "NO_OP_RECORD", "TOPIC_RECORD"])),
     st.booleans(),
 )
-def test_filters_leave_the_rows_that_pass_them(batches, first, last, among, types, timed):
+def test_selections(batches, first, last, among, types, timed):
     data = log_bytes(batches)
     selection = RowSelection().with_offsets(first=first, last=last, among=among)
     selection = selection if types is None else selection.with_types(types)
@@ -188,7 +188,7 @@ def test_filters_leave_the_rows_that_pass_them(batches, first, last, among, type
         (b"\x01", "truncated varint"),
     ],
 )
-def test_a_damaged_record_is_an_error_with_its_place(value, said):
+def test_a_damaged_record_is_an_error_with_its_position(value, said):
     data = log_bytes([[b"\x01\x02\x00", value]])
     with pytest.raises(DecodeError, match=said) as caught:
         rows(data)

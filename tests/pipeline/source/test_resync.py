@@ -1,4 +1,4 @@
-"""Damage: an error with path and position, or set aside; and never a record lost without a word."""
+"""Damage is an error with path and position, or set aside; no record is lost silently."""
 
 import shutil
 from pathlib import Path
@@ -20,7 +20,7 @@ SMALL = next(each for each in source.LOGS if "small" in str(each))
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory) -> Path:
-    """A log of some segments."""
+    """A log of several segments."""
     return small_log(tmp_path_factory.mktemp("damage") / "log", batches=30, segment_bytes=1500)
 
 
@@ -36,7 +36,7 @@ def copied(log: Path, to: Path) -> Path:
 
 
 def check_set_aside(log: Path, whole: list[dict], **options: object) -> list[dict]:
-    """What is read of a damaged log; with the rows that damage stands for it must hold every record."""
+    """The rows of a damaged log, together with the ranges of its damage rows, cover every record."""
     found = source.read_rows(log, damaged="setAside", **options)
     sound = [row for row in found if row["record_type"] != "DAMAGED"]
     damage = [row for row in found if row["record_type"] == "DAMAGED"]
@@ -54,7 +54,7 @@ def check_set_aside(log: Path, whole: list[dict], **options: object) -> list[dic
 
 @settings(max_examples=40)
 @given(st.data())
-def test_one_flipped_bit_fails_with_its_place_or_is_set_aside_alone(tmp_path_factory, log, data):
+def test_one_flipped_bit_fails_with_its_position_or_is_set_aside_alone(tmp_path_factory, log, data):
     broken = copied(log, tmp_path_factory.mktemp("flip") / "log")
     path = data.draw(st.sampled_from(source.segments(broken)))
     position = data.draw(st.integers(0, path.stat().st_size - 1))
@@ -116,7 +116,7 @@ def test_a_record_that_does_not_decode_sets_its_batch_aside(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [1, 100, 117])
-def test_a_cut_checkpoint_is_damaged(tmp_path, cut):
+def test_a_truncated_checkpoint_is_damaged(tmp_path, cut):
     original = max(SMALL.glob("*.checkpoint"))
     footer = [at for at, _ in iter_batches(original.read_bytes())][-1]
     path = tmp_path / original.name
@@ -137,7 +137,7 @@ def test_a_kafkas_log_with_a_damaged_end_is_read_up_to_its_last_bytes(tmp_path):
     assert f"bytes {places[3]} to {places[4]}" in damage["damage"]
 
 
-def test_filters_see_the_row_of_damage_as_they_see_others(tmp_path, log):
+def test_filters_apply_to_damage_rows(tmp_path, log):
     broken = copied(log, tmp_path / "log")
     flipped(source.segments(broken)[0], 200)
     every = source.read_rows(broken, damaged="setAside")
@@ -153,7 +153,7 @@ def test_filters_see_the_row_of_damage_as_they_see_others(tmp_path, log):
         assert source.read_rows(broken, selection, damaged="setAside") == kept
 
 
-def test_damage_without_end_ends(tmp_path):
+def test_the_number_of_damage_rows_is_bounded(tmp_path):
     one = build_batch([value("x")], base_offset=1, leader_epoch=1, timestamp=0)
     path = tmp_path / checkpoint_name(4, 1)
     path.write_bytes(one[:-1] * 3000)

@@ -1,4 +1,4 @@
-"""A log in a topic of a real Kafka: aborted transactions, holes in Kafka's offsets, an open transaction."""
+"""A log in a topic of a Kafka broker: aborted transactions, gaps in positions, an open transaction."""
 
 import uuid
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ TIMEOUT = 60
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> Iterator[dict[str, str]]:
-    """A real Kafka, as the properties of a client of it."""
+    """A Kafka broker, as client properties."""
     ports = Ports.free()
     with RealNode(tmp_path_factory.mktemp("kafka") / "home", ports).format():
         yield {
@@ -50,7 +50,7 @@ def topic(client) -> str:
 def made(client: dict[str, str], partitions: int) -> str:
     name = f"log-{uuid.uuid4()}"
     admin = AdminClient(client)
-    topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1"})  # the times in these logs are long ago
+    topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1"})  # the times in these logs are long past
     (done,) = admin.create_topics([topic]).values()
     done.result(TIMEOUT)
     eventually(lambda: admin.list_topics(name, TIMEOUT).topics[name].error is None, "the broker knows the topic")
@@ -58,7 +58,7 @@ def made(client: dict[str, str], partitions: int) -> str:
 
 
 class Writer:
-    """Writes batches as a controller would: each in a transaction of its own."""
+    """Writes batches like a controller: each in its own transaction."""
 
     def __init__(self, client: dict[str, str], topic: str) -> None:
         self.topic, self.offset = topic, 0
@@ -127,7 +127,7 @@ def test_a_log_that_aclog_wrote_with_its_control_batches(client):
     assert [row["record_type"] for row in rows if row["offset"] in {0, 3}] == ["LeaderChange"] * 2
 
 
-def test_a_stream_goes_on_from_its_offsets(client, topic):
+def test_a_stream_resumes_from_its_offsets(client, topic):
     writer = Writer(client, topic)
     stream = TopicStream(read_options(given(client, topic)))
     at, found = stream.initial(), []
@@ -159,7 +159,7 @@ def test_a_stream_goes_on_from_its_offsets(client, topic):
     stream.close()
 
 
-def test_what_retention_removed_is_an_error_or_said(client, topic):
+def test_removed_records_are_an_error_or_a_row(client, topic):
     writer = Writer(client, topic)
     writer.send(["a", "b"])
     writer.send(["c", "d"])
@@ -183,7 +183,7 @@ def test_what_retention_removed_is_an_error_or_said(client, topic):
     stream.close()
 
 
-def test_a_topic_that_is_no_log_is_refused(client, topic):
+def test_other_topics_are_refused(client, topic):
     with pytest.raises(LogError, match="2 partitions"):
         read(client, made(client, 2))
     with pytest.raises(LogError, match="UNKNOWN_TOPIC"):

@@ -1,4 +1,4 @@
-"""What one task adds up, without Spark: in pieces of any size, and with as little memory as it is given."""
+"""What one task adds up, without Spark, for batches of any size and any memory limit."""
 
 from collections import defaultdict
 
@@ -26,7 +26,7 @@ from tests.support.models import estates
 
 @frozen(eq=False)
 class Sent:
-    """Stands for a broadcast."""
+    """In place of a broadcast."""
 
     value: object
 
@@ -51,7 +51,7 @@ def added_up(spans, rows, size):
 
 
 @pytest.mark.parametrize("most", [0, 3, 1 << 18])
-def test_nothing_is_lost_where_little_is_held(monkeypatch, most):
+def test_counts_are_complete_whatever_the_memory_limit(monkeypatch, most):
     monkeypatch.setattr(usage_accesses, "_MOST_HELD", most)
     monkeypatch.setattr(usage_accesses, "_ROWS", 5)
 
@@ -74,7 +74,7 @@ def test_nothing_is_lost_where_little_is_held(monkeypatch, most):
 
 
 def check_one_decision_per_step(spans, rows, told):
-    """Whenever an access came between the first and the last time of a step, it got the same code."""
+    """All accesses between the first and the last time of a step get the same decision."""
     batch = batch_of(rows)
     codes = BulkAuthorizer.of(spans, Settings()).decide(batch.columns[:5], np.asarray(batch.column("time"))).tolist()
     for step in told:
@@ -87,7 +87,7 @@ def check_one_decision_per_step(spans, rows, told):
 
 
 @pytest.mark.parametrize("most", [0, 1 << 18])
-def test_groups_are_handed_on_before_there_are_many(monkeypatch, most):
+def test_groups_are_emitted_before_there_are_many(monkeypatch, most):
     monkeypatch.setattr(usage_tally, "_MOST_GROUPS", most)
     monkeypatch.setattr(usage_rules, "_ROWS", 3)
 
@@ -126,7 +126,7 @@ def parsed(request):
     return ParsedAccess(request.principal, request.host, int(request.operation), int(kind), request.resource_name)
 
 
-def test_of_each_group_the_rule_is_kept_that_is_worth_most():
+def test_each_group_keeps_the_acl_of_highest_worth():
     groups = pa.array([[0, 1], None, [1, 2, 3], [4], [5, 6]], pa.list_(pa.int32()))
     worth = np.array([5, 9, 9, 1, 0, 2, 2])
     assert rules_to_keep(groups, worth).tolist() == [1, 4, 5]

@@ -1,4 +1,4 @@
-"""Usage of rules by Spark, held against the engine asked about every access with each rule away."""
+"""Usage by Spark, checked against the engine on every access without each ACL."""
 
 from collections import Counter, defaultdict
 from datetime import UTC, date, datetime, timedelta
@@ -46,7 +46,7 @@ def rules_of(intervals, known_from=None) -> Rules:
 
 
 def frame_of(spark, rows):
-    """Rows of (principal, operation, name, time); some texts are no operation."""
+    """Rows of (principal, operation, name, time); operations may be invalid texts."""
     columns = [
         [principal for principal, *_ in rows],
         ["10.0.0.1"] * len(rows),
@@ -61,7 +61,7 @@ def frame_of(spark, rows):
 
 
 def by_hand(intervals, rows, settings, window, *, own_time):
-    """(matched, needed, last needed at and by) of each rule, and the engine's answers to each row."""
+    """(matched, needed, last needed at and by) of each ACL, and the engine's decision on each row."""
     matched, needed, last = Counter(), Counter(), {}
     for principal, operation, name, time in rows:
         if time is None or not window.start <= time <= window.until or principal in settings.super_users:
@@ -130,7 +130,7 @@ SETTINGS = Settings(super_users=frozenset({"User:root"}))
 
 
 @pytest.mark.parametrize(("seed", "own_time"), [(1, True), (2, True), (2, False)])
-def test_what_the_engine_says_with_each_rule_away(spark, seed, own_time):
+def test_usage_agrees_with_the_engine_without_each_acl(spark, seed, own_time):
     random = Random(seed)
     intervals, rows = random_rules(random), random_rows(random, 300)
     settings = Settings(super_users=SETTINGS.super_users, allow_everyone=seed == 2)
@@ -158,7 +158,7 @@ def test_what_the_engine_says_with_each_rule_away(spark, seed, own_time):
 
 
 def check_removable(intervals, rows, settings, window, told, *, own_time):
-    """With all of these away at once every access is decided as before, and so it is by the rules of today."""
+    """With all of these removed, every access is decided as before, also by the ACLs at the end of the window."""
     gone = {n for n, row in enumerate(told) if row["removable"]}
     assert all(told[n]["answer"] in {Answer.NEVER_MATCHED, Answer.NEVER_NEEDED} for n in gone)
     assert gone
@@ -209,7 +209,7 @@ def standing(*acls):
     return [Interval(rule, None, None) for rule in with_ids(list(acls))]
 
 
-def test_two_that_cover_for_one_another_cannot_both_go(spark):
+def test_two_acls_that_cover_for_one_another_are_not_both_removable(spark):
     rules = rules_of(standing(acl("User:a", "orders"), acl("User:*", "orders"), acl("User:a", "nowhere")))
     rows = [("User:a", "READ", "orders", START)] * 3
     found = usage(frame_of(spark, rows), rules, SETTINGS, own_time=False, window_days=1)
@@ -227,8 +227,8 @@ def test_two_that_cover_for_one_another_cannot_both_go(spark):
     assert told["User:*orders"] == (Answer.NEEDED, False)
 
 
-def test_what_covered_for_a_rule_and_is_gone(spark):
-    """In the window it was never needed; but it is all that is left of what allowed the access."""
+def test_an_acl_whose_cover_was_removed(spark):
+    """It was never needed in the window, but it is the last ACL that allows the access."""
     one, other = with_ids([acl("User:a", "orders"), acl("User:*", "orders")])
     intervals = [Interval(one, None, None), Interval(other, None, ms(START - HOUR))]
     rows = [("User:a", "READ", "orders", START - 2 * HOUR), ("User:b", "READ", "pay", START)]
@@ -240,7 +240,7 @@ def test_what_covered_for_a_rule_and_is_gone(spark):
 
 
 def test_edges_of_the_window(spark):
-    """Both ends are in it; a rule must have stood from the one to the other."""
+    """Both ends are inclusive; an ACL must have been in force from one to the other."""
     start = START - 2 * DAY
     tick = timedelta(milliseconds=1)
     rules = with_ids([acl(f"User:{name}", "orders") for name in "abcdefgh"])
@@ -260,12 +260,12 @@ def test_edges_of_the_window(spark):
     judged = [row["answer"] != Answer.NOT_JUDGED for row in told]
     assert judged == [True, True, False, False, True, False, False, False]
     assert (told[0]["matched"], told[0]["last_needed_at"]) == (2, START.replace(tzinfo=None))
-    assert told[2]["matched"] == 0  # it came a millisecond after the access
+    assert told[2]["matched"] == 0  # added one millisecond after the access
     assert (told[2]["in_force_from"], told[2]["in_force_to"]) == ((start + tick).replace(tzinfo=None), None)
     assert (found.counts.outside, found.counts.decided) == (2, 3)
 
 
-def test_rules_that_are_known_from_a_checkpoint_on(spark):
+def test_acls_known_since_a_checkpoint(spark):
     intervals = standing(acl("User:a", "orders"))
     rows = [("User:a", "READ", "orders", START - each * HOUR) for each in range(30)]
     known_from = ms(START - 10 * HOUR)
@@ -277,7 +277,7 @@ def test_rules_that_are_known_from_a_checkpoint_on(spark):
     assert of_rule(later, "User:a")["answer"] == Answer.NEEDED
 
 
-def test_holes_and_what_cannot_be_decided(spark):
+def test_holes_and_undecided_accesses(spark):
     rows = [("User:a", "READ", "orders", START - day * DAY) for day in (0, 1, 4, 9)]
     rows += [("User:a", "REED", "orders", START), ("nobody", "READ", "orders", START), (None, "READ", "orders", START)]
     found = usage(
@@ -290,7 +290,7 @@ def test_holes_and_what_cannot_be_decided(spark):
     assert [row["count"] for row in found.denied.collect()] == [3]
 
 
-def test_what_is_refused(spark):
+def test_refusals(spark):
     rules = rules_of([])
     rows = [("User:a", "READ", "orders", None)]
     frame = frame_of(spark, rows)

@@ -1,9 +1,9 @@
-"""Exactly once: a stream over a log that grows and rolls its segments is killed at random, and started again each time.
+"""Exactly once: a stream over a log that grows and rolls its segments is killed at random and restarted each time.
 
     python -m tests.scenarios.pipeline.stream_kills --kills 20 --seed 1
 
-A writer process appends batches of rules; a streaming job, a process of its own, writes them to Parquet. It is killed
-with SIGKILL, JVM and all. At the end the sink must hold every record of the log once, each as the log has it.
+A writer process appends batches of ACLs; a streaming job, in its own process, writes them to Parquet. It is killed
+with SIGKILL, including its JVM. At the end the sink must have every record of the log exactly once.
 """
 
 import argparse
@@ -34,12 +34,12 @@ SEGMENT_BYTES = 32 << 10
 ROWS_A_TRIGGER = 2000
 START_SECONDS, END_SECONDS = 180, 300
 _LAST_SECONDS = 1.5
-"""A micro-batch takes about so long: kills fall anywhere in it."""
+"""The approximate time of a micro-batch (s): kills fall anywhere in it."""
 
 
 @frozen(kw_only=True)
 class Outcome:
-    """What a campaign saw; `in_flight` are the kills after which a micro-batch was begun and not committed."""
+    """The result of a campaign; `in_flight` counts the kills that left a micro-batch begun but not committed."""
 
     kills: int
     in_flight: int
@@ -67,13 +67,13 @@ class Outcome:
 
 @define
 class Job:
-    """Where the streaming job reads, writes and keeps its place, and the process that it is now."""
+    """The paths of the streaming job, and its current process."""
 
     home: Path
     _process: subprocess.Popen | None = field(init=False, default=None)
 
     def start(self, role: str) -> None:
-        """The job in a session of processes of its own."""
+        """Start the job in its own process session."""
         with (self.home / "job.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __spec__.name if __name__ == "__main__" else __name__, role, str(self.home)],
@@ -88,7 +88,7 @@ class Job:
             raise RuntimeError(f"the job did not start: {(self.home / 'job.log').read_text()[-3000:]}")
 
     def wait_for(self, micro_batches: int) -> None:
-        """Until so many are committed."""
+        """Wait until so many micro-batches are committed."""
         deadline = time.monotonic() + START_SECONDS
         while self.micro_batches < micro_batches:
             if time.monotonic() > deadline or self._process.poll() is not None:
@@ -96,7 +96,7 @@ class Job:
             time.sleep(0.01)
 
     def kill(self) -> None:
-        """SIGKILL to the job and its JVM; what they leave behind ends by itself when it sees them gone."""
+        """Send SIGKILL to the job and its JVM; Python workers exit when the JVM is gone."""
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._process.stdout.close()
@@ -120,14 +120,14 @@ class Job:
 
 
 def run(home: Path, kills: int, seed: int) -> Outcome:
-    """The whole campaign; each life of the job is a few micro-batches long, and a random part of a second."""
+    """Run the campaign; the job is killed after a few micro-batches and a random part of a second."""
     rnd, began, in_flight = random.Random(seed), time.monotonic(), 0
     job = Job(home)
     with _writer(home):
         for number in range(kills):
             job.start("stream")
             try:
-                if number % 5 < 4:  # every fifth is killed while it starts
+                if number % 5 < 4:  # every fifth is killed during startup
                     job.wait_until_it_runs()
                     job.wait_for(job.micro_batches + rnd.randrange(5))
                 time.sleep(rnd.uniform(0, _LAST_SECONDS))
@@ -158,7 +158,7 @@ def run(home: Path, kills: int, seed: int) -> Outcome:
 
 @contextmanager
 def _writer(home: Path) -> Iterator[None]:
-    """The writer, until the block ends."""
+    """Run the writer until the block ends."""
     command = [sys.executable, "-m", __spec__.name if __name__ == "__main__" else __name__, "write", str(home)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
@@ -171,11 +171,13 @@ def _writer(home: Path) -> Iterator[None]:
 
 
 def write(home: Path) -> None:
-    """Append until standard input ends."""
+    """Append batches until standard input ends."""
     rnd = random.Random(7)
     with open_log(home / "log", create=True, segment_bytes=SEGMENT_BYTES) as log:
         print("ready", flush=True)
-        while not select.select([0], [], [], 0)[0]:  # nothing is ever said to it: it can be read when it ends
+        while not select.select([0], [], [], 0)[
+            0
+        ]:  # nothing is ever written to it: it becomes readable when it is closed
             values = [encode_record(_rule(rnd)) for _ in range(rnd.randrange(1, 30))]
             log.append(values, timestamp=time.time_ns() // 1_000_000).result(60)
             time.sleep(rnd.uniform(0, 0.2))
@@ -187,7 +189,7 @@ def _rule(rnd: random.Random) -> AccessControlEntryRecord:
 
 
 def stream(home: Path, *, finish: bool) -> None:
-    """The streaming job: until it is killed, or up to the end of the log, and then the sink beside the log."""
+    """Run the streaming job until it is killed, or up to the end of the log, and then compare sink and log."""
     from aclog.pipeline.session import open_session
 
     spark = open_session("local[2]", {**settings(), "spark.sql.warehouse.dir": str(home / "warehouse")})

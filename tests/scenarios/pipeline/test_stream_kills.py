@@ -9,7 +9,7 @@ pytestmark = pytest.mark.server
 
 @pytest.mark.slow(60)
 @pytest.mark.timeout(1200)
-def test_a_stream_that_is_killed_writes_each_record_once(tmp_path):
+def test_a_killed_stream_writes_each_record_once(tmp_path):
     outcome = stream_kills.run(tmp_path, kills=3, seed=3)
     assert outcome.exactly_once, str(outcome)
     assert outcome.segments > 3
