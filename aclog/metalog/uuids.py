@@ -1,12 +1,16 @@
 """Kafka's text form of a uuid: 22 characters of URL-safe base64 without padding (org.apache.kafka.common.Uuid)."""
 
 import binascii
+import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from uuid import UUID
 
+from attrs import define, field
+
 from aclog.metalog.errors import ConfigError
 
+_POOL_BYTES = 4096
 _RESERVED = (UUID(int=0), UUID(int=1))
 
 
@@ -41,3 +45,25 @@ def random_uuid(token_bytes: Callable[[int], bytes]) -> UUID:
         value = UUID(bytes=token_bytes(16), version=4)
         if value not in _RESERVED and not uuid_text(value).startswith("-"):
             return value
+
+
+@define
+class RandomIds:
+    """Random UUIDs for ACL ids and token ids (Uuid.randomUuid), from os.urandom in blocks.
+
+    os.urandom releases the GIL; in a busy process, getting it back takes a hundred times as long as the call itself.
+    Used by one thread at a time.
+    """
+
+    _pool: bytes = field(default=b"", init=False)
+    _taken: int = field(default=0, init=False)
+
+    def __call__(self) -> UUID:
+        """A new id."""
+        return random_uuid(self._take)
+
+    def _take(self, count: int) -> bytes:
+        if self._taken + count > len(self._pool):
+            self._pool, self._taken = os.urandom(_POOL_BYTES), 0
+        self._taken += count
+        return self._pool[self._taken - count : self._taken]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.uuids import parse_uuid, random_uuid, uuid_text
+from aclog.metalog.uuids import RandomIds, parse_uuid, random_uuid, uuid_text
 
 
 @given(st.uuids())
@@ -41,3 +41,22 @@ def test_a_random_uuid_never_looks_like_a_flag():
     value = random_uuid(lambda size: next(draws)[:size])
     assert value == UUID(bytes=fine, version=4)
     assert not uuid_text(value).startswith("-")
+
+
+def test_random_ids_are_kafkas_and_unique():
+    new_id = RandomIds()
+    ids = [new_id() for _ in range(3000)]
+    assert len(set(ids)) == 3000
+    assert {each.version for each in ids} == {4}
+    assert set(ids).isdisjoint(RandomIds()() for _ in range(1000))
+
+
+def test_random_bytes_are_read_in_blocks(monkeypatch):
+    import os
+
+    asked, real = [], os.urandom
+    monkeypatch.setattr(os, "urandom", lambda count: asked.append(count) or real(count))
+    new_id = RandomIds()
+    for _ in range(100):
+        new_id()
+    assert len(asked) == 1

@@ -48,4 +48,4 @@ def renewers_of(request: Request) -> tuple[Renewer, ...]:
 def not_created(request: Request, owner: KafkaPrincipal, error_code: int, timestamp: int) -> bytes:
     """Return the response that refuses a CreateDelegationToken request."""
     version, requester = request.header.api_version, str(request.session.principal)
-    return token_refused_response(version, str(owner), requester, error_code, timestamp)
+    return token_refused_response(version, str(owner), requester, error_code=error_code, timestamp=timestamp)

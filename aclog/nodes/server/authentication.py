@@ -148,7 +148,7 @@ class Authentication:
         if header.api_key != SASL_AUTHENTICATE:
             request = decode_request(header.api_key, version, payload, position)
             text = f"Unexpected Kafka request of type {_enum_name(header.api_key)} during SASL authentication."
-            body = error_response(request, header.api_key, version, ILLEGAL_SASL_STATE, text)
+            body = error_response(request, header.api_key, version, ILLEGAL_SASL_STATE, message=text)
             return Step(response=_response(header, body), failure="unexpected request during authentication")
         if version not in _AUTHENTICATE_VERSIONS:
             raise DecodeError(f"API key {header.api_key} version {version} during authentication")
@@ -156,7 +156,7 @@ class Authentication:
         try:
             challenge = self._step(sasl, token)
         except AuthenticationError as error:
-            body = error_response(None, SASL_AUTHENTICATE, version, SASL_AUTHENTICATION_FAILED, str(error))
+            body = error_response(None, SASL_AUTHENTICATE, version, SASL_AUTHENTICATION_FAILED, message=str(error))
             return Step(response=_response(header, body), failure=str(error))
         except AuthenticationNotReadyError as error:
             return Step(failure=str(error), final=False)

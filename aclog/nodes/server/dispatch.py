@@ -135,7 +135,7 @@ class Dispatcher:
         key, version = request.header.api_key, request.header.api_version
         self.metrics.request_errors.labels(api_name(key), str(code)).inc()
         much = len(request.frame) > _MANY_BYTES
-        return await offload_if(much, error_response, request.body, key, version, code, message)
+        return await offload_if(much, error_response, request.body, key, version, code, message=message)
 
 
 def _who(session: Session) -> dict[str, str]:

@@ -20,7 +20,7 @@ _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
 _Fields: TypeAlias = dict[str, Any]
 
 
-def error_response(request: Any, api_key: int, version: int, code: int, message: str | None = None) -> bytes:
+def error_response(request: Any, api_key: int, version: int, code: int, *, message: str | None = None) -> bytes:
     """Return the encoded body of the response to a request that fails as a whole.
 
     `request` is the decoded message, which determines the entries of the response (None for Envelope, ApiVersions).

@@ -19,7 +19,7 @@ def token_created_response(version: int, token: DelegationTokenRecord, token_hma
     return bytes(2) + who + times + made + NO_THROTTLE + form.tags
 
 
-def token_refused_response(version: int, owner: str, requester: str, error_code: int, timestamp: int) -> bytes:
+def token_refused_response(version: int, owner: str, requester: str, *, error_code: int, timestamp: int) -> bytes:
     """Return the body of a failed CreateDelegationToken response; `timestamp` is used for all three times."""
     form = field_writer(CREATE_DELEGATION_TOKEN, version)
     who = form.principal(owner) + (form.principal(requester) if version >= REQUESTER_SINCE else b"")

@@ -13,7 +13,7 @@ CODE, MESSAGE = 31, "Request denied."
 
 
 def answer(api_key, version, *, message=MESSAGE, code=CODE, **request):
-    body = error_response(build(api_key, version, "request", **request), api_key, version, code, message)
+    body = error_response(build(api_key, version, "request", **request), api_key, version, code, message=message)
     return decode_response(api_key, version, body, 0)
 
 
@@ -123,7 +123,7 @@ def test_an_unsupported_version_of_api_versions_is_answered_in_version_0(version
     ("version", "code", "told"), [(0, AUTHORIZER_NOT_READY, -1), (1, AUTHORIZER_NOT_READY, 10801), (0, 31, 31)]
 )
 def test_envelopes(version, code, told):
-    body = error_response(None, 58, version, code, MESSAGE)
+    body = error_response(None, 58, version, code, message=MESSAGE)
     assert decode_envelope_response(body, 0) == EnvelopeResponse(error_code=told)
 
 

@@ -75,7 +75,7 @@ def test_described(version, tokens) -> None:
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("timestamp", [0, -1])
 def test_not_created(version, timestamp) -> None:
-    body = token_refused_response(version, "User:a:b", "User:c", 65, timestamp)
+    body = token_refused_response(version, "User:a:b", "User:c", error_code=65, timestamp=timestamp)
     found = token_answers.created(version, (bytes(5) if version >= 2 else bytes(4)) + body)
     who = ["User", "a:b", "User", "c"][: 4 if version >= 3 else 2]
     assert found == {"code": 65, "who": who, "times": [timestamp] * 3, "token_id": "", "hmac": b""}

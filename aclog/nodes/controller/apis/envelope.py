@@ -139,4 +139,4 @@ def _header(header: RequestHeader) -> bytes:
 
 async def _error(inner: Request, code: int, message: str | None) -> bytes:
     key, version, much = inner.header.api_key, inner.header.api_version, len(inner.frame) > _MANY_BYTES
-    return await offload_if(much, error_response, inner.body, key, version, code, message)
+    return await offload_if(much, error_response, inner.body, key, version, code, message=message)

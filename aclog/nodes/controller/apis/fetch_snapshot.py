@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.file_names import checkpoint_name
@@ -93,6 +93,15 @@ class OpenCheckpoints:
             os.close(self._files.popitem(last=False)[1][0])
 
 
+@frozen(kw_only=True)
+class _Chunk:
+    """A part of a checkpoint, or an error; `size` is that of the whole checkpoint."""
+
+    error_code: int = 0
+    size: int = 0
+    data: bytes = b""
+
+
 @define(eq=False, kw_only=True)
 class SnapshotFetching:
     """Serves FetchSnapshot. Used on one event loop's thread."""
@@ -115,26 +124,27 @@ class SnapshotFetching:
         if len(body.topics) != 1 or len(partitions) != 1:
             raise RequestError(INVALID_REQUEST, "expected partition 0 of the metadata topic, and nothing else")
         ((topic, wanted),) = partitions
-        error, size, data = await self._read(topic, wanted, min(max(body.max_bytes, 0), MAX_BYTES))
-        return self._encoded(request, topic, wanted, error, size, data)
+        chunk = await self._read(topic, wanted, min(max(body.max_bytes, 0), MAX_BYTES))
+        return self._encoded(request, topic, wanted, chunk)
 
-    async def _read(self, topic: str, wanted: Any, max_bytes: int) -> tuple[int, int, bytes]:
-        """Return error code, size of the checkpoint, and the bytes at the requested position."""
+    async def _read(self, topic: str, wanted: Any, max_bytes: int) -> _Chunk:
+        """Read the bytes at the requested position."""
         if topic != METADATA_TOPIC or wanted.partition != 0:
-            return UNKNOWN_TOPIC_OR_PARTITION, 0, b""
+            return _Chunk(error_code=UNKNOWN_TOPIC_OR_PARTITION)
         error = self.quorum.leader_error(wanted.current_leader_epoch)
         if error:
-            return error, 0, b""
+            return _Chunk(error_code=error)
         id = wanted.snapshot_id  # noqa: A001  # Kafka's name
         if id.end_offset < 0 or id.epoch < 0:
-            return SNAPSHOT_NOT_FOUND, 0, b""
+            return _Chunk(error_code=SNAPSHOT_NOT_FOUND)
         found = self.files.find(id.end_offset, id.epoch)
         if found is None:
-            return SNAPSHOT_NOT_FOUND, 0, b""
+            return _Chunk(error_code=SNAPSHOT_NOT_FOUND)
         fd, size = found
         if not 0 <= wanted.position < size:
-            return POSITION_OUT_OF_RANGE, size, b""
-        return 0, size, await self._piece(fd, min(max_bytes, size - wanted.position), wanted.position)
+            return _Chunk(error_code=POSITION_OUT_OF_RANGE, size=size)
+        data = await self._piece(fd, min(max_bytes, size - wanted.position), wanted.position)
+        return _Chunk(size=size, data=data)
 
     @staticmethod
     async def _piece(fd: int, length: int, position: int) -> bytes:
@@ -145,18 +155,18 @@ class SnapshotFetching:
         except OSError as error:
             raise LogError(f"cannot read a checkpoint at byte {position}: {error.strerror}") from error
 
-    def _encoded(self, request: Request, topic: str, wanted: Any, error: int, size: int, data: bytes) -> bytes:
+    def _encoded(self, request: Request, topic: str, wanted: Any, chunk: _Chunk) -> bytes:
         version, leader, id = request.header.api_version, self.quorum.leader(), wanted.snapshot_id  # noqa: A001
         partition = _part(
             version,
             "PartitionSnapshot",
             index=wanted.partition,
-            error_code=error,
+            error_code=chunk.error_code,
             snapshot_id=_part(version, "SnapshotId", end_offset=id.end_offset, epoch=id.epoch),
             current_leader=_part(version, "LeaderIdAndEpoch", leader_id=leader.leader_id, leader_epoch=leader.epoch),
-            size=size,
+            size=chunk.size,
             position=wanted.position,
-            unaligned_records=data,
+            unaligned_records=chunk.data,
         )
         topics = (_part(version, "TopicSnapshot", name=topic, partitions=(partition,)),)
         at, nodes = self.quorum.leader_address(request.session.listener_name), []

@@ -14,7 +14,6 @@ for a commit that began after the decision, of a NoOpRecord if nothing else is a
 """
 
 import asyncio
-import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -35,15 +34,13 @@ from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.group_commit import MAX_BATCH_BYTES
 from aclog.metalog.log import Appended, Log
 from aclog.metalog.records import MetadataRecord, NoOpRecord
-from aclog.metalog.uuids import random_uuid
+from aclog.metalog.uuids import RandomIds
 from aclog.nodes.apis.request import OutcomeUnknownError, RequestError
 from aclog.nodes.offload import MANY, committed
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.nodes.wire.error_codes import NOT_CONTROLLER, RECORD_LIST_TOO_LARGE
 from aclog.snapshots.image import Image
 from aclog.snapshots.publisher import Publisher
-
-_POOL_BYTES = 4096
 
 T = TypeVar("T")
 
@@ -68,28 +65,6 @@ _MANY_FILTERS = 16
 
 Watcher: TypeAlias = Callable[[int], None]
 """Called with the high-water mark after each commit, once its image is published."""
-
-
-@define
-class RandomIds:
-    """Random UUIDs for ACL ids and token ids (Uuid.randomUuid), from os.urandom in blocks.
-
-    os.urandom releases the GIL; in a busy process, getting it back takes a hundred times as long as the call itself.
-    Used by one thread at a time.
-    """
-
-    _pool: bytes = field(default=b"", init=False)
-    _taken: int = field(default=0, init=False)
-
-    def __call__(self) -> UUID:
-        """A new id."""
-        return random_uuid(self._take)
-
-    def _take(self, count: int) -> bytes:
-        if self._taken + count > len(self._pool):
-            self._pool, self._taken = os.urandom(_POOL_BYTES), 0
-        self._taken += count
-        return self._pool[self._taken - count : self._taken]
 
 
 @define

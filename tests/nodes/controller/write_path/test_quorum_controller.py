@@ -16,7 +16,7 @@ from aclog.metalog.errors import EncodeError, LogError, ReplayError
 from aclog.metalog.filelog import open_log, verify
 from aclog.metalog.records import NoOpRecord
 from aclog.nodes.apis.request import RequestError
-from aclog.nodes.controller.write_path.quorum_controller import ControllerResult, QuorumController, RandomIds
+from aclog.nodes.controller.write_path.quorum_controller import ControllerResult, QuorumController
 from aclog.nodes.offload import committed
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.snapshots.image import Image
@@ -534,22 +534,3 @@ class TestCommitted:
         log.release()
         await settle()
         assert names(quorum.publisher.current) == {"t"}
-
-
-def test_random_ids_are_kafkas_and_unique():
-    new_id = RandomIds()
-    ids = [new_id() for _ in range(3000)]
-    assert len(set(ids)) == 3000
-    assert {each.version for each in ids} == {4}
-    assert set(ids).isdisjoint(RandomIds()() for _ in range(1000))
-
-
-def test_random_bytes_are_read_in_blocks(monkeypatch):
-    import os
-
-    asked, real = [], os.urandom
-    monkeypatch.setattr(os, "urandom", lambda count: asked.append(count) or real(count))
-    new_id = RandomIds()
-    for _ in range(100):
-        new_id()
-    assert len(asked) == 1
