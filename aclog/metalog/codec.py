@@ -158,7 +158,7 @@ def decode_record(value: bytes) -> MetadataRecord:
     record: MetadataRecord
     record, end = schema.read(value, body)
     if end != len(value):
-        raise DecodeError(f"{len(value) - end} bytes after the end of the record", position=end)
+        raise DecodeError(f"{len(value) - end} trailing bytes after the record", position=end)
     return record
 
 

@@ -225,7 +225,7 @@ class Assembler:
             raise ReplayError(f"a message of offset {place.offset}: a gap or a duplicate", offset=expected)
         if first is None:
             if place.offset != place.base_offset or place.epoch < self._epoch:
-                what = f"a batch of base {place.base_offset}, epoch {place.epoch}, after epoch {self._epoch}"
+                what = f"a batch of base offset {place.base_offset}, epoch {place.epoch}, after epoch {self._epoch}"
                 raise ReplayError(what, offset=place.offset)
         elif _batch_fields(place, timestamp) != _batch_fields(first, self._timestamp):
             raise ReplayError(

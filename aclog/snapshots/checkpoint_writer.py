@@ -38,7 +38,7 @@ def checkpoint_batches(image: Image, *, max_batch_bytes: int = MAX_BATCH_BYTES) 
     if provenance.kraft_version and provenance.voters is None:
         raise CheckpointError(
             f"the image at offset {image.end_offset} has kraft.version {provenance.kraft_version} and no voters: "
-            "expected a KRaftVoters record before it, without which no cluster can start from a checkpoint"
+            "expected a KRaftVoters record before that offset; no cluster can start from a checkpoint without it"
         )
     epoch, timestamp = image.epoch, max(image.timestamp, 0)
     header = snapshot_header_records(

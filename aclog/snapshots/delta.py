@@ -70,7 +70,7 @@ class Delta:
                 self.newer.check_opaque(record, offset)
                 self._opaque.append(_opaque_change(record, offset))
             case _:
-                raise ReplayError(f"{type(record).__name__} is no change of state", offset=offset)
+                raise ReplayError(f"{type(record).__name__} does not change state", offset=offset)
 
     def apply(self, image: Image, provenance: Provenance) -> Image:
         """Return the image after these changes; `provenance` says how far it reaches.

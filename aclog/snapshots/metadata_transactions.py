@@ -57,13 +57,15 @@ class Transactions:
 
     def _begin(self, offset: int) -> None:
         if self._begun_at is not None:
-            raise ReplayError(f"a transaction begins inside the one begun at offset {self._begun_at}", offset=offset)
+            raise ReplayError(
+                f"a BeginTransactionRecord inside the transaction begun at offset {self._begun_at}", offset=offset
+            )
         self._begun_at, self._held_before = offset, len(self._held)
 
     def _finish(self, offset: int, record: MetadataRecord) -> None:
         aborts = isinstance(record, AbortTransactionRecord)
         if self._begun_at is None:
-            raise ReplayError(f"a transaction {'aborts' if aborts else 'ends'} that has not begun", offset=offset)
+            raise ReplayError(f"{type(record).__name__} outside of a transaction", offset=offset)
         if aborts:
             # An aborted transaction drops only what came after its Begin: records before it in the same batch still
             # count.

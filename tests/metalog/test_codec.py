@@ -99,7 +99,7 @@ def test_every_record_truncated_anywhere_is_refused(example):
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: type(example).__name__)
 def test_trailing_bytes_are_refused(example):
     value = encode_record(example)
-    with pytest.raises(DecodeError, match="1 bytes after the end") as caught:
+    with pytest.raises(DecodeError, match="1 trailing bytes after the record") as caught:
         decode_record(value + b"\x00")
     assert caught.value.position == len(value)
 

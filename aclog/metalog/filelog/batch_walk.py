@@ -40,7 +40,9 @@ def checked_batches(data: bytes, offset: int, epochs: Epochs, before: int = 0) -
     for position, header in iter_batches(data):
         check_crc(data, position, header)
         if header.base_offset != offset:
-            raise ReplayError(f"a batch of offset {header.base_offset}", position=position, offset=offset)
+            raise ReplayError(
+                f"a batch of offset {header.base_offset}: expected {offset}", position=position, offset=offset
+            )
         # Looked up only where an epoch ends: nearly all batches are in the same epoch as the one before.
         if offset >= until:
             low, high, until = epoch_span(epochs, offset, low)

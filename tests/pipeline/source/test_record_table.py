@@ -183,7 +183,7 @@ def test_selections(batches, first, last, among, types, timed):
         (b"\x01\x12\x01" + bytes(16), "in version 1, written by a newer Kafka"),
         (b"\x02\x12\x00", "frame version 2"),
         (b"\x01\x12\x00" + bytes(30), "offset 3"),
-        (b"\x01\x14\x00\x00\x00", "1 bytes after the end of the record"),
+        (b"\x01\x14\x00\x00\x00", "1 trailing bytes after the record"),
         (b"\x01\x0b\x00\x02u", "offset 3"),
         (b"\x01", "truncated varint"),
     ],
