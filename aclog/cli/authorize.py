@@ -53,5 +53,5 @@ def authorize(
         raise typer.Exit(decide_one(chosen.image(), authorizer, asked))
     if request.given():
         raise ConfigError("--requests FILE excludes --principal, --operation, --host and the resource flags")
-    chosen.keep_stdin_for(requests)
+    chosen.refuse_shared_stdin(requests)
     raise typer.Exit(decide_requests(chosen.image(), authorizer, requests))

@@ -54,13 +54,13 @@ class AdminSource:
         return ",".join(map(str, self.servers))
 
     def image(self) -> Image:
-        """Return the present state, requested on each call.
+        """Return the current state, requested on each call.
 
         Raises:
             MetadataError: no server responds, or one refuses; the text says what is missing.
 
         """
-        rules, users = _run(self._ask())
+        rules, users = _run(self._request())
         acls = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in rules)
         return Image(acls=acls, scram=ScramImage(keyless=users))
 
@@ -74,7 +74,7 @@ class AdminSource:
     def close(self) -> None:
         """Do nothing: no connection is kept."""
 
-    async def _ask(self) -> tuple[list[StandardAcl], tuple[UserCredentials, ...]]:
+    async def _request(self) -> tuple[list[StandardAcl], tuple[UserCredentials, ...]]:
         async with await connect_to_first(self.servers, self.security) as connection:
             return await describe_all_acls(connection), await self._users(connection)
 
@@ -82,6 +82,7 @@ class AdminSource:
         try:
             return await describe_scram_users(connection)
         except (RequestError, ConfigError) as error:
+            # The ACLs are useful without the users, which brokers before 2.7 cannot describe.
             self._notify_once(f"SCRAM users are left out: {error}")
             return ()
 

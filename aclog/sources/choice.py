@@ -34,14 +34,14 @@ class ChosenSource:
             MetadataError, OSError: the source is damaged, or does not cover the moment.
 
         """
-        moment = self.moment
+        moment = self.moment  # parsed first: a mistyped moment must not cost a replay
         with progress(f"reading {self.source.name}") as advance:
             if isinstance(self.source, LogSource):
                 self.source.progress = advance
             return self.source.image() if moment is None else self.source.image_at(moment)
 
-    def keep_stdin_for(self, path: str) -> None:
-        """Refuse to read two things from stdin.
+    def refuse_shared_stdin(self, path: str) -> None:
+        """Refuse to read the ACLs and `path` both from stdin.
 
         Raises:
             ConfigError: both the ACLs and `path` are `-`.

@@ -71,7 +71,7 @@ class ZooKeeperSource:
         return zk_settings(self.properties, prefix=PREFIX).where
 
     def image(self) -> Image:
-        """Return the present state, read on each call.
+        """Return the current state, read on each call.
 
         Raises:
             MetadataError: ZooKeeper does not respond, or a node cannot be read without doubt.
