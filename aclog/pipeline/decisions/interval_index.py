@@ -113,7 +113,8 @@ class IntervalIndex:
     def ordinal(self, content: int, version: int) -> int:
         """Return the interval of a content at a version at which it is in force."""
         intervals = self._intervals[self._interval_starts[content] : self._interval_starts[content + 1]]
-        return int(intervals[self.versions.in_force(version)[intervals]][0])
+        starts, ends = self.versions.starts[intervals], self.versions.ends[intervals]
+        return int(intervals[(starts <= version) & (version < ends)][0])
 
     def image_at(self, version: int) -> AclsImage:
         """Return the ACLs of one version."""

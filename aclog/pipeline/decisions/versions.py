@@ -27,28 +27,22 @@ class Versions:
     starts: Int64s
     ends: Int64s
     """By ordinal: the first version with the ACL, and the first one without it."""
+    permanent: Bools
+    """By ordinal: whether the ACL is in force at all versions."""
 
     @classmethod
     def of(cls, intervals: AclIntervals) -> Self:
         """Number the versions of these intervals."""
         times = change_times(intervals)
-        ends = np.searchsorted(times, intervals.visible_to, "right")
-        return cls(
-            times=times,
-            starts=np.searchsorted(times, intervals.visible_from, "right"),
-            ends=np.where(intervals.visible_to < FOREVER, ends, len(times) + 1),
-        )
+        end = len(times) + 1
+        starts = np.searchsorted(times, intervals.visible_from, "right")
+        ends = np.where(intervals.visible_to < FOREVER, np.searchsorted(times, intervals.visible_to, "right"), end)
+        return cls(times=times, starts=starts, ends=ends, permanent=(starts == 0) & (ends == end))
 
     @property
     def end(self) -> int:
         """The number after the last version."""
         return len(self.times) + 1
-
-    @property
-    def permanent(self) -> Bools:
-        """By ordinal: whether the ACL is in force at all versions."""
-        permanent: Bools = (self.starts == 0) & (self.ends == self.end)
-        return permanent
 
     def at(self, times: Int64s) -> Int64s:
         """Return the version at each of these times, in us since 1970."""
