@@ -1,1 +1,1 @@
-"""The tree of a metadata image, its commands, and the prompt."""
+"""The metadata shell: an image as a tree of files, commands on it, and a prompt (KIP-801, kafka-metadata-shell)."""

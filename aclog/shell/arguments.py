@@ -1,4 +1,4 @@
-"""The arguments of a command: what it takes, how they are read, and the text that says so (argparse4j's form)."""
+"""Arguments of a command: signature, parsing, and help text in the format of argparse4j."""
 
 import re
 import textwrap
@@ -26,7 +26,7 @@ class Count(Enum):
 
 @frozen(kw_only=True)
 class Argument:
-    """A positional argument: its name, how many words it takes, and what it is."""
+    """A positional argument: its name, how many words it takes, and its description."""
 
     name: str
     count: Count
@@ -34,7 +34,7 @@ class Argument:
 
     @property
     def usage(self) -> str:
-        """How the usage line shows it."""
+        """The argument as shown in the usage line."""
         forms = {
             Count.ONE: "{0}",
             Count.OPTIONAL: "[{0}]",
@@ -55,44 +55,44 @@ class Option:
 
 @frozen(kw_only=True)
 class Signature:
-    """What a command takes: at most one argument takes several words, and it is the last."""
+    """The arguments and options of a command; only the last argument may take several words."""
 
     arguments: tuple[Argument, ...] = ()
     options: tuple[Option, ...] = ()
 
     @property
     def usage(self) -> str:
-        """The arguments as the usage line shows them."""
+        """The arguments as shown in the usage line."""
         options = [f"[{option.flag} {option.value}]" for option in self.options]
         return " ".join([*options, *(argument.usage for argument in self.arguments)])
 
 
 @frozen(kw_only=True)
 class Arguments:
-    """The words that were given, by the name of the argument or the flag of the option; absent ones have none."""
+    """The parsed words by name of the argument or flag of the option; absent ones have none."""
 
     given: Mapping[str, tuple[Word, ...]] = field(factory=dict)
 
     def all(self, name: str) -> tuple[Word, ...]:
-        """Every word of an argument."""
+        """Return every word of an argument."""
         return self.given.get(name, ())
 
     def one(self, name: str) -> Word | None:
-        """The only word of an argument or option, or None."""
+        """Return the only word of an argument or option, or None."""
         words = self.all(name)
         return words[0] if words else None
 
     def text(self, name: str) -> str:
-        """The text of the only word of an argument or option; empty if it was not given."""
+        """Return the text of the only word of an argument or option; empty if it is absent."""
         word = self.one(name)
         return word.text if word else ""
 
 
 def parse_arguments(signature: Signature, words: Sequence[Word]) -> Arguments:
-    """Give each word to an argument. A lone `--` ends the options.
+    """Assign each word to an argument or option. A lone `--` ends the options.
 
     Raises:
-        ConfigError: too few words, words that nothing takes, a flag that is unknown or lacks its value.
+        ConfigError: too few or too many words, an unknown flag, or a flag without its value.
 
     """
     given, rest = _take_options(signature, words)
@@ -128,7 +128,7 @@ def _take_options(signature: Signature, words: Sequence[Word]) -> tuple[dict[str
 
 
 def manual(name: str, description: str, signature: Signature) -> list[str]:
-    """The help page of a command, line by line."""
+    """Return the lines of a command's help page."""
     page = [f"{name}: {description}", "", f"usage: {name} {signature.usage}".rstrip()]
     if signature.arguments:
         page += ["", "positional arguments:"]
@@ -142,7 +142,7 @@ def manual(name: str, description: str, signature: Signature) -> list[str]:
 
 
 def described(name: str, text: str, indent: int = 2) -> list[str]:
-    """A name and what it is, the text wrapped in a column of its own, as help pages have it."""
+    """Return a name and its description, wrapped in the second column of a help page."""
     start = " " * indent + name
     lines = textwrap.wrap(text, _HELP_WIDTH - _HELP_COLUMN)
     if len(start) + 2 > _HELP_COLUMN:

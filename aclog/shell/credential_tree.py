@@ -1,4 +1,4 @@
-"""Credentials and tokens as directories: `/scram` and `/delegationToken` as JSON, `/image/...` as Kafka has them."""
+"""SCRAM credentials and delegation tokens as directories: as JSON, and under `/image` as in Kafka's shell."""
 
 from base64 import b64encode
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from aclog.shell.tree_nodes import Directory, Node, directory, file, fixed
 
 
 def scram_directory(scram: ScramImage, *, show_secrets: bool) -> Directory:
-    """`/scram/<user>/<mechanism>`: each credential as JSON, secrets in base64 if they are to be shown.
+    """Return `/scram/<user>/<mechanism>`: each credential as JSON, with secrets in base64 or hidden.
 
-    One whose keys the source does not tell has no fields for them.
+    A credential whose keys the source does not reveal (the admin API) has no fields for them.
     """
 
     def user(name: str) -> Node | None:
-        """A user's credentials by their mechanisms; None without any."""
+        """Return a user's credentials by mechanism; None if there are none."""
         records = {mechanism_name(r.mechanism): r for r in scram.records() if r.name == name}
         texts = {mechanism: file(_scram_json(r, show_secrets=show_secrets)) for mechanism, r in records.items()}
         keyless = (info for each in scram.keyless if each.user == name for info in each.credential_infos)
@@ -29,10 +29,10 @@ def scram_directory(scram: ScramImage, *, show_secrets: bool) -> Directory:
 
 
 def kafka_scram_directory(scram: ScramImage, *, show_secrets: bool) -> Directory:
-    """`/image/scram/<mechanism>/<user>` (ScramImageNode), those with their keys."""
+    """Return `/image/scram/<mechanism>/<user>` (ScramImageNode); credentials without keys are left out."""
 
     def mechanism(name: str) -> Node | None:
-        """The users of a mechanism; None for a name that is none."""
+        """Return the users of a mechanism; None if the name is unknown."""
         code = next((code for code in _mechanisms(scram) if mechanism_name(code) == name), None)
         return None if code is None else directory(lambda: users(code), lambda user: credential(user, code))
 
@@ -40,7 +40,7 @@ def kafka_scram_directory(scram: ScramImage, *, show_secrets: bool) -> Directory
         return [record.name for record in scram.records() if record.mechanism == code]
 
     def credential(user: str, code: int) -> Node | None:
-        """A user's credential for a mechanism."""
+        """Return a user's credential for a mechanism."""
         record = scram.get(user, code)
         return None if record is None else file(scram_text(record, show_secrets=show_secrets))
 
@@ -48,17 +48,17 @@ def kafka_scram_directory(scram: ScramImage, *, show_secrets: bool) -> Directory
 
 
 def token_directory(tokens: TokensImage) -> Directory:
-    """`/delegationToken/<id>`: each token as JSON. Its HMAC, the secret, is not in the log."""
+    """Return `/delegationToken/<id>`: each token as JSON. The HMAC, which is the secret, is not in the log."""
     return _tokens(tokens, _token_json)
 
 
 def kafka_token_directory(tokens: TokensImage) -> Directory:
-    """`/image/delegationToken/<id>` (DelegationTokenImageNode)."""
+    """Return `/image/delegationToken/<id>` (DelegationTokenImageNode)."""
     return _tokens(tokens, token_text)
 
 
 def mechanism_name(code: int) -> str:
-    """The name that SASL uses, `SCRAM-SHA-256`; the code itself for a mechanism that is not known."""
+    """Return the SASL name of a mechanism, such as `SCRAM-SHA-256`; the code itself if it is unknown."""
     try:
         return ScramMechanism(code).mechanism_name
     except ValueError:
@@ -66,7 +66,7 @@ def mechanism_name(code: int) -> str:
 
 
 def _mechanisms(scram: ScramImage) -> set[int]:
-    """The known mechanisms, and those that stand in the image."""
+    """Return the known mechanisms and those of the image."""
     return {*ScramMechanism, *(record.mechanism for record in scram.records())}
 
 
@@ -92,7 +92,7 @@ def _scram_json(record: UserScramCredentialRecord, *, show_secrets: bool) -> str
 
 def _tokens(tokens: TokensImage, text: Callable[[DelegationTokenRecord], str]) -> Directory:
     def child(name: str) -> Node | None:
-        """The token of this id."""
+        """Return the token with this id."""
         record = tokens.get(name)
         return None if record is None else file(text(record))
 

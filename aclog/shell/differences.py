@@ -1,4 +1,4 @@
-"""What is different between two images: rules, credentials, tokens, features."""
+"""The differences between two images: ACLs, SCRAM credentials, delegation tokens, features."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
@@ -22,7 +22,7 @@ _ACL = AccessControlEntryRecord
 
 
 class Sign(StrEnum):
-    """What became of a thing."""
+    """The kind of a difference."""
 
     ADDED = "+"
     REMOVED = "-"
@@ -31,7 +31,7 @@ class Sign(StrEnum):
 
 @frozen(kw_only=True)
 class Difference:
-    """One thing that came, went or changed: the paths under which the tree shows it, and a line about it."""
+    """One object that was added, removed or changed: its paths in the tree, and a line of text."""
 
     sign: Sign
     paths: tuple[tuple[str, ...], ...]
@@ -42,7 +42,7 @@ class Difference:
 
 
 def differences(before: Image, after: Image, touched: Iterable[UUID] | None = None) -> Iterator[Difference]:
-    """Everything that differs. `touched`, if given, are the only rules that can."""
+    """Yield all differences. `touched`, if given, are the ids of the only ACLs that may differ."""
     if before.acls is not after.acls:
         ids = _differing(before.acls, after.acls) if touched is None else touched
         yield from _rules(before.acls, after.acls, ids)
@@ -55,7 +55,7 @@ def differences(before: Image, after: Image, touched: Iterable[UUID] | None = No
 
 
 def _differing(before: AclsImage, after: AclsImage) -> Iterator[UUID]:
-    """The ids of the rules that are not the same in both, found by their records: no rule is made into a value."""
+    """Yield the ids of the ACLs that differ, found by comparing encoded records, without making ACL objects."""
     only_before, only_after = set(before.records()), set[bytes]()
     for value in after.records():
         if value in only_before:
@@ -67,7 +67,7 @@ def _differing(before: AclsImage, after: AclsImage) -> Iterator[UUID]:
 
 
 def _rules(before: AclsImage, after: AclsImage, ids: Iterable[UUID]) -> Iterator[Difference]:
-    """A rule that went and came back under another id is one change, not two."""
+    """Yield the differences of these ACLs; one that was recreated under another id is one change, not two."""
     removed: dict[UUID, StandardAcl] = {}
     added: dict[UUID, StandardAcl] = {}
     for rule_id in ids:
@@ -100,7 +100,7 @@ def _rule(sign: Sign, rule_id: UUID, acl: StandardAcl, note: str = "") -> Differ
 
 
 def rule_paths(rule: StandardAclWithId) -> tuple[tuple[str, ...], ...]:
-    """Where the tree shows a rule that has an id: the first path sorts rules by their resource."""
+    """Return the paths of an ACL that has an id. The first one is the sort key: by resource."""
     name = uuid_text(rule.id) if rule.id else ""
     resource_type = code_name(ResourceType, rule.acl.resource_type)
     pattern_type = code_name(PatternType, rule.acl.pattern_type)

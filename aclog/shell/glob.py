@@ -1,7 +1,7 @@
-r"""Globs as Kafka's shell has them (GlobComponent): `*`, `?`, `{a,b}`, and `\` before a character to be taken as it is.
+r"""Globs of Kafka's shell (GlobComponent): `*`, `?`, `{a,b}`, and `\` to escape a character.
 
-A glob stands for one component of a path and is held against the names as they are shown (encoded). Groups do not
-nest; a glob that is malformed is a plain name. However hostile a name is, matching takes time in proportion to it.
+A glob is one component of a path and is matched against encoded names. Groups do not nest; a malformed glob is a plain
+name. Matching takes linear time for any name.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import TypeAlias
 from attrs import frozen
 
 MAX_ALTERNATIVES = 256
-"""A glob whose groups multiply to more is taken as malformed."""
+"""A glob whose groups expand to more alternatives is treated as malformed."""
 
 Token: TypeAlias = tuple[str, bool]
 """A character, and whether it is special."""
@@ -30,12 +30,12 @@ class Glob:
     pattern: re.Pattern[str] | None = None
 
     def matches(self, shown: str) -> bool:
-        """Whether a name, as it is shown, is meant."""
+        """Return whether the glob matches an encoded name."""
         return shown == self.plain if self.pattern is None else self.pattern.fullmatch(shown) is not None
 
 
 def parse_glob(component: str) -> Glob:
-    """Read one component of a path; never fails, since a malformed glob is a plain name."""
+    """Parse one component of a path; never fails, since a malformed glob is a plain name."""
     tokens = list(_tokens(component))
     choices = _choices(tokens) if any(special for _, special in tokens) else None
     if choices is None or prod(map(len, choices)) > MAX_ALTERNATIVES:
@@ -46,7 +46,7 @@ def parse_glob(component: str) -> Glob:
 
 
 def _tokens(component: str) -> Iterator[Token]:
-    """The characters; one after a backslash is plain, and so is a backslash at the end."""
+    """Yield the characters; one after a backslash is plain, and so is a backslash at the end."""
     kept, in_group = False, False
     for character in component:
         if kept or character != "\\":
@@ -61,7 +61,7 @@ def _tokens(component: str) -> Iterator[Token]:
 
 
 def _choices(tokens: list[Token]) -> list[list[list[Token]]] | None:
-    """What may stand one after the other: of each group its alternatives, else what stands. None if malformed."""
+    """Return the alternatives of each part, one for a part outside groups; None if the glob is malformed."""
     found: list[list[list[Token]]] = [[[]]]
     in_group = False
     for character, special in tokens:
@@ -79,7 +79,7 @@ def _choices(tokens: list[Token]) -> list[list[list[Token]]] | None:
 
 
 def _regex(tokens: list[Token]) -> str:
-    """A pattern for characters, `?` and `*`. What follows a star is sought once, at its first place: that is enough."""
+    """Return a regular expression for plain characters, `?` and `*`."""
     runs = [""]
     for character, special in tokens:
         if special and character == "*":
@@ -88,5 +88,7 @@ def _regex(tokens: list[Token]) -> str:
             runs[-1] += "." if special else re.escape(character)
     if len(runs) == 1:
         return runs[0]
+    # Atomic groups: what follows a star is matched at its first occurrence, which is always sufficient for globs. So
+    # there is no backtracking, whose time an attacker could drive up by a name.
     first, *middle, last = runs
     return first + "".join(f"(?>.*?{run})" for run in middle if run) + ".*" + last

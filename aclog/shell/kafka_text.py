@@ -1,7 +1,7 @@
-"""The texts of today's Kafka shell (org.apache.kafka.image.node), reproduced to the character.
+"""Texts of Kafka's metadata shell (org.apache.kafka.image.node), reproduced to the character.
 
-What they show is what `/image/...` shows there, unbalanced parentheses of delegation tokens included, so that what
-reads Kafka's shell reads this one. Secrets are `***` unless they are asked for.
+They are the contents of `/image/...`, with the unbalanced parentheses of delegation tokens, so that scripts for Kafka's
+shell work with this one. Secrets are `***` unless requested.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -10,7 +10,7 @@ from types import MappingProxyType
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
 
 HIDDEN = "***"
-"""What stands for a secret."""
+"""Replaces a secret."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -23,17 +23,17 @@ _METADATA_VERSIONS = MappingProxyType(dict(enumerate(_FROM_LEVEL_1_ON.split(), s
 
 
 def metadata_version_name(level: int) -> str | None:
-    """The name of a level of metadata.version, such as `4.3-IV0` for 30; None for one that is not known."""
+    """Return the name of a level of metadata.version, such as `4.3-IV0` for 30; None if it is unknown."""
     return _METADATA_VERSIONS.get(level)
 
 
 def metadata_version_text(level: int) -> str:
-    """`/image/features/metadataVersion`: a Java Optional; a level without a name (none in Kafka) shows as itself."""
+    """Return `/image/features/metadataVersion`, a Java Optional; a level without a name is shown as a number."""
     return f"Optional[{metadata_version_name(level) or level}]" if level else "Optional.empty"
 
 
 def scram_text(record: UserScramCredentialRecord, *, show_secrets: bool) -> str:
-    """`/image/scram/<mechanism>/<user>` (ScramCredentialData.toString)."""
+    """Return `/image/scram/<mechanism>/<user>` (ScramCredentialData.toString)."""
     salt, stored, server = (
         secret.hex() if show_secrets else HIDDEN for secret in (record.salt, record.stored_key, record.server_key)
     )
@@ -41,7 +41,7 @@ def scram_text(record: UserScramCredentialRecord, *, show_secrets: bool) -> str:
 
 
 def token_text(record: DelegationTokenRecord) -> str:
-    """`/image/delegationToken/<id>` (DelegationTokenData.toString). It holds no secret: the HMAC is not in the log."""
+    """Return `/image/delegationToken/<id>` (DelegationTokenData.toString). The secret HMAC is not in the log."""
     return (
         f"DelegationTokenDatatokenId={record.token_id}(owner={record.owner}(tokenRequester={record.requester}"
         f"(renewers={' '.join(record.renewers)}, issueTimestamp={record.issue_timestamp}, "
@@ -50,12 +50,12 @@ def token_text(record: DelegationTokenRecord) -> str:
 
 
 def provenance_text(last_offset: int, epoch: int, timestamp: int) -> str:
-    """`/image/provenance` (MetadataProvenance): `timestamp` is ms since 1970; all three are -1 before any record."""
+    """Return `/image/provenance` (MetadataProvenance); `timestamp` is in ms since 1970, all are -1 for an empty log."""
     return f"offset {last_offset}, epoch {epoch}, time {zoned_time(timestamp)}"
 
 
 def zoned_time(timestamp: int) -> str:
-    """A time in ms since 1970 as Java's ISO_ZONED_DATE_TIME has it in UTC; one out of its calendar as the number."""
+    """Format ms since 1970 like Java's ISO_ZONED_DATE_TIME in UTC; a time that Python cannot represent as a number."""
     try:
         time = _EPOCH + timedelta(milliseconds=timestamp)
     except OverflowError:

@@ -1,22 +1,22 @@
-"""The name of a node in a path: percent-encoded where a path could not hold it.
+"""Percent-encoding of names in paths.
 
-A topic may be called `a/b`, a user `..`, a principal may hold a NUL or a line's end. In paths the characters `/`, `%`
-and all that do not print (control, format and other separators: nothing that could garble a terminal) stand as the
-percent-encoded bytes of their UTF-8; `.` and `..` as `%2E` and `%2E%2E`; the empty name as a lone `%`.
+Names are arbitrary: a transactional id may be `a/b`, a user `..`, and a principal may contain NUL or a line feed. In
+paths `/`, `%` and all unprintable characters, which could garble a terminal, are the percent-encoded bytes of their
+UTF-8; `.` and `..` are `%2E` and `%2E%2E`; the empty name is a lone `%`.
 """
 
 import re
 from urllib.parse import unquote_to_bytes
 
 EMPTY_NAME = "%"
-"""How the empty name is shown: no encoded name is a `%` without two digits after it."""
+"""The encoded empty name; unambiguous, since other encoded names have two digits after each `%`."""
 
 _RESERVED = {"": EMPTY_NAME, ".": "%2E", "..": "%2E%2E"}
 _ENCODED = re.compile(r"(?:[^%]|%[0-9A-Fa-f]{2})*", re.DOTALL)
 
 
 def encode_name(name: str) -> str:
-    """The name as paths show it; `decode_name` gives the name back exactly, whatever it holds."""
+    """Encode a name for a path; `decode_name` is the exact inverse."""
     if name in _RESERVED:
         return _RESERVED[name]
     if name.isprintable() and "/" not in name and "%" not in name:
@@ -25,12 +25,12 @@ def encode_name(name: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A text fit for one line of a terminal: what does not print is percent-encoded, all else stands as it is."""
+    """Return a text for one line of a terminal, with unprintable characters percent-encoded."""
     return text if text.isprintable() else "".join(c if c.isprintable() else _encode_character(c) for c in text)
 
 
 def decode_name(shown: str) -> str | None:
-    """The name that a path's component stands for; any character may be encoded. None if no name looks so."""
+    """Decode a component of a path, in which any character may be encoded; None if it is malformed."""
     if shown == EMPTY_NAME:
         return ""
     if "%" not in shown:
@@ -38,14 +38,14 @@ def decode_name(shown: str) -> str | None:
     if not _ENCODED.fullmatch(shown):
         return None
     try:
-        # surrogatepass: JSON lines and command lines can carry halves of a pair
+        # surrogatepass: JSON and command lines may contain lone surrogates
         return unquote_to_bytes(shown.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return None
 
 
 def path_text(names: tuple[str, ...]) -> str:
-    """The absolute path of these names, as the shell shows it."""
+    """Return the absolute path of these names, encoded."""
     return "/" + "/".join(map(encode_name, names))
 
 

@@ -1,4 +1,4 @@
-"""Lines on their way out: to a terminal without what could garble it, elsewhere as they are."""
+"""Printing of a command's output."""
 
 from collections.abc import Iterable
 from typing import TextIO
@@ -8,10 +8,10 @@ from aclog.shell.path_names import printable
 
 
 def print_lines(lines: Iterable[Line], output: TextIO, errors: TextIO) -> bool:
-    """Print lines as they come, complaints to `errors`; tell whether there were none.
+    """Print lines as they arrive, error lines to `errors`; return whether there were no errors.
 
-    On a terminal, control characters that a hostile name brought along are shown encoded; in a pipe a line is what it
-    is, so that it equals Kafka's output.
+    On a terminal unprintable characters are encoded, since names are chosen by clients and could contain escape
+    sequences. In a pipe lines are unchanged, so that they equal the output of Kafka's shell.
     """
     good = True
     to_terminal = output.isatty()

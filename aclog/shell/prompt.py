@@ -1,4 +1,4 @@
-"""The prompt: reads lines from a terminal, with completion and a history, and prints what the engine answers."""
+"""The interactive prompt: lines from a terminal, with completion and history."""
 
 import os
 import shutil
@@ -18,11 +18,11 @@ from aclog.shell.printer import print_lines
 from aclog.shell.state import ShellState
 from aclog.snapshots.moments import moment_text
 
-WELCOME = "aclog shell: help lists the commands, Tab completes, Ctrl-D leaves."
+WELCOME = "aclog shell: help lists the commands, Tab completes, Ctrl-D exits."
 
 
 def run_prompt(state: ShellState, history: History) -> None:
-    """Read and run lines from this process's terminal until `exit` or Ctrl-D; Ctrl-C ends a command or drops a line."""
+    """Run lines from the terminal until `exit` or Ctrl-D; Ctrl-C stops a command or discards a line."""
     session: PromptSession[str] = PromptSession(
         history=history, completer=PathCompleter(state), complete_while_typing=False
     )
@@ -39,19 +39,19 @@ def run_prompt(state: ShellState, history: History) -> None:
 
 
 def prompt_text(state: ShellState) -> str:
-    """Where the session is, in the tree and, if it travels, in time."""
+    """Return the prompt: the working directory and, after `at`, the moment."""
     moment = "" if state.moment is None else f"@{moment_text(state.moment)}"
     return f"{state.path}{moment}> "
 
 
 def history_path(environment: Mapping[str, str], home: Path) -> Path:
-    """Where lines are remembered: `$XDG_STATE_HOME/aclog/shell-history`, the directory ~/.local/state by default."""
+    """Return the history file: `$XDG_STATE_HOME/aclog/shell-history`, by default in ~/.local/state."""
     base = environment.get("XDG_STATE_HOME", "")
     return (Path(base) if Path(base).is_absolute() else home / ".local" / "state") / "aclog" / "shell-history"
 
 
 def open_history(path: Path) -> History:
-    """The history in a file that only its owner may read; in memory where there can be none."""
+    """Return the history in a file that only its owner may read; in memory if the file cannot be created."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
@@ -61,14 +61,14 @@ def open_history(path: Path) -> History:
 
 
 class PathCompleter(Completer):
-    """Hands the engine's candidates to prompt_toolkit."""
+    """Adapts aclog.shell.completion to prompt_toolkit."""
 
     def __init__(self, state: ShellState) -> None:
         """`state` is the session whose lines are completed."""
         self._state = state
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Suggestion]:
-        """What fits at the cursor; see prompt_toolkit."""
+        """Yield the completions at the cursor (Completer.get_completions)."""
         del complete_event
         line = document.text_before_cursor
         found = complete(line, self._state)

@@ -1,4 +1,4 @@
-"""A rule as text: its fields, its name in a directory, and as JSON."""
+"""ACLs as text: fields, JSON, and file names in the tree."""
 
 import json
 from uuid import UUID
@@ -15,10 +15,10 @@ from aclog.metalog.errors import ConfigError
 from aclog.metalog.uuids import parse_uuid, uuid_text
 
 KEYS = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType", "id")
-"""The keys of a rule as JSON, in their order."""
+"""The keys of an ACL as JSON, in order."""
 
 _UNKNOWN = "UNKNOWN"
-# Tables, since a listing of a million rules asks for four names each.
+# Plain dicts: a listing of a million ACLs looks up four names for each.
 _TYPES = {int(each): each.name for each in ResourceType}
 _PATTERNS = {int(each): each.name for each in PatternType}
 _OPERATIONS = {int(each): each.name for each in AclOperation}
@@ -27,9 +27,9 @@ _quoted = json.encoder.encode_basestring
 
 
 def rule_fields(rule: StandardAclWithId) -> tuple[str, str, str, str, str, str, str]:
-    """What a rule says, as text, in the order of KEYS without the id: the order in which rules are listed, too.
+    """Return the fields of an ACL as text, in the order of KEYS without the id; also the sort key of listings.
 
-    A code that this Kafka does not know is UNKNOWN.
+    A code that Kafka 4.3.1 does not know is UNKNOWN.
     """
     acl = rule.acl
     return (
@@ -44,12 +44,12 @@ def rule_fields(rule: StandardAclWithId) -> tuple[str, str, str, str, str, str, 
 
 
 def rule_object(rule: StandardAclWithId) -> dict[str, str | None]:
-    """The rule as a JSON object with KEYS."""
+    """Return the ACL as a JSON object with KEYS."""
     return dict(zip(KEYS, (*rule_fields(rule), None if rule.id is None else uuid_text(rule.id)), strict=True))
 
 
 def rule_json(rule: StandardAclWithId) -> str:
-    """The same in one line (KIP-801): what `aclog acls list --format jsonl` prints of a rule."""
+    """Return the same as one line of JSON (KIP-801), as `aclog acls list --format jsonl` prints it."""
     kind, name, pattern, principal, host, operation, permission = rule_fields(rule)
     text_id = "null" if rule.id is None else f'"{uuid_text(rule.id)}"'
     return (
@@ -60,12 +60,12 @@ def rule_json(rule: StandardAclWithId) -> str:
 
 
 def rule_name(rule: StandardAclWithId) -> str:
-    """The name of a rule's file: its id, or where the source has no ids, what it says."""
+    """Return the name of an ACL's file: its id, or its text if the source has no ids."""
     return uuid_text(rule.id) if rule.id is not None else acl_text(rule.acl)
 
 
 def rule_id(name: str) -> UUID | None:
-    """The id that a file's name stands for, or None."""
+    """Return the id in the name of a file, or None."""
     try:
         return parse_uuid(name)
     except ConfigError:
@@ -73,5 +73,5 @@ def rule_id(name: str) -> UUID | None:
 
 
 def json_text(value: dict[str, object]) -> str:
-    """A JSON object in one line; control characters are escaped, other characters stand as they are."""
+    """Return a JSON object as one line; control characters are escaped, other characters are not."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

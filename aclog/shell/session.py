@@ -1,4 +1,4 @@
-"""The ways into the shell: one command, lines from a pipe, or the prompt."""
+"""A session of the shell: one command, lines from a pipe, or the prompt."""
 
 import os
 import sys
@@ -13,20 +13,20 @@ from aclog.shell.words import argument_word
 
 
 def run_shell(state: ShellState, command: Sequence[str] = ()) -> int:
-    """Run one command if there is one, else the lines of stdin, else a prompt; returns the exit code, 0 or 1.
+    """Run the command if given, else the lines of stdin, else the prompt; return the exit code, 0 or 1.
 
-    1 says that a command complained (a path that is not there). A history file is kept for the prompt only.
+    It is 1 if a command printed an error, such as a missing path. Only the prompt keeps a history file.
 
     Raises:
-        ConfigError: the one command is not one, or its arguments are not.
-        MetadataError: the one command met a source that is damaged, or does not reach to where it was to go.
+        ConfigError: the given command does not exist, or its arguments are invalid.
+        MetadataError: the source is damaged, or does not have the state that the given command asks for.
 
     """
     if command:
         return run_once(state, command, sys.stdout, sys.stderr)
     if not sys.stdin.isatty():
         return run_lines(state, sys.stdin, sys.stdout, sys.stderr)
-    # its toolkit is slow to load, and a single command does not need it
+    # prompt_toolkit is slow to import, and a single command does not need it.
     from aclog.shell.prompt import history_path, open_history, run_prompt  # noqa: PLC0415
 
     run_prompt(state, open_history(history_path(os.environ, Path.home())))
@@ -34,13 +34,13 @@ def run_shell(state: ShellState, command: Sequence[str] = ()) -> int:
 
 
 def run_once(state: ShellState, command: Sequence[str], output: TextIO, errors: TextIO) -> int:
-    """Run one command, given as the arguments of a process; globs in them are active. Raises as `run_shell`."""
+    """Run one command given as process arguments, in which globs are active. Raises as `run_shell`."""
     lines = start_command([argument_word(text) for text in command], state, ONE_SHOT_COMMANDS)
     return 0 if print_lines(lines, output, errors) else 1
 
 
 def run_lines(state: ShellState, lines: Iterable[str], output: TextIO, errors: TextIO) -> int:
-    """Run lines one after the other until `exit` or their end; a line that fails does not end it."""
+    """Run lines until `exit` or the end of input; a line that fails does not stop the others."""
     good = True
     for line in lines:
         good = print_lines(run_command(line, state), output, errors) and good

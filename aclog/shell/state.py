@@ -1,4 +1,4 @@
-"""What a session of the shell remembers between two commands."""
+"""The state of a shell session."""
 
 from attrs import define, field
 
@@ -12,10 +12,10 @@ from aclog.snapshots.state_source import StateSource
 
 @define(kw_only=True)
 class ShellState:
-    """A session, owned by the loop that reads its commands.
+    """The state that commands of a session share. Not thread-safe.
 
-    `moment` is where in time the session stands (None: at the newest state, looked at anew by each command);
-    `screen_width` is that of the terminal in characters, None where there is none.
+    `moment` is the moment that the session has travelled to; None is the newest state, which each command reads afresh.
+    `screen_width` is the width of the terminal in characters, None without a terminal.
     """
 
     source: StateSource
@@ -30,10 +30,10 @@ class ShellState:
     _mark: int | None = field(default=None, init=False)
 
     def image(self) -> Image:
-        """The state that commands look at: at the newest moment, anew whenever the log has grown.
+        """Return the image at the session's moment; the newest image is read again when the log has grown.
 
         Raises:
-            MetadataError, OSError: the source is damaged, or gone.
+            MetadataError, OSError: the source is damaged or deleted.
 
         """
         log = self.source.log
@@ -43,24 +43,24 @@ class ShellState:
         return self._take(self.image_at(self.moment), mark)
 
     def tree(self) -> Directory:
-        """The tree of that state. Raises as `image`."""
+        """Return the tree of that image. Raises as `image`."""
         image = self.image()
         if self._tree is None:
             self._tree = image_tree(image, self._origin(), show_secrets=self.show_secrets)
         return self._tree
 
     def image_at(self, moment: Moment | None) -> Image:
-        """The state at a moment, the newest for None; the session stays where it is. Raises as `image`."""
+        """Return the image at another moment, the newest for None. Raises as `image`."""
         return self.source.image() if moment is None else self.source.image_at(moment)
 
     def go_to(self, moment: Moment | None) -> None:
-        """Travel to a moment; the session stays where it is if there is no such state. Raises as `image`."""
+        """Travel to a moment; if there is no such state, the session does not move. Raises as `image`."""
         self._take(self.image_at(moment), None)
         self.moment = moment
 
     @property
     def path(self) -> str:
-        """The working directory as it is shown."""
+        """The working directory, encoded."""
         return path_text(self.working_directory)
 
     def _take(self, image: Image, mark: int | None) -> Image:

@@ -1,4 +1,4 @@
-"""The tree of a metadata image: what each path of the shell shows."""
+"""The tree of a metadata image: the content of each path of the shell."""
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
@@ -17,17 +17,17 @@ KAFKA_EPOCH_OF_NOTHING = -1
 
 @frozen(kw_only=True)
 class ImageOrigin:
-    """Where an image comes from: the source's name, and the high-water mark of its log, if it has one."""
+    """Where an image comes from: the name of the source, and the high-water mark if it is a log."""
 
     source: str
     high_watermark: Callable[[], int] | None = None
 
 
 def image_tree(image: Image, origin: ImageOrigin, *, show_secrets: bool = False) -> Directory:
-    """The tree of one image; nothing is computed before it is looked at.
+    """Return the tree of an image; nodes are computed on access.
 
-    `/acl`, `/scram`, `/delegationToken` and `/features` show the image as JSON and plain values, `/image` as today's
-    Kafka shell does, `/local` where it comes from.
+    `/acl`, `/scram`, `/delegationToken` and `/features` contain the image as JSON and plain values, `/image` the same
+    as Kafka's shell, `/local` facts about the source.
     """
     return computed(
         {
@@ -60,7 +60,7 @@ def _provenance(image: Image) -> str:
 
 def _features(features: FeaturesImage) -> Directory:
     def child(name: str) -> Node | None:
-        """A feature's level, with the name that a level of metadata.version has."""
+        """Return the level of a feature, with its name for metadata.version."""
         level = features.level(name)
         known = metadata_version_name(level) if name == METADATA_VERSION else None
         return file(f"{level} ({known})" if known else str(level)) if level else None
@@ -87,7 +87,7 @@ def _local(image: Image, origin: ImageOrigin) -> Directory:
         "epoch": lambda: str(image.epoch),
         "offset": lambda: str(image.end_offset),
         "opaque": lambda: (
-            f"{len(image.opaque)} records that aclog keeps and does not interpret, {image.opaque.size} bytes"
+            f"{len(image.opaque)} records that aclog preserves without interpreting them, {image.opaque.size} bytes"
         ),
         "source": lambda: origin.source,
         "time": lambda: zoned_time(image.timestamp),
@@ -101,6 +101,6 @@ def _lazily(text: Callable[[], str]) -> Callable[[], Node]:
 
 
 def _behind(image: Image, origin: ImageOrigin) -> str:
-    """How many committed records the image lacks; 0 where the source cannot grow."""
+    """Return how many committed records are not in the image; 0 if the source is not a log."""
     mark = origin.high_watermark() if origin.high_watermark else image.end_offset
     return str(max(0, mark - image.end_offset))

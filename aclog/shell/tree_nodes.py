@@ -1,7 +1,6 @@
-"""What a tree is made of: files and directories, both computed when they are looked at.
+"""The nodes of a tree: files and directories, both computed on access.
 
-There is no node class for topics, users or rules: what a node shows is a function that it is given (Kafka's shell has
-a class for each, org.apache.kafka.image.node).
+Kafka's shell has a class for each kind of node (org.apache.kafka.image.node). Here a node is given functions instead.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +13,7 @@ from aclog.authorizer.index.keys import utf16
 
 @frozen(kw_only=True)
 class File:
-    """A leaf: `text()` is what `cat` prints, without the end of its last line."""
+    """A leaf: `text()` is what `cat` prints, without the final line feed."""
 
     text: Callable[[], str]
 
@@ -23,9 +22,9 @@ class File:
 class Directory:
     """A node with children.
 
-    `names(prefix)` yields the children's names that begin with `prefix` (bare names, not encoded), lazily, in the
-    order of Java's String.compareTo. `child(name)` looks one child up without listing the others; None if there is
-    none.
+    `names(prefix)` yields the names of the children that begin with `prefix`, lazily, in the order of Java's
+    String.compareTo; they are not encoded. `child(name)` looks up one child without listing the others, or returns
+    None.
     """
 
     names: Callable[[str], Iterable[str]]
@@ -36,12 +35,12 @@ Node: TypeAlias = File | Directory
 
 
 def file(text: str) -> File:
-    """A leaf with a text that costs nothing to make."""
+    """Return a leaf with a fixed text."""
     return File(text=lambda: text)
 
 
 def directory(names: Callable[[], Iterable[str]], child: Callable[[str], Node | None]) -> Directory:
-    """A directory whose names come in any order, all at once: they are sorted when listed."""
+    """Return a directory whose names are returned unsorted and all at once; they are sorted when listed."""
     return Directory(
         names=lambda prefix: sorted((name for name in names() if name.startswith(prefix)), key=utf16),
         child=child,
@@ -49,15 +48,15 @@ def directory(names: Callable[[], Iterable[str]], child: Callable[[str], Node | 
 
 
 def fixed(children: Mapping[str, Node]) -> Directory:
-    """A directory of children that stand already."""
+    """Return a directory of existing children."""
     return directory(lambda: children, children.get)
 
 
 def computed(children: Mapping[str, Callable[[], Node]]) -> Directory:
-    """A directory of few children, each made when it is looked up."""
+    """Return a directory of few children, each made on access."""
 
     def child(name: str) -> Node | None:
-        """The child, made now."""
+        """Return the child, made now."""
         make = children.get(name)
         return make() if make else None
 

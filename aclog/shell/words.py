@@ -1,7 +1,8 @@
-"""A command line taken apart into words: blanks part them, quotes and backslashes keep characters as they are.
+"""Splitting of a command line into words, with quotes and backslashes.
 
-The rules are those of Kafka's shell (jline): `'` and `"` are alike, and a backslash keeps the character after it,
-inside quotes too. Unlike there, a quoted character is never part of a glob: `'User:*'` is that very principal.
+The syntax is that of Kafka's shell (jline): `'` and `"` are equivalent, and a backslash escapes the next character,
+inside quotes, too. Unlike in Kafka's shell, a quoted character is never part of a glob: `'User:*'` is that very
+principal.
 """
 
 import re
@@ -17,7 +18,7 @@ _NEEDS_QUOTES = re.compile(r"[\s'\"*?{}\\]")
 
 @frozen(kw_only=True)
 class Word:
-    """A word: its `text`, and as a `glob`, where a backslash stands before each special character that was quoted."""
+    """A word: its `text`, and the same as a `glob`, in which special characters that were quoted are escaped."""
 
     text: str
     glob: str
@@ -25,10 +26,10 @@ class Word:
 
 @frozen(kw_only=True)
 class Split:
-    """What `split_line` found: the words, and how the last one ends, which completion wants to know.
+    """The words of a line, and the state at its end, which completion needs.
 
-    `last_start` is where in the line the last word begins, or the line's length if a blank ends the line;
-    `open_quote` is the quote that is not closed, or empty.
+    `last_start` is the position of the last word, or the line's length if the line ends with a blank; `open_quote` is
+    the quote that is not closed, or empty.
     """
 
     words: tuple[Word, ...]
@@ -37,9 +38,9 @@ class Split:
 
 
 def split_line(line: str) -> Split:
-    """Take a line apart; a quote that is not closed lasts to the end of the line, and `open_quote` tells."""
+    """Split a line; a quote that is not closed extends to the end of the line."""
     words: list[Word] = []
-    characters: list[tuple[str, bool]] = []  # of the word that is read, each with whether it was kept as it is
+    characters: list[tuple[str, bool]] = []  # of the current word, each with whether it was quoted
     quote, escaped, start = "", False, -1
     for position, character in enumerate(line):
         if start >= 0 and not quote and not escaped and character.isspace():
@@ -68,7 +69,7 @@ def _word(characters: list[tuple[str, bool]]) -> Word:
 
 
 def parse_line(line: str) -> tuple[Word, ...]:
-    """The words of a line that is to be run.
+    """Return the words of a line to run.
 
     Raises:
         ConfigError: a quote is not closed.
@@ -81,12 +82,12 @@ def parse_line(line: str) -> tuple[Word, ...]:
 
 
 def argument_word(text: str) -> Word:
-    """A word that came as one argument of a process: nothing in it is quoted, so globs are active."""
+    """Return a process argument as a word: nothing in it is quoted, so globs are active."""
     return Word(text=text, glob=text)
 
 
 def quoted(text: str) -> str:
-    """The text as one word of a line, with quotes if it needs them, so that `split_line` gives it back."""
+    """Return the text as one word of a line, quoted if necessary; `split_line` is the inverse."""
     if text and not _NEEDS_QUOTES.search(text):
         return text
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -46,7 +46,7 @@ def test_a_session_in_a_terminal(tmp_path):
     shell.send("at latest\r")
     shell.expect_exact("/acl>")
     shell.send("watch\r")
-    shell.expect("watching . from offset 231 on")
+    shell.expect("watching . from offset 231; stop with Ctrl-C")
     shell.send("\x03")  # Ctrl-C ends a command, not the shell
     shell.expect_exact("/acl>")
     shell.send("nonsense\r")

@@ -77,7 +77,7 @@ def test_at_an_offset_the_rules_are_those_of_then(end):
 def test_there_and_back(state):
     newest = run(state, "ls /acl/id")
     assert run(state, "at").startswith("at latest: offset 230, epoch 2, time 2026-11-21T02:25:")
-    assert run(state, "at 69").startswith("at 69: offset 68, epoch 1, time 2026-11-21T02:24:03.326Z[UTC]; 31 rules, ")
+    assert run(state, "at 69").startswith("at 69: offset 68, epoch 1, time 2026-11-21T02:24:03.326Z[UTC]; 31 ACLs, ")
     assert prompt_text(state) == "/@69> "
     assert run(state, "ls /acl/id").split() == sorted(naive_rules(69))
     assert run(state, "cat /local/offset /local/behind") == "69\n162\n"
@@ -103,7 +103,7 @@ def test_one_state_has_no_past():
         "fixture: as of 5: one state only",
     )
     (line,) = run_command("watch", state)
-    assert (line.failed, line.text) == (True, "watch: fixture is one state: only a log can be followed")
+    assert (line.failed, line.text) == (True, "watch: fixture is a single state: expected a log")
     with pytest.raises(ConfigError):
         state.go_to(7)
     assert state.moment is None
@@ -219,7 +219,7 @@ def test_watch_tells_each_change_as_it_is_committed():
     reader = MemoryReader(name="live")
     reader.append(rule(5))
     lines = run_command("watch", ShellState(source=FollowedLog(reader)))
-    assert next(lines).text == "watching . from offset 1 on; Ctrl-C ends it"
+    assert next(lines).text == "watching . from offset 1; stop with Ctrl-C"
     reader.append(rule(6), gone(5))
     reader.append(CREDENTIAL, timestamp=1_800_000_000_250)
     when = "2027-01-15T08:00:00"
@@ -282,7 +282,7 @@ def test_watch_of_a_path_shows_what_is_under_it(path, seen):
 def test_watch_in_the_past_begins_there():
     reader = MemoryReader(list(batches_of(SMALL)))
     lines = run_command("watch /acl", ShellState(source=FollowedLog(reader), moment=69))
-    assert next(lines).text == "watching /acl from offset 69 on; Ctrl-C ends it"
+    assert next(lines).text == "watching /acl from offset 69; stop with Ctrl-C"
     found = {}
     state = ShellState(source=FollowedLog(reader))
     for line in islice(lines, 5):
@@ -327,7 +327,7 @@ def test_watch_of_a_directory_that_another_writes(tmp_path):
         state = ShellState(source=FollowedLog(reader))
         lines = run_command("watch /acl/id", state)
         start = state.image().end_offset
-        assert next(lines).text == f"watching /acl/id from offset {start} on; Ctrl-C ends it"
+        assert next(lines).text == f"watching /acl/id from offset {start}; stop with Ctrl-C"
         append(rule(6))
         assert f"+ /acl/id/{rule_id(6)} " in next(lines).text
         append(gone(5), gone(6))

@@ -61,7 +61,9 @@ def _check(index: AclIndex, subject: Subject, resource_type: int) -> None:
     for kind, resource in index.resources():
         for rule in rules_of(index, resource) if kind == resource_type else ():
             if ":" not in rule.acl.principal and rule.acl.host in hosts:
-                raise InvalidRequestError(f"a rule has principal {rule.acl.principal!r}: expected Type:name")
+                raise InvalidRequestError(
+                    f"an ACL has the principal {rule.acl.principal!r}: expected principalType:principalName"
+                )
 
 
 def _says(index: AclIndex, resource: Resource, subject: Subject, operation: int) -> tuple[bool, bool]:

@@ -18,24 +18,24 @@ def _at(state: ShellState, arguments: Arguments) -> Iterator[Line]:
 
 
 def _summary(image: Image) -> str:
-    """Up to where the state goes, and how much it holds."""
+    """Return the position of a state and the number of its objects."""
     provenance = provenance_text(image.end_offset - 1, image.epoch, image.timestamp)
     return (
-        f"{provenance}; {len(image.acls)} rules, {len(image.scram)} SCRAM credentials, "
+        f"{provenance}; {len(image.acls)} ACLs, {len(image.scram)} SCRAM credentials, "
         f"{len(image.tokens)} delegation tokens"
     )
 
 
 AT = Command(
     name="at",
-    description="Go to the state at an offset or a time, or tell where one is.",
+    description="Go to the state at an offset or a time, or print the current position.",
     signature=Signature(
         arguments=(
             Argument(
                 name="moment",
                 count=Count.OPTIONAL,
                 help="An end offset (the state after the record before it), a time such as 2026-11-20T10:00:00Z, or "
-                "latest, which goes on following the log.",
+                "latest, which follows the log.",
             ),
         )
     ),

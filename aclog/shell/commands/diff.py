@@ -1,4 +1,4 @@
-"""`diff`: what changed between two moments."""
+"""`diff`: the changes between two moments."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ _MOMENT = "An end offset, a time such as 2026-11-20T10:00:00Z, or latest"
 
 DIFF = Command(
     name="diff",
-    description="Print what came (+), went (-) and changed (~) between two moments.",
+    description="Print what was added (+), removed (-) and changed (~) between two moments.",
     signature=Signature(
         arguments=(
             Argument(name="from", count=Count.ONE, help=f"{_MOMENT}."),
-            Argument(name="to", count=Count.OPTIONAL, help=f"{_MOMENT}; where one is if not given."),
+            Argument(name="to", count=Count.OPTIONAL, help=f"{_MOMENT}; by default the current position."),
         )
     ),
     run=_diff,
     suggestions=lambda _, __: (LATEST,),
-    notes=("A rule that was removed and added again has a new id: that is one change.",),
+    notes=("An ACL that was removed and added again has a new id and counts as one change.",),
 )

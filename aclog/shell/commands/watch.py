@@ -1,4 +1,4 @@
-"""`watch`: changes as they are committed."""
+"""`watch`: print changes as they are committed."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,18 +17,18 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.newer_kafka import NewerKafka
 
 WAIT_S = 1.0
-"""How long one look at the log waits, in seconds; an interrupt is seen at the latest after it."""
+"""How long one poll of the log waits, in seconds; Ctrl-C takes effect within this time."""
 
 
 def _watch(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     log = state.source.log
     if log is None:
-        yield complaint(f"watch: {state.source.name} is one state: only a log can be followed")
+        yield complaint(f"watch: {state.source.name} is a single state: expected a log")
         return
     target = arguments.one("path") or HERE
     globs = path_globs(state.working_directory, target.glob)
     image = state.image()
-    yield Line(f"watching {target.text} from offset {image.end_offset} on; Ctrl-C ends it", flush=True)
+    yield Line(f"watching {target.text} from offset {image.end_offset}; stop with Ctrl-C", flush=True)
     for before, after, found in changes(log, image):
         for difference in found:
             if is_under(globs, difference):
@@ -37,10 +37,10 @@ def _watch(state: ShellState, arguments: Arguments) -> Iterator[Line]:
 
 
 def changes(log: LogReader, image: Image) -> Iterator[tuple[Image, Image, list[Difference]]]:
-    """Each visible state after `image`, with the one before it and what is different; goes on for ever.
+    """Yield each visible state after `image`, with the state before it and the differences; never ends.
 
     Raises:
-        MetadataError: the log is damaged, gone, or no longer reaches back to the image.
+        MetadataError: the log is damaged, deleted, or does not reach back to the image any more.
 
     """
     applier = Applier(image=image, newer=NewerKafka(strict=False))
@@ -49,15 +49,16 @@ def changes(log: LogReader, image: Image) -> Iterator[tuple[Image, Image, list[D
             continue
         chunk = log.read(applier.next_offset)
         for position, header in iter_batches(chunk):
+            # One batch at a time, so that each difference is printed with its own offsets and time.
             before, applier.journal = applier.image, []
             after = applier.apply(chunk[position : position + header.size])
             touched = {change.id for change in applier.journal}
-            if after is not before:
+            if after is not before:  # within a transaction the image does not change
                 yield before, after, list(differences(before, after, touched))
 
 
 def is_under(globs: Sequence[Glob], difference: Difference) -> bool:
-    """Whether one of the difference's paths lies at or under the path that is watched."""
+    """Return whether one of the difference's paths is at or below the watched path."""
     return any(
         len(path) >= len(globs)
         and all(glob.matches(encode_name(name)) for glob, name in zip(globs, path, strict=False))
@@ -71,11 +72,11 @@ WATCH = Command(
     signature=Signature(
         arguments=(
             Argument(
-                name="path", count=Count.OPTIONAL, help="Only what is under it; the working directory if not given."
+                name="path", count=Count.OPTIONAL, help="Print only what is below it; by default the working directory."
             ),
         )
     ),
     run=_watch,
     path_arguments=True,
-    notes=("It begins at the state where one is: after `at OFFSET`, with what came after that offset.",),
+    notes=("It starts at the current position: after `at OFFSET`, with the changes after that offset.",),
 )

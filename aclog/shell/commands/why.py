@@ -1,4 +1,4 @@
-"""`why`: a decision and all that took part in it."""
+"""`why`: a decision and its explanation."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,17 +15,17 @@ from aclog.shell.command import Command, Line
 from aclog.shell.state import ShellState
 
 DEFAULT_HOST = "127.0.0.1"
-_HOST = Option(flag="--host", value="H", help=f"From where; {DEFAULT_HOST} if not given.")
-_SUPER_USERS = Option(flag="--super-users", value="USERS", help="As the broker's super.users: 'User:a;User:b'.")
+_HOST = Option(flag="--host", value="H", help=f"The client's address; by default {DEFAULT_HOST}.")
+_SUPER_USERS = Option(flag="--super-users", value="USERS", help="The broker's super.users, such as 'User:a;User:b'.")
 _ALLOW_EVERYONE = Option(
-    flag="--allow-everyone", value="BOOLEAN", help="As the broker's allow.everyone.if.no.acl.found: true or false."
+    flag="--allow-everyone", value="BOOLEAN", help="The broker's allow.everyone.if.no.acl.found: true or false."
 )
 _TYPES = [kind for kind in ResourceType if kind not in {ResourceType.UNKNOWN, ResourceType.ANY}]
 _OPERATIONS = [one for one in AclOperation if one not in {AclOperation.UNKNOWN, AclOperation.ANY}]
 
 
 def parse_operation(text: str) -> AclOperation:
-    """An operation by its name; case, `-` and `_` do not matter, so `describe-configs` and `DescribeConfigs` do.
+    """Parse an operation in any case, with or without `-` and `_`: `describe-configs` or `DescribeConfigs`.
 
     Raises:
         ConfigError: there is no such operation.
@@ -34,14 +34,14 @@ def parse_operation(text: str) -> AclOperation:
     for operation in _OPERATIONS:
         if _plain(operation.name) == _plain(text):
             return operation
-    raise ConfigError(f"{text!r} is no operation: expected one of {', '.join(one.name for one in _OPERATIONS)}")
+    raise ConfigError(f"{text!r} is not an operation: expected one of {', '.join(one.name for one in _OPERATIONS)}")
 
 
 def parse_resource(text: str) -> ResourcePattern:
-    """A resource as `TYPE:NAME`, such as `topic:orders`; `cluster` alone is the cluster.
+    """Parse a resource: `TYPE:NAME`, such as `topic:orders`, or just `cluster`.
 
     Raises:
-        ConfigError: there is no such type, or no name.
+        ConfigError: there is no such type, or the name is missing.
 
     """
     kind, colon, name = text.partition(":")
@@ -52,7 +52,7 @@ def parse_resource(text: str) -> ResourcePattern:
             if colon:
                 return ResourcePattern(resource_type=resource_type, name=name)
     names = ", ".join(_type_word(one) for one in _TYPES)
-    raise ConfigError(f"{text!r} is no resource: expected TYPE:NAME, such as topic:orders, the type one of {names}")
+    raise ConfigError(f"{text!r} is not a resource: expected TYPE:NAME, such as topic:orders, with TYPE one of {names}")
 
 
 def _plain(name: str) -> str:
@@ -97,15 +97,15 @@ def _suggestions(state: ShellState, number: int) -> Iterable[str]:
 
 WHY = Command(
     name="why",
-    description="Decide, and tell which rules took part and what would change the answer.",
+    description="Decide a request, and print the ACLs that took part and what would reverse the decision.",
     signature=Signature(
         arguments=(
-            Argument(name="principal", count=Count.ONE, help="Who, such as User:alice."),
-            Argument(name="operation", count=Count.ONE, help="What, such as READ or describe-configs."),
+            Argument(name="principal", count=Count.ONE, help="The principal, such as User:alice."),
+            Argument(name="operation", count=Count.ONE, help="The operation, such as READ or describe-configs."),
             Argument(
                 name="resources",
                 count=Count.SOME,
-                help="On what: TYPE:NAME, such as topic:orders, group:g, user:User:bob; or cluster.",
+                help="The resources: TYPE:NAME, such as topic:orders, group:g, user:User:bob; or cluster.",
             ),
         ),
         options=(_HOST, _SUPER_USERS, _ALLOW_EVERYONE),
