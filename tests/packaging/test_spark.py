@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.packaging.conftest import ROOT, Environment
+
+pytestmark = [pytest.mark.server, pytest.mark.slow(20)]
 
 LOG = ROOT / "tests" / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"
 

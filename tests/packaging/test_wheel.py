@@ -7,6 +7,8 @@ import pytest
 
 from tests.packaging.conftest import ROOT, Environment
 
+pytestmark = pytest.mark.slow(3)
+
 LOG = ROOT / "tests" / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"
 ROOMS = ("authorizer", "credentials", "metalog", "nodes", "pipeline", "shell", "snapshots", "zkstore")
 

@@ -13,6 +13,8 @@ from tests.support.nodes.secured_node import PASSWORDS, SECRET, STORE, Estate, S
 from tests.support.nodes.server_properties import Ports
 from tests.support.nodes.wire_client import ClosedError, nested
 
+pytestmark = pytest.mark.slow(4)
+
 CREATE_ACLS, DESCRIBE_ACLS, API_VERSIONS = 30, 29, 18
 FAILURES = "aclog_authentication_failures_total"
 

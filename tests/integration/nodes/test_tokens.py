@@ -16,6 +16,8 @@ from tests.support.tokens import script as token_script
 from tests.support.tokens import tools as token_tools
 from tests.support.tokens.client import SECRET, TokenClient, outcome, token_password
 
+pytestmark = pytest.mark.slow(7)
+
 REFUSED = "sasl_authentication_failed: Authentication failed during authentication due to invalid credentials"
 METADATA = 3
 SECONDS = 20

@@ -21,6 +21,8 @@ from tests.support.nodes.acl_client import AclClient, exactly
 from tests.support.nodes.cluster import HOST
 from tests.support.nodes.topic_cluster import COMBINED, CONTROLLERS, TopicCluster, wait_until
 
+pytestmark = pytest.mark.slow(5)
+
 NOT_CONTROLLER = 41
 QUORUM_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
 _NUMBERS = count()
