@@ -138,7 +138,7 @@ class TopicReader(Closeable):
                 for batch in batches:
                     if batch.leader is not None:
                         self._tail.set_leader(batch.leader)
-                self._check_connections(partition, batches=bool(batches))
+                self._check_connections(partition, received=bool(batches))
 
     def _begin(self, partition: Partition) -> BatchStream:
         """Continue where the last connection ended; the first one surveys the log and starts at its last batch."""
@@ -161,13 +161,13 @@ class TopicReader(Closeable):
             self._tail.set_leader(leader)
         return position, offset
 
-    def _check_connections(self, partition: Partition, *, batches: bool) -> None:
+    def _check_connections(self, partition: Partition, *, received: bool) -> None:
         """Report the client's connection errors, until batches or a probe show that they are over."""
         # librdkafka reports when a connection fails, never when it is well again.
         error = partition.errors.latest
         if error is None:
             return
-        if batches or self._responds(partition):
+        if received or self._responds(partition):
             partition.errors.clear()
             self._tail.clear_error()
         else:

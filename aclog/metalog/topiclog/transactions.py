@@ -85,8 +85,8 @@ class Transactions:
                     timestamp=message.timestamp,
                     headers=list[tuple[str, str | bytes | None]](encode_headers(message.place)),
                 )
-            # The client's queue is full: let it send.
             except BufferError:
+                # The client's queue is full: let it send.
                 self._check_waiting(deadline)
                 self._producer.poll(SLICE_SECONDS)
             else:

@@ -35,7 +35,7 @@ _DAMAGED_RESPONSES = 3
 """After this many in a row, waiting readers get the error; fewer may be damage in transit, which a retry repairs."""
 
 _IMMEDIATE_RETRIES = 3
-"""Retries without backoff: it takes up to three hops to learn the leader and its epoch."""
+"""Retries without backoff: learning the leader and its epoch takes a few."""
 
 _JITTER = Random()  # noqa: S311 - not a secret; an instance of its own leaves the program's seed alone
 

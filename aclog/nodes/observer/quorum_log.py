@@ -204,7 +204,7 @@ class QuorumLog(Closeable):
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             pass
-        except Exception as error:  # noqa: BLE001 - a mistake of ours must not leave readers waiting
+        except Exception as error:  # noqa: BLE001 - a bug must not leave readers waiting
             self._buffer.fail(LogError(f"{self.name}: the observer failed: {type(error).__name__}: {error}"))
         finally:
             await self._side.close()

@@ -59,8 +59,8 @@ class SnapshotDownload:
                 try:
                     await self._fetch(wanted)
                 except MetadataError as error:
-                    # Damaged bytes: start over, instead of appending to them.
                     if isinstance(error, CheckpointError | DecodeError):
+                        # Damaged bytes: start over, instead of appending to them.
                         self._file = None
                     # Progress extends the deadline, so a large snapshot over a slow link completes.
                     deadline = self.side.deadline if self._position > before else deadline
@@ -84,7 +84,7 @@ class SnapshotDownload:
         while not self._file.whole:
             await self._fetch_chunk(self._file)
         finished, self._file = self._file, None
-        # Off the event loop: the check reads the whole file, and fetching must go on meanwhile.
+        # Off the event loop: the check reads the whole file, and must not delay fetches.
         before, self._newest = self._newest, await asyncio.to_thread(finished.finish)
         if before is not None and before.path != self._newest.path:
             # After the newer one is complete, so that a caller always finds one of them.
