@@ -1,4 +1,4 @@
-"""Images of rules: changes in any order, merges, refusals, records, filters."""
+"""ACL images: changes in any order, merges, invalid changes, records, filters."""
 
 from collections import Counter
 from random import Random
@@ -43,7 +43,7 @@ def content(image: AclsImage) -> list[StandardAclWithId]:
 
 
 def questions(image: AclsImage, requests) -> list[object]:
-    """The verdict and the rule on each request."""
+    """Return the verdict and the ACL for each request."""
     return [
         (image.verdict(*ask), image.rule(*ask))
         for r in requests

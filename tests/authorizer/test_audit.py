@@ -47,7 +47,7 @@ TYPES = {"".join(word.capitalize() for word in kind.name.split("_")): kind for k
 
 
 def logged(name):
-    """Every line of a log as (level, text, context, action, decision)."""
+    """Yield every line of a log as (level, text, context, action, decision)."""
     for line in (EXPECTED / f"{name}.log").read_text(encoding="utf-8").splitlines():
         found = LINE.fullmatch(line)
         assert found, line
@@ -99,7 +99,7 @@ REPLAYED = {
     "authorizer-allow-everyone": ("acls.jsonl", "true"),
     "authorizer-default-allow": ("authorizer-default-allow-acls.jsonl", "true"),
 }
-"""The rules in force, and allow.everyone.if.no.acl.found, when each log was written."""
+"""The ACLs in force, and allow.everyone.if.no.acl.found, when each log was written."""
 
 
 def rules_of(name):

@@ -1,4 +1,4 @@
-"""byResourceType against the naive model, where many names are allowed and most of them denied."""
+"""authorizeByResourceType against the naive model, with many allowed names of which most are denied."""
 
 from random import Random
 from string import ascii_lowercase
@@ -23,7 +23,7 @@ def rule(name, pattern, permission, *, operation=AclOperation.READ, principal=PR
 
 
 NAMES = st.text("ab\uffff\U00010000", max_size=4)
-"""Short, so that many begin with others; these two characters sort otherwise in UTF-16."""
+"""Short, so that many are prefixes of others; two characters sort differently in UTF-16 and UTF-8."""
 RULES = st.builds(
     rule,
     NAMES,
@@ -55,7 +55,7 @@ def test_same_as_the_model(one_by_one, acls, seed):
 
 
 def tangle(last):
-    """Hundreds of allowed names below denied prefixes, some of these below others; `last` is one rule more."""
+    """Return hundreds of allowed names below nested denied prefixes, and one more ACL `last`."""
     prefixes = [f"{letter}{rest}" for letter in ascii_lowercase for rest in ("", "m", "mm")]
     below = [prefix + rest for prefix in prefixes for rest in ("0", "l", "mz", "\U0010ffff")]
     return [

@@ -1,4 +1,4 @@
-"""Ranges of addresses (KIP-1276)."""
+"""CIDR ranges (KIP-1276)."""
 
 from ipaddress import ip_network
 

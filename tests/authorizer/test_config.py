@@ -1,4 +1,4 @@
-"""The two properties beside the rules."""
+"""The properties of the authorizer."""
 
 import pytest
 

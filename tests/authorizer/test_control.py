@@ -1,4 +1,4 @@
-"""ACL control against a real Kafka's answers, request by request, and its limits."""
+"""ACL control against the responses of a real Kafka, request by request, and its limits."""
 
 import itertools
 import json
@@ -31,7 +31,7 @@ EVERYTHING = AclBindingFilter()
 
 
 def ids():
-    """Ids in order, none of them reserved."""
+    """Yield ids in ascending order, none of them reserved."""
     return map(UUID, (f"{i:032x}" for i in itertools.count(2))).__next__
 
 
@@ -71,7 +71,7 @@ def tuple_of(rule: StandardAcl) -> list:
 
 
 class Cluster:
-    """What the cases were sent to, one after the other."""
+    """Return the image that the cases are applied to, one after the other."""
 
     def __init__(self):
         self.image, self.new_id = image_of(RULES), (UUID(int=1 << 100 | i) for i in itertools.count()).__next__
@@ -81,7 +81,7 @@ class Cluster:
         self.authorizer.complete_initial_load()
 
     def refusal(self, user, operation, expected):
-        """Kafka's answer where the user may not do this on the cluster."""
+        """Kafka's response if the user is not authorized on the cluster."""
         request = re.fullmatch(r"Request (Request\(.*\)) needs \w+ permission\.", expected or "")
         try:
             require_on_cluster(
@@ -100,7 +100,7 @@ class Cluster:
             return [{"code": refused.code, "message": refused.message}] * len(acls)
         done = create_acls(self.image, acls, self.new_id)
         self.image = self.image.apply(done.records)
-        # Kafka sends an empty text, not none, with a success.
+        # For a success Kafka sends an empty text, not null.
         return [
             {"code": r.error.code, "message": r.error.message} if r.error else {"code": 0, "message": ""}
             for r in done.results
@@ -127,7 +127,7 @@ def first_message(reply):
 
 
 def counted(replies):
-    """Kafka's answers to large deletes were kept as counts."""
+    """Kafka's responses to large deletes were recorded as counts."""
     return [{**reply, "matches": len(reply["matches"])} for reply in replies]
 
 
@@ -146,7 +146,7 @@ def deletions(case):
 
 
 def compared(cluster, case):
-    """Our answer to a case and Kafka's, in one form; None where Kafka could not read the request."""
+    """Return our response and Kafka's in one form; None if Kafka could not parse the request."""
     reply, user = case["reply"], case["as"]
     if reply == CLOSED or case.get("client") != "raw":
         return None
@@ -177,7 +177,7 @@ def described(cluster, case):
         ours = {"code": refused.code, "message": refused.message, "count": 0, "first": []}
         return ours, {key: reply[key] for key in ours}
     found = [tuple_of(rule.acl) for rule in cluster.image.matching(wanted(*case["filter"]))]
-    # The first few of Kafka's, in whatever order it had them.
+    # Kafka lists the first few of them in no particular order.
     ours = {"code": 0, "message": "", "count": len(found), "first": [r for r in reply["first"] if r in found]}
     return ours, {key: reply[key] for key in ours}
 
@@ -249,7 +249,7 @@ def test_the_limit_of_a_creation_counts_new_rules_only():
     assert codes(done)[-3:] == [0, 0, 42]
     refused = create_acls(image, [*enough, acl(name=""), acl(principal="x"), acl(), acl(name="more")], ids())
     assert refused.records == ()
-    # What the broker refuses by itself keeps its own error; the rest fails as one.
+    # ACLs that the broker rejects keep their own errors; all others fail with this one.
     assert codes(refused)[-4:] == [42, 44, 44, 44]
     assert str(refused.results[0].error) == "Unable to perform excessively large batch operation."
 
@@ -290,7 +290,7 @@ def test_the_limit_of_a_deletion():
     image = image_of(acl(name=f"n{i}") for i in range(10_000))
     done = delete_acls(image, [EVERYTHING])
     assert len(done.records) == 10_000
-    # At the limit even a rule that is removed already counts: so does Kafka.
+    # As in Kafka, at the limit even an ACL that is removed already counts.
     assert codes(delete_acls(image, [EVERYTHING, wanted(2, "n1", 3, None, None, 1, 1)])) == [42, 42]
     unknown = wanted(2, None, 77, None, None, 1, 1)
     more = image.apply(create_acls(image, [acl(name="one more")], lambda: UUID(int=1 << 90)).records)

@@ -1,4 +1,4 @@
-"""The engine against the naive model, on estates of every kind, ranges and odd rules among them."""
+"""The engine against the naive model, on estates of all kinds, with ranges and ACLs that only records can hold."""
 
 from uuid import UUID
 
@@ -28,7 +28,7 @@ def authorizer_of(estate, *, documented, cidr):
 
 
 def answer_of_engine(authorizer, request):
-    """The decision, and the rule's text where one is named for it."""
+    """Return the decision, and the text of the ACL if one is named."""
     context = RequestContext(principal=request.principal, host=request.host)
     if request.resource_name is None:
         answer = authorizer.authorize_by_resource_type(context, request.operation, request.resource_type)

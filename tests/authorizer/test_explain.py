@@ -1,4 +1,4 @@
-"""Explanations against the naive reference: what they show, and that what they advise helps."""
+"""Explanations against the naive reference: their contents, and that the suggested changes reverse the decision."""
 
 import json
 import shlex
@@ -35,7 +35,7 @@ def ask(
     acls, principal="User:a", host="10.0.0.1", operation=READ, name="t", kind=2, *,
     super_users=None, everyone=None, cidr=False, documented=False, limit=1000,
 ):  # fmt: skip
-    """The explanation of one request."""
+    """Return the explanation of one request."""
     authorizer = StandardAuthorizer(cidr=cidr, documented=documented)
     authorizer.configure(
         {
@@ -74,7 +74,7 @@ def test_each_rule_has_its_role():
     }
     other = [acl(name="u"), acl(kind=3), acl(name="tt", pattern=4)]
     shown = ask([*rules, *other])
-    # Of the two that deny, Kafka names the first by principal.
+    # Kafka names the DENY with the lower principal.
     first = acl(DENY, principal="User:*", host="10.0.0.1")
     rules[first], rules[acl(DENY)] = Role.DECIDES, Role.MATCHES
     assert {rule: role for role, rule in roles(shown)} == rules

@@ -1,4 +1,4 @@
-"""Addresses in Java's text form."""
+"""Addresses in the form of Java's getHostAddress."""
 
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address

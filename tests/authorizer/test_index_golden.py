@@ -23,7 +23,7 @@ def authorizer_of(estate: golden.GoldenEstate, image: AclsImage) -> StandardAuth
 
 
 def answer(authorizer: StandardAuthorizer, request: golden.GoldenRequest) -> tuple[str, str]:
-    """Letter and rule text, as the golden sets hold them."""
+    """Return the letter and the text of the ACL, as in the golden sets."""
     context = RequestContext(principal=request.principal, host=request.host, request_type=request.api)
     try:
         if request.resource_name is None:

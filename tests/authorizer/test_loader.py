@@ -1,4 +1,4 @@
-"""Which class `authorizer.class.name` names."""
+"""The class that `authorizer.class.name` names."""
 
 import sys
 from types import ModuleType

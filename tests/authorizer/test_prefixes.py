@@ -1,4 +1,4 @@
-"""The prefixes of a name, against the definition; and in few steps on sets made to be slow."""
+"""The prefixes of a name against the definition, and the number of comparisons on adversarial sets."""
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ def test_chain(names, asked):
 
 
 class CountingName(str):
-    """A name that counts how often it is compared."""
+    """A name that counts its comparisons."""
 
     __slots__ = ("count",)
 

@@ -1,4 +1,4 @@
-"""Principals as text."""
+"""Parsing and printing of principals."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The naive model against what the real StandardAuthorizer answered."""
+"""The naive model against recorded decisions of the real StandardAuthorizer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Bugs that Kafka has had, or has, each with the case that showed it; the model and the engine answer alike."""
+"""Past and present bugs of Kafka, each with the case that showed it; the model and the engine agree on all of them."""
 
 from uuid import UUID
 
@@ -27,12 +27,12 @@ def acl(name, pattern=LITERAL, permission=ALLOW, operation=READ, principal="User
 
 
 def base_only(rules):
-    """All rules in the base, as after reading a checkpoint."""
+    """Return an image with all ACLs in the base, as after reading a checkpoint."""
     return AclsImage.from_acls(StandardAclWithId(id=UUID(int=i), acl=rule) for i, rule in enumerate(rules, 2))
 
 
 def one_by_one(rules):
-    """Every rule a change on top of an empty base, as after replaying a log."""
+    """Return an image with all ACLs in the overlay, as after replaying a log."""
     image = AclsImage.empty()
     for i, rule in enumerate(rules, 2):
         image = image.apply([acl_record(i, rule)])
@@ -43,7 +43,7 @@ WAYS = pytest.mark.parametrize("made", [base_only, one_by_one, lambda rules: one
 
 
 def decided(rules, made, name, operation=READ, principal="User:a", kind=TOPIC):
-    """The verdict and the rule's text of the engine, after the model has been seen to say the same."""
+    """Return the engine's verdict and the text of its ACL, checked against the model."""
     question = (principal, HOST, operation, kind, name)
     image = made(rules)
     verdict, rule = image.verdict(*question).name, image.rule(*question)
@@ -56,7 +56,7 @@ def decided(rules, made, name, operation=READ, principal="User:a", kind=TOPIC):
 @WAYS
 @pytest.mark.parametrize("name", ["foobar", "fooa", "f", "foobarbaz", "foo", "fooaa"])
 def test_kafka_14265_prefixes_do_not_shadow_one_another(made, name):
-    """KAFKA-14265: a scan that stopped at the first name that was no prefix missed the shorter ones behind it."""
+    """KAFKA-14265: a scan that stopped at the first name that was no prefix missed the shorter prefixes behind it."""
     rules = [acl("foobar", PREFIXED), acl("fooa", PREFIXED), acl("f", PREFIXED, permission=DENY, principal="User:b")]
     rules += [acl("f", PREFIXED, operation=WRITE), acl("fop", PREFIXED), acl("e", PREFIXED)]
     assert decided(rules, made, name, WRITE) == ("ALLOW", rules[3])
@@ -67,19 +67,19 @@ def test_kafka_14265_prefixes_do_not_shadow_one_another(made, name):
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_kafka_14214_no_image_between_a_deny_and_an_allow(order):
-    """KAFKA-14214: a reader could see the later allow before it saw the deny that came with it."""
+    """KAFKA-14214: a reader could see an ALLOW without the DENY that was created before it."""
     batch = [acl_record(2, acl("secret", permission=DENY)), acl_record(3, acl("*"))][::order]
     before = AclsImage.empty()
     after = before.apply(batch)
     question = ("User:a", HOST, READ, TOPIC, "secret")
     assert before.verdict(*question).name == "NO_CANDIDATE"
     assert after.verdict(*question).name == "DENY"
-    # The image that a reader holds does not change under it.
+    # An image that a reader holds does not change.
     assert len(before) == 0
 
 
 def test_kafka_14214_in_batches_the_order_of_the_records_counts():
-    """A remove and an add of the same rule in one batch take effect in the order they stand in."""
+    """A removal and an addition of the same ACL in one batch take effect in their order."""
     image = AclsImage.empty().apply([acl_record(2, acl("t"))])
     again = image.apply([RemoveAccessControlEntryRecord(id=UUID(int=2)), acl_record(2, acl("t", permission=DENY))])
     assert again.get(UUID(int=2)) == acl("t", permission=DENY)
@@ -91,7 +91,7 @@ def test_kafka_14214_in_batches_the_order_of_the_records_counts():
 @WAYS
 @pytest.mark.parametrize("permission", [ALLOW, DENY])
 def test_point_3_star_does_not_cover_names_that_begin_with_it(made, permission):
-    """A literal `*` is taken for a literal prefix of `*foo`, and skipped; allow.everyone sees no rule either."""
+    """LITERAL `*` is skipped as a literal prefix of `*foo`; for allow.everyone there is no candidate, either."""
     rules = [acl("*", permission=permission)]
     assert decided(rules, made, "*foo")[0] == "NO_CANDIDATE"
     assert decided(rules, made, "*")[0] == permission.name
@@ -109,7 +109,7 @@ def test_point_3_star_does_not_cover_names_that_begin_with_it(made, permission):
     [("!b", "!a", "hangs"), ("!bb", "!ba", "throws"), ("#$", "#$#", None), ("$", "!a", None), (" b", " a", "hangs")],
 )
 def test_pr_23550_and_point_4_names_below_star_are_decided(made, rule, name, kafka):
-    """PR 23550: where narrowing the prefix makes no progress, Kafka 4.3.1 loops for ever, or reads past a string."""
+    """PR 23550: if narrowing the prefix makes no progress, Kafka 4.3.1 loops forever or throws."""
     rules = [acl(rule, kind=GROUP, principal="User:b"), acl("*", kind=GROUP)]
     model = ReferenceAuthorizer(rules)
     assert model.stuck("User:a", HOST, READ, GROUP, name) == kafka
@@ -121,7 +121,7 @@ def test_pr_23550_and_point_4_names_below_star_are_decided(made, rule, name, kaf
 
 @WAYS
 def test_point_12_by_resource_type_implies_nothing_beyond_its_probe(made):
-    """A WRITE on one topic implies a DESCRIBE of that topic, but not that any topic may be described."""
+    """WRITE on a topic implies DESCRIBE of that topic, but not in authorizeByResourceType."""
     rules = [acl("orders", operation=WRITE)]
     assert decided(rules, made, "orders", DESCRIBE)[0] == "ALLOW"
     image, model = made(rules), ReferenceAuthorizer(rules)
@@ -154,7 +154,7 @@ def ids():
 
 
 def test_kafka_19411_a_delete_beyond_the_limit_removes_nothing():
-    """KAFKA-19411: a delete could remove more rules than one operation may."""
+    """KAFKA-19411: a deletion could exceed the maximum number of records of one operation."""
     rules = [acl(f"t{i}") for i in range(10_001)]
     image = base_only(rules)
     refused = delete_acls(image, [AclBindingFilter()])
@@ -165,7 +165,7 @@ def test_kafka_19411_a_delete_beyond_the_limit_removes_nothing():
 
 
 def test_kafka_14996_a_create_beyond_the_limit_creates_nothing():
-    """KAFKA-14996: a request for too many records killed the controller; now it is refused as a whole."""
+    """KAFKA-14996: a request for too many records crashed the controller; now it is rejected as a whole."""
     refused = create_acls(AclsImage.empty(), [acl(f"t{i}") for i in range(10_001)], ids())
     assert refused.records == ()
     assert {(result.error.code, result.error.name) for result in refused.results} == {(44, "POLICY_VIOLATION")}
@@ -174,7 +174,7 @@ def test_kafka_14996_a_create_beyond_the_limit_creates_nothing():
 
 @WAYS
 def test_the_rule_named_when_star_and_the_empty_prefix_both_deny(made):
-    """The real class names the empty prefix when it jumps over `*`, and `*` when it meets that one first."""
+    """The real class names the empty prefix if its scan jumps over `*`, else `*`."""
     star, empty = acl("*", permission=DENY), acl("", PREFIXED, permission=DENY)
     assert decided([star, empty], made, "abc")[1] == star
     assert decided([star, empty, acl("aaa", principal="User:b")], made, "abc")[1] == star
@@ -188,7 +188,7 @@ def test_the_rule_named_when_star_and_the_empty_prefix_both_deny(made):
 
 @WAYS
 def test_the_rule_named_when_a_name_below_star_is_seen_twice(made):
-    """Kafka looks at names below `*` again after `*`, so that one of them, not `*`, is the last that allows."""
+    """Kafka visits names below `*` again after `*`, so that one of them and not `*` is the last ALLOW."""
     star, below = acl("*"), acl("!", PREFIXED)
     assert decided([star, below], made, "!a")[1] == below
     assert decided([star, below, acl("#", principal="User:b")], made, "!a")[1] == star

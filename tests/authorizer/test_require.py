@@ -1,4 +1,4 @@
-"""Errors instead of answers."""
+"""Authorization that raises errors."""
 
 import pickle
 

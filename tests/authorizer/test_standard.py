@@ -1,4 +1,4 @@
-"""StandardAuthorizer: readiness, super users, swaps, remembered answers, what it refuses, audit."""
+"""StandardAuthorizer: readiness, super users, image swaps, the cache, invalid requests, audit."""
 
 import gc
 import threading
@@ -131,7 +131,7 @@ def test_a_swap_is_seen_at_once(cache):
 @settings(max_examples=40, deadline=None)
 @given(estate=estates.estates(), data=st.data())
 def test_remembered_answers_are_those_of_the_image(estate, data):
-    """Two authorizers see the same changes; one remembers, the other does not."""
+    """Two authorizers see the same changes, one with and one without a cache."""
     rules = with_ids(estate.acls)
     image = AclsImage.from_acls(rules[::2])
     pair = [StandardAuthorizer(cache=cache) for cache in (True, False)]
@@ -211,7 +211,7 @@ def test_every_decision_is_audited_with_its_reason():
 
 
 class Mutator:
-    """Takes note of what it is asked for."""
+    """Records its calls."""
 
     def create_acls(self, context, acls):
         return ("create", context, acls)
@@ -260,7 +260,7 @@ def test_documented_semantics_let_the_wildcard_match_names_that_begin_with_it():
 
 
 def test_a_load_during_configure_is_not_lost(monkeypatch):
-    """configure() makes a new view of the image it finds: a load() in between must not be undone."""
+    """configure() makes a new view of the current image and must not undo a concurrent load()."""
     new = AclsImage.from_acls(with_ids([READ, evolve(READ, resource_name="other")]))
     authorizer, real, entered, loaders = StandardAuthorizer(), StandardAuthorizer._new_view, [], []
 
@@ -280,7 +280,7 @@ def test_a_load_during_configure_is_not_lost(monkeypatch):
 
 
 def test_long_names_are_not_remembered():
-    """Clients choose the names: 65,536 of 32 kB would be 2 GB, with or without a cache of answers."""
+    """Clients choose names: 65,536 memoised names of 32 kB would take 2 GB, with or without the cache."""
     context = RequestContext(principal="User:a", host="h")
     for cache in (True, False):
         authorizer = StandardAuthorizer(cache=cache)
@@ -295,7 +295,7 @@ def test_long_names_are_not_remembered():
 
 
 def test_a_decision_is_of_one_configuration(monkeypatch):
-    """No audit line says `Allowed` by DefaultAllow where a super user was allowed a moment ago."""
+    """A decision and its reason come from one view, even if super.users changes in between."""
     authorizer = StandardAuthorizer()
     authorizer.complete_initial_load()
     authorizer.configure({"super.users": "User:a"})

@@ -1,4 +1,4 @@
-"""`make oracle-long`: millions of decisions beside the real StandardAuthorizer, none differing.
+"""`make oracle-long`: millions of decisions compared with the real StandardAuthorizer.
 
     python -m tests.oracle.campaign --decisions 5000000 --out benchmarks/results/oracle-long.txt
 
@@ -21,12 +21,12 @@ from tests.support.models.differential import differences, image_of
 from tests.support.models.shapes import Maker, random_shape
 
 REQUESTS = 1000
-"""Requests for each estate."""
+"""Requests per estate."""
 
 
 @frozen(kw_only=True)
 class Part:
-    """The work of one process."""
+    """The task of one process."""
 
     seed: int
     decisions: int
@@ -34,7 +34,7 @@ class Part:
 
 @define(kw_only=True)
 class Figures:
-    """What was done and seen; `cpu` is ours alone, `kafka` is the wall time that Kafka's answers took, in seconds."""
+    """The results; `cpu` is our CPU time, `kafka` the wall time of Kafka's decisions, both in seconds."""
 
     estates: int = 0
     rules: int = 0
@@ -46,13 +46,13 @@ class Figures:
     differing: list = field(factory=list)
 
     def add(self, other: "Figures") -> None:
-        """Take in what another process saw."""
+        """Add the results of another process."""
         for name in ("estates", "rules", "letters", "named", "by_type", "cpu", "kafka", "differing"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 def run(part: Part) -> Figures:
-    """Estate after estate until enough was decided."""
+    """Compare estates until the number of decisions is reached."""
     random, figures, begin = Random(part.seed), Figures(), time.process_time()
     with OracleProcess() as oracle:
         while figures.letters.total() < part.decisions:
@@ -75,7 +75,7 @@ def run(part: Part) -> Figures:
 
 
 def report(figures: Figures, seed: int, seconds: float) -> str:
-    """The figures, a line each."""
+    """Return the figures, one per line."""
     letters = figures.letters
     return f"""\
 Our decisions and the rules they name against those of the real StandardAuthorizer, Kafka 4.3.1 (make oracle-long)
@@ -94,7 +94,7 @@ wall time                  {seconds:,.0f} s (Kafka's answers {figures.kafka:,.0f
 
 
 def main() -> int:
-    """Run and report; 1 if anything differs."""
+    """Run and report; return 1 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--decisions", type=int, default=5_000_000)
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4)))

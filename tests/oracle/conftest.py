@@ -1,4 +1,4 @@
-"""One JVM with the real StandardAuthorizer for all tests here (one a test process)."""
+"""One JVM with the real StandardAuthorizer per test process."""
 
 from collections.abc import Iterator
 

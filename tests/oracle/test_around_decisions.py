@@ -1,4 +1,4 @@
-"""What the real StandardAuthorizer does beside deciding: filters, changes, readiness, refusals, audit lines."""
+"""Comparison with the real StandardAuthorizer besides decisions: filters, changes, readiness, errors, audit lines."""
 
 import logging
 from random import Random
@@ -34,7 +34,7 @@ LEVELS = {"TRACE": TRACE, "DEBUG": logging.DEBUG, "INFO": logging.INFO}
 
 
 def filters(maker: Maker, count: int) -> list[AclBindingFilter]:
-    """Filters made of what the estate's rules hold, with holes."""
+    """Return filters with values from the estate's ACLs, some left open."""
     random, found = maker.random, []
     for _ in range(count):
         acl = random.choice(maker.estate.acls).acl
@@ -77,7 +77,7 @@ def test_a_filter_takes_what_it_takes_in_kafka(oracle: OracleProcess) -> None:
 
 
 def test_changes_rule_by_rule_are_refused_where_kafka_refuses_them(oracle: OracleProcess) -> None:
-    """Adds and removes of ids and contents that stand already or are absent, and the answers afterwards."""
+    """Compare additions and removals of existing and absent ids and contents, and the decisions afterwards."""
     refused = 0
 
     @EACH
@@ -114,7 +114,7 @@ def test_changes_rule_by_rule_are_refused_where_kafka_refuses_them(oracle: Oracl
 
 
 def random_change(entries: list[StandardAclWithId], random: Random) -> StandardAclWithId | UUID:
-    """An entry to add, as it is or with the id of another, or the id of one to remove."""
+    """Return an entry to add, possibly with the id of another one, or the id of one to remove."""
     entry = random.choice(entries)
     turn = random.randrange(4)
     if turn == 0:

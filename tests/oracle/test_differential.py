@@ -1,6 +1,6 @@
-"""Our decisions against those of the real StandardAuthorizer 4.3.1, which runs beside the tests in a JVM.
+"""Our decisions against those of the real StandardAuthorizer 4.3.1, which runs in a JVM.
 
-Together more than 200,000 decisions; `make oracle-long` does 5 million with the same generator.
+More than 200,000 decisions in all; `make oracle-long` makes 5 million with the same generator.
 """
 
 import random
@@ -26,7 +26,7 @@ from tests.support.models.differential import compare, differences, image_of, wi
 from tests.support.models.shapes import Maker, Shape, shapes
 
 PARTS = range(8)
-"""Each part is a test of its own, so that several cores share the work."""
+"""Each part is a test, so that several cores share the work."""
 EXAMPLES, REQUESTS = 50, 540
 CAMPAIGN = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 
@@ -64,7 +64,7 @@ def test_the_reference_model_answers_as_kafka_too(oracle: OracleProcess) -> None
 
 
 def test_where_kafka_loops_for_ever_or_throws_rule_1_decides(oracle: OracleProcess) -> None:
-    """Names below `*`: where Kafka answers we answer the same; where it cannot, the reference model is the judge."""
+    """Names below `*`: compare with Kafka if it returns, else with the reference model."""
     letters = ""
 
     @settings(CAMPAIGN, max_examples=30)
@@ -91,7 +91,7 @@ def rule(name: str, pattern: PatternType, permission: AclPermissionType) -> Stan
 def test_which_of_the_wildcard_and_the_empty_prefix_is_named_when_both_match(
     permission: AclPermissionType, oracle: OracleProcess
 ) -> None:
-    """Every estate of both and any of six more rules: the empty prefix is named under rules of their own."""
+    """Every estate of the two and any of six more ACLs, some of which change the order of the scan."""
     both = [rule("*", PatternType.LITERAL, permission), rule("", PatternType.PREFIXED, permission)]
     others = [
         rule(name, pattern, AclPermissionType.ALLOW)
@@ -124,7 +124,7 @@ def test_which_of_the_wildcard_and_the_empty_prefix_is_named_when_both_match(
 
 
 def test_a_difference_is_seen(oracle: OracleProcess) -> None:
-    """One rule too few, and one that says the opposite: the comparison is not blind."""
+    """The comparison notices a missing ACL and one with the opposite permission."""
     maker = Maker(Shape(**ORDINARY))
     asks = maker.asks(500)
     acls = list(maker.estate.acls)

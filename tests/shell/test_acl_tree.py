@@ -1,4 +1,4 @@
-"""The rules as directories, against a naive model, with all that names may hold."""
+"""ACLs as directories, against a naive model, with arbitrary names."""
 
 import json
 from collections import defaultdict
@@ -43,7 +43,7 @@ RULES = st.dictionaries(IDS, ACLS, max_size=8).map(
 
 @st.composite
 def images(draw):
-    """An image of some rules that came in a base, by changes, and with others removed again; and the rules."""
+    """Return an image with ACLs in the base and the overlay, others added and removed again; and its ACLs."""
     based, added, gone = draw(RULES), draw(RULES), draw(RULES)
     acls = set(based.values())
     added = {rule_id: acl for rule_id, acl in added.items() if acl not in acls and rule_id not in based}
@@ -58,7 +58,7 @@ def images(draw):
 
 
 def walk(node, path=()):
-    """Every file under a node, with its text."""
+    """Yield every file under a node with its text."""
     if not isinstance(node, Directory):
         return {path: node.text()}
     found = {}
@@ -150,7 +150,7 @@ def test_hostile_names_from_a_real_kafka():
         }
     )
     assert "." in names
-    # a quoted star is a name: the topic called `*`
+    # a quoted star is a plain name: the topic `*`
     lines = list(run_command("cat '/acl/resource/TOPIC/LITERAL/*/'*", state))
     assert {json.loads(line.text)["resourceName"] for line in lines} == {"*"}
     assert len(list(run_command("cat /acl/resource/TOPIC/LITERAL/*/*", state))) > len(lines) > 0
@@ -223,7 +223,7 @@ def test_what_is_not_there():
 
 @define
 class CountingAcls:
-    """An AclsImage of any size that is never walked over: it answers look-ups and refuses the rest."""
+    """An AclsImage of any size that supports look-ups only and rejects iteration."""
 
     acl: StandardAcl
     looked_up: list = field(factory=list)
@@ -240,7 +240,7 @@ class CountingAcls:
         yield StandardAclWithId(id=UUID(int=7), acl=self.acl)
 
     def ids(self, low, high):
-        """A million ids in each range: whoever takes more than the first ranges would never end."""
+        """Yield a million ids in each range: reading more than the first ranges would take forever."""
         self.looked_up.append((low, high))
         return iter([UUID(int=low + 5)]) if len(self.looked_up) < 50 else iter(())
 

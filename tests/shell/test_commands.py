@@ -1,4 +1,4 @@
-"""The commands through the engine, beyond what the transcripts of Kafka's shell show."""
+"""The commands through the engine, beyond the transcripts of Kafka's shell."""
 
 import json
 from io import StringIO

@@ -20,7 +20,7 @@ def state():
 
 
 def completed(line, state):
-    """The whole lines that a line can become."""
+    """Return all completed lines."""
     found = complete(line, state)
     return [line[: found.start] + candidate.text for candidate in found.candidates]
 

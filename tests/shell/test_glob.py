@@ -8,13 +8,13 @@ from aclog.shell.glob import parse_glob
 
 
 def expand(glob):
-    """Every alternative of the groups of a well-formed glob."""
+    """Return every expansion of the groups of a well-formed glob."""
     parts = re.split(r"\{([^{}]*)\}", glob)
     return ["".join(chosen) for chosen in product(*(p.split(",") if i % 2 else [p] for i, p in enumerate(parts)))]
 
 
 def naive(glob, name):
-    """Whether a glob without groups matches, by its definition."""
+    """Return whether a glob without groups matches, by definition."""
     if not glob:
         return not name
     if glob[0] == "*":

@@ -1,4 +1,4 @@
-"""The real prompt in a real terminal, and what surrounds it."""
+"""The prompt in a real terminal, its history and its completion."""
 
 import os
 import stat
@@ -12,7 +12,7 @@ from prompt_toolkit.history import FileHistory, InMemoryHistory
 from aclog.shell.prompt import history_path, open_history, prompt_text
 from tests.support.cli.shell_sources import SMALL, fixture_image, session
 
-# Python 3.12 and later warn of a terminal that is forked off a process with threads, as a test worker is one
+# Since Python 3.12 forking a process with threads, such as a test worker, is a warning
 pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 
 LOG = SMALL / "__cluster_metadata-0"

@@ -1,4 +1,4 @@
-"""Every transcript of Kafka's own shell: reproduced, or listed with the reason why not."""
+"""Every transcript of Kafka's shell is reproduced, or listed with the reason for the difference."""
 
 import re
 from functools import cache
@@ -28,7 +28,7 @@ COMMAND_LINE = "about kafka-metadata-shell's own flags and files: aclog's comman
 
 
 def numbers(text):
-    """`0-2 5` as the names of transcript files."""
+    """Return the names of transcript files for a list such as `0-2 5`."""
     found = []
     for part in text.split():
         first, _, last = part.partition("-")
@@ -69,7 +69,7 @@ CLASSES = {
 
 @cache
 def image_of(fixture, snapshot):
-    """The state in the file that Kafka's shell was given; its .log holds offsets 0 to 182."""
+    """Return the state of the file that Kafka's shell loaded; its .log has the offsets 0 to 182."""
     if snapshot.endswith(".log"):
         return fixture_image(fixture, 183)
     return read_checkpoint(fixture / "__cluster_metadata-0" / snapshot)
@@ -77,7 +77,7 @@ def image_of(fixture, snapshot):
 
 @cache
 def replayed(fixture):
-    """Each interactive transcript's output from our engine: the same lines, typed in the same order."""
+    """Return our output for each interactive transcript: the same lines, typed in the same order."""
     found = {}
     state, snapshot = None, None
     for row in transcripts(fixture):
@@ -87,7 +87,7 @@ def replayed(fixture):
             snapshot = row["snapshot"]
             state = session(image_of(fixture, snapshot), show_secrets=True)
         found[row["file"]] = shown(run_command(" ".join(row["argv"]), state))
-        # the recording cut its output at such markers: they stand in `history`
+        # the recording was split at these marker lines, which are in the history
         list(run_command(f"cat /__M{int(row['file'][:2])}__", state))
     return found
 
@@ -211,7 +211,7 @@ def test_a_single_command_sees_the_whole_image(fixture, row):
 
 
 def run_single(fixture, row):
-    """Exit code, stdout and stderr of one command; a ConfigError is what aclog prints before it exits with 2."""
+    """Return exit code, stdout and stderr of one command; aclog prints a ConfigError and exits with 2."""
     output, errors = StringIO(), StringIO()
     try:
         code = run_once(session(image_of(fixture, row["snapshot"])), row["argv"], output, errors)

@@ -1,4 +1,4 @@
-"""`at`, `diff` and `watch`, against the operations that are known to have made the fixture and a naive replay."""
+"""`at`, `diff` and `watch`, against the operations that created the fixture and a naive replay."""
 
 import json
 from itertools import islice
@@ -45,7 +45,7 @@ def state():
 
 
 def naive_rules(end_offset):
-    """The rules after the records below an offset, replayed one by one into a dict."""
+    """Return the ACLs before an offset, replayed one by one into a dict."""
     rules = {}
     for batch in batches_of(SMALL):
         ((_, header),) = iter_batches(batch)
@@ -293,7 +293,7 @@ def test_watch_in_the_past_begins_there():
 
 
 def test_operations_of_the_fixture_show_in_a_diff_from_nothing():
-    """Every ACL that the recorded requests created, and that stands at the end, is an added rule."""
+    """Every ACL that the recorded requests created, and that exists at the end, is an added one."""
     created = set()
     for line in (SMALL / "expected" / "operations.jsonl").read_text("utf-8").splitlines():
         command = json.loads(line).get("cmd", {})

@@ -106,7 +106,7 @@ def test_operations_and_types_by_any_spelling():
 
 
 def test_the_answers_of_a_golden_set():
-    """`why` decides as the authorizer does: a set of requests whose answers the real one gave."""
+    """`why` decides like the authorizer, on requests with decisions of the real one."""
     directory = DATA / "golden" / "000"
     from aclog.authorizer.acls_image import AclsImage
     from aclog.sources.acl_lines import parse_acl

@@ -8,9 +8,9 @@ first visits, an ALLOW by the order of last visits. Nearly always both are the s
 `*`, then the empty name. Both functions below say where they are not. The exceptions were found by differential tests
 against the real class.
 
-Not reproduced, since only a handwritten record can cause it: in the second section Kafka jumps with a LITERAL exemplar,
-so it does not see ACLs on the empty name whose pattern type sorts below LITERAL (UNKNOWN, ANY, MATCH). It then names
-LITERAL `*` where this module names the empty name; the decision is the same.
+Not reproduced, since only a handwritten record can cause it: at a name below `*` that is no prefix, the second section
+jumps with a LITERAL exemplar and so misses ACLs on the empty name whose pattern type sorts below LITERAL (UNKNOWN, ANY,
+MATCH). Kafka then names an ALLOW on LITERAL `*`, this module the one on the empty name; the decision is the same.
 """
 
 from aclog.authorizer.acl import WILDCARD, PatternType, StandardAclWithId

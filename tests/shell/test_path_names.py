@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from aclog.authorizer.index.keys import utf16
 from aclog.shell.path_names import decode_name, encode_name, path_text
 
-# surrogates included: JSON lines can carry them
+# with lone surrogates, which JSON may contain
 NAMES = st.one_of(
     st.text(st.characters(exclude_categories=())),
     st.text("/.%\x00\n\x1b'\" *?{}\\aé注\u202e😀", max_size=8),
@@ -63,6 +63,6 @@ def test_paths():
 
 
 def test_the_order_is_that_of_utf_16_units():
-    # Java sorts the pairs of an astral character below U+E000..U+FFFF
+    # Java sorts surrogate pairs below U+E000..U+FFFF
     assert sorted(["\uff5e", "😀", "b", "a"], key=utf16) == ["a", "b", "😀", "\uff5e"]
     assert utf16("\ud800") < utf16("\uffff")
