@@ -39,7 +39,7 @@ FORWARD_SECONDS = 60.0
 """The timeout for forwarding a request, as in Kafka's NodeToControllerChannelManager."""
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
-_LOOK_S = 1.0
+_LEADER_CHECK_S = 1.0
 """Interval for checking whether a controller that has not responded is still the active one."""
 
 CONNECTIONS = 16
@@ -89,9 +89,9 @@ class EnvelopeForwarder:
     security: ClientSecurity
     client_id: str
     seconds: float = FORWARD_SECONDS
-    _free: list[Connection] = field(factory=list, init=False)
+    _idle: list[Connection] = field(factory=list, init=False)
     """Idle authenticated connections."""
-    _places: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(CONNECTIONS), init=False)
+    _connection_slots: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(CONNECTIONS), init=False)
 
     async def forward(self, request: Request) -> bytes:
         """See Forwarder.
@@ -111,7 +111,7 @@ class EnvelopeForwarder:
                         last = str(error)
                     else:
                         if response.error_code not in (AUTHORIZER_NOT_READY, NOT_CONTROLLER):
-                            return _unwrapped(request, response)
+                            return _unwrap(request, response)
                         last = f"the controller returned error {response.error_code}"
                         if response.error_code == NOT_CONTROLLER:
                             # A deposed controller keeps its connections open: drop the idle ones, so that the
@@ -124,20 +124,20 @@ class EnvelopeForwarder:
 
     async def close(self) -> None:
         """Close the idle connections; idempotent."""
-        free, self._free = self._free, []
-        for connection in free:
+        idle, self._idle = self._idle, []
+        for connection in idle:
             await connection.close()
 
     async def _send(self, request: Request) -> EnvelopeResponse:
         # Taken while connecting as well: a controller that comes back must not be met by a flood of logins.
-        async with self._places:
-            connection = await self._connected()
+        async with self._connection_slots:
+            connection = await self._take_connection()
             try:
                 response = await self._exchange(connection, request)
             except BaseException:
                 await connection.close()  # a response may still be due on it, or the peer may be dead
                 raise
-            self._free.append(connection)
+            self._idle.append(connection)
             return response
 
     async def _exchange(self, connection: Connection, request: Request) -> EnvelopeResponse:
@@ -166,19 +166,19 @@ class EnvelopeForwarder:
         """
         sending = asyncio.ensure_future(connection.send(ENVELOPE, version, body, self.seconds))
         try:
-            while not (await asyncio.wait((sending,), timeout=_LOOK_S))[0]:
+            while not (await asyncio.wait((sending,), timeout=_LEADER_CHECK_S))[0]:
                 if (leader := self.leader()) not in (None, connection.address):
                     raise UnreachableError(f"{connection.address}: no response, and {leader} is the active controller")
             return sending.result()
         finally:
             sending.cancel()
 
-    async def _connected(self) -> Connection:
+    async def _take_connection(self) -> Connection:
         """Take an idle connection to the active controller, or open one."""
         address = self.leader()
         # Idle connections to a former leader are of no use, and a failed one must not be handed out.
-        while self._free:
-            connection = self._free.pop()
+        while self._idle:
+            connection = self._idle.pop()
             if connection.failure is None and address in (None, connection.address):
                 return connection
             await connection.close()
@@ -190,7 +190,7 @@ class EnvelopeForwarder:
             raise _NotSentError(str(error)) from None
 
 
-def _unwrapped(request: Request, response: EnvelopeResponse) -> bytes:
+def _unwrap(request: Request, response: EnvelopeResponse) -> bytes:
     """Return the embedded response body.
 
     CLUSTER_AUTHORIZATION_FAILED on the envelope concerns this broker's principal; the client must not take it for its

@@ -30,7 +30,7 @@ from aclog.snapshots.publisher import Publisher
 _CREATED = bytes(2)
 """Error code 0 at the start of a response body."""
 
-_SEEN_SECONDS, _LOOK_SECONDS = 1.0, 0.002
+_REPLAY_SECONDS, _POLL_SECONDS = 1.0, 0.002
 
 
 @define(kw_only=True)
@@ -50,15 +50,15 @@ class BrokerTokenApis:
         body = await self.forwarder.forward(request)
         if body.startswith(_CREATED):
             version = request.header.api_version
-            await self._seen(decode_response(CREATE_DELEGATION_TOKEN, version, body, 0).token_id)
+            await self._wait_until_replayed(decode_response(CREATE_DELEGATION_TOKEN, version, body, 0).token_id)
         return body
 
-    async def _seen(self, token_id: str) -> None:
+    async def _wait_until_replayed(self, token_id: str) -> None:
         """Wait up to a second until the token is replayed here: clients log in with it as soon as they have it."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(_SEEN_SECONDS):
+            async with asyncio.timeout(_REPLAY_SECONDS):
                 while self.publisher.current.tokens.get(token_id) is None:
-                    await asyncio.sleep(_LOOK_SECONDS)
+                    await asyncio.sleep(_POLL_SECONDS)
 
     async def _creation_error(self, request: Request, owner: KafkaPrincipal) -> int:
         if not may_use_tokens(request):

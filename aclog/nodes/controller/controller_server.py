@@ -84,17 +84,17 @@ class ControllerServer:
             LogError, DecodeError, CheckpointError: The log cannot be opened or replayed; nothing is left open.
 
         """
-        self._log = log = await self._opened()
+        self._log = log = await self._open_log()
         try:
             # Fetch is served before replay: committed bytes are valid whatever this node has made of them.
             self.serving = serving = self._serve(log)
-            self.notes = await asyncio.to_thread(self._bring_up, log)
+            self.notes = await asyncio.to_thread(self._replay_and_activate, log)
             self._activate(log, serving)
         except BaseException:
             await self.stop()
             raise
 
-    async def _opened(self) -> FileLog:
+    async def _open_log(self) -> FileLog:
         """Open the log; if the start is cancelled meanwhile, close it as soon as it is open."""
         opening = asyncio.create_task(asyncio.to_thread(open_controller_log, self.config))
         try:
@@ -120,7 +120,7 @@ class ControllerServer:
         self._files = OpenCheckpoints(directory=log.directory)
         return ServingState.of(log, quorum, self._files, replayed=lambda: self.ready)
 
-    def _bring_up(self, log: FileLog) -> tuple[str, ...]:
+    def _replay_and_activate(self, log: FileLog) -> tuple[str, ...]:
         notes = replay(log, self.publisher)
         check_only_voter(log, self.publisher.latest, self.config.node_id)
         complete_activation(log, self.publisher, Path(self.config.metadata_log_dir) / BOOTSTRAP_NAME, current_time_ms)

@@ -92,32 +92,34 @@ def _pkcs12(where: str, content: bytes, password: str | None) -> tuple[PrivateKe
     try:
         store = pkcs12.load_pkcs12(content, None if password is None else password.encode())
     except _UNUSABLE as error:
-        raise ConfigError(f"{where}: not a PKCS12 store, or wrong password: {_line(error)}") from error
+        raise ConfigError(f"{where}: not a PKCS12 store, or wrong password: {_one_line(error)}") from error
     own = [store.cert] if store.cert is not None else []
     return store.key, tuple(entry.certificate for entry in (*own, *store.additional_certs))
 
 
 def _key(where: str, text: str, password: str | None) -> PrivateKeyTypes:
-    blocks = [block for kind, block in _blocks(text) if kind.endswith("PRIVATE KEY")]
+    blocks = [block for kind, block in _pem_blocks(text) if kind.endswith("PRIVATE KEY")]
     if len(blocks) != 1:
         raise ConfigError(f"{where}: {len(blocks)} private keys in PEM, expected one")
     try:
         return load_pem_private_key(blocks[0], None if password is None else password.encode())
     except _UNUSABLE as error:
-        raise ConfigError(f"{where}: not a private key, or wrong ssl.key.password: {_line(error)}") from error
+        raise ConfigError(f"{where}: not a private key, or wrong ssl.key.password: {_one_line(error)}") from error
 
 
 def _certificates(where: str, text: str) -> _Certificates:
     try:
-        certificates = [x509.load_pem_x509_certificate(block) for kind, block in _blocks(text) if kind == "CERTIFICATE"]
+        certificates = [
+            x509.load_pem_x509_certificate(block) for kind, block in _pem_blocks(text) if kind == "CERTIFICATE"
+        ]
     except _UNUSABLE as error:
-        raise ConfigError(f"{where}: unreadable certificate: {_line(error)}") from error
+        raise ConfigError(f"{where}: unreadable certificate: {_one_line(error)}") from error
     if not certificates:
         raise ConfigError(f"{where}: no certificate in PEM, expected at least one")
     return tuple(certificates)
 
 
-def _blocks(text: str) -> Iterator[tuple[str, bytes]]:
+def _pem_blocks(text: str) -> Iterator[tuple[str, bytes]]:
     """Yield type and text of each PEM block; line breaks lost in a properties file are restored."""
     for match in _BLOCK.finditer(text):
         kind, body = match.groups()
@@ -131,7 +133,7 @@ def _entry(where: str, key: PrivateKeyTypes, certificates: _Certificates) -> Key
     try:
         own = [certificate for certificate in certificates if certificate.public_key() == key.public_key()]
     except _UNUSABLE as error:
-        raise ConfigError(f"{where}: unreadable key of a certificate: {_line(error)}") from error
+        raise ConfigError(f"{where}: unreadable key of a certificate: {_one_line(error)}") from error
     if not own:
         raise ConfigError(f"{where}: no certificate matches the private key")
     chain = own[:1]
@@ -143,5 +145,5 @@ def _entry(where: str, key: PrivateKeyTypes, certificates: _Certificates) -> Key
     return KeyEntry(key=key, chain=(*chain, *rest))
 
 
-def _line(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__

@@ -95,7 +95,7 @@ class ScramServer:
         if self.complete or self._failed:
             raise self._invalid()
         try:
-            return self._challenge(message) if self._exchange is None else self._verdict(self._exchange, message)
+            return self._challenge(message) if self._exchange is None else self._verify(self._exchange, message)
         except DecodeError as error:
             self._failed = True
             raise self._invalid() from error
@@ -152,7 +152,7 @@ class ScramServer:
             iterations=scram_keys.MIN_ITERATIONS,
         )
 
-    def _verdict(self, exchange: _Exchange, message: bytes) -> bytes:
+    def _verify(self, exchange: _Exchange, message: bytes) -> bytes:
         final = parse_client_final(message)
         bound = final.binding == exchange.client_first.gs2_header.encode()
         same_nonce = final.nonce == exchange.server_first.nonce

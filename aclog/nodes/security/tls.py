@@ -46,15 +46,15 @@ class ServerContext(ssl.SSLContext):
         """Use the current content of the stores for new handshakes; on an error nothing changes."""
         certificates = _server_certificates(settings)
         current = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        _set_up_server(current, settings)
-        _fill(current, certificates)
+        _configure_server(current, settings)
+        _load_certificates(current, certificates)
         # Only a change of trust invalidates sessions; a renewed server certificate does not.
         if certificates.trusted != self._trusted and self._trusted is not None:
             self._trusted_since = time.time()
         self._trusted = certificates.trusted
         self.current = current
 
-    def take_over(self, connection: ssl.SSLObject | ssl.SSLSocket, *_: object) -> int | None:
+    def continue_on_current(self, connection: ssl.SSLObject | ssl.SSLSocket, *_: object) -> int | None:
         """Continue a handshake on `current`, or end it with an alert. The sni_callback, called after ClientHello."""
         if connection.session_reused and self.verify_mode != ssl.CERT_NONE:
             # A resumed session skips certificate verification, so it would outlive a certificate that is revoked by
@@ -74,9 +74,9 @@ def server_context(settings: TlsSettings) -> ServerContext:
 
     """
     context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
-    _set_up_server(context, settings)
+    _configure_server(context, settings)
     context.load(settings)
-    context.sni_callback = context.take_over
+    context.sni_callback = context.continue_on_current
     return context
 
 
@@ -99,9 +99,9 @@ def client_context(settings: TlsSettings) -> ssl.SSLContext:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.endpoint_identification
-    _set_up(context, settings)
+    _configure(context, settings)
     certificates = _Certificates(entry=key_entry(settings), trusted=trusted_certificates(settings))
-    _fill(context, certificates)
+    _load_certificates(context, certificates)
     if certificates.trusted is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     return context
@@ -116,15 +116,15 @@ def _server_certificates(settings: TlsSettings) -> _Certificates:
     return certificates
 
 
-def _set_up_server(context: ssl.SSLContext, settings: TlsSettings) -> None:
+def _configure_server(context: ssl.SSLContext, settings: TlsSettings) -> None:
     """Set up a listener's context or its `current`: OpenSSL reads some settings from one and some from the other."""
     context.verify_mode = _VERIFY[settings.client_auth]
     context.num_tickets = 0  # a ticket would admit a client whose certificate is no longer trusted
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
-    _set_up(context, settings)
+    _configure(context, settings)
 
 
-def _set_up(context: ssl.SSLContext, settings: TlsSettings) -> None:
+def _configure(context: ssl.SSLContext, settings: TlsSettings) -> None:
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as in Java, any certificate in the trust store is an anchor
     suites = cipher_suites(settings.cipher_suites)
     versions = set(settings.protocols)
@@ -151,7 +151,7 @@ def _set_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
         raise ConfigError(f"ssl.cipher.suites: OpenSSL supports none of {', '.join(names)}") from error
 
 
-def _fill(context: ssl.SSLContext, certificates: _Certificates) -> None:
+def _load_certificates(context: ssl.SSLContext, certificates: _Certificates) -> None:
     if certificates.entry is not None:
         _load_chain(context, certificates.entry)
     try:

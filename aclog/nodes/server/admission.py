@@ -38,27 +38,27 @@ class Admission:
     connections: int = field(default=0, init=False)
     memory: MemoryPool = field(init=False)
     unauthenticated_memory: MemoryPool = field(init=False)
-    _most: int = field(init=False)
+    _max_connections: int = field(init=False)
     _by_host: dict[str, int] = field(factory=dict, init=False)
-    _turns: asyncio.Semaphore = field(init=False)
+    _request_slots: asyncio.Semaphore = field(init=False)
     _unsent: dict[Callable[[], None], int] = field(factory=dict, init=False)
     """Unsent response bytes of slow readers by the function that disconnects them, slowest first."""
     _unsent_bytes: int = field(default=0, init=False)
-    _handled: int = field(default=0, init=False)
+    _in_flight: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.memory = MemoryPool(self.limits.in_flight_bytes)
         self.unauthenticated_memory = MemoryPool(self.limits.in_flight_bytes // _UNAUTHENTICATED_SHARE)
-        self._most = connections_within_files(self.limits.connections)
-        self._turns = asyncio.Semaphore(self.limits.in_flight_requests)
-        self.metrics.in_flight_requests.set_function(lambda: self._handled)
+        self._max_connections = connections_within_files(self.limits.connections)
+        self._request_slots = asyncio.Semaphore(self.limits.in_flight_requests)
+        self.metrics.in_flight_requests.set_function(lambda: self._in_flight)
         self.metrics.in_flight_bytes.set_function(lambda: self.memory.used + self.unauthenticated_memory.used)
         self.metrics.unsent_bytes.set_function(lambda: self._unsent_bytes)
 
     def admit(self, host: str) -> bool:
         """Count a connection from this address until `release`; return False if a limit is reached."""
         of_host = self._by_host.get(host, 0)
-        if self.connections >= self._most or of_host >= self.limits.connections_per_ip:
+        if self.connections >= self._max_connections or of_host >= self.limits.connections_per_ip:
             return False
         self.connections += 1
         self._by_host[host] = of_host + 1
@@ -75,13 +75,13 @@ class Admission:
 
     async def enter(self) -> None:
         """Wait for a request slot (queued.max.requests); `leave` frees it."""
-        await self._turns.acquire()
-        self._handled += 1
+        await self._request_slots.acquire()
+        self._in_flight += 1
 
     def leave(self) -> None:
         """Free the request slot."""
-        self._handled -= 1
-        self._turns.release()
+        self._in_flight -= 1
+        self._request_slots.release()
 
     @contextmanager
     def unsent(self, amount: int, cut_off: Callable[[], None]) -> Iterator[None]:

@@ -56,33 +56,33 @@ class Connection:
             reason = await self._serve()
         except (DecodeError, MalformedRequestError) as error:
             reason = "malformed"
-            _log.info("connection closed: %s", error, extra=self._where())
+            _log.info("connection closed: %s", error, extra=self._log_context())
         except OutcomeUnknownError as error:
             reason = "unanswered"
-            _log.warning("connection closed without a response: %s", error, extra=self._where())
+            _log.warning("connection closed without a response: %s", error, extra=self._log_context())
         except AuthenticationError as error:
             reason = "authentication"
             self.admission.metrics.authentication_failures.labels(self.listener.name, "TLS").inc()
-            _log.info("login failed: %s", error, extra=self._where())
+            _log.info("login failed: %s", error, extra=self._log_context())
             # Delayed to slow down guessing (connection.failed.authentication.delay.ms).
             await asyncio.sleep(self.admission.limits.failed_authentication_seconds)
         except ConnectionResetError:
             reason = "client"
         except Exception:  # noqa: BLE001 - a failure ends this connection only
             reason = "error"
-            _log.exception("connection closed", extra=self._where())
+            _log.exception("connection closed", extra=self._log_context())
         finally:
             self.stream.close(reason)
 
     async def _serve(self) -> Reason:
         stream, limits, sasl = self.stream, self.admission.limits, self.listener.security_protocol.sasl
-        stream.latest = asyncio.get_running_loop().time() + limits.authentication_seconds
+        stream.latest_deadline = asyncio.get_running_loop().time() + limits.authentication_seconds
         failed = await self._log_in(await stream.next()) if sasl else None
         if failed is not None:
             return failed
         session = self._session()
         # Only now may the client send large frames, and draw on the main memory pool.
-        stream.latest, stream.max_bytes, stream.pool = math.inf, limits.frame_bytes, self.admission.memory
+        stream.latest_deadline, stream.max_bytes, stream.pool = math.inf, limits.frame_bytes, self.admission.memory
         while (payload := await stream.next()) is not None:
             # SaslHandshake starts re-authentication, also on an expired session: the client may just be late.
             if sasl and _api_key(payload) == SASL_HANDSHAKE:
@@ -152,7 +152,7 @@ class Connection:
     async def _slow_down(self, why: str, *, final: bool) -> None:
         if final:
             self._count(self.admission.metrics.authentication_failures)
-        _log.info("login failed: %s", why, extra=self._where())
+        _log.info("login failed: %s", why, extra=self._log_context())
         await asyncio.sleep(self.admission.limits.failed_authentication_seconds)
 
     def _count(self, counter: Counter) -> None:
@@ -174,7 +174,7 @@ class Connection:
             token_authenticated=token_authenticated,
         )
 
-    def _where(self) -> dict[str, str]:
+    def _log_context(self) -> dict[str, str]:
         return {"listener": self.listener.name, "host": self.host}
 
 

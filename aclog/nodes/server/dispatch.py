@@ -26,14 +26,14 @@ from aclog.nodes.wire.messages import decode_request, warm_up
 NOT_READY = "AUTHORIZER_NOT_READY"
 """The start of the error message if the authorizer is not ready: Kafka has no error code for it outside KIP-801."""
 
-_OWN = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE)
-_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_BUILT_IN_APIS = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE)
+_SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The valid client software names and versions (KIP-511)."""
 
 _MANY_BYTES = 16 << 10
 """Larger requests are decoded, and answered with per-entry errors, in a thread."""
 
-_OLD = 1
+_WARM_OLDER_VERSIONS = 1
 """How many versions before the newest are warmed up; the first request of an older client pays for its own."""
 
 _log = logging.getLogger(__name__)
@@ -57,12 +57,14 @@ class Dispatcher:
     _timers: dict[int, Callable[[float], None]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._served = {api.api_key: api for api in self.apis if api.api_key in self.handlers or api.api_key in _OWN}
+        self._served = {
+            api.api_key: api for api in self.apis if api.api_key in self.handlers or api.api_key in _BUILT_IN_APIS
+        }
         self._timers = {key: self.metrics.requests.labels(api_name(key)).observe for key in self._served}
         warm_up(
             (api.api_key, version)
             for api in self._served.values()
-            for version in range(max(api.min_version, api.max_version - _OLD), api.max_version + 1)
+            for version in range(max(api.min_version, api.max_version - _WARM_OLDER_VERSIONS), api.max_version + 1)
         )
 
     async def handle(self, payload: bytes, session: Session) -> tuple[bytes, bytes]:
@@ -82,7 +84,7 @@ class Dispatcher:
         else:
             if version not in self._served.get(key, ()):
                 raise DecodeError(f"API key {key} version {version}: not served on this listener")
-            body = await self._handled(header, payload, position, session)
+            body = await self._call_handler(header, payload, position, session)
         self._timers[key](time.perf_counter() - start)
         return response_header(key, version, header.correlation_id), body
 
@@ -98,7 +100,8 @@ class Dispatcher:
             return error_response(None, API_VERSIONS, version, UNSUPPORTED_VERSION), False
         request = decode_request(API_VERSIONS, version, payload, position)
         if version >= 3 and not (
-            _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+            _SOFTWARE_NAME.fullmatch(request.client_software_name)
+            and _SOFTWARE_NAME.fullmatch(request.client_software_version)
         ):
             return error_response(request, API_VERSIONS, version, INVALID_REQUEST), False
         features = self.features()
@@ -109,11 +112,11 @@ class Dispatcher:
             self._versions[version] = known = features, body
         return known[1], True
 
-    async def _handled(self, header: RequestHeader, payload: bytes, position: int, session: Session) -> bytes:
+    async def _call_handler(self, header: RequestHeader, payload: bytes, position: int, session: Session) -> bytes:
         key, version = header.api_key, header.api_version
         body = await offload_if(len(payload) > _MANY_BYTES, _decoded, key, version, payload, position)
         request = Request(header=header, body=body, session=session, frame=payload)
-        if key in _OWN:
+        if key in _BUILT_IN_APIS:
             text = "SaslAuthenticate request received after successful authentication"
             return await self._error(request, ILLEGAL_SASL_STATE, text)
         try:
@@ -125,10 +128,10 @@ class Dispatcher:
         except (MalformedRequestError, OutcomeUnknownError):
             raise
         except MetadataError as error:
-            _log.error("%s failed: %s", api_name(key), error, extra=_who(session))
+            _log.error("%s failed: %s", api_name(key), error, extra=_log_context(session))
             return await self._error(request, UNKNOWN_SERVER_ERROR, None)
         except Exception:  # noqa: BLE001 - the client gets a response whatever the handler failed on
-            _log.exception("%s failed", api_name(key), extra=_who(session))
+            _log.exception("%s failed", api_name(key), extra=_log_context(session))
             return await self._error(request, UNKNOWN_SERVER_ERROR, None)
 
     async def _error(self, request: Request, code: int, message: str | None) -> bytes:
@@ -138,7 +141,7 @@ class Dispatcher:
         return await offload_if(much, error_response, request.body, key, version, code, message=message)
 
 
-def _who(session: Session) -> dict[str, str]:
+def _log_context(session: Session) -> dict[str, str]:
     return {"client": str(session.principal), "host": session.host}
 
 

@@ -43,7 +43,7 @@ class FrameStream(asyncio.BufferedProtocol):
         self.max_bytes = admission.limits.unauthenticated_frame_bytes
         self.min_bytes = MIN_REQUEST
         self.pool = admission.unauthenticated_memory
-        self.latest = math.inf
+        self.latest_deadline = math.inf
         """The upper bound of all deadlines: the end of the time to authenticate."""
         self.deadline = math.inf
         self.waiting_for: Reason = "idle"
@@ -59,7 +59,7 @@ class FrameStream(asyncio.BufferedProtocol):
         self._charged = 0
         self._wanted = 0
         self._closed: asyncio.Future[None] = self._loop.create_future()
-        self._fed: asyncio.Future[None] | None = None
+        self._readable: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._writable = True
 
@@ -79,8 +79,8 @@ class FrameStream(asyncio.BufferedProtocol):
         """Append the bytes read; pause reading once enough is buffered."""
         self._data += self._scratch[:nbytes]
         size = len(self._data)
-        if self._fed is not None and size >= self._wanted:
-            self._wake()
+        if self._readable is not None and size >= self._wanted:
+            self._wake_reader()
         # Back-pressure: what is left in the socket closes the client's TCP window.
         if size > max(self._wanted, _AHEAD_BYTES) and self._transport is not None:
             self._transport.pause_reading()
@@ -120,24 +120,24 @@ class FrameStream(asyncio.BufferedProtocol):
             FrameError: An invalid length; the stream is unusable afterwards.
 
         """
-        self._uncharge()
-        self._expect("idle", self._admission.limits.idle_seconds)
+        self._release_memory()
+        self._set_deadline("idle", self._admission.limits.idle_seconds)
         if not await self._read(4):
             return None
         length = frame_length(self._data[:4], self.max_bytes, self.min_bytes)
         if len(self._data) < 4 + length:
             # Charged before reading: the announced length alone must not make this node allocate memory.
             if length > UNCHARGED_BYTES:
-                self.deadline = self.latest  # the node makes the client wait for memory, so no timeout runs
+                self.deadline = self.latest_deadline  # the node makes the client wait for memory, so no timeout runs
                 await self.pool.take(length)
                 self._charged = length
-            self._expect("slow_writer", self._admission.limits.request_seconds)
+            self._set_deadline("slow_writer", self._admission.limits.request_seconds)
             if not await self._read(4 + length):
                 return None
         with memoryview(self._data) as data:  # slicing the bytearray itself would copy the frame twice
             frame = bytes(data[4 : 4 + length])
         del self._data[: 4 + length]
-        self.deadline = self.latest
+        self.deadline = self.latest_deadline
         return frame
 
     async def send(self, head: bytes, body: bytes) -> None:
@@ -168,9 +168,9 @@ class FrameStream(asyncio.BufferedProtocol):
     def close(self, reason: Reason) -> None:
         """Close once everything written is sent, within the time limit for slow readers."""
         self.ended = self.ended or reason
-        self._uncharge()
+        self._release_memory()
         if self._transport is not None:
-            self._expect("slow_reader", self._admission.limits.request_seconds)
+            self._set_deadline("slow_reader", self._admission.limits.request_seconds)
             self._transport.close()
 
     async def closed(self) -> None:
@@ -180,7 +180,7 @@ class FrameStream(asyncio.BufferedProtocol):
 
     def abort_waiting(self) -> None:
         """Close at once because the deadline has passed."""
-        self.abort("authentication" if self.deadline == self.latest else self.waiting_for)
+        self.abort("authentication" if self.deadline == self.latest_deadline else self.waiting_for)
 
     @property
     def ssl_object(self) -> object:
@@ -193,12 +193,12 @@ class FrameStream(asyncio.BufferedProtocol):
             if self.at_end or self._transport is None:
                 return False
             self._wanted = wanted
-            self._fed = self._loop.create_future()
+            self._readable = self._loop.create_future()
             self._transport.resume_reading()
             try:
-                await self._fed
+                await self._readable
             finally:
-                self._fed, self._wanted = None, 0
+                self._readable, self._wanted = None, 0
         return True
 
     async def _write(self, data: bytes | memoryview, size: int) -> None:
@@ -207,33 +207,33 @@ class FrameStream(asyncio.BufferedProtocol):
         self._transport.write(data)
         if self._writable:
             return
-        self._expect("slow_reader", self._admission.limits.request_seconds)
+        self._set_deadline("slow_reader", self._admission.limits.request_seconds)
         # The whole response counts, not just this chunk: its bytes are held until the last chunk is written.
         with self._admission.unsent(size, self._cut_off):
             self._drained = self._loop.create_future()
             await self._drained
-        self.deadline = self.latest
+        self.deadline = self.latest_deadline
         if self._transport.is_closing():
             raise ConnectionResetError
 
     def _cut_off(self) -> None:
         self.abort("slow_reader")
 
-    def _expect(self, what: Reason, seconds: float) -> None:
+    def _set_deadline(self, what: Reason, seconds: float) -> None:
         self.waiting_for = what
-        self.deadline = min(self._loop.time() + seconds, self.latest)
+        self.deadline = min(self._loop.time() + seconds, self.latest_deadline)
 
     def _finish(self) -> None:
         self.at_end = True
-        self._wake()
+        self._wake_reader()
         if self.on_end is not None:
             self.on_end()
 
-    def _wake(self) -> None:
-        if self._fed is not None and not self._fed.done():
-            self._fed.set_result(None)
+    def _wake_reader(self) -> None:
+        if self._readable is not None and not self._readable.done():
+            self._readable.set_result(None)
 
-    def _uncharge(self) -> None:
+    def _release_memory(self) -> None:
         if self._charged:
             self.pool.give(self._charged)
             self._charged = 0

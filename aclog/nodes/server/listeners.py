@@ -52,15 +52,15 @@ class ListenerServer:
     _socket: socket.socket | None = field(default=None, init=False)
     _scratch: memoryview = field(factory=scratch_buffer, init=False)
     _connections: dict["asyncio.Task[None]", FrameStream] = field(factory=dict, init=False)
-    _watch: "asyncio.Task[None] | None" = field(default=None, init=False)
+    _deadline_task: "asyncio.Task[None] | None" = field(default=None, init=False)
 
     async def start(self) -> None:
         """Bind, listen, and serve clients. Raises ConfigError if the address cannot be bound."""
         if self.tls is not None:
             prepare(self.tls)
         self._socket = listen(self.listener.bind, f"listener {self.listener.name}")
-        self._watch = asyncio.create_task(self._cut_off())
-        self._open()
+        self._deadline_task = asyncio.create_task(self._abort_expired())
+        self._resume_accept()
         self._metrics.connections.labels(self.listener.name).set_function(lambda: len(self._connections))
 
     @property
@@ -72,7 +72,7 @@ class ListenerServer:
 
     async def stop(self, grace: float = 5.0) -> None:
         """Stop accepting and reading, give in-flight requests `grace` seconds, then close all connections."""
-        if self._socket is None or self._watch is None:
+        if self._socket is None or self._deadline_task is None:
             return
         asyncio.get_running_loop().remove_reader(self._socket)
         self._socket.close()
@@ -82,17 +82,17 @@ class ListenerServer:
         if self._connections:
             await asyncio.wait(self._connections, timeout=grace)
         # Only after the grace period: aborting earlier would lose responses to requests that are committed already.
-        self._watch.cancel()
+        self._deadline_task.cancel()
         for task, stream in tuple(self._connections.items()):
             stream.abort("stopped")
             task.cancel()
-        await asyncio.gather(self._watch, *self._connections, return_exceptions=True)
+        await asyncio.gather(self._deadline_task, *self._connections, return_exceptions=True)
 
     @property
     def _metrics(self) -> Metrics:
         return self.admission.metrics
 
-    def _open(self) -> None:
+    def _resume_accept(self) -> None:
         if self._socket is not None:
             asyncio.get_running_loop().add_reader(self._socket, self._accept)
 
@@ -107,7 +107,7 @@ class ListenerServer:
             except OSError as error:
                 self._pause(error)
                 return
-            self._begin(connected)
+            self._start_connection(connected)
 
     def _pause(self, error: OSError) -> None:
         """Pause accepting. The socket stays readable, so the event loop would otherwise spin on it."""
@@ -115,9 +115,9 @@ class ListenerServer:
         loop = asyncio.get_running_loop()
         if self._socket is not None and error.errno in _OUT_OF_FILES:
             loop.remove_reader(self._socket)
-            loop.call_later(_PAUSE, self._open)
+            loop.call_later(_PAUSE, self._resume_accept)
 
-    def _begin(self, connected: socket.socket) -> None:
+    def _start_connection(self, connected: socket.socket) -> None:
         try:
             host, address = peer(connected)
         except (OSError, ValueError, ConfigError):
@@ -134,9 +134,9 @@ class ListenerServer:
         stream = FrameStream(self.admission, self._scratch)
         task = asyncio.create_task(self._serve(connected, stream, host, address))
         self._connections[task] = stream
-        task.add_done_callback(lambda ended: self._end(ended, host))
+        task.add_done_callback(lambda ended: self._on_closed(ended, host))
 
-    def _end(self, task: "asyncio.Task[None]", host: str) -> None:
+    def _on_closed(self, task: "asyncio.Task[None]", host: str) -> None:
         stream = self._connections.pop(task)
         self.admission.release(host)
         self._metrics.closed.labels(self.listener.name, stream.ended or "stopped").inc()
@@ -182,7 +182,7 @@ class ListenerServer:
         self._metrics.authentication_failures.labels(self.listener.name, "TLS").inc()
         _log.info("TLS handshake failed: %s", why, extra={"listener": self.listener.name, "host": host})
 
-    async def _cut_off(self) -> None:
+    async def _abort_expired(self) -> None:
         """Abort the connections whose deadline has passed, polling at a quarter of the shortest timeout."""
         limits, loop = self.admission.limits, asyncio.get_running_loop()
         shortest = min(limits.idle_seconds, limits.authentication_seconds, limits.request_seconds)

@@ -17,7 +17,7 @@ from aclog.authorizer.audit import AUDIT_LOGGER, TRACE
 _KAFKA_LINE = "[%(asctime)s,%(msecs)03d] %(levelname)s %(message)s (%(name)s)"
 """Kafka's own layout of log lines ([%d] %p %m (%c))."""
 
-_LINES_A_SECOND = 20
+_LINES_PER_SECOND = 20
 
 
 def configure_logging(
@@ -38,7 +38,7 @@ def configure_logging(
     out = stream or sys.stderr
     handler, audit = logging.StreamHandler(out), logging.StreamHandler(out)
     handler.setFormatter(_formatter(node_id, json=json, colors=out.isatty()))
-    handler.addFilter(_Flood())
+    handler.addFilter(_RateLimit())
     audit.setFormatter(_formatter(node_id, json=True, colors=False) if json else _AuditFormatter())
     root, audit_logger = logging.getLogger(), logging.getLogger(AUDIT_LOGGER)
     # The audit logger does not propagate, so each line is written once and its level is independent of the root's.
@@ -108,7 +108,7 @@ class _AuditFormatter(logging.Formatter):
 
 
 @define(eq=False)
-class _Flood(logging.Filter):
+class _RateLimit(logging.Filter):
     """Limits records per template and second; the first record of the next second carries the number dropped."""
 
     _seen: dict[object, int] = field(factory=dict, init=False)
@@ -124,7 +124,7 @@ class _Flood(logging.Filter):
             self._second, self._seen, self._left_out = second, {}, 0
         seen = self._seen[record.msg] = self._seen.get(record.msg, 0) + 1
         # Clients can trigger log lines at will (failed logins, malformed requests); they must not fill the disk.
-        if seen > _LINES_A_SECOND and record.levelno < logging.ERROR:
+        if seen > _LINES_PER_SECOND and record.levelno < logging.ERROR:
             self._left_out += 1
             return False
         return True

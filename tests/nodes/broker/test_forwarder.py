@@ -196,7 +196,7 @@ def test_a_silent_connection_is_not_reused():
 
 
 def test_a_silent_controller_is_abandoned_once_another_is_active(monkeypatch):
-    monkeypatch.setattr("aclog.nodes.broker.forwarder._LOOK_S", 0.01)
+    monkeypatch.setattr("aclog.nodes.broker.forwarder._LEADER_CHECK_S", 0.01)
 
     async def run():
         silent, active = Controller(), Controller()

@@ -186,7 +186,7 @@ def test_none_are_described_before_all_are_replayed():
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("arrives", [True, False])
 def test_a_creation_is_answered_once_the_token_is_replayed_or_after_a_timeout(version, arrives, monkeypatch):
-    monkeypatch.setattr("aclog.nodes.broker.token_apis._SEEN_SECONDS", 30 if arrives else 0.01)
+    monkeypatch.setattr("aclog.nodes.broker.token_apis._REPLAY_SECONDS", 30 if arrives else 0.01)
     handler, made = broker(), token("new", "bob", "bob")
 
     class Late(Forwarded):

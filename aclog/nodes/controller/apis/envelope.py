@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 @define(kw_only=True)
-class Envelopes:
+class EnvelopeHandler:
     """Unwraps Envelopes and handles the embedded requests as if their clients had sent them here.
 
     `handlers` are the forwardable APIs, `apis` their served versions.

@@ -63,7 +63,7 @@ class PartitionResponse:
 
 
 @define(eq=False, kw_only=True)
-class Fetching:
+class FetchHandler:
     """Serves Fetch from a log; `wake` announces commits. Used on one event loop's thread."""
 
     log: LogReader

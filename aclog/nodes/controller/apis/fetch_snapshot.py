@@ -103,7 +103,7 @@ class _Chunk:
 
 
 @define(eq=False, kw_only=True)
-class SnapshotFetching:
+class FetchSnapshotHandler:
     """Serves FetchSnapshot. Used on one event loop's thread."""
 
     quorum: Quorum

@@ -13,7 +13,7 @@ from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.describe_cluster import CONTROLLER_ENDPOINTS, describe_cluster
 from aclog.nodes.apis.request import Handler, Request
 from aclog.nodes.controller.apis.describe_quorum import QuorumDescription
-from aclog.nodes.controller.apis.envelope import Envelopes
+from aclog.nodes.controller.apis.envelope import EnvelopeHandler
 from aclog.nodes.controller.apis.scram import ScramApis
 from aclog.nodes.controller.apis.serving_state import ServingState
 from aclog.nodes.controller.apis.tokens import TokenApis
@@ -67,7 +67,7 @@ class ControllerApis:
         }
         forwardable = {key: handlers[key] for key in FORWARDABLE}
         versions = [api for api in CONTROLLER_APIS if api.api_key in forwardable]
-        envelopes = Envelopes(handlers=forwardable, apis=versions)
+        envelopes = EnvelopeHandler(handlers=forwardable, apis=versions)
         handlers[api_keys.ENVELOPE] = self._authorized(AclOperation.CLUSTER_ACTION, envelopes.handle)
         return handlers
 

@@ -7,8 +7,8 @@ from attrs import define
 from aclog.authorizer.errors import AuthorizerNotReadyError
 from aclog.metalog.log import LogReader
 from aclog.nodes.apis.request import RequestError
-from aclog.nodes.controller.apis.fetch import Fetching
-from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints, SnapshotFetching
+from aclog.nodes.controller.apis.fetch import FetchHandler
+from aclog.nodes.controller.apis.fetch_snapshot import FetchSnapshotHandler, OpenCheckpoints
 from aclog.nodes.controller.apis.quorum_state import Quorum
 from aclog.nodes.controller.write_path.quorum_controller import QuorumController
 from aclog.nodes.controller.write_path.token_writer import TokenWriter
@@ -27,8 +27,8 @@ class ServingState:
     replayed: Callable[[], bool]
     """Whether the image covers everything that was committed when this node started."""
     quorum: Quorum
-    fetching: Fetching
-    snapshots: SnapshotFetching
+    fetching: FetchHandler
+    snapshots: FetchSnapshotHandler
     controller: QuorumController | None = None
     tokens: TokenWriter | None = None
 
@@ -41,8 +41,8 @@ class ServingState:
             log=log,
             replayed=replayed,
             quorum=quorum,
-            fetching=Fetching(log=log, quorum=quorum),
-            snapshots=SnapshotFetching(quorum=quorum, files=files),
+            fetching=FetchHandler(log=log, quorum=quorum),
+            snapshots=FetchSnapshotHandler(quorum=quorum, files=files),
         )
 
     def active(self) -> QuorumController:

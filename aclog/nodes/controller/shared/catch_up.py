@@ -17,7 +17,7 @@ from aclog.nodes.observer.quorum_log import QuorumLog
 WORTH_A_DOWNLOAD = 10_000
 """Below this many records, reading the log is faster than downloading a checkpoint."""
 
-_AGAIN_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 _DOWNLOAD_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
@@ -38,12 +38,12 @@ async def open_reader(shared: SharedLog) -> SharedReader:
                 if reader is None:
                     await asyncio.to_thread(shared.ensure)
                     reader = shared.open_reader()
-                await asyncio.to_thread(reader.wait_known, _AGAIN_SECONDS)
+                await asyncio.to_thread(reader.wait_known, _RETRY_SECONDS)
             except LogError as error:
                 if str(error) != last_error:
                     last_error = str(error)
                     _log.warning("%s; retrying", last_error)
-                await asyncio.sleep(_AGAIN_SECONDS)
+                await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return reader
     except BaseException:
@@ -52,7 +52,7 @@ async def open_reader(shared: SharedLog) -> SharedReader:
         raise
 
 
-async def have_checkpoint(config: NodeConfig, cluster_id: str, directory: Path, reader: SharedReader) -> None:
+async def ensure_checkpoint(config: NodeConfig, cluster_id: str, directory: Path, reader: SharedReader) -> None:
     """Download a checkpoint from another controller if reading the log would take long; failing that, continue.
 
     Raises:

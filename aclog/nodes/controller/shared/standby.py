@@ -14,9 +14,9 @@ from aclog.nodes.controller.shared.leadership import Leadership
 from aclog.nodes.observer.follower import Follower
 from aclog.snapshots.publisher import Publisher
 
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 """Polling interval for the follower's progress."""
-_END_SECONDS = 5.0
+_WARN_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Standby:
         try:
             while not (self.leadership.elected or self.leadership.stopping):
                 # Nothing to follow in an empty log, and no checkpoint either: the first leader bootstraps it.
-                if follower is None and self._begun:
+                if follower is None and self._log_begun:
                     follower = self._follow()
                 if follower is not None and follower.wait_ended(0):
                     raise follower.failure or LogError(f"{self.shared.name}: the follower has ended")
@@ -63,10 +63,10 @@ class Standby:
                     self._candidacy = await asyncio.to_thread(
                         self.shared.join_election, self.leadership.elect, self.leadership.depose
                     )
-                await self.leadership.wait(_LOOK_SECONDS)
+                await self.leadership.wait(_POLL_SECONDS)
         finally:
             if follower is not None:
-                await asyncio.to_thread(_end, follower)
+                await asyncio.to_thread(_stop_follower, follower)
 
     async def resign(self) -> None:
         """Leave the election until the next `run`, so that another controller can be elected."""
@@ -75,13 +75,13 @@ class Standby:
             await asyncio.to_thread(candidacy.close)
 
     @property
-    def _begun(self) -> bool:
+    def _log_begun(self) -> bool:
         """Whether a first leader has begun to write its bootstrap records after its epoch's first record."""
         return self.reader.high_watermark() > 1
 
     @property
     def _caught_up(self) -> bool:
-        return self.publisher.applier.next_offset >= self._first_mark or not self._begun
+        return self.publisher.applier.next_offset >= self._first_mark or not self._log_begun
 
     def _follow(self) -> Follower:
         loop = asyncio.get_running_loop()
@@ -95,7 +95,7 @@ class Standby:
         return follower
 
 
-def _end(follower: Follower) -> None:
+def _stop_follower(follower: Follower) -> None:
     follower.stop(0)
-    while not follower.wait_ended(_END_SECONDS):
+    while not follower.wait_ended(_WARN_SECONDS):
         _log.warning("%s: waiting for a read to complete", follower.log.name)

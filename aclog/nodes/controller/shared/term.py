@@ -22,7 +22,7 @@ from aclog.nodes.telemetry.metrics import Metrics
 from aclog.snapshots.checkpoint_reader import BOOTSTRAP_NAME
 from aclog.snapshots.publisher import Publisher
 
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 """How often a leader checks whether the log has a newer epoch."""
 _GRACE_SECONDS = 5.0
 """Time to commit and respond to pending requests when a node stops."""
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 @define(eq=False, kw_only=True)
 class Term:
-    """`begin`, `last` and `end` are called once, in this order, on the node's event loop."""
+    """`begin`, `wait_until_over` and `end` are called once, in this order, on the node's event loop."""
 
     shared: SharedLog
     leadership: Leadership
@@ -61,7 +61,7 @@ class Term:
         return 0 if self._active is None else self._active.controller.committed_bytes
 
     @property
-    def lasts(self) -> bool:
+    def should_continue(self) -> bool:
         """Whether this node should continue to lead."""
         return self.leadership.should_lead and self.failure is None
 
@@ -79,20 +79,20 @@ class Term:
             self._log = log = await asyncio.to_thread(self.shared.open, self._fail)
             # The epoch's LeaderChange is the last record so far, so the epoch starts right below the log's end.
             quorum.epochs = (EpochStart(epoch=log.leader_epoch, start_offset=log.end_offset() - 1),)
-            bringing_up = asyncio.ensure_future(asyncio.to_thread(self._bring_up, log))
-            while not bringing_up.done():
-                await self.leadership.wait(_LOOK_SECONDS, bringing_up)
-                if not self.lasts:
+            activating = asyncio.ensure_future(asyncio.to_thread(self._replay_and_activate, log))
+            while not activating.done():
+                await self.leadership.wait(_POLL_SECONDS, activating)
+                if not self.should_continue:
                     # Unblocks the replaying thread; it must not keep a deposed controller busy.
                     log.abandon("deposed")
-            bringing_up.result()
+            activating.result()
         except LogError as error:
             self.failure = self.failure or error
-        if self.lasts:
+        if self.should_continue:
             self._serve(log, quorum, files)
-        return self.lasts
+        return self.should_continue
 
-    def _bring_up(self, log: FencedLog) -> None:
+    def _replay_and_activate(self, log: FencedLog) -> None:
         """Replay to the log's end, then write the activation records."""
         mark, replayed = log.high_watermark(), self.publisher.applier.next_offset
         if mark < replayed:
@@ -118,10 +118,10 @@ class Term:
         self._active.controller.watch(self.on_commit)
         self.serving = serving
 
-    async def last(self) -> None:
+    async def wait_until_over(self) -> None:
         """Wait until the term is over: deposed, failed, stopping, or another controller has a newer epoch."""
-        while self.lasts:
-            await self.leadership.wait(_LOOK_SECONDS)
+        while self.should_continue:
+            await self.leadership.wait(_POLL_SECONDS)
             # The election may lag behind the log: an epoch above ours means that this controller is fenced already.
             leader = None if self._reader is None else self._reader.leader()
             if leader is not None and leader.epoch > self.epoch:

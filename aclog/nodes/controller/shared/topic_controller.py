@@ -20,7 +20,7 @@ from aclog.nodes.config.node_config import HostPort, NodeConfig
 from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints
 from aclog.nodes.controller.apis.quorum_state import LeaderAndEpoch, Quorum
 from aclog.nodes.controller.apis.serving_state import ServingState
-from aclog.nodes.controller.shared.catch_up import have_checkpoint, open_reader
+from aclog.nodes.controller.shared.catch_up import ensure_checkpoint, open_reader
 from aclog.nodes.controller.shared.fenced_log import SharedLog, SharedReader
 from aclog.nodes.controller.shared.followed_log import checkpoints_in
 from aclog.nodes.controller.shared.leadership import Leadership
@@ -32,9 +32,9 @@ from aclog.nodes.telemetry.metrics import Metrics
 from aclog.snapshots.merger import Merger
 from aclog.snapshots.publisher import Publisher
 
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 """How often `start` checks whether the node is ready."""
-_AGAIN_SECONDS = 1.0
+_RESIGN_SECONDS = 1.0
 """If still elected this long after a failed term, the controller leaves the election in favour of another."""
 
 _log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class TopicController:
     _reader: SharedReader | None = field(default=None, init=False)
     _standby: Standby | None = field(default=None, init=False)
     _term: Term | None = field(default=None, init=False)
-    _life: "asyncio.Task[None] | None" = field(default=None, init=False)
+    _main_task: "asyncio.Task[None] | None" = field(default=None, init=False)
     _lock: WriterLock | None = field(default=None, init=False)
     _files: OpenCheckpoints = field(init=False)
     _generator: SnapshotGenerator | None = field(default=None, init=False)
@@ -118,20 +118,20 @@ class TopicController:
             # Stops a second process with the same configuration: the two would fence each other in turn.
             self._lock = lock_checkpoints(self._directory)
             self._reader = reader = await open_reader(self.shared)
-            self.serving = self._standing_by(reader)
-            await have_checkpoint(self.config, self.cluster_id, self._directory, reader)
+            self.serving = self._standby_state(reader)
+            await ensure_checkpoint(self.config, self.cluster_id, self._directory, reader)
             self._write_checkpoints()
             self._standby = self._new_standby(reader)
-            self._life = asyncio.create_task(self._live(reader, self._standby), name="controller")
+            self._main_task = asyncio.create_task(self._run(reader, self._standby), name="controller")
             # Ready as standby suffices: waiting for leadership would keep the node's listeners closed.
-            while not self.ready and not self._life.done():
-                await asyncio.wait((self._life,), timeout=_LOOK_SECONDS)
-            if self._life.done():
-                self._life.result()
+            while not self.ready and not self._main_task.done():
+                await asyncio.wait((self._main_task,), timeout=_POLL_SECONDS)
+            if self._main_task.done():
+                self._main_task.result()
         except BaseException:
             await self.stop()
             raise
-        self._life.add_done_callback(self._ended)
+        self._main_task.add_done_callback(self._ended)
         if isinstance(self.authorizer, StandardAuthorizer):
             self.authorizer.complete_initial_load()
 
@@ -150,9 +150,9 @@ class TopicController:
         if self._checkpointing is not None and self._generator is not None:
             task, self._checkpointing = self._checkpointing, None
             await self._generator.stop(task)
-        if self._life is not None:
-            life, self._life = self._life, None
-            await asyncio.gather(life, return_exceptions=True)
+        if self._main_task is not None:
+            main_task, self._main_task = self._main_task, None
+            await asyncio.gather(main_task, return_exceptions=True)
         if self._standby is not None:
             await self._standby.resign()
         serving, self.serving = self.serving, None
@@ -189,10 +189,10 @@ class TopicController:
             publisher=self.publisher,
             reader=reader,
             directory=self._directory,
-            on_read=self._have_followed,
+            on_read=self._on_read,
         )
 
-    async def _live(self, reader: SharedReader, standby: Standby) -> None:
+    async def _run(self, reader: SharedReader, standby: Standby) -> None:
         """Alternate between standby and leading until the node stops or cannot continue."""
         try:
             while not standby.leadership.stopping:
@@ -204,13 +204,13 @@ class TopicController:
         except Exception as error:
             raise LogError(f"{self.shared.name}: {error!r}") from error
 
-    def _ended(self, life: "asyncio.Task[None]") -> None:
-        error = None if life.cancelled() else life.exception()
+    def _ended(self, main_task: "asyncio.Task[None]") -> None:
+        error = None if main_task.cancelled() else main_task.exception()
         if isinstance(error, MetadataError):
             _log.critical("the controller stops: %s", error)
             self.on_failure(error)
 
-    def _have_followed(self, size: int) -> None:
+    def _on_read(self, size: int) -> None:
         self._committed_bytes += size
         self._consider_checkpoint()
 
@@ -229,10 +229,10 @@ class TopicController:
             if await term.begin(reader, self._quorum, self._files):
                 self.serving = term.serving
                 _log.info("active controller of epoch %d", self._quorum.leader().epoch)
-                await term.last()
+                await term.wait_until_over()
         finally:
             # Requests see NOT_CONTROLLER before the term's resources go away.
-            self.serving = self._standing_by(reader)
+            self.serving = self._standby_state(reader)
             self._committed_bytes += term.committed_bytes
             self._term = None
             await term.end()
@@ -240,10 +240,10 @@ class TopicController:
             _log.warning("no longer the active controller: %s", term.failure or "no longer elected")
         # The election may still favour this node after its log failed (such as a partition between it and the
         # brokers of the topic): retrying for ever would leave the cluster without an active controller.
-        if term.failure is not None and await standby.leadership.still_elected(_AGAIN_SECONDS):
+        if term.failure is not None and await standby.leadership.still_elected(_RESIGN_SECONDS):
             await standby.resign()
 
-    def _standing_by(self, reader: SharedReader) -> ServingState:
+    def _standby_state(self, reader: SharedReader) -> ServingState:
         return ServingState.of(reader, self._quorum, self._files, replayed=lambda: self.ready)
 
     def _leader(self) -> LeaderAndEpoch:

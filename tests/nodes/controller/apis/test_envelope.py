@@ -5,7 +5,7 @@ import pytest
 from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from aclog.authorizer.principals import KafkaPrincipal
 from aclog.nodes.apis.request import MalformedRequestError, OutcomeUnknownError, RequestError
-from aclog.nodes.controller.apis.envelope import Envelopes
+from aclog.nodes.controller.apis.envelope import EnvelopeHandler
 from aclog.nodes.wire import api_keys, api_versions
 from aclog.nodes.wire.envelope import EnvelopeRequest, encode_principal
 from aclog.nodes.wire.headers import decode_response_header
@@ -22,7 +22,7 @@ def inner(api_key=api_keys.CREATE_ACLS, version=3, message=CREATE):
 
 
 async def sent(handler, version=1, *, data=None, principal=ALICE, address=bytes((10, 1, 2, 3))):
-    envelopes = Envelopes(handlers={api_keys.CREATE_ACLS: handler}, apis=api_versions.CONTROLLER_APIS)
+    envelopes = EnvelopeHandler(handlers={api_keys.CREATE_ACLS: handler}, apis=api_versions.CONTROLLER_APIS)
     message = EnvelopeRequest(
         request_data=inner() if data is None else data, request_principal=principal, client_host_address=address
     )

@@ -12,7 +12,7 @@ from aclog.metalog.filelog.file_names import CheckpointFile
 from aclog.metalog.log import EpochStart
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.controller.apis.fetch import Fetching
+from aclog.nodes.controller.apis.fetch import FetchHandler
 from aclog.nodes.controller.apis.quorum_state import METADATA_TOPIC_ID, LeaderAndEpoch, Quorum
 from aclog.nodes.wire.api_keys import FETCH
 from aclog.nodes.wire.message_builder import build
@@ -57,7 +57,7 @@ def a_log():
 
 
 def fetching(log=None, **options):
-    return Fetching(log=log or a_log(), quorum=quorum(**options))
+    return FetchHandler(log=log or a_log(), quorum=quorum(**options))
 
 
 def fetch_request(version=17, *, topic_id=METADATA_TOPIC_ID, partition=0, cluster_id=None, replica_id=-1, **values):

@@ -590,7 +590,7 @@ class TestEnds:
             await node.start()
 
     async def test_unavailable_brokers_are_awaited(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("aclog.nodes.controller.shared.catch_up._AGAIN_SECONDS", 0.01)
+        monkeypatch.setattr("aclog.nodes.controller.shared.catch_up._RETRY_SECONDS", 0.01)
         topic, tries = SharedTopic(), []
         node = candidate(topic, tmp_path, 1)
 
