@@ -100,7 +100,7 @@ def assert_told_as_described(place: list[str], client: AdminClient) -> None:
 def assert_refused_without_describe(place: list[str]) -> None:
     for said in (aclog("acls", "list", *place), aclog("sync", *place, "--to", "nowhere", "--once")):
         assert said.code == 2
-        assert "needs DESCRIBE permission. (whoever --command-config logs in" in said.complaint
+        assert "needs DESCRIBE permission. (the user of --command-config needs" in said.complaint
 
 
 def recorded(place: list[str], directory: Path, client: AdminClient) -> list[tuple[int, list[Row]]]:
