@@ -132,7 +132,7 @@ def begin_with_a_snapshot(kafka: KafkaQuorum, changes: RuleChanges) -> None:
         until(lambda: late.rows == changes.rows)
         assert late.log.start_offset() > 0
         late.check()
-        late.log._shared.snapshot = EpochEnd(epoch=1, end_offset=7)
+        late.log._buffer.snapshot = EpochEnd(epoch=1, end_offset=7)
         assert late.log.latest_snapshot().end_offset == late.log.start_offset() > 7
 
 
