@@ -84,34 +84,28 @@ def generated_requests(acls: Sequence[StandardAcl], count: int, seed: int = 0) -
     """Generate requests close to the ACLs: their principals and resources, mixed with those of others; some repeat."""
     if not acls:
         return
-    chance = random.Random(seed)  # noqa: S311  # reproducible, and not a secret
+    rng = random.Random(seed)  # noqa: S311  # reproducible, and not a secret
     operations = [code for code in AclOperation if code > AclOperation.ALL]
     for number in range(count):
-        acl, other = acls[number % len(acls)], chance.choice(acls)
-        who = chance.choice((acl, acl, other))
+        acl, other = acls[number % len(acls)], rng.choice(acls)
+        who = rng.choice((acl, acl, other))
         yield Request(
-            principal=_principal(who, other, chance),
-            host=who.host if who.host != "*" else chance.choice(_ADDRESSES),
-            operation=acl.operation
-            if acl.operation in operations and chance.random() < 0.6
-            else chance.choice(operations),
+            principal=_principal(who, other, rng),
+            host=who.host if who.host != "*" else rng.choice(_ADDRESSES),
+            operation=acl.operation if acl.operation in operations and rng.random() < 0.6 else rng.choice(operations),
             resource_type=acl.resource_type,
-            name=_name(acl, chance),
+            name=_name(acl, rng),
         )
 
 
-def _principal(who: StandardAcl, other: StandardAcl, chance: random.Random) -> str:
+def _principal(who: StandardAcl, other: StandardAcl, rng: random.Random) -> str:
     if who.principal != "User:*":
         return who.principal
-    return other.principal if other.principal != "User:*" else chance.choice(_UNKNOWN_PRINCIPALS)
+    return other.principal if other.principal != "User:*" else rng.choice(_UNKNOWN_PRINCIPALS)
 
 
-def _name(acl: StandardAcl, chance: random.Random) -> str:
+def _name(acl: StandardAcl, rng: random.Random) -> str:
     name = acl.resource_name
     if acl.pattern_type == PatternType.LITERAL:
-        return (
-            chance.choice(_STARRED)
-            if name == "*" and chance.random() < 0.05
-            else name + chance.choice(("", "", "", "x"))
-        )
-    return name + chance.choice(_ENDINGS)
+        return rng.choice(_STARRED) if name == "*" and rng.random() < 0.05 else name + rng.choice(("", "", "", "x"))
+    return name + rng.choice(_ENDINGS)
