@@ -1,8 +1,6 @@
 """The acid test: aclog changes the metadata log of a Kafka, and the real Kafka 4.3.1 starts on it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,28 +9,16 @@ from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.snapshots.checkpoint_reader import read_checkpoint
 from aclog.snapshots.recovery import recover
+from tests.support.cli.command import aclog
 from tests.support.kafka.described import acl_rows, scram_rows, token_rows
 from tests.support.kafka.server import AdminClient, KafkaServer
 
 SECRET = "fixture-secret"
 
 
-def aclog(*arguments: str | Path, stdin: str = "") -> str:
-    """Run the command; its output."""
-    done = subprocess.run(
-        [sys.executable, "-m", "aclog", *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def listed(directory: Path) -> list[dict[str, str]]:
     """What `aclog acls list` shows, without the ids, which DescribeAcls does not tell."""
-    rows = [json.loads(line) for line in aclog("acls", "list", "--log", directory, "--format", "jsonl").splitlines()]
+    rows = [json.loads(line) for line in aclog("acls", "list", "--log", directory, "--format", "jsonl").ok().lines]
     return [{key: value for key, value in row.items() if key != "id"} for row in rows]
 
 
@@ -68,17 +54,18 @@ def flags_of(row: dict[str, str]) -> list[str]:
 def change(directory: Path) -> list[dict[str, str]]:
     """100 rules come, 10 go (three of them Kafka's), a checkpoint is written; the list afterwards."""
     before = listed(directory)
-    aclog("import", "-", "--log", directory, "--force", stdin="".join(json.dumps(row) + "\n" for row in hundred()))
-    aclog("acls", "remove", "--log", directory, "--force", "--topic", "acid-gone")
+    lines = "".join(json.dumps(row) + "\n" for row in hundred())
+    aclog("import", "-", "--log", directory, "--force", stdin=lines.encode()).ok()
+    aclog("acls", "remove", "--log", directory, "--force", "--topic", "acid-gone").ok()
     for row in [row for row in before if row["resourceType"] in ("TOPIC", "GROUP")][:3]:
-        aclog("acls", "remove", "--log", directory, "--force", *flags_of(row))
-    aclog("snapshot", "create", "--log", directory, "--out", directory)
+        aclog("acls", "remove", "--log", directory, "--force", *flags_of(row)).ok()
+    aclog("snapshot", "create", "--log", directory, "--out", directory).ok()
     after = listed(directory)
     assert len(after) == len(before) + 100 - 10
     return after
 
 
-@pytest.mark.slow(17)
+@pytest.mark.slow(9)
 def test_kafka_starts_on_what_aclog_appended_and_lists_the_same(stopped_kafka: KafkaServer) -> None:
     directory = stopped_kafka.log_directory
     wanted = change(directory)
@@ -97,7 +84,7 @@ def test_kafka_starts_on_what_aclog_appended_and_lists_the_same(stopped_kafka: K
     assert list(verify(directory)) == []
 
 
-@pytest.mark.slow(15)
+@pytest.mark.slow(9)
 def test_kafka_starts_from_aclogs_checkpoint_alone(stopped_kafka: KafkaServer) -> None:
     directory = stopped_kafka.log_directory
     wanted = change(directory)

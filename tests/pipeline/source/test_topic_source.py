@@ -1,7 +1,6 @@
 """A log in a topic of a Kafka broker: aborted transactions, gaps in positions, an open transaction."""
 
 import uuid
-from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -17,28 +16,17 @@ from aclog.pipeline.source.options import read_options
 from aclog.pipeline.source.range_reader import Query
 from aclog.pipeline.source.topic_source import TopicStream, plan_topic
 from tests.support.builders.log_files import value
-from tests.support.kafka.real_node import RealNode
+from tests.support.kafka.topics import client_properties
 from tests.support.nodes.secured_clients import eventually
-from tests.support.nodes.server_properties import Ports
 from tests.support.spark import source
-
-pytestmark = pytest.mark.server
 
 TIMEOUT = 60
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory) -> Iterator[dict[str, str]]:
+@pytest.fixture
+def client(topic_kafka) -> dict[str, str]:
     """A Kafka broker, as client properties."""
-    ports = Ports.free()
-    with RealNode(tmp_path_factory.mktemp("kafka") / "home", ports).format():
-        yield {
-            "bootstrap.servers": f"localhost:{ports.broker}",
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "PLAIN",
-            "sasl.username": "admin",
-            "sasl.password": "admin-secret",
-        }
+    return client_properties(topic_kafka.bootstrap)
 
 
 @pytest.fixture
