@@ -73,18 +73,18 @@ def running(broker, directory, polls, *flags, each=None):
 
 class TestPolls:
     def test_the_first_poll_records_all_acls(self, broker, directory):
-        said = polled(broker, directory).ok()
-        assert len(said.lines) == 3
+        result = polled(broker, directory).ok()
+        assert len(result.lines) == 3
         assert recorded_acls(directory).keys() == set(RULES)
         assert read_sync_properties(directory).cluster_id == "the-cluster"
-        assert said.err == (
+        assert result.err == (
             f"aclog: note: 1 poll(s), 0 failed; 3 ACL(s) added, 0 removed; {directory}: ends at offset 4\n"
         )
 
     def test_an_unchanged_poll_writes_nothing(self, broker, directory):
         polled(broker, directory)
-        said = polled(broker, directory).ok()
-        assert said.out == ""
+        result = polled(broker, directory).ok()
+        assert result.out == ""
         assert end_offset(directory) == 4
 
     def test_removals_come_first_and_unchanged_acls_keep_their_ids(self, broker, directory):
@@ -124,8 +124,8 @@ class TestPolls:
 
     def test_odd_names(self, broker, directory):
         broker.rules = [acl(name) for name in ("\0", "\ufffd", "x" * 32_767, "😀", "a\nb", "\u2028")]
-        said = polled(broker, directory).ok()
-        assert len(said.lines) == 6
+        result = polled(broker, directory).ok()
+        assert len(result.lines) == 6
         assert recorded_acls(directory).keys() == set(broker.rules)
         assert polled(broker, directory).ok().out == ""
 
@@ -186,18 +186,18 @@ class TestTimeTravel:
         first = datetime.fromtimestamp(read_sync_properties(directory).first_poll / 1000, UTC)
         earlier = (first - timedelta(milliseconds=2)).isoformat()
         for words in (("acls", "list"), ("shell",), ("export", "--format", "jsonl")):
-            said = aclog(*words, "--log", directory, "--as-of", earlier)
-            assert (said.code, said.out) == (2, "")
-            assert "the state is unknown: the first poll" in said.complaint
+            result = aclog(*words, "--log", directory, "--as-of", earlier)
+            assert (result.code, result.out) == (2, "")
+            assert "the state is unknown: the first poll" in result.complaint
         with pytest.raises(library.MetadataError, match="the state is unknown"):
             recorded_acls(directory, first - timedelta(days=1))
 
     def test_explain_advises_changes_on_the_cluster(self, broker, directory):
         polled(broker, directory)
         request = ("--principal", "User:carol", "--operation", "READ", "--topic", "orders")
-        said = aclog("explain", "--log", directory, *request)
-        assert "kafka-acls.sh" in said.out
-        assert "aclog acls" not in said.out
+        result = aclog("explain", "--log", directory, *request)
+        assert "kafka-acls.sh" in result.out
+        assert "aclog acls" not in result.out
 
 
 BAD_ANSWERS = {
@@ -222,9 +222,9 @@ class TestFailures:
         before = recorded_acls(directory)
         broker.rules = []
         BAD_ANSWERS[what](broker)
-        said = polled(broker, directory)
-        assert (said.code, said.out) == (2, "")
-        assert str(broker.address) in said.complaint
+        result = polled(broker, directory)
+        assert (result.code, result.out) == (2, "")
+        assert str(broker.address) in result.complaint
         assert recorded_acls(directory) == before
         assert end_offset(directory) == 4
 
@@ -239,26 +239,26 @@ class TestFailures:
             broker.rules = [] if number == 3 else [acl(f"poll-{number}")]
             broker.more = b"\0" if number in {2, 3} else b""
 
-        said = running(broker, directory, 5, each=each).ok()
-        warnings = [line for line in said.err.splitlines() if "warning" in line]
+        result = running(broker, directory, 5, each=each).ok()
+        warnings = [line for line in result.err.splitlines() if "warning" in line]
         assert len(warnings) == 2
         assert all("poll failed, nothing recorded: 127.0.0.1:" in line for line in warnings)
         assert warnings[0].endswith("retrying in 0.01 s")
         assert warnings[1].endswith("retrying in 0.02 s")
         kinds = [(change.kind.name, change.rule.acl.resource_name) for change in history(directory)]
         assert kinds[:3] == [("ADDED", "poll-1"), ("REMOVED", "poll-1"), ("ADDED", "poll-4")]
-        assert ", 2 failed;" in said.err
+        assert ", 2 failed;" in result.err
 
     def test_a_connection_closed_while_idle_is_no_failure(self, broker, directory):
-        said = running(broker, directory, 4, each=lambda _: broker.cut_all_soon() if broker.connections < 3 else None)
-        assert said.code == 0
+        result = running(broker, directory, 4, each=lambda _: broker.cut_all_soon() if broker.connections < 3 else None)
+        assert result.code == 0
         assert broker.connections >= 3
 
     def test_an_authorization_error_is_permanent_only_before_the_first_success(self, broker, directory):
         broker.refusals[DESCRIBE_ACLS] = (31, "no")
         flags = ("--interval", "0.01")
-        said = aclog("sync", "--bootstrap-server", broker.address, "--to", directory, *flags)
-        assert (said.code, "needs DESCRIBE on the cluster" in said.complaint) == (2, True)
+        result = aclog("sync", "--bootstrap-server", broker.address, "--to", directory, *flags)
+        assert (result.code, "needs DESCRIBE on the cluster" in result.complaint) == (2, True)
         broker.refusals.clear()
 
         def each(number):
@@ -267,13 +267,13 @@ class TestFailures:
             if number == 3:
                 broker.tamper_body = lambda body: body
 
-        said = running(broker, directory, 4, each=each).ok()
-        assert "needs DESCRIBE on the cluster" in said.err
+        result = running(broker, directory, 4, each=each).ok()
+        assert "needs DESCRIBE on the cluster" in result.err
         assert recorded_acls(directory).keys() == set(RULES)
 
     def test_an_unreachable_server(self, directory):
-        said = aclog("sync", "--bootstrap-server", "127.0.0.1:1", "--to", directory, "--once")
-        assert (said.code, "127.0.0.1:1" in said.complaint) == (2, True)
+        result = aclog("sync", "--bootstrap-server", "127.0.0.1:1", "--to", directory, "--once")
+        assert (result.code, "127.0.0.1:1" in result.complaint) == (2, True)
 
     def test_another_server_takes_over(self, broker, directory):
         with FakeBroker(RULES[:1]) as other:
@@ -293,9 +293,9 @@ class TestCluster:
     def test_another_cluster_is_rejected_at_the_start(self, broker, directory):
         polled(broker, directory)
         broker.cluster_id, broker.rules = "another", []
-        said = polled(broker, directory)
-        assert said.code == 2
-        assert said.complaint.endswith("belongs to cluster another: expected the-cluster, the recorded one")
+        result = polled(broker, directory)
+        assert result.code == 2
+        assert result.complaint.endswith("belongs to cluster another: expected the-cluster, the recorded one")
         assert recorded_acls(directory).keys() == set(RULES)
 
     def test_another_cluster_is_rejected_later(self, broker, directory):
@@ -306,9 +306,9 @@ class TestCluster:
             if number == 3:
                 broker.rules = []
 
-        said = running(broker, directory, 1_000, each=each)
-        assert said.code == 2
-        assert "belongs to cluster another" in said.err
+        result = running(broker, directory, 1_000, each=each)
+        assert result.code == 2
+        assert "belongs to cluster another" in result.err
         assert recorded_acls(directory).keys() == set(RULES)
 
     def test_a_cluster_without_describe_cluster_is_identified_by_metadata(self, directory):
@@ -322,23 +322,23 @@ class TestCluster:
     @pytest.mark.parametrize("apis", [BROKER_APIS, BROKER_APIS[:-1]], ids=["new", "old"])
     def test_a_cluster_without_an_id_is_rejected(self, directory, apis):
         with FakeBroker(RULES, apis=apis, cluster_id="") as nameless:
-            said = polled(nameless, directory)
-        assert (said.code, "no cluster id" in said.complaint) == (2, True)
+            result = polled(nameless, directory)
+        assert (result.code, "no cluster id" in result.complaint) == (2, True)
 
 
 class TestDirectory:
     def test_other_directories_and_files_are_rejected(self, broker, tmp_path):
         (tmp_path / "file").write_text("x")
         for place in (tmp_path, tmp_path / "file"):
-            said = polled(broker, place)
-            assert said.code == 2
-            assert str(place) in said.complaint
+            result = polled(broker, place)
+            assert result.code == 2
+            assert str(place) in result.complaint
         assert (tmp_path / "file").read_text() == "x"
 
     def test_a_log_of_another_writer_is_rejected(self, broker, directory):
         open_log(directory, create=True).close()
-        said = polled(broker, directory)
-        assert (said.code, f"no {SYNC_FILE} in it" in said.complaint) == (2, True)
+        result = polled(broker, directory)
+        assert (result.code, f"no {SYNC_FILE} in it" in result.complaint) == (2, True)
 
     def test_an_empty_directory_is_accepted(self, broker, directory):
         directory.mkdir()
@@ -346,8 +346,8 @@ class TestDirectory:
         assert recorded_acls(directory).keys() == set(RULES)
 
     def test_a_missing_parent_directory_is_rejected(self, broker, directory):
-        said = polled(broker, directory / "below")
-        assert (said.code, "no such directory" in said.complaint) == (2, True)
+        result = polled(broker, directory / "below")
+        assert (result.code, "no such directory" in result.complaint) == (2, True)
         assert broker.requests == {}
 
     def test_a_locked_log_is_rejected(self, broker, directory):
@@ -357,9 +357,9 @@ class TestDirectory:
             [sys.executable, "-c", script, directory], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
         ) as holder:
             holder.stdout.readline()
-            said = polled(broker, directory)
+            result = polled(broker, directory)
             holder.stdin.close()
-        assert (said.code, "locked by" in said.complaint) == (2, True)
+        assert (result.code, "locked by" in result.complaint) == (2, True)
 
     def test_other_commands_do_not_append(self, broker, directory):
         polled(broker, directory)
@@ -369,8 +369,8 @@ class TestDirectory:
             ("acls", "remove", "--log", directory, "--topic", "orders", "--force"),
             ("import", "-", "--log", directory),
         ):
-            said = aclog(*words)
-            assert (said.code, "only `aclog sync` appends to it" in said.complaint) == (2, True)
+            result = aclog(*words)
+            assert (result.code, "only `aclog sync` appends to it" in result.complaint) == (2, True)
         (directory / SYNC_FILE).unlink()
         aclog("acls", "add", "--log", directory, *rule).ok()
 
@@ -383,10 +383,10 @@ class TestDirectory:
     def test_a_damaged_sync_file_is_an_error(self, broker, directory, text):
         polled(broker, directory)
         (directory / SYNC_FILE).write_text(text)
-        for said in (polled(broker, directory), aclog("acls", "add", "--log", directory, "--topic", "x",
+        for result in (polled(broker, directory), aclog("acls", "add", "--log", directory, "--topic", "x",
                                                      "--allow-principal", "User:x")):  # fmt: skip
-            assert said.code == 2
-            assert SYNC_FILE in said.complaint
+            assert result.code == 2
+            assert SYNC_FILE in result.complaint
 
     def test_created_files_are_private(self, broker, directory):
         polled(broker, directory)
@@ -428,9 +428,9 @@ class TestLarge:
                 host="*", operation=3, permission_type=3,
             )  # fmt: skip
             log.append([encode_record(rule)], timestamp=1).result()
-        said = polled(broker, directory).ok()
-        assert "aborted a transaction that its writer left open" in said.err
-        assert said.out == ""
+        result = polled(broker, directory).ok()
+        assert "aborted a transaction that its writer left open" in result.err
+        assert result.out == ""
         assert recorded_acls(directory).keys() == set(RULES)
 
 
@@ -445,8 +445,8 @@ class TestDisk:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr("aclog.cli.sync.log.write_sync_properties", full)
-        said = polled(broker, directory)
-        assert (said.code, "the disk is full" in said.complaint) == (2, True)
+        result = polled(broker, directory)
+        assert (result.code, "the disk is full" in result.complaint) == (2, True)
         assert list(directory.parent.iterdir()) == []
 
     def test_a_failing_log_ends_the_command(self, broker, directory, monkeypatch):
@@ -460,30 +460,30 @@ class TestDisk:
         def failing(*_):
             raise OSError(28, "No space left on device")
 
-        said = running(broker, directory, 1_000, each=each)
-        assert (said.code, "the disk is full" in said.complaint) == (2, True)
+        result = running(broker, directory, 1_000, each=each)
+        assert (result.code, "the disk is full" in result.complaint) == (2, True)
         monkeypatch.undo()
         assert recorded_acls(directory).keys() == set(RULES)
 
 
 class TestEnds:
     def test_an_interrupt_ends_cleanly(self, broker, directory):
-        said = running(broker, directory, 3, "--interval", "0.01").ok()
-        assert "aclog: note: " in said.err
-        assert f"{directory}: ends at offset 4" in said.err
+        result = running(broker, directory, 3, "--interval", "0.01").ok()
+        assert "aclog: note: " in result.err
+        assert f"{directory}: ends at offset 4" in result.err
 
     def test_an_interrupt_before_anything_is_recorded(self, broker, directory):
         broker.more = b"\0"
-        said = running(broker, directory, 2).ok()
-        assert f"{directory}: nothing recorded" in said.err
+        result = running(broker, directory, 2).ok()
+        assert f"{directory}: nothing recorded" in result.err
         assert list(directory.parent.iterdir()) == []
 
     def test_an_interrupt_cancels_a_pending_poll(self, broker, directory):
         def each(_):
             broker.faults.silent = 1_000
 
-        said = running(broker, directory, 1, each=each).ok()
-        assert "nothing recorded" in said.err or "ends at offset 4" in said.err
+        result = running(broker, directory, 1, each=each).ok()
+        assert "nothing recorded" in result.err or "ends at offset 4" in result.err
 
     def test_sigterm(self, broker, directory):
         flags = ["--bootstrap-server", str(broker.address), "--to", str(directory), "--interval", "3600"]
@@ -503,6 +503,6 @@ class TestEnds:
 
     @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "86401", "1e400"])
     def test_an_invalid_interval(self, broker, directory, seconds):
-        said = polled(broker, directory, f"--interval={seconds}")
-        assert (said.code, "--interval" in said.complaint) == (2, True)
+        result = polled(broker, directory, f"--interval={seconds}")
+        assert (result.code, "--interval" in result.complaint) == (2, True)
         assert broker.requests == {}

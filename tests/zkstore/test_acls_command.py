@@ -104,18 +104,18 @@ def test_bad_input_is_one_line(ours_acls, connect):
         assert result.out == ""
         return result.complaint
 
-    for name, says in (("a/b", "expected no /"), ("😀", r"U+1F600"), (".", "neither . nor ..")):
-        assert says in complaint(ours_acls("add", "--allow-principal", "User:a", "--topic", name))
+    for name, message in (("a/b", "expected no /"), ("😀", r"U+1F600"), (".", "neither . nor ..")):
+        assert message in complaint(ours_acls("add", "--allow-principal", "User:a", "--topic", name))
         assert ours_acls("list", "--topic", name, "--format", "jsonl").ok().out == ""
         assert ours_acls("remove", "--force", "--topic", name).ok().out == ""
     nobody = f"zookeeper.connect=127.0.0.1:{free_port()}"
     quick = ("--authorizer-properties", "zookeeper.connection.timeout.ms=200")
-    said = complaint(aclog("acls", "list", "--authorizer-properties", nobody, *quick))
-    assert "no connection within 0.2 s" in said
-    said = complaint(
+    message = complaint(aclog("acls", "list", "--authorizer-properties", nobody, *quick))
+    assert "no connection within 0.2 s" in message
+    message = complaint(
         aclog("acls", "add", "--authorizer-properties", nobody, *quick, "--allow-principal", "User:a", *ORDERS)
     )
-    assert "no connection within 0.2 s" in said
+    assert "no connection within 0.2 s" in message
     assert "expected KEY=VALUE" in complaint(aclog("acls", "list", "--authorizer-properties", "zookeeper.connect"))
     assert "zookeeper.connect is missing" in complaint(aclog("acls", "list", "--authorizer-properties", "a=b"))
     assert "exactly one" in complaint(ours_acls("list", "--log", "x"))
@@ -124,6 +124,6 @@ def test_bad_input_is_one_line(ours_acls, connect):
     with zookeeper_client(connect.partition("/")[0]) as client:
         client.create(f"/{connect.partition('/')[2]}/kafka-acl/Topic/broken", b"{", makepath=True)
     assert complaint(ours_acls("list")).startswith("/kafka-acl/Topic/broken: byte 1: expected JSON")
-    said = complaint(ours_acls("remove", "--force", "--topic", "broken", "--resource-pattern-type", "match"))
-    assert said.startswith("/kafka-acl/Topic/broken: ")
+    message = complaint(ours_acls("remove", "--force", "--topic", "broken", "--resource-pattern-type", "match"))
+    assert message.startswith("/kafka-acl/Topic/broken: ")
     assert complaint(ours_acls("add", "--allow-principal", "User:a", "--topic", "broken")).startswith("/kafka-acl")

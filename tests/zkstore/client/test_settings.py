@@ -9,7 +9,7 @@ CONNECT = {"zookeeper.connect": "a:2181,b:2182/kafka"}
 
 
 @pytest.mark.parametrize(
-    ("properties", "says"),
+    ("properties", "message"),
     [
         ({}, "zookeeper.connect is missing"),
         ({"zookeeper.connect": " "}, "zookeeper.connect is missing"),
@@ -38,8 +38,8 @@ CONNECT = {"zookeeper.connect": "a:2181,b:2182/kafka"}
         ({**CONNECT, "zookeeper.ssl.client.enable": "true", "zookeeper.ssl.crl.enable": "true"}, "revocation"),
     ],
 )
-def test_invalid_and_unsupported_values_are_rejected(properties, says):
-    with pytest.raises(ConfigError, match=says):
+def test_invalid_and_unsupported_values_are_rejected(properties, message):
+    with pytest.raises(ConfigError, match=message):
         zk_settings(properties)
 
 

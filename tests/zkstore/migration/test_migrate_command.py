@@ -273,7 +273,7 @@ def test_a_reverse_migration_lists_what_zookeeper_cannot_hold(store, connect, mi
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ("--log L", "exactly one ZooKeeper must be given"),
         ("--zookeeper H:1 --to-zookeeper H:1 --log L", "exactly one ZooKeeper must be given"),
@@ -290,11 +290,11 @@ def test_a_reverse_migration_lists_what_zookeeper_cannot_hold(store, connect, mi
         ("--to-zookeeper H:1 --log L --follow", "without --follow"),
     ],
 )
-def test_invalid_combinations_of_flags_are_rejected(arguments, said, tmp_path, monkeypatch):
+def test_invalid_combinations_of_flags_are_rejected(arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     refused = aclog("migrate", *arguments.split())
     assert refused.code == 2
-    assert said in refused.complaint
+    assert message in refused.complaint
     assert not list(tmp_path.iterdir())
 
 
@@ -376,5 +376,5 @@ def test_without_kazoo_the_error_names_the_extra(tmp_path):
         f"sys.exit(run(['migrate', '--zookeeper', 'localhost:1', '--log', {str(tmp_path / 'log')!r}]))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    said = "aclog: ZooKeeper needs kazoo, which is not installed: pip install 'aclog[zookeeper]'\n"
-    assert (done.returncode, done.stderr) == (2, said)
+    message = "aclog: ZooKeeper needs kazoo, which is not installed: pip install 'aclog[zookeeper]'\n"
+    assert (done.returncode, done.stderr) == (2, message)

@@ -41,7 +41,7 @@ def test_acls_are_migrated_with_their_resource():
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"{", "/kafka-acl/Topic/t: byte 1: expected JSON"),
         (rules(ACL, version=2), "/kafka-acl/Topic/t: version 2"),
@@ -49,10 +49,10 @@ def test_acls_are_migrated_with_their_resource():
         (rules({**ACL, "host": "h" * 40_000}), "/kafka-acl/Topic/t: "),
     ],
 )
-def test_unreadable_acls_block(data, said):
+def test_unreadable_acls_block(data, message):
     content = node_content("/kafka-acl/Topic/t", data)
     [(text, unreadable)] = reasons(content)
-    assert text.startswith(said)
+    assert text.startswith(message)
     assert unreadable
     assert not content.acls
 

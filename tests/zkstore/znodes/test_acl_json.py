@@ -51,7 +51,7 @@ def test_names_are_case_insensitive_as_in_kafka(operation, permission):
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    ("data", "message"),
     [
         (b"{", "byte 1: expected JSON"),
         (b"null", "null: expected a JSON object"),
@@ -78,8 +78,8 @@ def test_names_are_case_insensitive_as_in_kafka(operation, permission):
         (b'{"version":1,"acls":' + b"[" * 100_000, "expected JSON"),
     ],
 )
-def test_malformed_nodes_are_rejected_with_their_path(data, says):
-    with pytest.raises(DecodeError, match=f"^{PATH}: (.*)?{says}") as e:
+def test_malformed_nodes_are_rejected_with_their_path(data, message):
+    with pytest.raises(DecodeError, match=f"^{PATH}: (.*)?{message}") as e:
         decode_acls(data, path=PATH)
     assert "\n" not in str(e.value)
     assert len(str(e.value)) < 400

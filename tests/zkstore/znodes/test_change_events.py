@@ -16,7 +16,7 @@ def test_an_event_round_trips(pattern):
 
 
 @pytest.mark.parametrize(
-    ("tree", "data", "says"),
+    ("tree", "data", "message"),
     [
         (LITERAL_TREE, b"", "expected TYPE:name"),
         (LITERAL_TREE, b"TOPIC:", "expected TYPE:name"),
@@ -29,8 +29,8 @@ def test_an_event_round_trips(pattern):
         (PREFIXED_TREE, b'{"version":1,"resourceType":"FOO","name":"x","patternType":"PREFIXED"}', "resource type"),
     ],
 )
-def test_malformed_events(tree, data, says):
-    with pytest.raises(DecodeError, match=f"^/changes/1: .*{says}"):
+def test_malformed_events(tree, data, message):
+    with pytest.raises(DecodeError, match=f"^/changes/1: .*{message}"):
         decode_event(tree, data, path="/changes/1")
 
 

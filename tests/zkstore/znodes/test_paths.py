@@ -53,7 +53,7 @@ def test_other_paths_are_no_resources(path):
 
 
 @pytest.mark.parametrize(
-    ("pattern", "says"),
+    ("pattern", "message"),
     [
         (ResourcePattern(resource_type=0, name="n"), "resource type UNKNOWN"),
         (ResourcePattern(resource_type=1, name="n"), "resource type ANY"),
@@ -63,8 +63,8 @@ def test_other_paths_are_no_resources(path):
         (ResourcePattern(resource_type=2, name="a\ud800"), r"expected no U\+D800 \(at 1\)"),
     ],
 )
-def test_resources_without_a_path(pattern, says):
-    with pytest.raises(EncodeError, match=says):
+def test_resources_without_a_path(pattern, message):
+    with pytest.raises(EncodeError, match=message):
         resource_path(pattern)
 
 

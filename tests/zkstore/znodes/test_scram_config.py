@@ -84,7 +84,7 @@ def test_a_node_without_data_is_an_empty_config():
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"{", "byte 1"),
         (b"7", "expected a JSON object"),
@@ -94,14 +94,14 @@ def test_a_node_without_data_is_an_empty_config():
         (b'{"version":1,"config":{"a":1}}', "config: expected an object with string values"),
     ],
 )
-def test_errors_name_the_path(data, said):
+def test_errors_name_the_path(data, message):
     with pytest.raises(DecodeError, match=r"^/config/users/a: ") as refused:
         decode_user_config(data, "/config/users/a")
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "expected salt=..."),
         (GOOD.replace(",iterations=4096", ""), "expected salt=..."),
@@ -114,10 +114,10 @@ def test_errors_name_the_path(data, said):
         (GOOD.replace("4096", str(1 << 31)), "iterations: expected a number of 0 to 2147483647"),
     ],
 )
-def test_a_malformed_credential_is_rejected_and_not_shown(text, said):
+def test_a_malformed_credential_is_rejected_and_not_shown(text, message):
     with pytest.raises(DecodeError) as refused:
         decode_credential("ann", SHA_256, text)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "c2VydmVy" not in str(refused.value)
 
 

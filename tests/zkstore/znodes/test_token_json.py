@@ -63,7 +63,7 @@ def test_plus_is_a_space_as_in_javas_decoder():
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (None, "expected JSON"),
         (b"", "expected JSON"),
@@ -90,10 +90,10 @@ def test_plus_is_a_space_as_in_javas_decoder():
         (node(tokenId=None), "no field 'tokenId'"),
     ],
 )
-def test_errors_name_the_path(data, said):
+def test_errors_name_the_path(data, message):
     with pytest.raises(DecodeError, match=r"^/delegation_token/tokens/t: ") as refused:
         decode_token(data, PATH)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize("token_id", ["", ".", "..", "a/b"])
