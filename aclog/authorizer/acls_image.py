@@ -119,6 +119,7 @@ class AclsImage:
                 exist.
 
         """
+        # The new image shares the base, and with it the memo: it starts warm.
         base = self.index.base
         overlay = apply_changes(base, self.index.overlay, changes)
         return type(self)(AclIndex(base, overlay), self.documented, self.cidr)
@@ -197,6 +198,7 @@ class AclsImage:
 
     def find(self, acl: StandardAcl) -> UUID | None:
         """Return the id of exactly this ACL, or None."""
+        # One cell is enough: an equal ACL has the same resource, principal and host.
         kind, name, literal = key_of(acl)
         resource = self.index.named(kind, name)[0 if literal else 1]
         subject = self.index.base.subject(((acl.principal, acl.host),))

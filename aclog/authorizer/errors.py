@@ -28,6 +28,7 @@ class AuthorizationError(MetadataError):
         super().__init__(printable(f"{principal} is not authorized to {operation} on {resource} from {host}"))
 
     def __reduce__(self) -> tuple[object, ...]:
+        # By default an exception is unpickled from `args`, which hold the message and not the keyword arguments.
         return (
             _restored,
             (self.principal, self.operation, self.host, self.resource),

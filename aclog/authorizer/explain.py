@@ -58,6 +58,7 @@ def explain(
         rules=sorter.shown(),
         counts=sorter.counts,
         implied_by=_implied_by(decision, sorter.operation),
+        # For a super user ACLs are not read, so their quirks do not matter.
         quirks=() if decision.basis is Basis.SUPER_USER else (*sorter.quirks(), *_quirks(image, context, action)),
         remedy=find_remedy(
             decision,

@@ -161,6 +161,7 @@ class StandardAuthorizer(Authorizer):
             return [_ALLOWED] * len(actions)
         if not self._ready:
             raise AuthorizerNotReadyError("the authorizer has not replayed the log up to its high-water mark yet")
+        # The image is read once: all actions of a call are decided on the same ACLs.
         image, index = view.image, view.image.index
         subject = image.subject(context.principal, context.host)
         results = []
@@ -168,6 +169,7 @@ class StandardAuthorizer(Authorizer):
             pattern, operation = action.resource_pattern, action.operation
             if pattern.pattern_type is not _LITERAL:
                 _check_literal(pattern)
+            # Kafka reads an unknown code as UNKNOWN; it must not shift the mask.
             if operation not in _OPERATIONS:
                 operation = AclOperation.UNKNOWN
             bits = index.mask(subject, pattern.resource_type, pattern.name, image.documented) >> operation
@@ -229,7 +231,7 @@ class StandardAuthorizer(Authorizer):
         decide = self._answer if view.audit is None else self._audited
         (answer,) = decide(view, context, (probe,))
         if answer is _ALLOWED:
-            return answer
+            return answer  # super users, allow.everyone and implied operations count in this step only
         allowed = view.image.by_resource_type(context.principal, context.host, operation, resource_type)
         return _ALLOWED if allowed else _DENIED
 

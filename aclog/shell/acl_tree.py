@@ -107,6 +107,7 @@ def _principals(acls: AclsImage) -> Directory:
 
 def _rules_directory(rules: Rules) -> Node | None:
     """Return a directory of some ACLs; None if there are none."""
+    # An empty directory would make every path exist, whatever principal or resource it names.
     if next(rules(), None) is None:
         return None
 

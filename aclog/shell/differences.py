@@ -56,6 +56,7 @@ def differences(before: Image, after: Image, touched: Iterable[UUID] | None = No
 
 def _differing(before: AclsImage, after: AclsImage) -> Iterator[UUID]:
     """Yield the ids of the ACLs that differ, found by comparing encoded records, without making ACL objects."""
+    # Comparing bytes takes a fraction of the time of comparing a million pairs of objects.
     only_before, only_after = set(before.records()), set[bytes]()
     for value in after.records():
         if value in only_before:
@@ -76,6 +77,7 @@ def _rules(before: AclsImage, after: AclsImage, ids: Iterable[UUID]) -> Iterator
             removed[rule_id] = old
         if old != new and new is not None:
             added[rule_id] = new
+    # By content: an ACL on both sides under different ids was recreated.
     new_ids = {acl: rule_id for rule_id, acl in added.items()}
     found = []
     for rule_id, acl in removed.items():

@@ -54,6 +54,7 @@ def open_history(path: Path) -> History:
     """Return the history in a file that only its owner may read; in memory if the file cannot be created."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Created with its mode before prompt_toolkit appends to it: typed lines may contain principals and addresses.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError:
         return InMemoryHistory()

@@ -37,6 +37,7 @@ class ShellState:
 
         """
         log = self.source.log
+        # The high-water mark is read before the image: if the log grows in between, the image is read again next time.
         mark = log.high_watermark() if log and self.moment is None else None
         if self._image is not None and mark == self._mark:
             return self._image
@@ -65,6 +66,7 @@ class ShellState:
 
     def _take(self, image: Image, mark: int | None) -> Image:
         self._mark = mark
+        # The tree caches listings of its image: it is dropped with it.
         if image is not self._image:
             self._image, self._tree = image, None
         return image

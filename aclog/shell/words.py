@@ -43,6 +43,7 @@ def split_line(line: str) -> Split:
     characters: list[tuple[str, bool]] = []  # of the current word, each with whether it was quoted
     quote, escaped, start = "", False, -1
     for position, character in enumerate(line):
+        # A word ends at the first blank that is neither quoted nor escaped; `start` is -1 between words.
         if start >= 0 and not quote and not escaped and character.isspace():
             words.append(_word(characters))
             characters, start = [], -1

@@ -114,6 +114,7 @@ class Base:
         found = memo.lookups[resource_type].get(name)
         if found is not None:
             return found
+        # Threads may race here: they compute the same value, and a dict assignment is atomic.
         low, high = self.cells(self.resources.find(resource_key(resource_type, name, literal=True)))
         node = self.prefixes[resource_type].longest(name)
         node = -1 if node < 0 else node + self.first_nodes[resource_type]
@@ -170,6 +171,7 @@ class Base:
             mask |= self.cells_mask(*self.cells(prefixes.resources[step - first]), subject.pairs)
             masks[step] = mask
         self.memo.mask_count += len(path)
+        # Chain masks live in subjects, so dropping all subjects frees them; a caller that holds one may go on using it.
         if self.memo.mask_count > _MAX_MASKS:
             self.memo.subjects = {}
             self.memo.mask_count = 0

@@ -144,6 +144,7 @@ def build(rows: Rows, pause: Pause = no_pause) -> Base:
 
     """
     order, resource_of, pair_of, codes = _sorted(rows)
+    # Sorted by resource and pair, equal ACLs are adjacent, and each cell is one slice of rows.
     ids, repeated = IdIndex.of(rows.ids.take(order, axis=0), pause)
     refused = dict(_repeated_content(rows, order, resource_of=resource_of, pair_of=pair_of, codes=codes))
     if repeated and rows.has_ids:

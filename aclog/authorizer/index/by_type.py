@@ -49,6 +49,7 @@ def any_resource_allowed(index: AclIndex, subject: Subject, operation: int, reso
     for name, literal in islice(resources, _MAX_ONE_BY_ONE):
         if not deny_rules.denies(name, literal=literal):
             return True
+    # All of the first were denied, so probably most are: from here on all at once.
     return next(resources, None) is not None and by_type_scan.any_survives(index, subject, operation, resource_type)
 
 

@@ -31,6 +31,7 @@ def any_survives(index: AclIndex, subject: Subject, operation: int, resource_typ
     """
     base, ask = index.base, (subject, operation, resource_type)
     denied = _resources(index, *ask, AclPermissionType.DENY)
+    # A DENY on the empty prefix excludes nothing here, though it denies everything in authorize().
     denied = denied[denied != base.resource(resource_type, "", literal=False)]
     prefixes = {_name(base, number): number for number in denied[_are_prefixes(base, denied)].tolist()}
     literals: list[int] = []
@@ -66,10 +67,11 @@ def added(
 def _resources(index: AclIndex, subject: Subject, operation: int, resource_type: int, permission: int) -> Int32s:
     """Return the resources of the base with such an ACL, possibly repeated."""
     columns = row_columns(index.base)
-    said = product(subject.pairs, {operation, int(AclOperation.ALL)})
+    wanted = product(subject.pairs, {operation, int(AclOperation.ALL)})
     rows = np.concatenate(
-        [columns.by_pair[:0], *(columns.of(pair, resource_type, op, permission) for pair, op in said)]
+        [columns.by_pair[:0], *(columns.of(pair, resource_type, op, permission) for pair, op in wanted)]
     )
+    # Rows with raw codes are left out with the removed ones: Kafka compares pattern types exactly here.
     gone = np.array([*index.overlay.removed, *index.base.raw_codes], np.int32)
     left: Int32s = columns.resource_of[rows[~np.isin(rows, gone)]]
     return left
@@ -102,6 +104,7 @@ def _some_beyond(base: Base, resources: Int64s, prefixes: dict[str, int]) -> boo
     here = np.flatnonzero(is_here)
     starts = np.array([ranks.of(name, number) for name, number in prefixes.items()])
     range_of = np.searchsorted(starts, here, "right") - 1
+    # A name before the first range begins with no prefix.
     if range_of[0] < 0:
         return True
     last = np.flatnonzero(np.append(range_of[1:] != range_of[:-1], [True]))

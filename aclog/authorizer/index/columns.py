@@ -40,6 +40,7 @@ class RowColumns:
 
     def of(self, pair: int, resource_type: int, operation: int, permission: int) -> Int32s:
         """Return the rows of a pair with this resource type, operation and permission."""
+        # The same layout as `keys`: pair, then one byte each for type, operation and permission.
         key = pair << 24 | resource_type << 16 | operation << 8 | permission
         low, high = np.searchsorted(self.keys, np.array([key, key + 1], np.uint64)).tolist()
         return self.by_pair[low:high]
@@ -93,6 +94,7 @@ def _make(base: Base) -> RowColumns:
 
 def pairs_of(base: Base, principal: str) -> list[int]:
     """Return the pairs of a principal with any host."""
+    # A compact string begins with its length, so a pair key that starts with it has exactly this principal.
     wanted = compact(principal)
     order, key = row_columns(base).pair_order, base.pairs.key
     at = bisect_left(order, wanted, key=key)

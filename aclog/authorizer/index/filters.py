@@ -100,6 +100,7 @@ def _of_name(index: AclIndex, wanted: AclBindingFilter, name: str) -> Iterator[S
 def _resources(index: AclIndex, wanted: AclBindingFilter, kind: int, name: str) -> Iterator[Resource]:
     pattern = known_pattern(wanted.pattern_type)
     if pattern == PatternType.MATCH:
+        # Unlike in authorize(), `*` also covers names that begin with `*`.
         yield from index.prefixes(kind, name)
         if name != WILDCARD:
             yield index.literal(kind, WILDCARD)
@@ -133,6 +134,7 @@ def _of_rows(index: AclIndex, wanted: AclBindingFilter, rows: Int32s) -> Iterato
     """Yield the ACLs of these rows that may match, and all that were added since."""
     base, removed = index.base, index.overlay.removed
     columns = row_columns(base)
+    # In blocks, so that the first ACLs of a large listing are returned soon.
     for start in range(0, len(rows), _BLOCK):
         block = rows[start : start + _BLOCK]
         for row in block[_wanted(columns, wanted, block)].tolist():

@@ -78,6 +78,7 @@ class NameResources:
 
 
 def _resources_on(base: Base, kind: int, name: str, *, documented: bool) -> Iterator[int]:
+    # The same rules as AclIndex.levels, without an overlay.
     literal = base.resource(kind, name, literal=True)
     if literal >= 0:
         yield literal
@@ -180,6 +181,7 @@ class Matcher:
         """Return the matches of the requests from `start` on; all columns are cut to these requests."""
         request, resource = covering
         owners, cells = [], []
+        # Pairs differ, so a cell is hit through one of them only and no match is found twice.
         for pair in pairs:
             cell = self._cells.get(resource, pair[request]).astype(np.int64) - 1
             hit = np.flatnonzero(cell >= 0)

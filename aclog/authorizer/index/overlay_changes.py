@@ -73,6 +73,7 @@ def _add(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Over
         raise ReplayError(f"ACL {uuid_text(record.id)} is added, but exists already")
     codes = record.resource_type, record.pattern_type, record.operation, record.permission_type
     kind, pattern, operation, permission = codes
+    # Inlined aclog.authorizer.index.overlay.key_of: enum comparisons are slow here.
     key = kind if 0 <= kind < TYPES else 0, record.resource_name, pattern == _LITERAL
     pair = principal, host = record.principal, record.host
     touched = overlay.touched.get(key)
@@ -105,6 +106,7 @@ def _remove(base: Base, overlay: Overlay, uuid: UUID) -> Overlay:
     record = overlay.added.get(number)
     if record is not None:
         return _remove_added(base, overlay, record)
+    # The overlay comes first: an id that was removed from the base may have been added again.
     row = base.ids.find(number) if base.has_ids else -1
     if row < 0 or row in overlay.removed:
         raise ReplayError(f"ACL {uuid_text(uuid)} is removed, but does not exist")
@@ -181,6 +183,7 @@ def _changed(
     """Return the overlay with the new state of a resource; `step` is 1 if an ACL was added, -1 if one was removed."""
     _, _, resources, lengths, stars, ranges, colonless, unbindable, irregular, _ = overlay
     kind, name, literal = key
+    # Lengths are never taken back when a prefix loses its ACLs: a look-up that finds nothing is cheap.
     if not literal:
         if len(name) not in lengths[kind]:
             longest_first = tuple(sorted((*lengths[kind], len(name)), reverse=True))
@@ -216,6 +219,7 @@ def _check_content(base: Base, overlay: Overlay, uuid: UUID, codes: Codes, cell:
         if codes == (known.resource_type, known.pattern_type, known.operation, known.permission_type):
             other = known.id
     if cell.rows:
+        # A cell has few rows: at most one per operation and permission.
         data = base.resources.key(base.resource_of(base.cell_of(cell.rows[0])))
         for row in cell.rows:
             if row not in overlay.removed and base.codes(row, data) == codes:

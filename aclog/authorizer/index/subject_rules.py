@@ -48,6 +48,7 @@ class SubjectRules:
     def _literal(self, resource_type: int, name: str) -> list[Resource]:
         index, base = self.index, self.index.base
         low, high, _, _ = base.lookup(resource_type, name)
+        # The base alone shows whether the look-up by name is worth it, unless an overlay may have more.
         if base.cells_mask(low, high, self.subject.pairs) & self.bit or index.overlay.changes:
             literal = index.literal(resource_type, name)
             if self._has(literal):
