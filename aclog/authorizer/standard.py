@@ -43,7 +43,7 @@ AuditHook: TypeAlias = Callable[[RequestContext, Action, Decision], None]
 ResultCache: TypeAlias = dict[str, dict[str, dict[int, dict[str, dict[int, AuthorizationResult]]]]]
 """By principal, host, resource type, resource name (LITERAL) and operation."""
 
-_MAX_ANSWERS = 1 << 16
+_MAX_CACHED = 1 << 16
 """The cache is dropped when it has this many results: 0.2 kB each, 1.4 kB if no two are for one client."""
 
 _OPERATIONS = frozenset(AclOperation)
@@ -267,7 +267,7 @@ def _check_literal(pattern: ResourcePattern) -> None:
 def _remember(
     view: _View, context: RequestContext, actions: Sequence[Action], results: Sequence[AuthorizationResult]
 ) -> None:
-    if view.count + len(actions) > _MAX_ANSWERS:
+    if view.count + len(actions) > _MAX_CACHED:
         view.cache, view.count = {}, 0
     cache = view.cache
     if cache is None:

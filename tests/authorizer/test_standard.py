@@ -157,12 +157,12 @@ def test_remembered_answers_are_those_of_the_image(estate, data):
 
 
 def test_remembered_answers_are_bounded(monkeypatch):
-    monkeypatch.setattr("aclog.authorizer.standard._MAX_ANSWERS", 10)
+    monkeypatch.setattr("aclog.authorizer.standard._MAX_CACHED", 10)
     authorizer = ready(READ)
     for n in range(35):
         assert authorizer.authorize(ALICE, [action(f"orders{n}")]) == [DENIED]
         assert authorizer.authorize(ALICE, [action("orders")]) == [ALLOWED]
-        held = authorizer._view.answers["User:alice"]["10.0.0.1"][ResourceType.TOPIC]
+        held = authorizer._view.cache["User:alice"]["10.0.0.1"][ResourceType.TOPIC]
         assert len(held) <= 10
 
 
