@@ -9,6 +9,7 @@ from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.snapshots.checkpoint_reader import read_checkpoint
 from aclog.snapshots.recovery import recover
+from tests.support.builders.acls import acl_row
 from tests.support.cli.command import aclog
 from tests.support.kafka.described import acl_rows, scram_rows, token_rows
 from tests.support.kafka.server import AdminClient, KafkaServer
@@ -32,15 +33,15 @@ def hundred() -> list[dict[str, str]]:
 
 
 def rule(kind: str, name: str, principal: str, number: int) -> dict[str, str]:
-    return {
-        "resourceType": kind,
-        "resourceName": name,
-        "patternType": "PREFIXED" if number % 4 == 1 and name != "acid-gone" else "LITERAL",
-        "principal": principal,
-        "host": "*" if number % 5 else "10.1.2.3",
-        "operation": "DESCRIBE" if number % 2 else "WRITE" if kind == "TRANSACTIONAL_ID" else "READ",
-        "permissionType": "DENY" if number % 11 == 0 else "ALLOW",
-    }
+    return acl_row(
+        name,
+        resourceType=kind,
+        patternType="PREFIXED" if number % 4 == 1 and name != "acid-gone" else "LITERAL",
+        principal=principal,
+        host="*" if number % 5 else "10.1.2.3",
+        operation="DESCRIBE" if number % 2 else "WRITE" if kind == "TRANSACTIONAL_ID" else "READ",
+        permissionType="DENY" if number % 11 == 0 else "ALLOW",
+    )
 
 
 def flags_of(row: dict[str, str]) -> list[str]:

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 
@@ -31,6 +30,7 @@ from aclog.metalog.uuids import uuid_text
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.image import Image
 from aclog.snapshots.recovery import recover
+from tests.support.builders.acls import acl, acl_record
 from tests.support.kafka.dump_log import DumpedBatch, parse
 from tests.support.kafka.jvm import run_tool
 from tests.support.kafka.metadata_shell import shell_answers
@@ -70,21 +70,20 @@ def assert_is_what_we_wrote(path: Path, dumped: list[DumpedBatch]) -> Counter:
     return seen
 
 
-def acl(number: int, name: str) -> AccessControlEntryRecord:
-    return AccessControlEntryRecord(
-        id=UUID(int=(number << 64) + 99),
-        resource_type=2 + number % 6,
-        resource_name=name,
-        pattern_type=3 + number % 2,
-        principal=f"User:{name}",
-        host="*",
+def numbered(number: int, name: str) -> AccessControlEntryRecord:
+    added = acl(
+        name,
+        f"User:{name}",
         operation=2 + number % 14,
+        resource_type=2 + number % 6,
+        pattern_type=3 + number % 2,
         permission_type=2 + number % 2,
     )
+    return acl_record((number << 64) + 99, added)
 
 
 TEXTS = ["a", "é", "結", "😀", 'a"b\\c', "x" * 300, "*", "tab\there"]
-RULES = [acl(number, TEXTS[number % len(TEXTS)] + str(number)) for number in range(40)]
+RULES = [numbered(number, TEXTS[number % len(TEXTS)] + str(number)) for number in range(40)]
 TOKEN = DelegationTokenRecord(
     owner="User:a",
     requester="User:b",
@@ -103,8 +102,8 @@ BATCHES: list[list[MetadataRecord]] = [
     [RemoveAccessControlEntryRecord(id=RULES[3].id), *RULES[30:]],
     [SCRAM, TOKEN],
     [NoOpRecord()],
-    [BeginTransactionRecord(name="päir"), acl(50, "in"), EndTransactionRecord()],
-    [BeginTransactionRecord(), acl(51, "never"), AbortTransactionRecord(reason="says so")],
+    [BeginTransactionRecord(name="päir"), numbered(50, "in"), EndTransactionRecord()],
+    [BeginTransactionRecord(), numbered(51, "never"), AbortTransactionRecord(reason="says so")],
     [RemoveUserScramCredentialRecord(name="gone", mechanism=2), RemoveDelegationTokenRecord(token_id="gone")],
 ]
 

@@ -18,6 +18,7 @@ from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.file_names import list_checkpoints
 from aclog.snapshots.image import Image
 from aclog.snapshots.recovery import recover
+from tests.support.builders.acls import acl_row
 from tests.support.builders.log_files import segment_paths
 from tests.support.cli.command import Result, aclog
 from tests.support.kafka.described import acl_rows
@@ -44,15 +45,12 @@ sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule require
 
 
 def rule(number: int) -> dict[str, str]:
-    return {
-        "resourceType": "TOPIC",
-        "resourceName": f"mirrored-{number}-" + "x" * 150,
-        "patternType": "PREFIXED" if number % 3 else "LITERAL",
-        "principal": f"User:{number % 7}",
-        "host": "*",
-        "operation": "READ",
-        "permissionType": "DENY" if number % 5 == 0 else "ALLOW",
-    }
+    return acl_row(
+        f"mirrored-{number}-" + "x" * 150,
+        patternType="PREFIXED" if number % 3 else "LITERAL",
+        principal=f"User:{number % 7}",
+        permissionType="DENY" if number % 5 == 0 else "ALLOW",
+    )
 
 
 def flags(kafka: KafkaQuorum, directory: Path) -> list[str]:

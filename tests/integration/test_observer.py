@@ -24,6 +24,7 @@ from aclog.snapshots.publisher import Publisher
 from aclog.snapshots.recovery import recover
 from aclog.sources.quorum import QuorumSource
 from tests.integration.conftest import CONTROLLER_PORT
+from tests.support.builders.acls import acl_row
 from tests.support.kafka.server import AdminClient, KafkaServer
 
 CONTROLLER = HostPort(host="localhost", port=CONTROLLER_PORT)
@@ -40,15 +41,7 @@ def security(password: str = "admin-secret") -> ClientSecurity:
 
 
 def rule(number: int) -> dict[str, str]:
-    return {
-        "resourceType": "TOPIC",
-        "resourceName": f"observed-{number}",
-        "patternType": "LITERAL",
-        "principal": "User:observer",
-        "host": "*",
-        "operation": "READ",
-        "permissionType": "ALLOW",
-    }
+    return acl_row(f"observed-{number}", principal="User:observer")
 
 
 def content(image: Image) -> list:

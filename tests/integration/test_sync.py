@@ -13,6 +13,7 @@ import pytest
 
 import aclog as library
 from aclog.metalog.filelog import verify
+from tests.support.builders.acls import acl_row
 from tests.support.cli.command import aclog
 from tests.support.kafka.described import acl_rows, scram_rows
 from tests.support.kafka.real_node import RealNode
@@ -28,11 +29,6 @@ ODD_NAMES = ("\0", "nul\0inside", "\ufffd", "x" * 32_767, "€" * 10_922, "😀"
 LOGIN = "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={} required {};\n"
 
 Row = dict[str, str]
-
-
-def row(name: str, principal: str = "User:alice", **changes: str) -> Row:
-    found = {"resourceType": "TOPIC", "resourceName": name, "patternType": "LITERAL", "principal": principal}
-    return found | {"host": "*", "operation": "READ", "permissionType": "ALLOW"} | changes
 
 
 def ordered(rows: list[Row]) -> list[Row]:
@@ -75,7 +71,7 @@ def syncing(place: list[str], directory: Path) -> Iterator[None]:
 def test_described_listed_and_recorded(kind: str, tmp_path: Path) -> None:
     ports = Ports.free()
     with NODES[kind](tmp_path / "node", ports).format(), AdminClient(ports.broker) as client:
-        client("createAcls", acls=[row(name) for name in ODD_NAMES])
+        client("createAcls", acls=[acl_row(name) for name in ODD_NAMES])
         client("alterScram", users=[{"user": "sue", "mechanism": "SCRAM-SHA-512", "iterations": 8192, "password": "p"}])
         until(lambda: len(client.acls()) == len(ODD_NAMES) and len(client.scram()) == 2, client.acls)
         assert_told_as_described(flags(tmp_path, ports), client)
@@ -122,7 +118,7 @@ def recorded(place: list[str], directory: Path, client: AdminClient) -> list[tup
 def changed(client: AdminClient, rules: list[Row], dice: random.Random, point: int) -> list[Row]:
     """Some rules added, some removed, some of them one after the other; the rules that stand then."""
     new = [
-        row(dice.choice(("shared", f"topic-{point}-{number}")), f"User:{point}-{number}", operation="WRITE")
+        acl_row(dice.choice(("shared", f"topic-{point}-{number}")), f"User:{point}-{number}", operation="WRITE")
         for number in range(dice.randint(0, CHANGES))
     ]
     gone = dice.sample(rules, dice.randint(1, min(CHANGES, len(rules))))

@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 
+from tests.support.builders.acls import acl_row
 from tests.support.kafka.quorum import KafkaQuorum
-from tests.support.kafka.quorum_changes import RuleChanges, make, rule
+from tests.support.kafka.quorum_changes import RuleChanges, make
 from tests.support.kafka.quorum_observer import (
     QuorumObserver,
     assert_same,
@@ -38,7 +39,7 @@ def write_what_is_never_committed(kafka: KafkaQuorum, observer: QuorumObserver) 
 
     def write() -> None:
         try:
-            alone("createAcls", acls=[rule(NEVER)])
+            alone("createAcls", acls=[acl_row(NEVER)])
         except KafkaError as error:
             failed.append(str(error))
 

@@ -17,9 +17,9 @@ from aclog.nodes.observer.errors import OtherClusterError, QuorumRefusedError
 from aclog.nodes.observer.fetch_messages import EpochEnd
 from aclog.nodes.observer.fetch_options import ObserverOptions
 from aclog.nodes.observer.quorum_log import QuorumLog
-from tests.support.builders.acls import acl
+from tests.support.builders.acls import acl, acl_row
 from tests.support.kafka.quorum import KafkaQuorum, QuorumNode
-from tests.support.kafka.quorum_changes import RuleChanges, make, rule
+from tests.support.kafka.quorum_changes import RuleChanges, make
 from tests.support.kafka.quorum_observer import (
     QuorumObserver,
     assert_same,
@@ -166,7 +166,7 @@ def who_may_follow(kafka: KafkaQuorum) -> None:
     ):
         log.wait_known(60)
     with admin_of(kafka.leader()) as admin:
-        right = rule("kafka-cluster", resourceType="CLUSTER", principal="User:bob", operation="CLUSTER_ACTION")
+        right = acl_row("kafka-cluster", resourceType="CLUSTER", principal="User:bob", operation="CLUSTER_ACTION")
         admin("createAcls", acls=[right])
     for user, known in (("admin", CLUSTER_ID), ("bob", None)):  # to be told the cluster's id one needs ALTER
         with QuorumObserver(kafka.controllers, user=user) as observer:

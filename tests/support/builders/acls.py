@@ -55,6 +55,20 @@ def acl_record(number: int | UUID, added: StandardAcl, tagged_fields: object = (
     )
 
 
+def acl_row(name: str, **other: str) -> dict[str, str]:
+    """Return an ACL as Kafka's Admin client and `--format jsonl` name it; `other` are keys of it."""
+    row = {
+        "resourceType": "TOPIC",
+        "resourceName": name,
+        "patternType": "LITERAL",
+        "principal": "User:alice",
+        "host": "*",
+        "operation": "READ",
+        "permissionType": "ALLOW",
+    }
+    return row | other
+
+
 def record_of(entry: StandardAclWithId, tagged_fields: object = ()) -> AccessControlEntryRecord:
     """Return the record that adds an ACL under its id."""
     return acl_record(entry.id, entry.acl, tagged_fields)

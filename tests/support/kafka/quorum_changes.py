@@ -8,6 +8,7 @@ from attrs import frozen
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.sources.acl_lines import rule_of_object
+from tests.support.builders.acls import acl_row
 from tests.support.kafka.server import AdminClient, KafkaError
 
 Row = dict[str, str]
@@ -31,20 +32,6 @@ class Change:
     def last(self) -> StandardAcl:
         """The rule that the last record of the request is about."""
         return rule_of_object(dict(self.rules[-1])).acl
-
-
-def rule(name: str, **other: str) -> Row:
-    """A rule about a resource of this name; `other` are keys of it."""
-    row = {
-        "resourceType": "TOPIC",
-        "resourceName": name,
-        "patternType": "LITERAL",
-        "principal": "User:alice",
-        "host": "*",
-        "operation": "READ",
-        "permissionType": "ALLOW",
-    }
-    return row | other
 
 
 class RuleChanges:
@@ -84,7 +71,7 @@ class RuleChanges:
             return self._gone.pop(self._random.randrange(len(self._gone)))
         self._named += 1
         kind, stem = self._random.choice(list(_NAMES.items()))
-        return rule(
+        return acl_row(
             f"{stem}-{self._named}",
             resourceType=kind,
             patternType=self._random.choice(["LITERAL", "PREFIXED"]),
