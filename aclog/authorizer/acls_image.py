@@ -162,7 +162,9 @@ class AclsImage:
 
         """
         operation, resource_type = known_operation(operation), known_type(resource_type)
-        rules.check_principals(self.index, subject, operation, resource_type, name, documented=self.documented)
+        rules.check_principals(
+            self.index, subject, operation, resource_type=resource_type, name=name, documented=self.documented
+        )
 
     def has_candidate(self, resource_type: int, name: str) -> bool:
         """Return whether any ACL covers this name, whomever it is for."""
@@ -178,8 +180,8 @@ class AclsImage:
             self.index,
             subject,
             known_operation(operation),
-            known_type(resource_type),
-            name,
+            resource_type=known_type(resource_type),
+            name=name,
             documented=self.documented,
         )
 

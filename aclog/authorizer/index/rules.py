@@ -46,7 +46,7 @@ def matches(rule: StandardAclWithId, operation: int) -> bool:
 
 
 def determining(
-    index: AclIndex, subject: Subject, operation: int, resource_type: int, name: str, *, documented: bool
+    index: AclIndex, subject: Subject, operation: int, *, resource_type: int, name: str, documented: bool
 ) -> StandardAclWithId | None:
     """Return the ACL that Kafka names: the first that denies, else the last that allows, else None."""
     # The mask says whether to look for a DENY or an ALLOW, so only resources with such an ACL are looked at, and of
@@ -66,7 +66,7 @@ def determining(
 
 
 def check_principals(
-    index: AclIndex, subject: Subject, operation: int, resource_type: int, name: str, *, documented: bool
+    index: AclIndex, subject: Subject, operation: int, *, resource_type: int, name: str, documented: bool
 ) -> None:
     """Check the principals of the ACLs that Kafka would visit, up to the first DENY that matches.
 
