@@ -16,7 +16,7 @@ TABLE = re.compile(r"(?<=public names of `import aclog`\.\n\n).*?(?=\n\n## A nod
 
 BEGIN_AT = {
     "authorizer": ("acl.py", "acls_image.py", "standard.py"),
-    "authorizer/index": ("base.py", "decision_mask.py", "overlay.py", "kafka_scan_order.py"),
+    "authorizer/index": ("base.py", "acl_index.py", "overlay.py", "kafka_scan_order.py"),
     "cli": ("app.py",),
     "credentials": ("scram.py", "tokens.py", "token_control.py"),
     "metalog": ("records.py", "batches.py", "log.py"),
