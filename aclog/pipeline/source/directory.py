@@ -76,6 +76,7 @@ def extent(directory: Path, *, set_aside: bool = False) -> Extent:
             raise
         end = MAX_OFFSET
     epochs = read_epochs(directory)  # after the mark: it then has every epoch below the mark
+    # a segment that was rolled after the mark was read begins above it
     segments = tuple(file for file in find_segments(directory) if file.base_offset <= end)
     if not segments:
         raise LogError(f"{directory}: no segment begins at or below offset {end}, the high-water mark")

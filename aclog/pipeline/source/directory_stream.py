@@ -71,7 +71,7 @@ class DirectoryStream:
         """
         begin = start["offset"]
         end = horizon if rows is None or begin + rows >= horizon else self._bounded_end(begin, horizon, rows)
-        return {"offset": max(begin, end)}
+        return {"offset": max(begin, end)}  # the offsets of a stream must never decrease
 
     def _bounded_end(self, start: int, until: int, rows: int) -> int:
         there = self._extent()

@@ -177,7 +177,7 @@ class _RangeReader:
 
     def _advance(self, data: bytes, batches: BatchColumns) -> None:
         end = int(batches.base_offset[-1] + batches.record_count[-1])
-        if self.range.footer:
+        if self.range.footer:  # the last batch is checked at the end
             self._last = data[batches.position[-1] : batches.end[-1]]
         self.at = OffsetPosition(position=self.at.position + int(batches.end[-1]), offset=end)
         self._epoch = int(batches.leader_epoch[-1])
@@ -203,7 +203,7 @@ class _RangeReader:
 
     def _ends_with_footer(self) -> bool:
         if not self._last:
-            return self._damaged > 0
+            return self._damaged > 0  # if the end was set aside, it is reported already
         header = read_header(self._last)
         return header.is_control and isinstance(decode_control_batch(self._last, 0, header)[-1], SnapshotFooter)
 

@@ -104,6 +104,7 @@ def _record_type(part: _Part) -> Array:
 def _opaque(part: _Part) -> Array:
     rows = part.rows
     opaque = (rows.kind < CONTROL_KIND) & ~np.isin(rows.kind, _INTERPRETED)
+    # a config may be a password: it is only shown if its name says that it is not
     for row in np.flatnonzero(rows.kind == RecordType.CONFIG_RECORD).tolist():
         value = part.buffer[rows.value_start[row] : rows.value_end[row]]
         record = OpaqueRecord(api_key=int(rows.kind[row]), version=int(rows.version[row]), value=value)

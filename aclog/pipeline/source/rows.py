@@ -115,6 +115,7 @@ def _data_rows(buffer: bytes, values: ValueColumns) -> Rows:
     start, end = values.value_start, values.value_end
     kind = bytes_at(data, start + 1).astype(np.int64)
     version = bytes_at(data, start + 2).astype(np.int64)
+    # type and version are varints, of one byte in all plain records
     plain = (bytes_at(data, start) == FRAME_VERSION) & (kind < 0x80) & (version < 0x80) & (end - start >= 3)
     plain &= (version == 0) | ~np.isin(kind, _INTERPRETED)
     for row in np.flatnonzero(~plain).tolist():

@@ -129,6 +129,7 @@ class TopicStream:
     def latest(self, start: StreamOffset, horizon: int, rows: int | None) -> StreamOffset:
         """Return the end of the last whole batch within `rows` of `start` and below `horizon`, at least of one."""
         found = start
+        # reading at a removed position would fail: `ranges` reports the gap
         for placed in self._topic.batches(max(start["position"], self._topic.bounds()[0]), horizon):
             end = placed.batch.end_offset
             if rows is not None and found != start and end > start["offset"] + rows:

@@ -56,6 +56,7 @@ def rule_usage(
         at, count = np.asarray(table.column("ordinal")).astype(np.int64), len(window.throughout)
         matched, needed = np.zeros(count, np.int64), np.zeros(count, np.int64)
         matched[at], needed[at] = table.column("matched"), table.column("needed")
+        # a needed ACL stays anyway: if it also stands for its other groups, fewer ACLs are kept
         worth = np.where(needed > 0, np.iinfo(np.int64).max, matched)
         kept = some.where(F.col("group").isNotNull()).select("group").distinct()
         kept = kept.mapInArrow(_keeping(context.broadcast(worth)), from_arrow_schema(_KEPT)).distinct()

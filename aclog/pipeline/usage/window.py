@@ -46,7 +46,7 @@ class Window:
             if row is None or row.latest is None:
                 raise ConfigError("no access has a timestamp: expected one, or the end of the window")
             until = of_micros(row.latest)
-        until = of_micros(micros_of(until))
+        until = of_micros(micros_of(until))  # in UTC, whatever zone it was given in
         return cls(start=of_micros(micros_of(until) - days * _DAY), until=until)
 
     def has(self, time: Column) -> Column:
@@ -73,6 +73,7 @@ class Window:
         micros = F.unix_micros("timestamp")
         first, after = (micros_of(datetime(d.year, d.month, d.day, tzinfo=UTC)) for d in (days[0], days[-1]))
         logged = accesses.where((micros >= first) & (micros < after + _DAY))
+        # pmod, not %: days before 1970 must round down as well
         day = ((micros - F.pmod(micros, F.lit(_DAY))) / _DAY).cast("int").alias("day")
         found = {row.day for row in logged.select(day).distinct().collect()}
         holes = [day for day in days if (day - _EPOCH.date()).days not in found]
