@@ -66,7 +66,7 @@ def change(directory: Path) -> list[dict[str, str]]:
     return after
 
 
-@pytest.mark.slow(9)
+@pytest.mark.slow(4)
 def test_kafka_starts_on_what_aclog_appended_and_lists_the_same(stopped_kafka: KafkaServer) -> None:
     directory = stopped_kafka.log_directory
     wanted = change(directory)
@@ -85,7 +85,7 @@ def test_kafka_starts_on_what_aclog_appended_and_lists_the_same(stopped_kafka: K
     assert list(verify(directory)) == []
 
 
-@pytest.mark.slow(9)
+@pytest.mark.slow(4)
 def test_kafka_starts_from_aclogs_checkpoint_alone(stopped_kafka: KafkaServer) -> None:
     directory = stopped_kafka.log_directory
     wanted = change(directory)

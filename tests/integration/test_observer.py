@@ -96,7 +96,7 @@ def names(image: Image) -> set[str]:
     return {entry.acl.resource_name for entry in image.acls if entry.acl.resource_name.startswith("observed-")}
 
 
-@pytest.mark.slow(11)
+@pytest.mark.slow(5)
 def test_a_real_quorum_is_followed_across_restarts(stopped_kafka: KafkaServer) -> None:
     """From a snapshot, live, through a restart in a new epoch; and every state is the one in the server's files."""
     publisher, shown = Publisher(), []

@@ -118,7 +118,9 @@ def recorded(place: list[str], directory: Path, client: AdminClient) -> list[tup
 def changed(client: AdminClient, rules: list[Row], dice: random.Random, point: int) -> list[Row]:
     """Some rules added, some removed, some of them one after the other; the rules that stand then."""
     new = [
-        acl_row(dice.choice(("shared", f"topic-{point}-{number}")), f"User:{point}-{number}", operation="WRITE")
+        acl_row(
+            dice.choice(("shared", f"topic-{point}-{number}")), principal=f"User:{point}-{number}", operation="WRITE"
+        )
         for number in range(dice.randint(0, CHANGES))
     ]
     gone = dice.sample(rules, dice.randint(1, min(CHANGES, len(rules))))
