@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import threading
 from collections.abc import Coroutine, Sequence
-from concurrent.futures import CancelledError, wait
+from concurrent.futures import CancelledError, Future, wait
 from functools import partial
 from typing import Any, TypeVar
 
@@ -61,15 +61,13 @@ class QuorumLog(Closeable):
         self._buffer = FetchBuffer(
             name=f"quorum {','.join(map(str, self.servers))}", options=self.options, made_room=self._made_room
         )
-        started = threading.Event()
+        started: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(started,), name="quorum-observer", daemon=True)
         # Readers are synchronous and may be many; one event loop in one thread serves them all.
         self._thread.start()
-        # The fetcher and the connections are created on the loop; properties and reads need them.
-        started.wait()
-        # Only an event loop that cannot be created fails this early; servers are first contacted in the background.
-        if self._buffer.failure is not None:
-            raise self._buffer.failure
+        # The fetcher and the connections are created on the loop; properties and reads need them. This raises only if
+        # that fails: the servers are contacted afterwards, and reads and waits report their errors.
+        started.result()
 
     @property
     def name(self) -> str:
@@ -174,18 +172,20 @@ class QuorumLog(Closeable):
             if self._snapshots.directory is not None:
                 shutil.rmtree(self._snapshots.directory, ignore_errors=True)
 
-    def _run(self, started: threading.Event) -> None:
+    def _run(self, started: "Future[None]") -> None:
         """Run the event loop; creating one fails if the process has too many open files."""
         try:
             with asyncio.Runner() as runner:
                 runner.get_loop()
                 runner.run(self._follow(started))
-        except OSError as error:
-            self._buffer.fail(LogError(f"{self.name}: no event loop: {error.strerror or error}"))
-        finally:
-            started.set()
+        except Exception as error:  # noqa: BLE001 - neither the constructor nor readers may wait forever
+            cause = (isinstance(error, OSError) and error.strerror) or error
+            failure = LogError(f"{self.name}: no event loop: {cause}")
+            self._buffer.fail(failure)
+            if not started.done():
+                started.set_exception(failure)
 
-    async def _follow(self, started: threading.Event) -> None:
+    async def _follow(self, started: "Future[None]") -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()  # type: ignore[assignment]
         self._fetcher = Fetcher(
             servers=ServerRotation(self.servers),
@@ -197,7 +197,7 @@ class QuorumLog(Closeable):
         )
         self._side = SideConnection(self._fetcher)
         self._snapshots = SnapshotDownload(self._side)
-        started.set()
+        started.set_result(None)
         try:
             await self._fetcher.run()
             # The fetcher has failed for good; stay, since `leader_batch` and others still use this loop.
