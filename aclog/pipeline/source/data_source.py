@@ -10,8 +10,8 @@ from pyspark.sql.types import StructType
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.source.filter_pushdown import push
-from aclog.pipeline.source.input_partition import plan_parts, read_part
 from aclog.pipeline.source.options import Options, read_options
+from aclog.pipeline.source.partitions import plan_partitions, read_partition
 from aclog.pipeline.source.range_reader import Query
 from aclog.pipeline.source.schema import LOG_SCHEMA
 from aclog.pipeline.source.stream import LogStreamReader
@@ -88,13 +88,13 @@ class LogReader(DataSourceReader):
             MetadataError: see aclog.pipeline.source.directory.plan.
 
         """
-        return [InputPartition(each) for each in plan_parts(self._options, self._query)]
+        return [InputPartition(each) for each in plan_partitions(self._options, self._query)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the rows of a partition. For an empty plan, Spark makes up a partition with the value None."""
         if partition.value is None:
             return iter(())
-        return read_part(partition.value, self._options, self._query)
+        return read_partition(partition.value, self._options, self._query)
 
 
 class FilteringReader(LogReader):

@@ -19,8 +19,8 @@ from pyspark.sql.streaming.datasource import (
 
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.source.directory_stream import DirectoryStream, LostRange, StreamOffset
-from aclog.pipeline.source.input_partition import Part, read_part
 from aclog.pipeline.source.options import Options
+from aclog.pipeline.source.partitions import Part, read_partition
 from aclog.pipeline.source.range_reader import Query
 
 _LOG = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the rows of a partition."""
-        return read_part(partition.value, self._options, self._query)
+        return read_partition(partition.value, self._options, self._query)
 
     def stop(self) -> None:
         """Close connections."""

@@ -1,4 +1,4 @@
-"""What one task reads: a range of a file or of a topic, or a row for a lost range."""
+"""The partitions of a query, planned on the driver: ranges of files or of a topic, and rows for lost ranges."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Part: TypeAlias = "FileRange | TopicRange | LostRange"
 
 
-def plan_parts(options: Options, query: Query) -> list[Part]:
+def plan_partitions(options: Options, query: Query) -> list[Part]:
     """Return what a batch query reads: the records committed now. Raises as `plan` and `plan_topic`."""
     if options.topic is None:
         return list(plan(options, query.selection))
@@ -27,7 +27,7 @@ def plan_parts(options: Options, query: Query) -> list[Part]:
     return list(plan_topic(options))
 
 
-def read_part(part: Part, options: Options, query: Query) -> Iterator[pa.RecordBatch]:
+def read_partition(part: Part, options: Options, query: Query) -> Iterator[pa.RecordBatch]:
     """Yield its rows. Raises as `read_range` and `read_topic`."""
     if isinstance(part, FileRange):
         yield from read_range(part, query)
