@@ -29,7 +29,7 @@ BEGIN_AT = {
     "nodes/config": ("server_properties.py", "node_config.py"),
     "nodes/controller": ("controller_server.py",),
     "nodes/controller/apis": ("handlers.py", "fetch.py"),
-    "nodes/controller/shared": ("topic_controller.py", "standby.py", "term.py"),
+    "nodes/controller/shared": ("topic_controller.py", "standby.py", "leadership_term.py"),
     "nodes/controller/write_path": ("quorum_controller.py",),
     "nodes/observer": ("quorum_log.py", "fetcher.py", "mirror.py"),
     "nodes/security": ("sasl_server.py", "tls.py"),

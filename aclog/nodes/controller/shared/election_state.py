@@ -8,7 +8,7 @@ from attrs import define, field
 
 
 @define(eq=False)
-class Leadership:
+class ElectionState:
     """Read and awaited on one event loop; `elect`, `depose` and `wake` may be called from any thread."""
 
     loop: asyncio.AbstractEventLoop

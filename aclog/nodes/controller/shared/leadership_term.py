@@ -15,8 +15,8 @@ from aclog.nodes.controller.active_controller import ActiveController, activate
 from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints
 from aclog.nodes.controller.apis.quorum_state import Quorum
 from aclog.nodes.controller.apis.serving_state import ServingState
+from aclog.nodes.controller.shared.election_state import ElectionState
 from aclog.nodes.controller.shared.fenced_log import FencedLog, SharedLog, SharedReader
-from aclog.nodes.controller.shared.leadership import Leadership
 from aclog.nodes.controller.write_path.activation import catch_up, complete_activation
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.snapshots.checkpoint_reader import BOOTSTRAP_NAME
@@ -31,11 +31,11 @@ _log = logging.getLogger(__name__)
 
 
 @define(eq=False, kw_only=True)
-class Term:
+class LeadershipTerm:
     """`begin`, `wait_until_over` and `end` are called once, in this order, on the node's event loop."""
 
     shared: SharedLog
-    leadership: Leadership
+    election: ElectionState
     config: NodeConfig
     publisher: Publisher
     authorizer: Authorizer | None
@@ -63,7 +63,7 @@ class Term:
     @property
     def should_continue(self) -> bool:
         """Whether this node should continue to lead."""
-        return self.leadership.should_lead and self.failure is None
+        return self.election.should_lead and self.failure is None
 
     async def begin(self, reader: SharedReader, quorum: Quorum, files: OpenCheckpoints) -> bool:
         """Take over the log, replay it to its end, and serve; return False if this node must no longer lead.
@@ -81,7 +81,7 @@ class Term:
             quorum.epochs = (EpochStart(epoch=log.leader_epoch, start_offset=log.end_offset() - 1),)
             activating = asyncio.ensure_future(asyncio.to_thread(self._replay_and_activate, log))
             while not activating.done():
-                await self.leadership.wait(_POLL_SECONDS, activating)
+                await self.election.wait(_POLL_SECONDS, activating)
                 if not self.should_continue:
                     # Unblocks the replaying thread; it must not keep a deposed controller busy.
                     log.abandon("deposed")
@@ -121,7 +121,7 @@ class Term:
     async def wait_until_over(self) -> None:
         """Wait until the term is over: deposed, failed, stopping, or another controller has a newer epoch."""
         while self.should_continue:
-            await self.leadership.wait(_POLL_SECONDS)
+            await self.election.wait(_POLL_SECONDS)
             # The election may lag behind the log: an epoch above ours means that this controller is fenced already.
             leader = None if self._reader is None else self._reader.leader()
             if leader is not None and leader.epoch > self.epoch:
@@ -134,7 +134,7 @@ class Term:
         """
         serving, self.serving = self.serving, None
         if self._active is not None:
-            if self.leadership.stopping and self.leadership.elected and self.failure is None:
+            if self.election.stopping and self.election.elected and self.failure is None:
                 await self._finish(self._active)
             await self._active.depose(self.failure or LogError("deposed"))
         if serving is not None:
@@ -148,7 +148,7 @@ class Term:
     def _fail(self, why: MetadataError) -> None:
         """Record why the term must end. Called from any thread."""
         self.failure = self.failure or why
-        self.leadership.wake()
+        self.election.wake()
 
     async def _finish(self, active: ActiveController) -> None:
         try:

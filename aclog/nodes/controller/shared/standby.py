@@ -8,9 +8,9 @@ from pathlib import Path
 from attrs import define, field
 
 from aclog.metalog.errors import LogError
+from aclog.nodes.controller.shared.election_state import ElectionState
 from aclog.nodes.controller.shared.fenced_log import Candidacy, SharedLog, SharedReader
 from aclog.nodes.controller.shared.followed_log import FollowedLog
-from aclog.nodes.controller.shared.leadership import Leadership
 from aclog.nodes.observer.follower import Follower
 from aclog.snapshots.publisher import Publisher
 
@@ -26,7 +26,7 @@ class Standby:
     """Owned by the node's event loop; the work is done in threads. Created once the high-water mark is known."""
 
     shared: SharedLog
-    leadership: Leadership
+    election: ElectionState
     publisher: Publisher
     reader: SharedReader
     directory: Path
@@ -53,7 +53,7 @@ class Standby:
         """
         follower: Follower | None = None
         try:
-            while not (self.leadership.elected or self.leadership.stopping):
+            while not (self.election.elected or self.election.stopping):
                 # Nothing to follow in an empty log, and no checkpoint either: the first leader bootstraps it.
                 if follower is None and self._log_begun:
                     follower = self._follow()
@@ -61,9 +61,9 @@ class Standby:
                     raise follower.failure or LogError(f"{self.shared.name}: the follower has ended")
                 if self._candidacy is None and self._caught_up:
                     self._candidacy = await asyncio.to_thread(
-                        self.shared.join_election, self.leadership.elect, self.leadership.depose
+                        self.shared.join_election, self.election.elect, self.election.depose
                     )
-                await self.leadership.wait(_POLL_SECONDS)
+                await self.election.wait(_POLL_SECONDS)
         finally:
             if follower is not None:
                 await asyncio.to_thread(_stop_follower, follower)

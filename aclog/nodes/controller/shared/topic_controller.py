@@ -21,11 +21,11 @@ from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints
 from aclog.nodes.controller.apis.quorum_state import LeaderAndEpoch, Quorum
 from aclog.nodes.controller.apis.serving_state import ServingState
 from aclog.nodes.controller.shared.catch_up import ensure_checkpoint, open_reader
+from aclog.nodes.controller.shared.election_state import ElectionState
 from aclog.nodes.controller.shared.fenced_log import SharedLog, SharedReader
 from aclog.nodes.controller.shared.followed_log import checkpoints_in
-from aclog.nodes.controller.shared.leadership import Leadership
+from aclog.nodes.controller.shared.leadership_term import LeadershipTerm
 from aclog.nodes.controller.shared.standby import Standby
-from aclog.nodes.controller.shared.term import Term
 from aclog.nodes.controller.write_path.snapshot_generator import SnapshotGenerator
 from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY, lock_checkpoints
 from aclog.nodes.telemetry.metrics import Metrics
@@ -59,7 +59,7 @@ class TopicController:
     _quorum: Quorum = field(init=False)
     _reader: SharedReader | None = field(default=None, init=False)
     _standby: Standby | None = field(default=None, init=False)
-    _term: Term | None = field(default=None, init=False)
+    _term: LeadershipTerm | None = field(default=None, init=False)
     _main_task: "asyncio.Task[None] | None" = field(default=None, init=False)
     _lock: WriterLock | None = field(default=None, init=False)
     _files: OpenCheckpoints = field(init=False)
@@ -146,7 +146,7 @@ class TopicController:
         commits.
         """
         if self._standby is not None:
-            self._standby.leadership.stop()
+            self._standby.election.stop()
         if self._checkpointing is not None and self._generator is not None:
             task, self._checkpointing = self._checkpointing, None
             await self._generator.stop(task)
@@ -185,7 +185,7 @@ class TopicController:
     def _new_standby(self, reader: SharedReader) -> Standby:
         return Standby(
             shared=self.shared,
-            leadership=Leadership(asyncio.get_running_loop()),
+            election=ElectionState(asyncio.get_running_loop()),
             publisher=self.publisher,
             reader=reader,
             directory=self._directory,
@@ -195,9 +195,9 @@ class TopicController:
     async def _run(self, reader: SharedReader, standby: Standby) -> None:
         """Alternate between standby and leading until the node stops or cannot continue."""
         try:
-            while not standby.leadership.stopping:
+            while not standby.election.stopping:
                 await standby.run()
-                if standby.leadership.should_lead:
+                if standby.election.should_lead:
                     await self._lead(reader, standby)
         except MetadataError:
             raise
@@ -216,9 +216,9 @@ class TopicController:
 
     async def _lead(self, reader: SharedReader, standby: Standby) -> None:
         """Lead for one term; afterwards the image is the committed one."""
-        self._term = term = Term(
+        self._term = term = LeadershipTerm(
             shared=self.shared,
-            leadership=standby.leadership,
+            election=standby.election,
             config=self.config,
             publisher=self.publisher,
             authorizer=self.authorizer,
@@ -236,11 +236,11 @@ class TopicController:
             self._committed_bytes += term.committed_bytes
             self._term = None
             await term.end()
-        if not standby.leadership.stopping:
+        if not standby.election.stopping:
             _log.warning("no longer the active controller: %s", term.failure or "no longer elected")
         # The election may still favour this node after its log failed (such as a partition between it and the
-        # brokers of the topic): retrying for ever would leave the cluster without an active controller.
-        if term.failure is not None and await standby.leadership.still_elected(_RESIGN_SECONDS):
+        # brokers of the topic): retrying forever would leave the cluster without an active controller.
+        if term.failure is not None and await standby.election.still_elected(_RESIGN_SECONDS):
             await standby.resign()
 
     def _standby_state(self, reader: SharedReader) -> ServingState:
