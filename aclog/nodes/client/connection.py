@@ -61,7 +61,7 @@ class Connection:
 
         Raises:
             UnreachableError: nobody listens there.
-            LoginError: the server's certificate is not trusted, or the server wants a client certificate.
+            LoginError: the server's certificate is not trusted, or the server requires a client certificate.
 
         """
         name = None if context is None else address.host

@@ -85,7 +85,7 @@ def _protocol_map(
     if properties.text(PROTOCOL_MAP) is not None:
         return dict(_entry(properties, part) for part in properties.items(PROTOCOL_MAP) or ())
     default = {protocol.value: protocol for protocol in SecurityProtocol}
-    # An operator who uses secure listener names has to say that the controllers' one is not.
+    # With secure listener names in use, an insecure controller listener must be configured explicitly.
     if _SECURE & {*listener_names, *controller_names}:
         return default
     return default | {name.upper(): SecurityProtocol.PLAINTEXT for name in controller_names}

@@ -1,4 +1,4 @@
-"""Security properties that are refused: to ignore them would admit other clients than the operator intended."""
+"""Security properties that are refused, since ignoring them could admit clients that the operator means to refuse."""
 
 from collections.abc import Iterator
 

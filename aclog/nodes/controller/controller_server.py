@@ -86,7 +86,7 @@ class ControllerServer:
         """
         self._log = log = await self._open_log()
         try:
-            # Fetch is served before replay: committed bytes are valid whatever this node has made of them.
+            # Fetch is served before replay: committed bytes are valid whether or not this node has replayed them.
             self.serving = serving = self._serve(log)
             self.notes = await asyncio.to_thread(self._replay_and_activate, log)
             self._activate(log, serving)

@@ -25,4 +25,4 @@ class ObserverOptions:
     """Before another server is tried; doubles with each retry."""
     max_retry_backoff: float = 0.5
     refused_backoff: float = 5.0
-    """After a failed login or a refusal, which takes an operator to resolve."""
+    """After a failed login or a refusal, which only an operator can resolve."""

@@ -147,7 +147,7 @@ class ObserverState:
     def _handle_divergence(self, diverging: EpochEnd) -> FetchOutcome:
         """Truncate to the diverging epoch's end in the leader's log: the largest common prefix is at or below it.
 
-        Only uncommitted batches can diverge. The next fetch tells whether the rest matches, as in KIP-595.
+        Only uncommitted batches can diverge. The next fetch shows whether the rest matches, as in KIP-595.
         """
         if not self._pending:
             self._lost(f"its log of epoch {diverging.epoch} ends at {diverging.end_offset}")

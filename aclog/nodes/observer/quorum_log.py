@@ -114,7 +114,7 @@ class QuorumLog(Closeable):
 
         Raises:
             LogError: the offset is out of range, the log is closed, or no leader is reached in time.
-                CommittedRecordsLostError is final; QuorumRefusedError and LoginError take an operator.
+                CommittedRecordsLostError is final; QuorumRefusedError and LoginError need an operator.
             ConfigError: the security settings are unusable, or the server is too old.
             DecodeError: the leader repeatedly sends damaged bytes.
 

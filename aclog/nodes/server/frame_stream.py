@@ -51,7 +51,7 @@ class FrameStream(asyncio.BufferedProtocol):
         self.at_end = False
         """Whether nothing more is read: the client disconnected or closed its side, or this node stops."""
         self.on_end: Callable[[], object] | None = None
-        """Called when reading ends; cancels a long poll that nobody waits for any more."""
+        """Called when reading ends; cancels a long poll whose client is gone."""
         self._admission, self._scratch = admission, scratch
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None

@@ -100,7 +100,7 @@ class Metrics:
         "aclog_request_duration_seconds", "Time from a request's last byte to its response's first.", "api"
     )
     request_errors: Counter = _counter(
-        "aclog_request_errors_total", "Requests answered with one error for all of the request.", "api", "error_code"
+        "aclog_request_errors_total", "Requests that failed as a whole with one error.", "api", "error_code"
     )
     in_flight_requests: Gauge = _gauge("aclog_in_flight_requests", "Requests being handled (queued.max.requests).")
     in_flight_bytes: Gauge = _gauge(

@@ -17,8 +17,8 @@ from aclog.nodes.wire.message_builder import build, build_response
 class QuorumDescription:
     """The quorum as this controller sees it at `now`, in ms since 1970.
 
-    A controller that is not the leader answers NOT_LEADER_OR_FOLLOWER with the leader it knows. Controllers that share
-    a log on a topic are all reported as voters, since any may lead; the offsets of the others are unknown (-1).
+    A controller that is not the leader responds with NOT_LEADER_OR_FOLLOWER and the leader it knows. Controllers that
+    share a log on a topic are all reported as voters, since any may lead; the offsets of the others are unknown (-1).
     """
 
     quorum: Quorum

@@ -105,7 +105,7 @@ class SnapshotGenerator:
 
     async def stop(self, task: "asyncio.Task[None]") -> None:
         """End the task of `run`, waiting for a checkpoint in progress."""
-        # Cancelling under the lock never interrupts a write half way: its thread would go on unseen.
+        # Cancelling under the lock never interrupts a write half way: its thread would continue in the background.
         async with self._writing:
             task.cancel()
         await asyncio.gather(task, return_exceptions=True)
