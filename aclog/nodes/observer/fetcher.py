@@ -160,7 +160,7 @@ class Fetcher:
                     again = 0
                     self.buffer.add(committed, self.state.high_watermark)
                 case SnapshotNeeded(snapshot=snapshot):
-                    # The fetcher only skips ahead; a caller that needs the state downloads the snapshot (SnapshotDownload).
+                    # The fetcher only skips ahead; SnapshotDownload fetches the snapshot when a caller needs the state.
                     self._succeeded(connection)
                     self.state.loaded(snapshot)
                     self.buffer.begin_at(snapshot, self.state.high_watermark)

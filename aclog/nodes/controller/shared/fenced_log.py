@@ -1,7 +1,8 @@
 """Protocols of a log that several controllers share: a reader, a writer that can be fenced, an election.
 
 Fencing is the log's task: once another controller has opened it, no append of the previous leader can be committed,
-whatever that leader believes (on a topic, by Kafka's transactional producer epochs). `LeadershipTerm` merely reacts to it.
+whatever that leader believes (on a topic, by Kafka's transactional producer epochs). `LeadershipTerm` only reacts to
+it.
 """
 
 from collections.abc import Callable
