@@ -65,8 +65,7 @@ class BatchRun:
 
         """
         base, end, found = int(self.bases[batch]), int(self.ends[batch]), int(self.epochs[batch])
-        # A leader sends whole batches, so the first one may begin below the requested offset; later ones must be
-        # contiguous.
+        # A leader sends whole batches, so the first may begin below the requested offset; others must be contiguous.
         if not base <= offset < end or (batch and base != offset):
             what = f"a batch of offsets {base}..{end - 1}: expected one that contains offset {offset}"
         elif found < epoch:

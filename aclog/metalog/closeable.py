@@ -6,7 +6,7 @@ from typing import Self
 
 
 class Closeable(ABC):
-    """A context manager whose exit is `close` (java.io.Closeable)."""
+    """A context manager whose exit calls `close` (java.io.Closeable)."""
 
     __slots__ = ()
 

@@ -165,8 +165,7 @@ def decode_record(value: bytes) -> MetadataRecord:
 def _plain_acl(value: bytes) -> AccessControlEntryRecord | None:
     """Decode the most common record without its schema; None for long or invalid strings, or tagged fields."""
     try:
-        # Every varint is assumed to have one byte; the check below rejects values where any has its continuation bit
-        # set.
+        # Every varint is assumed to have one byte; the check below rejects values where one has the continuation bit.
         size, kind = value[20], value[19]
         name_end = 20 + size
         principal = name_end + 1

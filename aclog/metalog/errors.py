@@ -36,8 +36,8 @@ class DecodeError(MetadataError):
             path=self.path if self.path is not None else path,
         )
 
-    # Exceptions are pickled by calling the class with `args`, here one formatted string; Spark workers and process
-    # pools send these errors home, so the parts are pickled instead.
+    # By default an exception is unpickled by calling its class with `args`, here one formatted string. Spark workers
+    # and process pools send these errors back to their parent, so the parts are pickled instead.
     def __reduce__(self) -> tuple[object, ...]:
         return (_restored, (type(self), self.what, self.position, self.offset, self.path))
 

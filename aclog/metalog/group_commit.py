@@ -24,7 +24,7 @@ from aclog.metalog.errors import DecodeError, FencedError, LogError
 from aclog.metalog.log import Appended
 
 MAX_BATCH_BYTES = 8 << 20
-"""Kafka's smallest metadata.log.segment.bytes: a Kafka that takes over this log would fail on a larger batch."""
+"""Kafka's smallest metadata.log.segment.bytes: a Kafka node that takes over this log would fail on a larger batch."""
 
 MAX_WAITING_BYTES = 64 << 20
 """Bound on queued bytes: a caller that never waits for its futures gets an error before memory runs out."""
@@ -140,8 +140,7 @@ class GroupCommit:
 
         Raises:
             LogError: the batch is over 8 MiB, too many bytes are queued, the log is closed or has failed, or it does
-                not
-                end at `base_offset`.
+                not end at `base_offset`.
 
         """
         if len(batch) > MAX_BATCH_BYTES:
@@ -214,8 +213,7 @@ class GroupCommit:
         self._linger_for = 1
 
     def _fail(self, error: Exception) -> None:
-        # Later appends fail with the same type: a fenced writer must step down, any other error may be cured by
-        # reopening.
+        # Later appends fail with the same type: a fenced writer must step down, other errors may pass on reopening.
         kind = FencedError if isinstance(error, FencedError) else LogError
         with self._guard:
             if self._abandoned:

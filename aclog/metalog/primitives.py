@@ -49,8 +49,7 @@ def _read_groups(buffer: Buffer, position: int, most: int, limit: int) -> tuple[
             at += 1
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
-                # A last group of zero means that a shorter form exists: accepting it would break byte-for-byte re-
-                # encoding.
+                # A last group of zero means that a shorter form exists, which re-encoding would produce instead.
                 if (byte == 0 and shift) or value > limit:
                     break
                 return value, at

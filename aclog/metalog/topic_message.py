@@ -72,7 +72,7 @@ class MessageBatch:
         return self.base_offset + len(self.values)
 
     def encode(self) -> bytes:
-        """Encode the batch in the log's own format, byte for byte as Kafka's controller (and ours) builds it."""
+        """Encode the batch in the log's own format, byte for byte as Kafka's controller (and aclog's) builds it."""
         where = {"base_offset": self.base_offset, "leader_epoch": self.epoch, "timestamp": self.timestamp}
         if self.keys:
             return build_control_batch(tuple(zip(self.keys, self.values, strict=True)), **where)

@@ -37,7 +37,7 @@ def parse_uuid(text: str) -> UUID:
 
 
 def random_uuid(token_bytes: Callable[[int], bytes]) -> UUID:
-    """Return a new uuid from a source of random bytes (`secrets.token_bytes` in production), as Uuid.randomUuid does.
+    """Return a new uuid from a source of random bytes such as `secrets.token_bytes`, as Uuid.randomUuid does.
 
     Version 4, never 0 or 1 (reserved by Kafka), and its text never begins with `-`, which would look like a flag.
     """
@@ -59,7 +59,7 @@ class RandomIds:
     _taken: int = field(default=0, init=False)
 
     def __call__(self) -> UUID:
-        """A new id."""
+        """Return a new id."""
         return random_uuid(self._take)
 
     def _take(self, count: int) -> bytes:

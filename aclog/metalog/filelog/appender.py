@@ -16,7 +16,7 @@ from aclog.metalog.filelog.filesystem import FILE_MODE, fsync_directory, log_err
 from aclog.metalog.group_commit import MAX_BATCH_BYTES
 
 SEGMENT_BYTES = MAX_BATCH_BYTES
-"""Default size at which a segment is rolled: the smallest metadata.log.segment.bytes that a Kafka accepts."""
+"""Default size at which a segment is rolled: the smallest metadata.log.segment.bytes that Kafka accepts."""
 
 Fsync = Callable[[int], None]
 """Makes a file durable: os.fsync, or a replacement in tests and benchmarks."""
@@ -44,8 +44,7 @@ class Appender:
         try:
             fd = os.open(path, os.O_WRONLY | os.O_APPEND)
             try:
-                # This is where a torn tail is cut. fsync also covers batches that the crashed writer wrote but did not
-                # sync.
+                # This cuts a torn tail. fsync also covers batches that the crashed writer wrote but did not sync.
                 os.ftruncate(fd, size)
                 fsync(fd)
             except OSError:
@@ -70,15 +69,14 @@ class Appender:
 
         Raises:
             LogError: the disk is full or fails, or another writer has written here. The segment must not be written to
-                again:
-                after a failed fsync the state on disk is unknown, and a second fsync may report success for dropped
-                    pages.
+                again: after a failed fsync the state on disk is unknown, and a second fsync may report success for
+                dropped pages.
 
         """
         data = b"".join(batches)
         try:
-            # O_APPEND writes at the end, wherever it is: if the file has another length than we left it with, the lock
-            # was circumvented, and appending would put our batch at a wrong position.
+            # O_APPEND writes at the end, wherever it is: if the file no longer has the length that this writer left,
+            # the lock was circumvented, and the batch would land at a wrong position.
             there = os.fstat(self._fd).st_size
             if there != self._size:
                 what = f"{there} bytes long, but this writer left it at {self._size}: another process writes to it"
@@ -94,8 +92,7 @@ class Appender:
             write_all(self._fd, data)
             self._fsync(self._fd)
         except BaseException as error:
-            # Recovery keeps whole batches above the mark. These are about to be reported as failed, so they must go
-            # now.
+            # Recovery keeps whole batches above the mark; these will be reported as failed, so they must go now.
             try:
                 os.ftruncate(self._fd, self._size)
             except OSError as again:

@@ -117,7 +117,7 @@ def _window(fd: int, position: int, size: int) -> bytes:
         needed = read_header(data).size
     except DecodeError:
         return data
-    # A damaged length must not make us read gigabytes: only what the file really contains is read.
+    # A damaged length must not cause a read of gigabytes: only what the file really contains is read.
     there = os.fstat(fd).st_size - position
     return read_at(fd, position, needed) if size < needed <= there else data
 

@@ -1,4 +1,4 @@
-"""The locks of a writer: aclog's own on a log directory and, next to a Kafka's meta.properties, that Kafka's `.lock`.
+"""The locks of a writer: aclog's own on a log directory and, next to Kafka's meta.properties, Kafka's `.lock`.
 
 These are fcntl record locks because Java's FileLock uses them; `flock` and fcntl locks do not see each other. fcntl
 locks belong to the process, which has two consequences. A second open in the same process would succeed, so held locks
@@ -46,21 +46,21 @@ class WriterLock:
 
         Raises:
             LockedError: another process holds one of the locks.
-            LogError: the directory is a Kafka's and `force` is not set, or locking fails.
+            LogError: the directory belongs to a Kafka node and `force` is not set, or locking fails.
 
         """
         kafka = kafka_log_dir(directory)
         if kafka is not None and not force:
             raise LogError(
-                f"{directory}: belongs to a Kafka ({kafka / _META_PROPERTIES} exists); "
-                "to write to it anyway, stop that Kafka and use --force"
+                f"{directory}: belongs to a Kafka node ({kafka / _META_PROPERTIES} exists); "
+                "to write to it anyway, stop that node and use --force"
             )
         lock = cls()
         try:
             # Always in this order, so two writers never each hold one of the two locks.
             lock._lock(directory / LOCK_FILE, "another aclog writer")
             if kafka is not None:
-                lock._lock(kafka / KAFKA_LOCK_FILE, "a Kafka running on this directory")
+                lock._lock(kafka / KAFKA_LOCK_FILE, "a Kafka node running on this directory")
         except BaseException:
             lock.close()
             raise

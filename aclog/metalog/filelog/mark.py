@@ -1,10 +1,10 @@
-"""The `high-watermark` file: how far a log of ours is committed, for readers in other processes.
+"""The `high-watermark` file: how far a log that aclog writes is committed, for readers in other processes.
 
 Two slots of 512 bytes, written alternately in place: `AHWM`, version (int16, 1), leader epoch (int32), high-water mark
 (int64), zeros, and in the last four bytes the CRC-32C of the 508 before them. All big-endian. The newest valid slot by
 (epoch, mark) counts: a reader that meets a half-written slot still finds the previous mark in the other one. The epoch
 is the writer's, and it is published here before leader-epoch-checkpoint is updated: if that file has a later epoch,
-another writer, that is, a Kafka, has written to the log since, and this file is stale.
+another writer, that is, a Kafka node, has written to the log since, and this file is stale.
 """
 
 import os
@@ -192,8 +192,8 @@ def open_valid_mark_file(directory: Path, *, writable: bool = False) -> MarkFile
         return None
     try:
         starts = read_epochs(directory)
-        # A later epoch in leader-epoch-checkpoint means that a Kafka led this log after us; it does not update our
-        # file.
+        # A later epoch in leader-epoch-checkpoint means that a Kafka node, which does not update the mark file, has
+        # written to this log since.
         if not starts or file.read().epoch >= starts[-1].epoch:
             return file
     except BaseException:

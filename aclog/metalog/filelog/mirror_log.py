@@ -155,7 +155,7 @@ def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fs
 
     Raises:
         LockedError: another process writes to it.
-        LogError: the directory has other content, belongs to a Kafka, or cannot be read or written.
+        LogError: the directory has other content, belongs to a Kafka node, or cannot be read or written.
         DecodeError: mirrored data is damaged, with path, position and offset.
 
     """
@@ -166,7 +166,7 @@ def open_mirror(directory: Path | str, *, segment_bytes: int = SEGMENT_BYTES, fs
     except OSError as error:
         raise log_error(error, directory, "cannot create") from error
     with ExitStack() as stack:
-        _check_is_mirror_or_empty(directory)  # before a lock file is created in a directory that is not ours
+        _check_is_mirror_or_empty(directory)  # before a lock file is created in a foreign directory
         lock = stack.enter_context(closing(WriterLock.acquire(directory, force=False)))
         remove_unfinished_checkpoint(directory)
         properties = _check_is_mirror_or_empty(directory)  # again, now under the lock

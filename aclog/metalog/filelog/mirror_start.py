@@ -4,10 +4,10 @@ A mirror that has fallen behind finds that the quorum's log no longer reaches ba
 what follows the snapshot cannot form one log without a gap, so the old ones move to `archive-<end offset>` inside the
 mirror's directory, with their checkpoints, epochs and mark: a complete log directory of its own.
 
-The order of steps lets a crash interrupt them anywhere. The snapshot is in the directory before anything is moved;
+A crash may interrupt the steps anywhere. The snapshot is in the directory before anything is moved;
 mirror.properties then records the new start, and from there on the next open completes what is missing. At any moment
-the directory contains the old log or the rest of it, with a checkpoint ahead of it, or the checkpoint alone, or the new
-log after it.
+the directory contains the old log or what remains of it, with a checkpoint ahead of it, or the checkpoint alone, or
+the new log after it.
 """
 
 import os
@@ -92,7 +92,7 @@ def establish_start(directory: Path, start: LogEnd) -> None:
     mark = _read_mark(directory)
     try:
         if mark is not None and mark.offset < start.end_offset:
-            # The mark is below the new start: what is here is the old log, or the rest of it after a crash.
+            # The mark is below the new start: what is here is the old log, or what a crash left of it.
             _archive(directory, old, mark, start)
         if not list_segments(directory):
             _create_log(directory, start, mark)

@@ -1,4 +1,4 @@
-"""The `quorum-state` file: the epoch of a Kafka quorum, its leader and this node's vote, as JSON.
+"""The `quorum-state` file: the epoch of a KRaft quorum, its leader and this node's vote, as JSON.
 
 Mirrors Kafka's `FileQuorumStateStore` and `QuorumStateData`: version 1 if the voters are in the log (kraft.version 1),
 version 0, with the voters in the file, if they are in the configuration.

@@ -20,15 +20,15 @@ _LONGEST_PAUSE = 0.02
 _GROWTH = 1.5
 
 UNCOMMITTED_TAIL = "is treated as committed: in a quorum of several voters the last records may not be"
-"""End of the note about a log that a Kafka wrote; irrelevant if the quorum is known to have a single voter."""
+"""End of the note about a log that Kafka wrote; irrelevant if the quorum is known to have a single voter."""
 
 
 @define(eq=False)
 class FileLogReader(Closeable):
     """Reads a log that another process may be writing (aclog.metalog.log.LogReader). Made by `open_reader`.
 
-    If a writer of ours publishes a high-water mark, nothing beyond it is read. In a directory that a Kafka wrote, the
-    end of the last whole batch is used instead; `notes` says so. Thread-safe.
+    If an aclog writer publishes a high-water mark, nothing beyond it is read. In a directory that Kafka wrote, the end
+    of the last whole batch is used instead; `notes` says so. Thread-safe.
     """
 
     directory: Path
@@ -63,22 +63,21 @@ class FileLogReader(Closeable):
         """
         with self._guard:
             self._check_open()
-            # A Kafka may truncate its log when the leader changes; what has been reported as committed is not taken
-            # back.
+            # Kafka may truncate its log when the leader changes; what was reported as committed is not taken back.
             self._high_watermark = max(self._high_watermark, self._published())
             return self._high_watermark
 
     def _published(self) -> int:
-        """Return the mark, or the end of a Kafka's log; the known epochs then cover all batches below it.
+        """Return the mark, or the end of a log that Kafka wrote; the known epochs then cover all batches below it.
 
-        A new leader epoch may mean that a Kafka took over the directory from us, or the reverse, so which of the two
+        A new leader epoch may mean that Kafka took over the directory from aclog, or the reverse, so which of the two
         applies is decided again whenever leader-epoch-checkpoint changes, also if it changes during the read.
         """
         self._reload_epochs()
         while True:
             try:
                 end = self._marks.read().offset if self._marks is not None else self._kafka_log_end()
-            except ReplayError:  # an epoch unknown to us: only damage if leader-epoch-checkpoint has not changed
+            except ReplayError:  # an epoch not known here: only damage if leader-epoch-checkpoint has not changed
                 if not self._reload_epochs():
                     raise
             else:
@@ -111,7 +110,7 @@ class FileLogReader(Closeable):
             tail = find_tail(self._segments.files(), None, self._segments.epochs)
             self._end, self._end_seen = tail.end_offset, seen
             self.notes = _kafka_notes(self.directory, tail)
-        self._reopen_marks()  # a writer of ours may have taken over in the meantime
+        self._reopen_marks()  # an aclog writer may have taken over in the meantime
         return self._end if self._marks is None else self._marks.read().offset
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
@@ -145,11 +144,11 @@ class FileLogReader(Closeable):
 
 
 def open_reader(directory: Path | str) -> FileLogReader:
-    """Open a log directory for reading: one of ours, live or not, or the `__cluster_metadata-0` of a stopped Kafka.
+    """Open a log directory for reading: one of aclog's, live or not, or a stopped Kafka node's `__cluster_metadata-0`.
 
     Raises:
         LogError: there is no log, or it cannot be read.
-        DecodeError: the mark file, leader-epoch-checkpoint or the end of a Kafka's log is damaged.
+        DecodeError: the mark file, leader-epoch-checkpoint or the end of a log that Kafka wrote is damaged.
 
     """
     directory = Path(directory)

@@ -39,11 +39,11 @@ def open_log(
 
     `create` makes a new log if there is none: its epoch 1 begins with a LeaderChange of `node_id`. An existing log
     stays in its epoch, or begins the next one with `new_epoch`; an epoch begins at `timestamp` (ms since 1970, default
-    now). `force` is required next to a Kafka's meta.properties. Bytes above the high-water mark that are not a whole
+    now). `force` is required next to Kafka's meta.properties. Bytes above the high-water mark that are not a whole
     batch are truncated; whole batches there are kept (`log.notes`).
 
     Raises:
-        LockedError: another process writes to it, or a Kafka is running on it.
+        LockedError: another process writes to it, or a Kafka node is running on it.
         LogError: there is no log, or it is a mirror, or cannot be written.
         DecodeError: committed bytes are damaged, with path, position and offset.
         EncodeError: a node id or a timestamp that the format cannot represent.
@@ -93,8 +93,8 @@ def _begin_epoch(directory: Path, found: RecoveredEnd, node_id: int, timestamp: 
     voters = tuple(LeaderChangeVoter(voter_id=voter) for voter in state.voters or (leader,))
     change = LeaderChange(leader_id=leader, voters=voters, granting_voters=(LeaderChangeVoter(voter_id=leader),))
     batch = control_batch(change, base_offset=found.end_offset, leader_epoch=epoch, timestamp=timestamp)
-    # The order matters. If leader-epoch-checkpoint had an epoch that the mark file has not, the mark would look stale
-    # (as if a Kafka had led since) and be ignored. A crash between any two of these steps leaves an epoch without
+    # The order matters. If leader-epoch-checkpoint had an epoch that the mark file lacks, the mark would look stale
+    # (as if Kafka had led since) and be ignored. A crash between any two of these steps leaves an epoch without
     # batches, which the next open skips.
     publish_durably(found.marks, Mark(epoch=epoch, offset=found.end_offset))
     write_quorum_state(directory, state.led_by(leader, epoch))

@@ -35,7 +35,7 @@ class Tail:
 
 
 def find_tail(segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epochs) -> Tail:
-    """Return where the log ends; `mark` is the published high-water mark, None in a directory that a Kafka wrote.
+    """Return where the log ends; `mark` is the published high-water mark, None in a directory that Kafka wrote.
 
     Below the mark everything must be valid and segments must be contiguous; above it, anything but a whole batch is a
     torn tail. Without a mark it is a torn tail only if no whole batch follows it.

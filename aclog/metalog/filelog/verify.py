@@ -1,12 +1,12 @@
 """Checks a whole log directory and reports what is wrong, and where. Nothing is locked or changed.
 
-Checked are every batch below the high-water mark (or, in a directory that a Kafka wrote, to the end of the last
+Checked are every batch below the high-water mark (or, in a directory that Kafka wrote, to the end of the last
 segment): length, magic, CRC, offset continuity, leader epoch, every record; segment names against their content; both
 slots of the mark file; leader-epoch-checkpoint against the batches; and the checkpoints. Bytes above the mark are not
 part of the log: a writer may be appending there, and the next one truncates a torn tail.
 
-A directory may contain checkpoints only: copies of them, or the one that a Kafka's format leaves. Then each is checked
-on its own, and so is that there was never a log whose segments are missing now.
+A directory may contain checkpoints only: copies of them, or the one that `kafka-storage format` writes. Then each is
+checked on its own, and the other files are checked for traces of a log whose segments are now missing.
 """
 
 import os
@@ -76,7 +76,7 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
 def _verify_checkpoints_only(
     directory: Path, checkpoints: tuple[CheckpointFile, ...], progress: Progress | None
 ) -> Iterator[Finding]:
-    """Check a directory without segments. An interrupted creation of a log leaves no trace of a committed one."""
+    """Check a directory without segments. What an interrupted creation of a log leaves is no problem."""
     problems: list[DecodeError] = []
     mark = _mark(directory, problems)
     try:
@@ -141,7 +141,7 @@ def _finding(error: DecodeError) -> Finding:
 
 
 def _mark(directory: Path, problems: list[DecodeError]) -> int | None:
-    """Return the high-water mark, None for a Kafka's log; problems of the file are appended to `problems`."""
+    """Return the high-water mark, None for a log that Kafka wrote; problems of the file are appended to `problems`."""
     path = directory / MARK_FILE
     try:
         file = open_valid_mark_file(directory)

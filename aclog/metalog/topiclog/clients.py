@@ -35,7 +35,7 @@ class ClientErrors:
     def note(self, error: KafkaError) -> None:
         """Record an error (error_cb)."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN and self.latest is not None:
-            return  # follows the errors of the single brokers, which say why
+            return  # follows the errors of the individual brokers, which say why
         before, self.latest = self.latest, kafka_error(error, self.where)
         if str(before) != str(self.latest):
             _log.warning("%s", self.latest)

@@ -28,7 +28,7 @@ class Election(Closeable):
     """A candidate, from its construction until `close`, in a thread of its own.
 
     `on_elected` and `on_deposed` are called alternately in that thread, starting with the former. They must return
-    soon: the group is not polled meanwhile. The assignment is only advice. That there is one writer is ensured by
+    soon: until then the group is not polled. The assignment is only advice. That there is one writer is ensured by
     fencing: the elected candidate opens the log (`open_topic_log`), a deposed one abandons it.
 
     A new candidate deposes nobody (cooperative-sticky assignment). A candidate that cannot reach the group for the
@@ -79,7 +79,7 @@ class Election(Closeable):
         properties = {
             **self.settings.properties,
             "group.id": self.settings.group_id,
-            # The new protocol (KIP-848) has server-side assignors only, and no session timeout of the client's.
+            # The new protocol (KIP-848) has server-side assignors only, and no client-side session timeout.
             "group.protocol": "classic",
             "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": timeout,

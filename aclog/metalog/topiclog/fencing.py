@@ -51,7 +51,7 @@ def _init_transactions(producer: Producer, name: str, errors: ClientErrors, time
         try:
             producer.init_transactions(min(SLICE_SECONDS, max(left, 0.05)))
         except RAISED as error:
-            # A refused login is only reported by callback: without this, the call would run into its time-out.
+            # A refused login is only reported by callback: without this, the call would last until its timeout.
             serve_callbacks(producer)
             if errors.refused and errors.latest is not None:
                 raise errors.latest from error

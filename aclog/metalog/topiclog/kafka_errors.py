@@ -1,4 +1,4 @@
-"""confluent-kafka's errors, classified and translated to ours."""
+"""confluent-kafka's errors, classified and translated to aclog's."""
 
 from types import MappingProxyType
 
@@ -62,5 +62,5 @@ def error_in(raised: BaseException) -> KafkaError | None:
 def retriable(raised: BaseException) -> bool:
     """Whether the same call may be repeated and may then succeed."""
     found = error_in(raised)
-    # librdkafka does not mark its own time-outs as retriable; callers' deadlines bound the retries.
+    # librdkafka does not mark its own timeouts as retriable; callers' deadlines bound the retries.
     return found is not None and (found.retriable() or found.code() == KafkaError._TIMED_OUT) and not found.fatal()

@@ -126,7 +126,7 @@ class Partition:
             first = self._consumer.poll(timeout)
             if first is None:
                 return []
-            # consume alone would wait for all messages or the time-out; poll returns with the first.
+            # consume alone would wait for all messages or the timeout; poll returns with the first.
             others = self._consumer.consume(most - 1, timeout=0) if most > 1 else []
             return self._records([first, *others])
         except KafkaException as error:

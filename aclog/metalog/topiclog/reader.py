@@ -162,8 +162,8 @@ class TopicReader(Closeable):
         return position, offset
 
     def _check_connections(self, partition: Partition, *, received: bool) -> None:
-        """Report the client's connection errors, until batches or a probe show that they are over."""
-        # librdkafka reports when a connection fails, never when it is well again.
+        """Report the client's connection errors, until batches or a probe show that they have passed."""
+        # librdkafka reports when a connection fails, never when it recovers.
         error = partition.errors.latest
         if error is None:
             return

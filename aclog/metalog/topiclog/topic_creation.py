@@ -51,8 +51,7 @@ def _requirements(replication_factor: int) -> Mapping[str, _Requirement]:
     """Return the requirements by the names of TopicConfig."""
     return MappingProxyType(
         {
-            # Every record is needed to rebuild the state: nothing may be compacted, expired, or lost by an unclean
-            # election.
+            # Every record is needed to rebuild the state: none may be compacted, expired, or lost by unclean election.
             "cleanup.policy": _exactly("delete"),
             "retention.ms": _exactly("-1"),
             "retention.bytes": _exactly("-1"),

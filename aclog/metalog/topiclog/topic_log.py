@@ -125,9 +125,7 @@ class TopicLog(Closeable):
             raise LogError(f"{self.name}: cannot append the batch: {error}") from None
         # The topic stores records, not batches. Readers rebuild the batch, and must get the same bytes.
         if carried != batch:
-            what = (
-                "the batch cannot be stored unchanged as messages: expected one as metalog.batches.build_batch makes it"
-            )
+            what = "the batch cannot be stored unchanged as messages: expected one built by aclog.metalog.batches"
             raise LogError(f"{self.name}: {what}; nothing is appended")
 
     def _commit(self, batches: Sequence[bytes], _: Sequence[int]) -> int:

@@ -56,7 +56,7 @@ class Transactions:
     _abandoned: bool = field(default=False, init=False)
 
     def commit(self, batches: Iterable[bytes], seconds: float = COMMIT_SECONDS) -> None:
-        """Write these batches in one transaction, and commit it, within so many seconds.
+        """Write these batches in one transaction, and commit it, within `seconds`.
 
         Raises:
             FencedError: another writer has taken over. The transaction is aborted, unless its commit was decided first
