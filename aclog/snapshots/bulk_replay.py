@@ -199,8 +199,7 @@ def _committed(scan: _Scan, rows: int) -> tuple[list[tuple[int, MetadataRecord]]
             case EndTransactionRecord() if begun >= 0:
                 begun = -1
             case AbortTransactionRecord() if begun >= 0:
-                # KIP-868: everything between Begin and Abort is dropped, ACL rows through the mask, others from the
-                # list.
+                # KIP-868: all between Begin and Abort is dropped, ACL rows by the mask, others from the list.
                 dropped[begun:row] = True
                 del kept[kept_before:]
                 begun = -1

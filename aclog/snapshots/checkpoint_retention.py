@@ -28,8 +28,7 @@ def remove_old_checkpoints(directory: Path | str, *, keep: int) -> tuple[Path, .
         for file in old:
             file.path.replace(file.path.with_name(file.path.name + DELETED_SUFFIX))
         fsync_directory(directory)
-        # Renamed to `.deleted` first, unlinked once that is durable: a crash leaves no half-removed checkpoint that
-        # counts.
+        # Renamed to `.deleted` first, unlinked once that is durable: no half-removed checkpoint counts after a crash.
         for path in directory.glob(f"*{DELETED_SUFFIX}"):
             if parse_checkpoint_name(path.name.removesuffix(DELETED_SUFFIX)) is not None:
                 path.unlink(missing_ok=True)

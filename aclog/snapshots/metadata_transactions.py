@@ -67,7 +67,6 @@ class Transactions:
         if self._begun_at is None:
             raise ReplayError(f"{type(record).__name__} outside of a transaction", offset=offset)
         if aborts:
-            # An aborted transaction drops only what came after its Begin: records before it in the same batch still
-            # count.
+            # Only what came after the Begin is dropped: records before it in the same batch still count.
             del self._held[self._held_before :]
         self._begun_at = None

@@ -167,8 +167,7 @@ class _Recovery:
     def _target_offset(self, as_of: Moment | None) -> int:
         """Return the end offset to reach."""
         newest = self.checkpoints[-1].end_offset if self.checkpoints else 0
-        # A follower fetches a checkpoint before the log that leads up to it, so the newest one may be ahead of the
-        # mark.
+        # A follower that has fallen behind fetches a checkpoint first, so the newest one may be ahead of the mark.
         end = newest if self.reader is None else max(self.reader.high_watermark(), newest)
         if as_of is None:
             return end
@@ -184,8 +183,7 @@ class _Recovery:
         failure: CheckpointError | None = None
         for checkpoint in reversed(self.checkpoints):
             end = checkpoint.end_offset
-            # A checkpoint below the log start leaves a gap before the first segment, unless it already is the wanted
-            # state.
+            # A checkpoint below the log start leaves a gap before the first segment, unless it is the wanted state.
             if end > limit or not (end == limit or (log_start is not None and log_start <= end)):
                 continue
             try:

@@ -127,8 +127,7 @@ class _History:
             check_follows(self.replayed_to, header, position)
             self.replayed_to = Provenance(end_offset=header.end_offset, epoch=header.leader_epoch)
             if not header.is_control:
-                # A transaction spans batches: each record gets the time of its own batch, but becomes visible with the
-                # last.
+                # A transaction may span batches: a record has the time of its own batch, but the last makes it visible.
                 self._times.append((header.end_offset, header.max_timestamp))
                 for offset, record in enumerate(decode_values(chunk, position, header), header.base_offset):
                     self._transactions.add(offset, record)

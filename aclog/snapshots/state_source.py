@@ -22,7 +22,7 @@ class StateSource(Protocol):
 
     @property
     def writable_log(self) -> str | None:
-        """The directory of a log that `aclog acls` can change in place; None if there is none, or it is a Kafka's."""
+        """The directory of a log that `aclog acls` can change in place; None if there is none, or Kafka owns it."""
         ...
 
     def image(self) -> Image:
