@@ -17,7 +17,7 @@ def acl_command(acl: StandardAcl, *, add: bool, log: str | None = None) -> str |
     """Return the command, quoted for a shell, for the log in the directory `log` or for a running cluster.
 
     None if no flags can express the ACL. Both commands ask before they remove: `--force` is left out, which for aclog
-    would also allow writing to a log that belongs to a Kafka.
+    would also allow writing to a log that belongs to a Kafka node.
     """
     flags = acl_flags(acl)
     if flags is None:

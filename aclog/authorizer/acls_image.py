@@ -254,7 +254,7 @@ class AclsImage:
         return self.index.overlay.changes
 
     def allows_some(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
-        """Return the same without authorizing `hardcode` first, as AclAuthorizer does (Kafka before 4.0).
+        """Do as `by_resource_type` without authorizing `hardcode` first, like AclAuthorizer (Kafka before 4.0).
 
         Raises:
             InvalidRequestError: as `by_resource_type`.

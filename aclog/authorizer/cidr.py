@@ -34,7 +34,7 @@ class CidrRange:
             address = ip_address(host_address(host))
         except ConfigError:
             return False
-        # No IPv4 range contains 0.0.0.0: so it is in the library that Kafka uses, and no client has that address.
+        # No IPv4 range contains 0.0.0.0 in the library that Kafka uses; no client has that address anyway.
         return (
             address.version == self.version
             and self.first <= int(address) <= self.last

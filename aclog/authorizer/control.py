@@ -1,6 +1,6 @@
 """ACL control (AclControlManager): from a request to create or delete ACLs to records, or the error that Kafka returns.
 
-Pure functions of an image. The caller appends the records as one batch to the log position of that image; a change in
+Pure functions of an image. The caller appends the records as one batch at the end offset of that image; a change in
 between would make the checks for duplicates stale. The checks that a broker makes first (AclApis) are included.
 """
 

@@ -79,7 +79,7 @@ class Authorizer(ABC):
 
     @abstractmethod
     def configure(self, properties: Mapping[str, str]) -> None:
-        """Take the server's properties.
+        """Configure the authorizer from the server's properties.
 
         Raises:
             ConfigError: a value is invalid.

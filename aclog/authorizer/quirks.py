@@ -52,7 +52,7 @@ def _without_answer(image: AclsImage, verdict: Verdict, pattern: ResourcePattern
     for rule in image.matching(AclBindingFilter(resource_type=known_type(pattern.resource_type))):
         other = utf16(rule.acl.resource_name)
         if rule.acl.resource_name == WILDCARD and rule.acl.pattern_type == PatternType.PREFIXED:
-            return None  # PREFIXED `*` comes first in the second section, and ends it
+            return None  # PREFIXED `*` comes right after LITERAL `*`, and ends the second section
         if in_the_way < other < utf16(WILDCARD) and not name.startswith(other):
             in_the_way = other
     shared = _shared(name, in_the_way)

@@ -115,10 +115,8 @@ def _upsertion_error(upsertion: ScramUpsertion) -> tuple[int, str | None] | None
     if upsertion.iterations > MAX_ITERATIONS:
         return UNACCEPTABLE_CREDENTIAL, "Too many iterations"
     if not upsertion.salted_password:
-        return (
-            UNKNOWN_SERVER_ERROR,
-            None,
-        )  # Java's SecretKeySpec throws on an empty key; Kafka returns that as an unknown server error
+        # Java's SecretKeySpec throws on an empty key, which Kafka returns as an unknown server error.
+        return UNKNOWN_SERVER_ERROR, None
     return None
 
 

@@ -1,1 +1,1 @@
-"""The index behind AclsImage: ACLs in columns, and what is asked of them (docs/decisions/0003-acl-index.md)."""
+"""The index behind AclsImage: ACLs in columns, and the queries on them (docs/decisions/0003-acl-index.md)."""

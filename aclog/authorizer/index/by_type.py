@@ -55,7 +55,7 @@ def any_resource_allowed(index: AclIndex, subject: Subject, operation: int, reso
 
 def _check(index: AclIndex, subject: Subject, resource_type: int) -> None:
     if index.base.unbindable + index.overlay.unbindable:
-        raise InvalidRequestError("a rule holds ANY or MATCH, which only filters may: authorize each resource by name")
+        raise InvalidRequestError("an ACL holds ANY or MATCH, which only filters may: authorize each resource by name")
     if not index.has_colonless:
         return
     hosts = {host for _, host in subject.keys}

@@ -83,8 +83,7 @@ def _add(base: Base, overlay: Overlay, record: AccessControlEntryRecord) -> Over
     mask, rows = rule_mask(operation, permission), NO_ROWS
     records: tuple[AccessControlEntryRecord, ...] = (record,)
     cell = cells.get(pair)
-    # The first change to a cell takes over what the base says of it: from then on the overlay's mask replaces the
-    # base's.
+    # The first change to a cell starts from the base's cell: from then on the overlay's mask replaces the base's.
     if cell is None and resource >= 0:
         cell = _untouched_cell(base, resource, pair)
     if cell is not None:
