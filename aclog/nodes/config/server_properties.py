@@ -60,7 +60,6 @@ def parse_config(
     source = Properties(values=dict(properties), where=where)
     source.check_values()
     # Before anything else: ignoring one of these could admit clients that the operator means to refuse.
-    # asked.
     refuse_plugins(source)
     roles, node_id = _roles(source), _node_id(source)
     plan = plan_listeners(source, roles)
