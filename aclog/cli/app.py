@@ -26,7 +26,7 @@ aclog replays a [bold]__cluster_metadata[/] log (or a checkpoint, or ACLs as JSO
 lines) and decides as Kafka 4.3.1's StandardAuthorizer does. Commands that
 read never change what they read.
 
-[bold]Examples[/] (DIR: a copy of __cluster_metadata-0, or a log of aclog's)
+[bold]Examples[/] (DIR: a copy of __cluster_metadata-0, or a log that aclog wrote)
 
   aclog log dump DIR
   aclog acls list --log DIR --topic orders --resource-pattern-type match

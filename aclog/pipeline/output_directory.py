@@ -24,14 +24,14 @@ def check_new(out: Path) -> None:
 
 @contextmanager
 def new_directory(out: Path) -> Iterator[Path]:
-    """Yield a directory beside `out` to write to; it is renamed to `out` on success and deleted on failure.
+    """Yield a directory next to `out` to write to; it is renamed to `out` on success and deleted on failure.
 
     Raises:
         ConfigError: as `check_new`.
 
     """
     check_new(out)
-    # beside `out`, so that the rename stays on one file system and is atomic; a random name, as two jobs may race
+    # next to `out`, so that the rename stays on one file system and is atomic; a random name, as two jobs may race
     partial = out.absolute().with_name(f"{out.name}.{secrets.token_hex(4)}.part")
     try:
         yield partial

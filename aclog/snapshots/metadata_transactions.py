@@ -40,7 +40,7 @@ class Transactions:
         """Add the record at `offset`; records must be added in log order.
 
         Raises:
-            ReplayError: a Begin inside of a transaction, or an End or Abort outside of one.
+            ReplayError: a Begin inside a transaction, or an End or Abort outside of one.
 
         """
         if type(record) not in _MARKERS:

@@ -47,7 +47,7 @@ def open_store(properties: Mapping[str, str]) -> Iterator[AclStore]:
 
 
 def read_everything(store: AclStore) -> StoreContents:
-    """Return all ACLs. Raises DecodeError: a node that cannot be read without doubt."""
+    """Return all ACLs. Raises DecodeError: a znode with ACLs that cannot be decoded."""
     contents = store.load()
     contents.check_readable()
     return contents
@@ -74,7 +74,7 @@ class ZooKeeperSource:
         """Return the current state, read on each call.
 
         Raises:
-            MetadataError: ZooKeeper does not respond, or a node cannot be read without doubt.
+            MetadataError: ZooKeeper does not respond, or a znode with ACLs cannot be decoded.
 
         """
         with open_store(self.properties) as store:

@@ -74,5 +74,5 @@ def _parameters(group: type) -> list[Parameter]:
 def _default(default: Any) -> Any:
     if default is attrs.NOTHING:
         return Parameter.empty
-    # A factory gives each command its own value: typer copies a list before it hands it on.
+    # Each command gets its own default; typer passes a new list to each invocation, so the default is never changed.
     return default.factory() if isinstance(default, attrs.Factory) else default  # type: ignore[arg-type]

@@ -72,7 +72,7 @@ def copied_directory(target: Path, start: int, checkpoints: Sequence[CheckpointF
     try:
         with _written(partial, start, checkpoints) as copy:
             yield copy
-        # The caller has verified the copy inside of the block; the rename publishes it, and is itself made durable.
+        # The caller has verified the copy inside the block; the rename publishes it, and is itself made durable.
         partial.replace(target)
         fsync_directory(target.parent)
     except OSError as error:

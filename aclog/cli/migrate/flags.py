@@ -45,7 +45,7 @@ class ZooKeeperFlags:
 
 @frozen(kw_only=True)
 class MetadataLogFlags:
-    """The metadata log, directly or as part of a Kafka."""
+    """The metadata log, directly or as part of a Kafka node."""
 
     log: Annotated[
         Path | None,
@@ -56,7 +56,7 @@ class MetadataLogFlags:
         typer.Option(
             "--bootstrap-checkpoint",
             metavar="FILE",
-            help="The [cyan]bootstrap.checkpoint[/] of a Kafka that is formatted and was never started; created if "
+            help="The [cyan]bootstrap.checkpoint[/] of a Kafka node that was formatted but never started; created if "
             "missing.",
             rich_help_panel=_TO,
         ),
@@ -113,6 +113,6 @@ class ModeFlags:
             "--skip-unreadable", metavar="", help="Leave out entries that cannot be read, instead of failing."
         ),
     ] = False
-    force: Annotated[bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka.")] = (
-        False
-    )
+    force: Annotated[
+        bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
+    ] = False

@@ -47,7 +47,7 @@ class TargetWriter(Protocol):
 
 
 class Target(Protocol):
-    """A metadata log, directly or as part of a Kafka. It is read, written, and read again for the comparison."""
+    """A metadata log, directly or as part of a Kafka node. It is read, written, and read again for the comparison."""
 
     @property
     def name(self) -> str:

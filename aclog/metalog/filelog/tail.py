@@ -77,7 +77,7 @@ def _find_end(file: SegmentFile, mark: int | None, epochs: Epochs) -> Tail:
             raise
         except DecodeError as error:
             # Damage below the mark is never cut. Without a mark, a whole batch after the damage proves that this is not
-            # the end of an interrupted write but damage inside of the log.
+            # the end of an interrupted write but damage inside the log.
             if offset < (mark or 0) or (mark is None and next_whole_batch(fd, position, offset)):
                 raise
             torn = os.fstat(fd).st_size - position

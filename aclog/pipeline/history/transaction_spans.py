@@ -1,4 +1,4 @@
-"""The spans of a log that metadata transactions (KIP-866) hold back, abort or leave open, from their markers alone.
+"""The spans of a log that metadata transactions (KIP-868) hold back, abort or leave open, from their markers alone.
 
 As in snapshots.metadata_transactions: the visible state only ever moves to the end of a batch at which no transaction
 is open.
