@@ -72,7 +72,9 @@ WATCH = Command(
     signature=Signature(
         arguments=(
             Argument(
-                name="path", count=Count.OPTIONAL, help="Print only what is below it; by default the working directory."
+                name="path",
+                count=Count.OPTIONAL,
+                help="Print only changes at or below this path; by default the working directory.",
             ),
         )
     ),
