@@ -9,6 +9,7 @@ from aclog.nodes.client.errors import LoginError, UnreachableError
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.observer.errors import FollowingEndedError, OtherClusterError, QuorumRefusedError
 from aclog.nodes.observer.fetch_messages import FetchResponse, Position, fetch_request
+from aclog.nodes.observer.fetcher import Fetcher
 from aclog.nodes.observer.follower import Follower
 from aclog.nodes.observer.quorum_log import QuorumLog
 from aclog.nodes.observer.server_selection import Refusals
@@ -97,6 +98,17 @@ def test_a_node_that_follows_another_cluster_ends(leaders):
         assert isinstance(follower.failure, OtherClusterError)
     finally:
         log.close()
+
+
+def test_a_refusal_that_is_faster_than_the_constructor_is_reported_by_the_log(monkeypatch):
+    async def refused_at_once(fetcher):
+        fetcher.buffer.fail(OtherClusterError("another"))
+
+    monkeypatch.setattr(Fetcher, "run", refused_at_once)
+    with observer(ONE) as log:
+        with pytest.raises(OtherClusterError):
+            log.wait_known(30)
+        assert isinstance(log.error, OtherClusterError)
 
 
 def test_one_server_of_another_cluster_is_skipped(quorums, leaders):
