@@ -53,7 +53,7 @@ def test_a_quorum_of_several_voters_has_one_note(kafka, tmp_path):
     with_another_voter(log)
     [said] = aclog(*LISTED, log).ok().err.splitlines()
     end = "is treated as committed: in a quorum of several voters the last records may not be"
-    assert said.startswith(f"aclog: note: {log}: the end of this Kafka's log, offset 13")
+    assert said.startswith(f"aclog: note: {log}: the end of this Kafka log, offset 13")
     assert said.endswith(end)
     assert end in aclog("log", "verify", log).err
 

@@ -86,7 +86,7 @@ def test_a_log_is_checked_before_a_session_starts(tmp_path, capsys):
     check_log(log)
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2
-    assert said[0].startswith(f"aclog: note: {log}: the end of this Kafka's log, offset 2, is treated as committed")
+    assert said[0].startswith(f"aclog: note: {log}: the end of this Kafka log, offset 2, is treated as committed")
     assert "ignored 4 bytes that are not a whole batch" in said[1]
     with pytest.raises(LogError, match="nowhere: no such directory"):
         check_log(tmp_path / "nowhere")

@@ -175,7 +175,7 @@ def _identity(path: Path) -> tuple[int, ...] | None:
 
 
 def _kafka_notes(directory: Path, tail: Tail) -> tuple[str, ...]:
-    note = f"{directory}: the end of this Kafka's log, offset {tail.end_offset}, {UNCOMMITTED_TAIL}"
+    note = f"{directory}: the end of this Kafka log, offset {tail.end_offset}, {UNCOMMITTED_TAIL}"
     if not tail.torn_bytes:
         return (note,)
     where = f"{tail.path}: byte {tail.position}, offset {tail.end_offset}"
