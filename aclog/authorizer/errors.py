@@ -29,10 +29,7 @@ class AuthorizationError(MetadataError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # By default an exception is unpickled from `args`, which hold the message and not the keyword arguments.
-        return (
-            _restored,
-            (self.principal, self.operation, self.host, self.resource),
-        )
+        return _restored, (self.principal, self.operation, self.host, self.resource)
 
 
 class AclRequestError(MetadataError):

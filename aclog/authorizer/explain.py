@@ -75,9 +75,7 @@ def explain(
 
 def _quirks(image: AclsImage, context: RequestContext, action: Action) -> tuple[str, ...]:
     pattern = action.resource_pattern
-    verdict = image.verdict(
-        context.principal, context.host, action.operation, pattern.resource_type, pattern.name
-    )  # fmt: skip
+    verdict = image.verdict(context.principal, context.host, action.operation, pattern.resource_type, pattern.name)
     return quirks_of(image, verdict, context, action)
 
 

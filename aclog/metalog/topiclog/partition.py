@@ -246,9 +246,8 @@ def written_end(settings: TopicSettings, closing: threading.Event, timeout: floa
     properties = {**settings.properties, **FIXED, "group.id": settings.group_id, "isolation.level": "read_uncommitted"}
     consumer = new_consumer(settings.name, properties, errors)
     try:
-        return Partition(settings.topic, settings.name, consumer=consumer, errors=errors, closing=closing).bounds(
-            timeout
-        )[1]
+        partition = Partition(settings.topic, settings.name, consumer=consumer, errors=errors, closing=closing)
+        return partition.bounds(timeout)[1]
     finally:
         consumer.close()
 
