@@ -34,7 +34,9 @@ def parse_moment(text: str) -> Moment | None:
         # Digits alone never name a time, although fromisoformat accepts some of them.
         time = datetime.fromisoformat("" if text.isdigit() else text)
     except ValueError as e:
-        raise ConfigError(f"{text!r}: expected an end offset, a time such as 2026-11-20T10:00:00Z, or {LATEST}") from e
+        raise ConfigError(
+            f"invalid offset or time {text!r}: expected an end offset, a time such as 2026-11-20T10:00:00Z, or {LATEST}"
+        ) from e
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 

@@ -225,7 +225,7 @@ class _Recovery:
     def _note_lowered(self, applier: Applier, limit: int) -> None:
         reached = applier.image.end_offset
         if reached < limit:
-            why = "a transaction is open there" if applier.in_transaction else "it is inside a batch"
+            why = f"a transaction is open at {limit}" if applier.in_transaction else f"{limit} is inside a batch"
             self.notes.append(f"offset {limit} was lowered to {reached}, the end of the last whole batch: {why}")
 
     def _unreachable(self, as_of: Moment | None) -> LogError:

@@ -199,7 +199,7 @@ class TestOffsets:
             found = recover(log, offset)
             assert numbers(found.image) == [0]
             assert found.image.end_offset == 1
-            lowered = f"offset {offset} was lowered to 1, the end of the last whole batch: it is inside a batch"
+            lowered = f"offset {offset} was lowered to 1, the end of the last whole batch: {offset} is inside a batch"
             assert (lowered in found.notes) == (offset > 1)
 
     def test_inside_a_transaction_it_is_lowered(self, tmp_path):
@@ -215,7 +215,7 @@ class TestOffsets:
         log = write_log(tmp_path / "log", [acl(0)], [BeginTransactionRecord(), acl(1)])
         found = recover(log)
         assert numbers(found.image) == [0]
-        assert any("a transaction is open there" in note for note in found.notes)
+        assert any("a transaction is open at 3" in note for note in found.notes)
         assert found.applier.next_offset == 3
 
     @pytest.mark.parametrize("offset", [7, 10**12])
