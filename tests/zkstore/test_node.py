@@ -54,7 +54,8 @@ def test_acls_of_its_clients_are_in_zookeeper_and_in_force(tmp_path, connect, re
         assert real.create([allowed]) == [None]
         wait_for(lambda: asked(node, "alice", lambda c: create_acls(c, [rule(2)]))[0].error is None, "what alice may")
         found = asked(node, "admin", lambda c: describe_acls(c, EVERYTHING))
-        assert set(found) == {rule(1), rule(2), allowed} == real.acls()
+        assert set(found) == {rule(1), rule(2), allowed}
+        wait_for(lambda: real.acls() == set(found), "the view of the real one, which follows change events")
         (deleted,) = asked(node, "admin", lambda c: delete_acls(c, [exactly(rule(1))]))
         assert [each.acl for each in deleted.deleted] == [rule(1)]
         wait_for(lambda: real.acls(AclBindingFilter(principal="User:u1")) == set(), "the removal")
