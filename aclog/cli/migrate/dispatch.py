@@ -74,7 +74,7 @@ def _reverse_migration(zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode
     }
     if target.log is None or any(unsupported.values()):
         found = ", ".join(name for name, given in unsupported.items() if given)
-        raise ConfigError(f"--to-zookeeper: expected with --log DIR{f', and without {found}' if found else ''}")
+        raise ConfigError(f"--to-zookeeper: requires --log DIR{f' and excludes {found}' if found else ''}")
     is_written = not (mode.dry_run or mode.compare)
     return ReverseOptions(
         store=store_settings(zookeeper.to_zookeeper or "", zookeeper.zk_tls_config_file, is_written=is_written),
