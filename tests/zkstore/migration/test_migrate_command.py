@@ -287,7 +287,7 @@ def test_a_reverse_migration_lists_what_zookeeper_cannot_hold(store, connect, mi
         ("--zookeeper H:1 --log L --command-config F", "--command-config: expected only with --bootstrap-controller"),
         ("--zookeeper H:x --log L", "expected HOST:PORT"),
         ("--to-zookeeper H:1", "--to-zookeeper: requires --log DIR"),
-        ("--to-zookeeper H:1 --log L --follow", "without --follow"),
+        ("--to-zookeeper H:1 --log L --follow", "excludes --follow"),
     ],
 )
 def test_invalid_combinations_of_flags_are_rejected(arguments, message, tmp_path, monkeypatch):
