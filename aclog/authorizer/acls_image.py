@@ -235,7 +235,7 @@ class AclsImage:
 
         """
         check_by_resource_type(operation, resource_type)
-        if self.verdict(principal, host, operation, resource_type, PROBE) is Verdict.ALLOW:
+        if self.verdict(principal, host, operation, resource_type, name=PROBE) is Verdict.ALLOW:
             return True
         return by_type.any_resource_allowed(self.index, self.subject(principal, host), operation, resource_type)
 

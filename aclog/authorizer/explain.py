@@ -75,7 +75,9 @@ def explain(
 
 def _quirks(image: AclsImage, context: RequestContext, action: Action) -> tuple[str, ...]:
     pattern = action.resource_pattern
-    verdict = image.verdict(context.principal, context.host, action.operation, pattern.resource_type, pattern.name)
+    verdict = image.verdict(
+        context.principal, context.host, action.operation, resource_type=pattern.resource_type, name=pattern.name
+    )
     return quirks_of(image, verdict, context, action)
 
 

@@ -26,7 +26,9 @@ def _hidden_from_star(image: AclsImage, verdict: Verdict, context: RequestContex
     if not count:
         return None
     documented = image.with_options(documented=True, cidr=image.cidr)
-    other = documented.verdict(context.principal, context.host, action.operation, pattern.resource_type, pattern.name)
+    other = documented.verdict(
+        context.principal, context.host, action.operation, resource_type=pattern.resource_type, name=pattern.name
+    )
     return (
         f"{count} ACL(s) on LITERAL * do not cover this resource: in Kafka * does not match a longer name that begins "
         f"with *. As documented they would, and the ACLs would say {other.name} instead of {verdict.name}."

@@ -78,7 +78,7 @@ def in_columns(names: Sequence[str], screen_width: int) -> list[str]:
         rows = -(-len(names) // count)
         column_widths = [max(widths[start : start + rows]) for start in range(0, len(names), rows)]
         if sum(column_widths) + _GAP * (len(column_widths) - 1) <= screen_width:
-            return [_row(names, widths, column_widths, row, rows) for row in range(rows)]
+            return [_row(names, widths, column_widths, row, rows=rows) for row in range(rows)]
     return list(names)
 
 
