@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= $(shell getconf _NPROCESSORS_ONLN)
-TESTS = $(BIN)/pytest -n $(WORKERS) -q --durations=25 --junitxml=build/tests.xml
+TESTS = $(BIN)/pytest -q --durations=25 --junitxml=build/tests.xml
 # Every worker, node and command that a test starts imports the same modules: compiled once.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -60,7 +60,7 @@ test: build/jvm/.ready  ## lint, and every test, in parallel and in random order
 
 .PHONY: quick-tests all-tests
 quick-tests: venv
-	$(TESTS) -m "not server and not slow"
+	$(TESTS) -n $(WORKERS) -m "not server and not slow"
 all-tests: build/jvm/.ready  # two more workers than cores: many of these tests wait for a server
 	$(TESTS) -n $$(($(WORKERS) + 2))
 

@@ -161,3 +161,8 @@ class AclBindingFilter:
     host: str | None = None
     operation: int = AclOperation.ANY
     permission_type: int = AclPermissionType.ANY
+
+
+def resource_of(acl: StandardAcl) -> ResourcePattern:
+    """Return the resource of an ACL."""
+    return ResourcePattern(resource_type=acl.resource_type, name=acl.resource_name, pattern_type=acl.pattern_type)

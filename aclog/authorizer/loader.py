@@ -14,13 +14,15 @@ KAFKAS_ACL_AUTHORIZERS = ("kafka.security.authorizer.AclAuthorizer", "kafka.secu
 """The authorizer with ACLs in ZooKeeper: of Kafka 2.4 to 3.9, and of earlier versions."""
 _ACL_AUTHORIZER = "aclog.zkstore.authorizer.acl_authorizer.AclAuthorizer"
 
+_OLD_ACL_AUTHORIZER = "zkstore.acl_authorizer.AclAuthorizer"
+
 _RENAMED = {
     "authorizer.standard.StandardAuthorizer": "aclog.authorizer.standard.StandardAuthorizer",
-    "zkstore.acl_authorizer.AclAuthorizer": _ACL_AUTHORIZER,
+    _OLD_ACL_AUTHORIZER: _ACL_AUTHORIZER,
 }
 """Class names of release 0.1, which may still be in a server.properties."""
 
-ACL_AUTHORIZERS = frozenset({*KAFKAS_ACL_AUTHORIZERS, _ACL_AUTHORIZER, "zkstore.acl_authorizer.AclAuthorizer"})
+ACL_AUTHORIZERS = frozenset({*KAFKAS_ACL_AUTHORIZERS, _ACL_AUTHORIZER, _OLD_ACL_AUTHORIZER})
 """All names of that class."""
 
 

@@ -3,13 +3,8 @@
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from aclog.authorizer.acl import ResourcePattern, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import ResourcePattern, StandardAcl, StandardAclWithId, resource_of
 from aclog.cli.acls.flags import Entry
-
-
-def pattern_of(acl: StandardAcl) -> ResourcePattern:
-    """Return the resource of an ACL."""
-    return ResourcePattern(resource_type=acl.resource_type, name=acl.resource_name, pattern_type=acl.pattern_type)
 
 
 def entry_of(acl: StandardAcl) -> Entry:
@@ -19,7 +14,7 @@ def entry_of(acl: StandardAcl) -> Entry:
 
 def listed(rules: Iterable[StandardAclWithId]) -> Iterator[str]:
     """Yield a paragraph for each resource, without the last line end; the ACLs must be grouped by resource."""
-    for pattern, group in groupby((rule.acl for rule in rules), key=pattern_of):
+    for pattern, group in groupby((rule.acl for rule in rules), key=resource_of):
         entries = "\n".join(f"\t{entry_of(acl)}" for acl in group)
         yield f"Current ACLs for resource `{pattern}`:\n{entries}\n"
 

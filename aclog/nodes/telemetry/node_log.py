@@ -13,6 +13,7 @@ from structlog.stdlib import ProcessorFormatter
 from structlog.typing import Processor
 
 from aclog.authorizer.audit import AUDIT_LOGGER, TRACE
+from aclog.authorizer.errors import printable
 
 _KAFKA_LINE = "[%(asctime)s,%(msecs)03d] %(levelname)s %(message)s (%(name)s)"
 """Kafka's own layout of log lines ([%d] %p %m (%c))."""
@@ -85,15 +86,11 @@ def _audit_as_data(_logger: Any, _name: str, event: MutableMapping[str, Any]) ->
 
 
 def _one_line(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    # Clients choose names, and must not be able to forge log lines.
     return {
-        key: _printable(value) if isinstance(value, str) and key != "exception" else value
+        key: printable(value) if isinstance(value, str) and key != "exception" else value
         for key, value in event.items()
     }
-
-
-def _printable(text: str) -> str:
-    """Escape unprintable characters: names are chosen by clients, which must not be able to forge log lines."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 class _AuditFormatter(logging.Formatter):
@@ -104,7 +101,7 @@ class _AuditFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """See logging.Formatter."""
-        return _printable(super().format(record))
+        return printable(super().format(record))
 
 
 @define(eq=False)

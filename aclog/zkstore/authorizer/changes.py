@@ -13,6 +13,7 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
     StandardAclWithId,
+    resource_of,
 )
 from aclog.authorizer.control import INVALID_REQUEST, creation_errors, filter_error
 from aclog.authorizer.errors import AclRequestError
@@ -21,7 +22,7 @@ from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.metalog.errors import MetadataError
 from aclog.zkstore.acl_store import AclStore, Change, ResourceAcls
 from aclog.zkstore.authorizer.acl_cache import AclCache
-from aclog.zkstore.znodes.acl_json import AclEntry, entry_of, entry_problem, resource_of
+from aclog.zkstore.znodes.acl_json import AclEntry, entry_of, entry_problem
 from aclog.zkstore.znodes.paths import name_problem, paths_of, pattern_of, resource_path
 
 Updated: TypeAlias = Callable[[Sequence[ResourceAcls]], None]

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 
 from attrs import field, frozen
 
-from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourcePattern, StandardAcl, code_name
+from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourcePattern, StandardAcl, code_name, resource_of
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.errors import EncodeError
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
 from aclog.zkstore.migration.access_state import AccessState, StateChange
 from aclog.zkstore.migration.node_content import LeftOut
-from aclog.zkstore.znodes.acl_json import AclEntry, encode_acls, entry_of, resource_of
+from aclog.zkstore.znodes.acl_json import AclEntry, encode_acls, entry_of
 from aclog.zkstore.znodes.paths import resource_path
 from aclog.zkstore.znodes.scram_config import user_path
 from aclog.zkstore.znodes.token_json import encode_token

@@ -45,11 +45,6 @@ def entry_of(acl: StandardAcl) -> AclEntry:
     )
 
 
-def resource_of(acl: StandardAcl) -> ResourcePattern:
-    """Return the resource of an ACL."""
-    return ResourcePattern(resource_type=acl.resource_type, name=acl.resource_name, pattern_type=acl.pattern_type)
-
-
 def _names(kind: type[IntEnum]) -> dict[int, str]:
     """Return the names of an enum as Kafka writes them in znodes: AlterConfigs for ALTER_CONFIGS."""
     return {
