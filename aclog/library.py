@@ -285,6 +285,10 @@ class Answer:
     _acls: AclsImage = field(repr=False)
     _allow_everyone: bool = field(repr=False)
 
+    def __bool__(self) -> bool:
+        """Return whether the request is allowed, so that `if authorizer.check(...)` cannot let a denied one in."""
+        return self.allowed
+
     @property
     def allowed(self) -> bool:
         """Whether the request is allowed."""

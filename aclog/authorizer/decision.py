@@ -25,6 +25,10 @@ class Decision:
     basis: Basis
     rule: StandardAclWithId | None = None
 
+    def __bool__(self) -> bool:
+        """Return whether the action is allowed."""
+        return bool(self.result)
+
     @property
     def text(self) -> str:
         """The reason as in Kafka's audit line."""

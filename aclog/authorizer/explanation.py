@@ -85,6 +85,10 @@ class Explanation:
     quirks: tuple[str, ...]
     remedy: Remedy
 
+    def __bool__(self) -> bool:
+        """Return whether the request is allowed."""
+        return self.allowed
+
     @property
     def allowed(self) -> bool:
         """Whether the request is allowed."""

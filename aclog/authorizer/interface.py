@@ -17,6 +17,10 @@ class AuthorizationResult(Enum):
     ALLOWED = "ALLOWED"
     DENIED = "DENIED"
 
+    def __bool__(self) -> bool:
+        """Return whether it is ALLOWED: any other member of an enum would be true."""
+        return self is AuthorizationResult.ALLOWED
+
 
 @frozen(kw_only=True)
 class RequestContext:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import aclog
+from aclog.authorizer.standard import StandardAuthorizer
 from tests.support.cli import command
 
 ROOT = Path(__file__).parents[2]
@@ -101,6 +102,26 @@ def test_options_of_the_authorizer():
     assert empty.authorizer(allow_everyone_if_no_acl_found=True).check(*unknown).rule == "DefaultAllow"
     with pytest.raises(aclog.ConfigError, match="semantics 'odd' is neither"):
         image.authorizer(semantics="odd")
+
+
+def test_only_what_is_allowed_is_true():
+    authorizer = aclog.open_log(LOG).image().authorizer()
+    for operation, allowed in (("WRITE", False), ("READ", True)):
+        answer = authorizer.check("User:bob", operation, aclog.topic("payments.eu"))
+        assert answer.allowed is allowed
+        results = authorizer.standard.authorize(answer.context, [answer.action])
+        assert [bool(each) for each in (answer, answer.decision, answer.explanation(), *results)] == [allowed] * 4
+    by_type = authorizer.standard.authorize_by_resource_type(
+        answer.context, aclog.AclOperation.READ, aclog.ResourceType.USER
+    )
+    assert not by_type
+    assert not authorizer.check_any("User:nobody", "CREATE", "CLUSTER")
+
+
+def test_an_authorizer_that_is_not_ready_gives_no_answer():
+    answer = aclog.open_log(LOG).image().authorizer().check("User:alice", "READ", aclog.topic("orders"))
+    with pytest.raises(aclog.MetadataError, match="has not replayed the log"):
+        StandardAuthorizer().decide(answer.context, answer.action)
 
 
 def test_cidr_ranges_if_requested(tmp_path):
