@@ -55,7 +55,7 @@ class Rules:
     def of_table(cls, table: pa.Table, *, known_from: int | None = None) -> "Rules":
         """Take the ACLs of a history, each with its interval (pipeline.history.intervals.intervals).
 
-        `known_from` is the time since which they are known, in ms since 1970; None if the history has no start.
+        `known_from` is the time since which they are known, in ms since 1970; None for at all times.
         """
         return cls(table=table.select(RULE_COLUMNS), intervals=AclIntervals.of_table(table, known_from=known_from))
 

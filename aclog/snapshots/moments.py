@@ -67,18 +67,35 @@ def end_offset_at(reader: LogReader, time: datetime) -> int:
     The high-water mark if there is none. Timestamps may go back when the leader changes, so the first later batch
     counts: a state includes all batches before it, never a selection.
 
+    A log may begin in the middle of a cluster's life (sync, import, migrate), so its first record is where knowledge
+    begins: the state before it is unknown, not empty.
+
     Raises:
         DecodeError: damage in the log.
-        LogError: the log cannot be read.
+        LogError: the log cannot be read, or begins at offset 0 with a record that is later than `time`, or has none.
 
     """
     latest, offset, end = milliseconds(time), reader.start_offset(), reader.high_watermark()
+    if end <= 0:
+        raise LogError(f"{reader.name}: as of {moment_text(time)}: the state is unknown: the log has no record")
     while offset < end:
         batches, damage = scan_batches(reader.read(offset, READ_BYTES))
         later = (batches.max_timestamp > latest).nonzero()[0]
         if len(later):
-            return int(batches.base_offset[later[0]])
+            found = int(batches.base_offset[later[0]])
+            if found == 0:
+                first = _time_text(int(batches.max_timestamp[0]))
+                what = f"the state is unknown: the log's first record is of {first}"
+                raise LogError(f"{reader.name}: as of {moment_text(time)}: {what}")
+            return found
         if damage is not None or not len(batches):
             raise LogError(f"{reader.name}: offset {offset}: damaged batches, which its reader should have rejected")
         offset = int(batches.base_offset[-1] + batches.record_count[-1])
     return offset
+
+
+def _time_text(timestamp: int) -> str:
+    try:
+        return moment_text(_EPOCH + timedelta(milliseconds=timestamp))
+    except OverflowError:  # a record may bear any number
+        return f"{timestamp} ms after 1970"

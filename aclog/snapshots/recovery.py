@@ -90,6 +90,8 @@ def _recover_file(path: Path, as_of: Moment | None, newer: NewerKafka) -> Recove
     _release_freed_memory()
     reached = image.end_offset if isinstance(as_of, int) else image.timestamp
     wanted = milliseconds(as_of) if isinstance(as_of, datetime) else as_of
+    if isinstance(as_of, datetime) and image.end_offset == 0:
+        raise LogError(f"{path}: as of {as_of}: the state is unknown: a checkpoint that ends at offset 0 has no time")
     if wanted is not None and (wanted < reached or (isinstance(as_of, int) and wanted > reached)):
         raise LogError(
             f"{path}: as of {as_of}: expected {image.end_offset}, the end offset of this checkpoint, or a time not "
@@ -192,7 +194,7 @@ class _Recovery:
                 failure = e
                 self.notes.append(f"{e}; falling back to an older checkpoint or the log")
                 continue
-            if not isinstance(as_of, datetime) or image.timestamp <= milliseconds(as_of) or end == 0:
+            if not isinstance(as_of, datetime) or _is_known_at(image, as_of) or end == 0 < limit:
                 return image, checkpoint
         if log_start == 0:
             return Image.EMPTY, None
@@ -238,6 +240,11 @@ class _Recovery:
         if earliest is None:
             return LogError(f"{where}: the log begins at offset {start}, and no checkpoint covers what precedes it")
         return LogError(f"{where}: as of {as_of}: expected an offset or a time from {earliest} to {end}")
+
+
+def _is_known_at(image: Image, time: datetime) -> bool:
+    """Return whether a checkpoint's state is known to hold at a time: not before its last record, if it has one."""
+    return image.end_offset > 0 and image.timestamp <= milliseconds(time)
 
 
 def _release_freed_memory() -> None:

@@ -21,7 +21,7 @@ from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Progress, Recovered, recover, recover_log
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.acl_lines import read_acls
-from aclog.sources.sync_properties import read_sync_properties, refuse_before_first_poll
+from aclog.sources.sync_properties import read_sync_properties
 from aclog.sources.text_lines import STDIN, display_name
 
 Notify: TypeAlias = Callable[[str], None]
@@ -89,10 +89,9 @@ class LogSource:
         """Return the state at a moment.
 
         Raises:
-            MetadataError: as snapshots.recovery.recover; or a time before the first poll of `aclog sync`.
+            MetadataError: as snapshots.recovery.recover.
 
         """
-        refuse_before_first_poll(self.directory, moment)
         return self._recover(moment).image
 
     def close(self) -> None:

@@ -1,6 +1,5 @@
 """The file `sync.properties`, which marks a log directory that `aclog sync` writes, and since when it does."""
 
-from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 
@@ -9,8 +8,6 @@ from attrs import frozen
 
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog.filesystem import read_small, replace_durably
-from aclog.snapshots.moments import Moment, milliseconds, moment_text
-from aclog.terminal.timestamps import utc_text
 
 SYNC_FILE = "sync.properties"
 _COMMENT = "Written by `aclog sync`: no other program may append to this log."
@@ -73,20 +70,4 @@ def refuse_other_writers(directory: Path) -> None:
         raise LogError(
             f"{directory}: the record of cluster {found.cluster_id}: only `aclog sync` appends to it; "
             f"to change it, make a copy without {SYNC_FILE}"
-        )
-
-
-def refuse_before_first_poll(directory: Path, moment: Moment) -> None:
-    """Refuse a moment before the first poll: the log was empty then, but the cluster may not have been.
-
-    Raises:
-        LogError: the moment is before the first poll.
-        DecodeError: the directory's sync.properties is damaged.
-
-    """
-    found = read_sync_properties(directory) if isinstance(moment, datetime) else None
-    if found is not None and isinstance(moment, datetime) and milliseconds(moment) < found.first_poll:
-        raise LogError(
-            f"{directory}: as of {moment_text(moment)}: the state is unknown: the first poll of `aclog sync` was at "
-            f"{utc_text(found.first_poll)}"
         )

@@ -9,11 +9,15 @@ import pytest
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.authorize import authorize_command
+from aclog.cli.spark.flags import UsageFlags
 from aclog.cli.spark.jobs import failure
 from aclog.cli.spark.policy import Policy, rules_of, settings_of
+from aclog.cli.spark.usage import usage_command
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.output_directory import check_new
 from tests.pipeline.test_authorize import DATA
+from tests.support.builders.state_logs import write_log
+from tests.support.builders.state_records import acl
 
 LOG = DATA / "kafka-4.3.1-small" / "__cluster_metadata-0"
 BOB = {
@@ -65,6 +69,35 @@ def test_own_time_needs_timestamps(spark, tmp_path):
     with pytest.raises(ConfigError, match="no column 'timestamp'"):
         authorize_command(spark, str(tmp_path / "asked.jsonl"), tmp_path / "out", policy)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_log_that_begins_in_the_middle_of_a_clusters_life_decides_nothing_before_it(spark, tmp_path, capfd):
+    """The log is one batch, as import and the first poll of sync write it; what was in force before is unknown."""
+    log = write_log(tmp_path / "log", [acl(1, principal="User:bob")], times=[10_000])
+    times = [9_999, 10_000, 0, 20_000]
+    bob = {**BOB, "operation": "READ", "resourceName": "1"}
+    lines = [json.dumps({**bob, "n": n, "timestamp": time}) for n, time in enumerate(times)]
+    (tmp_path / "asked.jsonl").write_text("\n".join(lines) + "\n")
+    policy = Policy(
+        rules=rules_of(spark, SourceFlags(log=log), own_time=True),
+        settings=settings_of(AuthorizerFlags()),
+        own_time=True,
+    )
+    assert authorize_command(spark, str(tmp_path / "asked.jsonl"), tmp_path / "out", policy) == 2
+    reason = "the log does not reach back to the time of the access"
+    assert f"aclog: warning: 2 requests: {reason}\n" in capfd.readouterr().err
+    rows = written(spark, tmp_path / "out")
+    assert [(row["decision"], row["rule"] == reason) for row in rows] == [
+        ("ERROR", True),
+        ("ALLOWED", False),
+        ("ERROR", True),
+        ("ALLOWED", False),
+    ]
+    usage_command(spark, str(tmp_path / "asked.jsonl"), tmp_path / "usage", policy, flags=UsageFlags(days=3))
+    said = capfd.readouterr().out
+    assert "2         decided, and counted for ACLs\n" in said
+    assert f"2         not judged: {reason}\n" in said
+    assert spark.read.parquet(str(tmp_path / "usage" / "rules")).first().answer == "NOT_JUDGED"
 
 
 @pytest.mark.parametrize("flags", [SourceFlags(log=LOG, as_of="40"), SourceFlags(acls="-")])

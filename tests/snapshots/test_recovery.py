@@ -237,12 +237,36 @@ class TestOffsets:
 
 
 class TestTimes:
-    @pytest.mark.parametrize(("ms", "count"), [(0, 0), (999, 0), (1000, 1), (1999, 1), (3000, 3), (10**6, 6)])
+    @pytest.mark.parametrize(("ms", "count"), [(1000, 1), (1999, 1), (3000, 3), (10**6, 6)])
     @pytest.mark.parametrize("checkpoint", [None, 3])
     def test_the_state_before_the_first_later_batch(self, log, ms, count, checkpoint):
         if checkpoint is not None:
             checkpoint_at(log, checkpoint)
         assert numbers(recover(log, at(ms)).image) == list(range(count))
+
+    @pytest.mark.parametrize("checkpoint", [None, 0, 3])
+    def test_before_the_first_record_the_state_is_unknown(self, log, checkpoint):
+        if checkpoint is not None:
+            checkpoint_at(log, checkpoint)
+        for ms in (0, 999):
+            with pytest.raises(
+                LogError, match="the state is unknown: the log's first record is of 1970-01-01T00:00:01Z"
+            ):
+                recover(log, at(ms))
+        assert numbers(recover(log, 0).image) == []
+
+    def test_without_a_record_no_state_is_known_at_any_time(self, tmp_path, log):
+        (tmp_path / "empty").mkdir()
+        (tmp_path / "empty" / segment_name(0)).write_bytes(b"")
+        with pytest.raises(LogError, match="the state is unknown: the log has no record"):
+            recover(tmp_path / "empty", at(10**12))
+        only = tmp_path / "only"
+        only.mkdir()
+        path = write_checkpoint(recover(log, 0).image, only)
+        for source in (path, only):
+            with pytest.raises(LogError, match="as of"):
+                recover(source, at(10**12))
+            assert numbers(recover(source, 0).image) == []
 
     def test_timestamps_that_go_back_do_not_include_later_batches(self, tmp_path):
         log = write_log(tmp_path / "log", [acl(0)], [acl(1)], [acl(2)], times=[1000, 5000, 2000])

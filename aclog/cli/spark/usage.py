@@ -105,7 +105,7 @@ def _counted(counts: Counts) -> list[tuple[str, str]]:
         (counts.decided, "decided, and counted for ACLs"),
         (counts.super_users, "by super users"),
         *((count, f"not decided: {text}") for text, count in counts.errors.items()),
-        (counts.before_log, "before the start of the metadata log"),
+        (counts.before_log, "not judged: the log does not reach back to the time of the access"),
         (counts.outside, "outside the window"),
         (counts.without_time, "without a timestamp"),
     ]

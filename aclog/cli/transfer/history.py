@@ -1,7 +1,7 @@
 """The history of ACLs as rows of avro/history.avsc: export from a log, import into a new one."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from itertools import chain, groupby, takewhile
 from pathlib import Path
@@ -21,7 +21,7 @@ from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.log import Appended
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from aclog.metalog.uuids import uuid_text
-from aclog.snapshots.moments import Moment, milliseconds
+from aclog.snapshots.moments import Moment
 from aclog.snapshots.rule_history import Change, ChangeKind, history
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.paths import LogSource
@@ -36,21 +36,18 @@ def export_history(source: StateSource, as_of: Moment | None, export_format: Exp
 
     Raises:
         ConfigError: the source is not a log, or Avro output to a terminal.
-        MetadataError: the log is damaged.
+        MetadataError: the log is damaged, or does not reach back to the moment.
         OSError: the file cannot be written.
 
     """
     if not isinstance(source, LogSource):
         raise ConfigError(f"{source.name}: only a log has a history: use --log DIR")
-    changes = takewhile(lambda change: _is_within(change, as_of), history(source.directory))
+    changes: Iterator[Change] = history(source.directory)
+    if as_of is not None:
+        end = source.image_at(as_of).end_offset  # refuses a moment of which nobody knows the state
+        changes = takewhile(lambda change: change.end_offset <= end, changes)
     with progress("exporting") as advance:
         write_export(counted([], map(change_row, changes), advance, None), HISTORY, export_format, out)
-
-
-def _is_within(change: Change, as_of: Moment | None) -> bool:
-    if as_of is None:
-        return True
-    return change.end_offset <= as_of if isinstance(as_of, int) else change.timestamp <= milliseconds(as_of)
 
 
 def change_row(change: Change) -> Row:

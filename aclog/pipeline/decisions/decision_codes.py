@@ -45,6 +45,6 @@ ERRORS = {
     DecisionCode.WILDCARD_PRINCIPAL: "User:* is not a principal: in ACLs it matches all users",
     DecisionCode.RULE_WITHOUT_COLON: "an ACL on the resource has a principal with no colon: Kafka's authorizer throws",
     DecisionCode.NO_TIME: "the access has no timestamp, as of which to decide it",
-    DecisionCode.BEFORE_THE_LOG: "the access is older than the start of the metadata log",
+    DecisionCode.BEFORE_THE_LOG: "the log does not reach back to the time of the access",
 }
 """Why there is no decision."""

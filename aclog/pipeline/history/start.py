@@ -9,9 +9,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from aclog.metalog.batch_scan import scan_batches
-from aclog.metalog.errors import CheckpointError
+from aclog.metalog.errors import CheckpointError, LogError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.file_names import checkpoint_name, list_checkpoints
+from aclog.metalog.log import LogReader
 from aclog.pipeline.history.batch_times import ADD, has_unknown_code
 from aclog.pipeline.history.rules import EVENT
 from aclog.pipeline.source.schema import columns_of
@@ -79,18 +80,19 @@ def start_of(spark: SparkSession, directory: Path) -> Start:
     )
 
 
-def known_from(directory: Path | str) -> int | None:
-    """Return the earliest time (ms) for which --as-of finds a state in a log, None if the log begins at offset 0.
+def known_from(directory: Path | str) -> int:
+    """Return the earliest time (ms) for which --as-of finds a state in a log: that of its first record.
 
-    It is the running maximum of timestamps at the end of the first checkpoint, including that of its last batch.
+    If the log begins at a checkpoint, it is the running maximum of timestamps at the checkpoint's end, including that
+    of its last batch.
 
-    Raises as `start_of`.
+    Raises as `start_of`; also a LogError if the log has no record.
     """
     directory = Path(directory)
     with open_reader(directory) as reader:
         offset = reader.start_offset()
         if offset == 0:
-            return None
+            return _first_time(reader)
         image = first_image(reader, list_checkpoints(directory))
         latest, end = image.timestamp, min(image.end_offset, reader.high_watermark())
         while offset < end:
@@ -99,6 +101,13 @@ def known_from(directory: Path | str) -> int | None:
             latest = max(latest, int(np.max(batches.max_timestamp[before])))
             offset = int(batches.base_offset[-1] + batches.record_count[-1])
         return latest
+
+
+def _first_time(reader: LogReader) -> int:
+    if reader.high_watermark() <= 0:
+        raise LogError(f"{reader.name}: the log has no record: no access can be decided by the ACLs of its own time")
+    batches, _ = scan_batches(reader.read(0, 1))  # a read returns at least one whole batch
+    return int(batches.max_timestamp[0])
 
 
 def _rules(checkpoint: DataFrame, end_offset: int) -> DataFrame:

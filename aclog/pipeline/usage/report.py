@@ -47,7 +47,7 @@ class Counts:
     outside: int
     """Outside the window."""
     before_log: int
-    """In the window, but before the ACLs are known."""
+    """In the window, but not judged: before the ACLs are known."""
     super_users: int
     errors: dict[str, int]
     """In the window, by the reason why there is no decision."""

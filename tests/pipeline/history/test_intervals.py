@@ -161,7 +161,7 @@ def test_decreasing_times(spark, tmp_path):
     log = write_log(tmp_path, *batches, times=[9000 - 100 * n if n % 7 else 8000 + n for n in range(40)])
     rows, found = intervals(spark, log).collect(), states(log)
     check_times(rows, found)
-    check_recovered(rows, log, [7999, 8000, 8014, 8899, 8900])
+    check_recovered(rows, log, [8000, 8014, 8899, 8900])
 
 
 CONTRADICTIONS = [
@@ -232,9 +232,14 @@ def test_codes_without_a_name_are_compared_as_codes(spark, tmp_path):
         history(spark, log)
 
 
+def test_rules_are_known_from_the_first_record_on(tmp_path):
+    assert known_from(write_log(tmp_path / "log", [acl(1)], [acl(2)], times=[7000, 5000])) == 7000
+
+
 def test_a_log_without_records_has_no_time(tmp_path):
     (tmp_path / segment_name(0)).write_bytes(b"")
-    assert known_from(tmp_path) is None
+    with pytest.raises(LogError, match="the log has no record"):
+        known_from(tmp_path)
 
 
 @in_one_process
