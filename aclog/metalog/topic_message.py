@@ -180,11 +180,12 @@ class Assembler:
 
     end_offset: int | None = None
     """The offset after the last complete batch; None before the first."""
+    epoch: int = 0
+    """The leader epoch of the last batch; none may go below."""
     _first: Placement | None = field(init=False, default=None)
     _timestamp: int = field(init=False, default=-1)
     _values: list[bytes] = field(init=False, factory=list)
     _keys: list[bytes] = field(init=False, factory=list)
-    _epoch: int = field(init=False, default=0)
 
     def add(self, place: Placement, value: bytes | None, timestamp: int) -> MessageBatch | None:
         """Add the next message; return the batch if this message completes one, else None.
@@ -201,7 +202,7 @@ class Assembler:
         if not value:
             raise DecodeError("a message without a value", offset=place.offset)
         if self._first is None:
-            self._first, self._timestamp, self._epoch = place, timestamp, place.epoch
+            self._first, self._timestamp, self.epoch = place, timestamp, place.epoch
         self._values.append(value)
         if place.control is not None:
             self._keys.append(place.control)
@@ -224,8 +225,8 @@ class Assembler:
         if place.offset != (place.base_offset if expected is None else expected):
             raise ReplayError(f"a message of offset {place.offset}: a gap or a duplicate", offset=expected)
         if first is None:
-            if place.offset != place.base_offset or place.epoch < self._epoch:
-                what = f"a batch of base offset {place.base_offset}, epoch {place.epoch}, after epoch {self._epoch}"
+            if place.offset != place.base_offset or place.epoch < self.epoch:
+                what = f"a batch of base offset {place.base_offset}, epoch {place.epoch}, after epoch {self.epoch}"
                 raise ReplayError(what, offset=place.offset)
         elif _batch_fields(place, timestamp) != _batch_fields(first, self._timestamp):
             raise ReplayError(

@@ -26,19 +26,21 @@ class CommittedBatch:
 class BatchStream:
     """Reads from Kafka's offset `position`, where the batch of base offset `offset` begins. Not thread-safe.
 
-    Both advance with each batch that `poll` returns, so that another connection can continue there.
+    `epoch` is that of the batch before, if known. All three advance with each batch that `poll` returns, so that
+    another connection can continue there.
     """
 
     partition: Partition
     position: int
     offset: int
+    epoch: int = 0
     _assembler: Assembler = field(init=False)
     _leader: Leader | None = field(default=None, init=False)
     _deferred: DecodeError | None = field(default=None, init=False)
     """An error behind the batches that were returned; raised by the next call."""
 
     def __attrs_post_init__(self) -> None:
-        self._assembler = Assembler(self.offset)
+        self._assembler = Assembler(self.offset, self.epoch)
         self.partition.seek(self.position)
 
     def poll(self, timeout: float) -> list[CommittedBatch]:
@@ -74,7 +76,7 @@ class BatchStream:
             raise error.at(path=f"{self.partition.name}, Kafka's offset {message.position}") from None
         if batch is None:
             return None
-        self.position, self.offset = next_position, batch.end_offset
+        self.position, self.offset, self.epoch = next_position, batch.end_offset, batch.epoch
         leader, self._leader = self._leader, None
         return CommittedBatch(
             data=batch.encode(), end_offset=batch.end_offset, next_position=next_position, leader=leader

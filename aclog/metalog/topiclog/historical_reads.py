@@ -1,10 +1,11 @@
 """Reads of batches that are not in memory, from the topic."""
 
+import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import TypeVar
 
 from attrs import define, field
 
@@ -22,6 +23,9 @@ _FETCH_WAIT_MS = 10
 _RETRY_SECONDS = 0.05
 _REMEMBERED = 64
 """How many places are remembered where a read ended, so that the next one continues without a search."""
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
 
 
 @define(eq=False)
@@ -49,9 +53,11 @@ class HistoricalReads:
 
     def survey(self, timeout: float = RESPONSE_SECONDS) -> Survey:
         """Find where the log begins and ends now. Raises as survey.survey; a DecodeError names the log."""
-        with self._lock, self._reconnect_on_error():
-            self._known = survey(self._connected(), timeout)
-            return self._known
+        return self._ask(lambda: self._survey(timeout))
+
+    def _survey(self, timeout: float) -> Survey:
+        self._known = survey(self._connected(), timeout)
+        return self._known
 
     def survey_stable(self, timeout: float) -> Survey:
         """Find the end of the log once no transaction is open; for a writer that has fenced the previous one.
@@ -81,12 +87,14 @@ class HistoricalReads:
             LogError, DecodeError: as find_base and find_leader.
 
         """
-        with self._lock, self._reconnect_on_error():
-            known = self._known
-            if known is None or known.last is None:
-                return None, None
-            partition = self._connected()
-            return find_base(partition, known.last.place.offset, known), find_leader(partition, known)
+        return self._ask(self._last_batch)
+
+    def _last_batch(self) -> tuple[StoredMessage | None, Leader | None]:
+        known = self._known
+        if known is None or known.last is None:
+            return None, None
+        partition = self._connected()
+        return find_base(partition, known.last.place.offset, known), find_leader(partition, known)
 
     def read(self, offset: int, mark: int, max_bytes: int) -> bytes:
         """Return batches from the one that holds `offset` up to `mark`, at most `max_bytes` but at least one batch.
@@ -96,14 +104,25 @@ class HistoricalReads:
             DecodeError: a message that is not a record, ReplayError if one is missing.
 
         """
-        with self._lock, self._reconnect_on_error():
-            return self._read(offset, mark, max_bytes)
+        return self._ask(lambda: self._read(offset, mark, max_bytes))
 
-    @contextmanager
-    def _reconnect_on_error(self) -> Iterator[None]:
-        """Disconnect after an error, so that the next call starts with a new connection."""
+    def _ask(self, question: Callable[[], _T]) -> _T:
+        """Return the answer to a question; content that makes no sense is read once more before the error is final."""
+        with self._lock:
+            try:
+                return self._ask_once(question)
+            except DecodeError as first:
+                # A client has been seen to hand over records out of order after a broker's death.
+                _log.warning("%s; reading it again", first)
+                try:
+                    return self._ask_once(question)
+                except DecodeError:
+                    raise first from None
+
+    def _ask_once(self, question: Callable[[], _T]) -> _T:
+        """Disconnect after an error, so that the next question starts with a new connection."""
         try:
-            yield
+            return question()
         except DecodeError as error:
             self._disconnect()
             raise error.at(path=self.settings.name) from None

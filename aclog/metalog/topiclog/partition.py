@@ -8,7 +8,7 @@ from typing import Any
 from attrs import define, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from aclog.metalog.errors import DecodeError, LogError
+from aclog.metalog.errors import DecodeError, LogError, ReplayError
 from aclog.metalog.topic_message import decode_headers
 from aclog.metalog.topiclog.clients import ClientErrors, new_consumer
 from aclog.metalog.topiclog.kafka_errors import error_in, kafka_error, retriable
@@ -28,6 +28,8 @@ FIXED = {
     "enable.partition.eof": "true",
     # Removed messages must be an error: a reader that jumps ahead would miss records.
     "auto.offset.reset": "error",
+    # A log that is gone must stay gone: an empty topic in its place would look like an empty log.
+    "allow.auto.create.topics": "false",
     "isolation.level": "read_committed",
 }
 """Not configurable: reads depend on these."""
@@ -49,7 +51,8 @@ class Partition:
     """Calls that wait for a broker give up when it is set."""
     ended: bool = field(default=False, init=False)
     """Whether the last `poll` reached the last stable offset."""
-
+    _next: int = field(default=0, init=False)
+    """Kafka's offset below which no message may come."""
     _deferred: LogError | DecodeError | None = field(default=None, init=False)
     """An error behind the messages that were returned; raised by the next call."""
 
@@ -110,7 +113,7 @@ class Partition:
     def seek(self, position: int) -> None:
         """Continue at Kafka's offset `position`."""
         self._consumer.assign([TopicPartition(self.topic, 0, position)])
-        self.ended, self._deferred = False, None
+        self.ended, self._deferred, self._next = False, None, position
 
     def poll(self, timeout: float, most: int = _POLL_MESSAGES) -> list[StoredMessage]:
         """Return the next messages, at most `most`, as soon as there is one; none after `timeout` seconds.
@@ -156,6 +159,10 @@ class Partition:
 
     def _stored(self, message: Message) -> StoredMessage:
         position = message.offset() or 0
+        if position < self._next:
+            what = f"a message of Kafka's offset {position} where {self._next} or a later one is due: out of order"
+            raise ReplayError(what, path=self.name)
+        self._next = position + 1
         try:
             place = decode_headers(_headers(message))
         except DecodeError as error:

@@ -1,9 +1,10 @@
 """The topic log for those that do not write it (aclog.metalog.log.LogReader)."""
 
+import logging
 import threading
 from contextlib import closing
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from aclog.metalog.batch_run import BatchRun
 from aclog.metalog.closeable import Closeable
@@ -25,12 +26,25 @@ _PROBE_SECONDS = 0.5
 _QUIET_MS = 500
 """How long a broker holds an idle reader's fetch; committed records end it at once."""
 
+_log = logging.getLogger(__name__)
+
+
+@frozen
+class _Place:
+    """The end of the batches that were read: Kafka's offset after them, ours, and the leader epoch of the last."""
+
+    position: int
+    offset: int
+    epoch: int = 0
+
 
 @define(eq=False)
 class TopicReader(Closeable):
     """Follows the topic in a thread of its own, with isolation level read_committed. Thread-safe.
 
-    The newest batches are in memory; older ones are read from the topic on demand. Broker failures are retried.
+    The newest batches are in memory; older ones are read from the topic on demand. Broker failures are retried. Records
+    that make no sense are read once more, from the last good batch on: a client has been seen to hand over records out
+    of order after a broker's death.
     """
 
     settings: TopicSettings
@@ -39,8 +53,10 @@ class TopicReader(Closeable):
     _closing: threading.Event = field(factory=threading.Event, init=False)
     _tail: TailCache = field(init=False)
     _historical: HistoricalReads = field(init=False)
-    _place: tuple[int, int] | None = field(default=None, init=False)
-    """Where to continue: Kafka's offset and ours."""
+    _place: _Place | None = field(default=None, init=False)
+    """Where to continue."""
+    _doubt: tuple[_Place | None, DecodeError] | None = field(default=None, init=False)
+    """The last error in the log's content, and the place behind which it was found."""
     _thread: threading.Thread = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -120,9 +136,18 @@ class TopicReader(Closeable):
                 tail.report(error, retriable=not isinstance(error, RefusedError))
                 tail.back_off(_RETRY_SECONDS)
             except DecodeError as error:
-                tail.fail(error if error.path else error.at(path=self.name))
+                self._read_again(error if error.path else error.at(path=self.name))
             except Exception as error:  # noqa: BLE001 - a bug must not leave readers waiting
                 tail.fail(LogError(f"{self.name}: the reader failed: {type(error).__name__}: {error}"))
+
+    def _read_again(self, error: DecodeError) -> None:
+        """Continue at the last good place, unless an error was found behind it before: that one is final."""
+        doubt, self._doubt = self._doubt, (self._place, error)
+        if doubt is not None and doubt[0] == self._place:
+            self._tail.fail(doubt[1])
+        else:
+            _log.warning("%s; reading the topic again from the last good batch", error)
+            self._tail.back_off(_RETRY_SECONDS)
 
     def _follow(self) -> None:
         """Connect, and add batches until the log is closed."""
@@ -134,7 +159,7 @@ class TopicReader(Closeable):
                 batches = stream.poll(_WAKE_SECONDS)
                 if batches:
                     self._tail.add(BatchRun.of(b"".join(batch.data for batch in batches)))
-                    self._place = stream.position, stream.offset
+                    self._place = _Place(stream.position, stream.offset, stream.epoch)
                 for batch in batches:
                     if batch.leader is not None:
                         self._tail.set_leader(batch.leader)
@@ -142,24 +167,24 @@ class TopicReader(Closeable):
 
     def _begin(self, partition: Partition) -> BatchStream:
         """Continue where the last connection ended; the first one surveys the log and starts at its last batch."""
-        position, offset = self._survey() if self._place is None else self._place
+        place = self._survey() if self._place is None else self._place
         start, end = partition.bounds()
-        if not start <= position <= end:
-            what = f"Kafka's offset {position} comes next, but the topic has {start} to {end}"
+        if not start <= place.position <= end:
+            what = f"Kafka's offset {place.position} comes next, but the topic has {start} to {end}"
             raise RemovedError(f"{self.name}: {what}: messages were removed, or it is a different topic of that name")
-        self._place = position, offset
-        return BatchStream(partition, position, offset)
+        self._place = place
+        return BatchStream(partition, place.position, place.offset, place.epoch)
 
-    def _survey(self) -> tuple[int, int]:
-        """Set the log's bounds; return where the last batch begins, as Kafka's offset and ours."""
+    def _survey(self) -> _Place:
+        """Set the log's bounds; return where the last batch begins."""
         found = self._historical.survey()
         base, leader = self._historical.last_batch()
         # From the last batch on, so that the cache holds the log's newest batch at once.
-        position, offset = (found.start, 0) if base is None else (base.position, base.place.offset)
-        self._tail.begin(found.start_offset, found.end_offset, offset)
+        place = _Place(found.start, 0) if base is None else _Place(base.position, base.place.offset)
+        self._tail.begin(found.start_offset, found.end_offset, place.offset)
         if leader is not None:
             self._tail.set_leader(leader)
-        return position, offset
+        return place
 
     def _check_connections(self, partition: Partition, *, received: bool) -> None:
         """Report the client's connection errors, until batches or a probe show that they have passed."""

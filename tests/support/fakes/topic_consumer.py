@@ -1,0 +1,101 @@
+"""A topic in memory with librdkafka's consumer in front of it, one that may hand over records out of order."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from attrs import define, field, frozen
+from confluent_kafka import KafkaError, TopicPartition
+
+from aclog.metalog.batches import build_batch, read_header
+from aclog.metalog.topic_message import BatchMessage, encode_headers, read_batch
+
+SERVERS = "fake:1"
+
+
+@frozen(kw_only=True)
+class FakeMessage:
+    """confluent_kafka.Message, as far as it is used."""
+
+    position: int
+    stored: BatchMessage | None
+    """None for the end of the partition."""
+
+    def error(self) -> KafkaError | None:
+        return KafkaError(KafkaError._PARTITION_EOF) if self.stored is None else None
+
+    def offset(self) -> int:
+        return self.position
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        assert self.stored is not None
+        return encode_headers(self.stored.place)
+
+    def value(self) -> bytes | None:
+        assert self.stored is not None
+        return self.stored.value
+
+    def timestamp(self) -> tuple[int, int]:
+        assert self.stored is not None
+        return 1, self.stored.timestamp
+
+
+@define(eq=False)
+class FakeTopic:
+    """All messages, by position. `skips` says for a position which one is handed over in its place."""
+
+    messages: list[BatchMessage] = field(factory=list)
+    skips: Callable[[int], int] = lambda position: position
+    consumers: int = 0
+
+    def add(self, *values: bytes, epoch: int = 1) -> bytes:
+        """Commit a batch; its bytes."""
+        end = self.messages[-1].place.end_offset if self.messages else 0
+        batch = build_batch(values, base_offset=end, leader_epoch=epoch, timestamp=1)
+        self.messages += read_batch(batch, 0, read_header(batch)).messages()
+        return batch
+
+    def consumer(self, *_: Any) -> "FakeConsumer":
+        """Stands in for clients.new_consumer."""
+        self.consumers += 1
+        return FakeConsumer(self)
+
+
+@define(eq=False)
+class FakeConsumer:
+    """confluent_kafka.Consumer, as far as it is used."""
+
+    topic: FakeTopic
+    _position: int = field(default=0, init=False)
+    _told_end: bool = field(default=False, init=False)
+
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        found = SimpleNamespace(error=None, partitions={0: None})
+        return SimpleNamespace(topics={topic: found})
+
+    def get_watermark_offsets(self, place: TopicPartition, timeout: float) -> tuple[int, int]:
+        return 0, len(self.topic.messages)
+
+    def assign(self, places: list[TopicPartition]) -> None:
+        self._position, self._told_end = places[0].offset, False
+
+    def poll(self, timeout: float) -> FakeMessage | None:
+        if self._position < len(self.topic.messages):
+            position = self.topic.skips(self._position)
+            self._position, self._told_end = position + 1, False
+            return FakeMessage(position=position, stored=self.topic.messages[position])
+        if self._told_end:
+            return None
+        self._told_end = True
+        return FakeMessage(position=self._position, stored=None)
+
+    def consume(self, count: int, timeout: float) -> list[FakeMessage]:
+        found: list[FakeMessage] = []
+        while len(found) < count and self._position < len(self.topic.messages):
+            message = self.poll(0)
+            assert message is not None
+            found.append(message)
+        return found
+
+    def close(self) -> None:
+        pass
