@@ -130,6 +130,10 @@ class Node:
         if isinstance(self._authorizer, StandardAuthorizer):
             self._authorizer.complete_initial_load()
 
+    def _replayed(self) -> bool:
+        """Whether the image covers everything that was committed when this node started."""
+        return self.publisher.ready if self._controller is None else self._controller.ready
+
     def _build(self, stack: AsyncExitStack) -> NodeListeners:
         """Build the components of this node's roles without starting them."""
         counted = self._authorizer and CountingAuthorizer(authorizer=self._authorizer, decisions=self.metrics.decisions)
@@ -146,7 +150,7 @@ class Node:
             controller=controller,
             broker=broker,
             admission=Admission(limits=self.config.limits, metrics=self.metrics),
-            credentials=PublishedCredentials(self.publisher, self.config.tokens.secret),
+            credentials=PublishedCredentials(self.publisher, self._replayed, self.config.tokens.secret),
             advertised=self.advertised,
         )
 
@@ -179,7 +183,12 @@ class Node:
             stack.push_async_callback(forwarder.close)
         cluster = ClusterView(cluster_id=self.meta.cluster_id, node_id=self.config.node_id, advertised=self.advertised)
         apis = BrokerApis(
-            publisher=self.publisher, auth=auth, cluster=cluster, forwarder=forwarder, tokens=self.config.tokens
+            publisher=self.publisher,
+            replayed=self._replayed,
+            auth=auth,
+            cluster=cluster,
+            forwarder=forwarder,
+            tokens=self.config.tokens,
         )
         return self._dispatcher(apis.handlers(), BROKER_APIS)
 
@@ -199,6 +208,8 @@ class Node:
         return Dispatcher(handlers=handlers, apis=apis, metrics=self.metrics, features=self._features)
 
     def _features(self) -> Features:
+        if not self._replayed():
+            return Features(supported=SUPPORTED_FEATURES)  # the levels of a partial image would be wrong ones
         image = self.publisher.current
         finalized = {record.name: record.feature_level for record in image.features.records()}
         if image.provenance.kraft_version:

@@ -37,6 +37,8 @@ class Publisher:
     applier: Applier = field(factory=Applier)
     current: Image = field(init=False)
     _ready_mark: int = field(default=UNKNOWN_MARK, init=False)
+    _notified: int = field(default=0, init=False)
+    """The end offset of the newest image that all subscribers have."""
     _ready: threading.Event = field(factory=threading.Event, init=False)
     _subscribers: list[Subscriber] = field(factory=list, init=False)
     _swap_lock: threading.Lock = field(factory=threading.Lock, init=False)
@@ -101,7 +103,8 @@ class Publisher:
 
     @property
     def ready(self) -> bool:
-        """Whether the image is not empty and everything below the first known high-water mark is visible."""
+        """Whether the image is not empty and everything below the first known high-water mark is visible, to every
+        subscriber too."""
         return self._ready.is_set()
 
     def wait_ready(self, timeout: float | None = None) -> bool:
@@ -109,8 +112,6 @@ class Publisher:
         return self._ready.wait(timeout)
 
     def _notify(self, image: Image) -> None:
-        if not self._ready.is_set():
-            self._check_ready()
         failure: Exception | None = None
         for subscriber in self._subscribers:
             try:
@@ -119,10 +120,13 @@ class Publisher:
                 failure = failure or error
         if failure is not None:
             raise failure
+        # Last: whoever sees `ready` may ask a subscriber, such as the authorizer, and must not get an older image.
+        self._notified = image.end_offset
+        if not self._ready.is_set():
+            self._check_ready()
 
     def _check_ready(self) -> None:
-        reached = self.current.end_offset
-        if self._ready_mark != UNKNOWN_MARK and 0 < reached >= self._ready_mark:
+        if self._ready_mark != UNKNOWN_MARK and 0 < self._notified >= self._ready_mark:
             self._ready.set()
 
     def begin_merge(self) -> AclsImage:

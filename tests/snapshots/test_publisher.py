@@ -67,6 +67,14 @@ class TestReadiness:
         assert publisher.ready
         assert publisher.wait_ready(0)
 
+    def test_a_publisher_is_ready_once_every_subscriber_has_the_image(self):
+        publisher, seen = Publisher(), []
+        publisher.subscribe(lambda _: seen.append(publisher.ready))
+        publisher.observe_high_watermark(1)
+        publisher.advance(chunk(0, acl(1)))
+        assert seen == [False], "an authorizer that has an older image would be asked"
+        assert publisher.ready
+
     def test_it_can_be_waited_for(self):
         publisher = Publisher()
         waiter = threading.Thread(target=publisher.wait_ready)

@@ -1,10 +1,11 @@
 """The handler of each broker API: served from the image, or forwarded to the controller (kafka.server.KafkaApis)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from attrs import define, field
 
 from aclog.authorizer.acl import AclOperation
+from aclog.authorizer.errors import AuthorizerNotReadyError
 from aclog.credentials.token_control import TokenSettings
 from aclog.nodes.apis.acls import AclApis, creations_of, filters_of
 from aclog.nodes.apis.authorization import AuthHelper
@@ -22,12 +23,29 @@ from aclog.snapshots.publisher import Publisher
 FORWARDED = (api_keys.ALTER_USER_SCRAM_CREDENTIALS, api_keys.DESCRIBE_QUORUM)
 """The APIs that are forwarded unchecked; the controller authorizes them."""
 
+BEFORE_REPLAY = frozenset(
+    {
+        *FORWARDED,
+        api_keys.CREATE_ACLS,
+        api_keys.DELETE_ACLS,
+        api_keys.CREATE_DELEGATION_TOKEN,
+        api_keys.RENEW_DELEGATION_TOKEN,
+        api_keys.EXPIRE_DELEGATION_TOKEN,
+        api_keys.METADATA,
+        api_keys.DESCRIBE_CLUSTER,
+    }
+)
+"""The APIs that are served before the log is replayed, to super users: answered by the controller, or without a look at
+rules, users, tokens and quotas. Every other API waits for the first complete image."""
+
 
 @define(kw_only=True)
 class BrokerApis:
     """Serves reads from the published image, and forwards writes."""
 
     publisher: Publisher
+    replayed: Callable[[], bool]
+    """Whether the image covers everything that was committed when this node started."""
     auth: AuthHelper
     cluster: ClusterView
     forwarder: Forwarder
@@ -35,6 +53,26 @@ class BrokerApis:
 
     def handlers(self) -> Mapping[int, Handler]:
         """Return a handler for every API of BROKER_APIS except those that a connection handles itself."""
+        return {
+            api_key: handler if api_key in BEFORE_REPLAY else self._when_replayed(handler)
+            for api_key, handler in self._handlers().items()
+        }
+
+    def _when_replayed(self, handler: Handler) -> Handler:
+        """Return a handler that needs a complete image: an empty or partial one would be told as if it were the state.
+
+        Early-start listeners admit super users before that (KIP-801).
+        """
+
+        async def gated(request: Request) -> bytes:
+            """Require a complete image, then handle."""
+            if not self.replayed():
+                raise AuthorizerNotReadyError("this broker has not replayed the metadata log yet")
+            return await handler(request)
+
+        return gated
+
+    def _handlers(self) -> Mapping[int, Handler]:
         metadata = MetadataApis(self.cluster, self.auth)
         tokens = BrokerTokenApis(
             publisher=self.publisher, auth=self.auth, forwarder=self.forwarder, settings=self.tokens

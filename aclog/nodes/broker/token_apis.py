@@ -6,7 +6,6 @@ from contextlib import suppress
 from attrs import define
 
 from aclog.authorizer.acl import AclOperation
-from aclog.authorizer.errors import AuthorizerNotReadyError
 from aclog.authorizer.principals import KafkaPrincipal
 from aclog.credentials.token_control import (
     DELEGATION_TOKEN_AUTH_DISABLED,
@@ -83,8 +82,6 @@ class BrokerTokenApis:
             return describe_tokens_response(version, (), DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         if not secret:
             return describe_tokens_response(version, (), DELEGATION_TOKEN_AUTH_DISABLED)
-        if not self.publisher.ready:
-            raise AuthorizerNotReadyError("this node has not replayed its delegation tokens yet")
         tokens = self.publisher.current.tokens
         return await offload_if(len(tokens) > MANY, self._described, request, tokens, secret)
 

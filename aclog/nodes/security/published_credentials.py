@@ -25,6 +25,8 @@ class PublishedCredentials(Credentials):
     """Reads credentials from the published image (ScramPublisher's CredentialProvider, DelegationTokenPublisher)."""
 
     publisher: Publisher
+    replayed: Callable[[], bool]
+    """Whether the image covers everything that was committed when this node started."""
     token_secret: str | None = field(default=None, repr=False)
     """delegation.token.secret.key; without it token logins are disabled."""
     tokens_enabled: bool = field(init=False)
@@ -40,8 +42,8 @@ class PublishedCredentials(Credentials):
 
     @property
     def ready(self) -> bool:
-        """Whether the log has been replayed up to the high-water mark first observed."""
-        return self.publisher.ready
+        """See `replayed`."""
+        return self.replayed()
 
     def scram(self, user: str, mechanism: ScramMechanism) -> UserScramCredentialRecord | None:
         """The user's credential, or None."""

@@ -15,7 +15,7 @@ from aclog.nodes.apis.request import Handler, MalformedRequestError, OutcomeUnkn
 from aclog.nodes.offload import offload_if
 from aclog.nodes.session import Session
 from aclog.nodes.telemetry.metrics import Metrics
-from aclog.nodes.wire.api_keys import API_VERSIONS, ENVELOPE, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from aclog.nodes.wire.api_keys import API_VERSIONS, DESCRIBE_ACLS, ENVELOPE, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from aclog.nodes.wire.api_versions import ApiVersion, Features, api_versions_response
 from aclog.nodes.wire.envelope import decode_envelope_request
 from aclog.nodes.wire.error_codes import ILLEGAL_SASL_STATE, INVALID_REQUEST, UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION
@@ -29,6 +29,10 @@ NOT_READY = "AUTHORIZER_NOT_READY"
 _BUILT_IN_APIS = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE)
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The valid client software names and versions (KIP-511)."""
+
+_DESCRIBE_ACLS_OF_JAVA = 3
+"""librdkafka, which sends older versions, takes a DescribeAcls error for an empty list: its connection is closed, so that
+it tries again or fails."""
 
 _MANY_BYTES = 16 << 10
 """Larger requests are decoded, and answered with per-entry errors, in a thread."""
@@ -124,6 +128,8 @@ class Dispatcher:
         except (RequestError, AclRequestError) as error:
             return await self._error(request, error.code, error.message)
         except AuthorizerNotReadyError as error:
+            if key == DESCRIBE_ACLS and version < _DESCRIBE_ACLS_OF_JAVA:
+                raise OutcomeUnknownError(f"{NOT_READY}: {error}") from None
             return await self._error(request, UNKNOWN_SERVER_ERROR, f"{NOT_READY}: {error}")
         except (MalformedRequestError, OutcomeUnknownError):
             raise

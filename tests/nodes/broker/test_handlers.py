@@ -58,7 +58,9 @@ def broker(*rules, ready=True, image=None):
     if image is not None:
         publisher.replace(image)
     auth = AuthHelper(authorizer(*rules, ready=ready))
-    return BrokerApis(publisher=publisher, auth=auth, cluster=CLUSTER, forwarder=Forwarded()).handlers()
+    return BrokerApis(
+        publisher=publisher, replayed=lambda: ready, auth=auth, cluster=CLUSTER, forwarder=Forwarded()
+    ).handlers()
 
 
 def ask(handlers, api_key, version, user="admin", **fields):
@@ -208,11 +210,10 @@ class TestAcls:
         with pytest.raises(AclRequestError, match="needs DESCRIBE permission"):
             self.described(handlers, "carol")
 
-    def test_before_the_log_is_replayed_only_super_users_are_answered(self):
-        handlers = broker(ready=False)
-        assert self.described(handlers).error_code == 0
+    @pytest.mark.parametrize("user", ["admin", "bob"])
+    def test_before_the_log_is_replayed_nobody_is_answered(self, user):
         with pytest.raises(AuthorizerNotReadyError):
-            self.described(handlers, "bob")
+            self.described(broker(ready=False), user)
 
 
 class TestForwarding:

@@ -11,7 +11,6 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.errors import AuthorizerNotReadyError
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.credentials.token_control import TokenSettings
 from aclog.credentials.tokens import TokensImage, token_hmac_bytes
@@ -55,12 +54,11 @@ def token(token_id, owner, requester, *renewers):
 TOKENS = [token("1", "alice", "alice"), token("2", "carol", "alice", "dave"), token("3", "eve", "eve", "bob")]
 
 
-def broker(*rules, secret="hush", tokens=(), ready=True):
+def broker(*rules, secret="hush", tokens=()):
     publisher = Publisher()
     provenance = Provenance(end_offset=1, epoch=1, timestamp=1)
     publisher.replace(Image(tokens=TokensImage.EMPTY.apply(tokens), provenance=provenance))
-    if ready:
-        publisher.observe_high_watermark(1)
+    publisher.observe_high_watermark(1)
     authorizer = StandardAuthorizer()
     authorizer.configure({"super.users": "User:admin"})
     authorizer.load(AclsImage.from_acls(rules))
@@ -176,11 +174,6 @@ def test_tokens_visible_to_a_client(rules, user, owners, seen):
 def test_without_a_secret_none_are_described():
     found = described(broker(secret=None, tokens=TOKENS), None, "admin")
     assert (found.error_code, found.tokens) == (61, ())
-
-
-def test_none_are_described_before_all_are_replayed():
-    with pytest.raises(AuthorizerNotReadyError):
-        described(broker(tokens=TOKENS, ready=False), None, "alice")
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

@@ -108,6 +108,16 @@ def failing(error):
     return handler
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_librdkafka_would_take_for_an_empty_list_closes_the_connection(version):
+    async def scenario(served):
+        client = await served.connect()
+        client.request(DESCRIBE_ACLS, version)
+        assert await client.closed()
+
+    run(scenario, handlers={DESCRIBE_ACLS: failing(AuthorizerNotReadyError("10 of 20"))})
+
+
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
@@ -123,7 +133,7 @@ def test_errors_of_handlers(error, code, message, caplog):
         creation = build(CREATE_ACLS, 3, "request", "AclCreation", resource_name="t", principal="User:a", host="*")
         answer = await client.ask(CREATE_ACLS, 3, creations=(creation, creation))
         assert [(each.error_code, each.error_message) for each in answer.results] == [(code, message)] * 2
-        answer = await client.ask(DESCRIBE_ACLS, 2)
+        answer = await client.ask(DESCRIBE_ACLS, 3)
         assert (answer.error_code, answer.error_message) == (code, message)
         assert served.sample("aclog_request_errors_total", api="DescribeAcls", error_code=str(code)) == 1
         assert await client.who() == "User:ANONYMOUS"

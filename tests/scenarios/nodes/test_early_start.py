@@ -5,6 +5,7 @@ import time
 from collections import Counter
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AclBindingFilter,
     AclPermissionType,
@@ -22,12 +23,23 @@ from aclog.credentials import scram_keys
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.primitives import compact_string, unsigned_varint
 from aclog.metalog.records import UserScramCredentialRecord
+from aclog.nodes.broker.handlers import BEFORE_REPLAY
 from aclog.nodes.client.errors import LoginError, UnreachableError
 from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.config.server_properties import load_config
 from aclog.nodes.storage.format import ensure_formatted
-from aclog.nodes.wire.api_keys import CREATE_ACLS, DESCRIBE_QUORUM, ENVELOPE
+from aclog.nodes.wire.api_keys import (
+    API_VERSIONS,
+    CREATE_ACLS,
+    DESCRIBE_ACLS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_QUORUM,
+    ENVELOPE,
+    FETCH,
+    FETCH_SNAPSHOT,
+    METADATA,
+)
 from aclog.nodes.wire.envelope import (
     AUTHORIZER_NOT_READY,
     EnvelopeRequest,
@@ -38,11 +50,15 @@ from aclog.nodes.wire.envelope import (
 from aclog.nodes.wire.message_builder import build
 from tests.support.builders.acls import acl, acl_record, cluster_acl
 from tests.support.builders.long_log import batch, begin_log, coming_and_going, lengthen_log
+from tests.support.kafka.acls_tool import TO_BROKERS, AclsTool
+from tests.support.kafka.tools import MAINS, ToolPipe
 from tests.support.nodes.acl_client import AclClient, by_principal, login
+from tests.support.nodes.api_sweep import refused_as_not_ready, swept
 from tests.support.nodes.cluster import HOST, Cluster, lasting_ports
 from tests.support.nodes.node_requests import frame
 from tests.support.nodes.server_properties import PLAIN, SCRAM
 from tests.support.nodes.tcp_proxy import TcpProxy
+from tests.support.nodes.topic_cluster import COMBINED, CONTROLLERS, TopicCluster
 
 pytestmark = pytest.mark.server
 
@@ -170,14 +186,20 @@ def test_a_controller_with_a_long_log_admits_super_users_only(tmp_path, zygote):
             ("alice", NOT_READY),
             ("alice at the controller", NOT_READY),
             ("scram", "login later"),
-            ("admin", "some"),
+            ("admin", NOT_READY),
             ("envelope 0", -1),
             ("envelope 1", AUTHORIZER_NOT_READY),
             ("super user's envelope 1", AUTHORIZER_NOT_READY),
             ("quorum", "leader 1"),
             ("quorum", NOT_READY),  # the log is not open yet
         }, before
-        early = {"alice": NOT_READY, "scram": "login later", "admin": "some", "late": "refused", "quorum": "leader 1"}
+        early = {
+            "alice": NOT_READY,
+            "scram": "login later",
+            "admin": NOT_READY,
+            "late": "refused",
+            "quorum": "leader 1",
+        }
         assert set(early.items()) <= set(before), before
         assert {("envelope 1", AUTHORIZER_NOT_READY), ("envelope 0", -1)} <= set(before)
         assert asyncio.run(everybody(watcher)) == {"alice": "all", "scram": "all", "late": "all", "admin": "all"}
@@ -263,8 +285,9 @@ def test_a_broker_that_has_not_caught_up_admits_super_users_only(tmp_path, zygot
         watcher = Watcher(broker, broker.ports.broker, late)
         asyncio.run(watch_broker(watcher, broker))
         assert not watcher.after
-        early = {"alice": NOT_READY, "scram": "login later", "admin": "some", "late": "refused"}
+        early = {"alice": NOT_READY, "scram": "login later", "admin": NOT_READY, "late": "refused"}
         assert set(early.items()) == set(watcher.before), watcher.before
+        asyncio.run(nothing_is_told(broker.ports.broker))
         proxy.release()
         broker.wait_until_ready()
         carol = CLUSTER_AUTHORIZATION_FAILED  # is let in, and has no right
@@ -289,6 +312,82 @@ def large_topic(number):
     """A TopicRecord with a tagged field of a megabyte."""
     name = compact_string(f"topic-{number}")
     return b"\x01\x02\x00" + name + number.to_bytes(16) + b"\x01\x63" + unsigned_varint(1 << 20) + bytes(1 << 20)
+
+
+async def nothing_is_told(port):
+    """A super user asks all that a listener advertises; what is forwarded waits for the controller.
+
+    Fetch is no answer about the state: it hands brokers the log.
+    """
+    answers = await swept(
+        lambda: connect(HostPort(host=HOST, port=port), login("admin")),
+        but=(BEFORE_REPLAY | {FETCH, FETCH_SNAPSHOT}) - {METADATA, DESCRIBE_CLUSTER},
+    )
+    assert {api for api, _ in answers} >= {API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_ACLS}
+    assert {each for each in answers if answers[each] is None} <= {(DESCRIBE_ACLS, 1), (DESCRIBE_ACLS, 2)}
+    for (api, version), answer in answers.items():
+        if api == API_VERSIONS:
+            assert getattr(answer, "finalized_features", ()) == (), version
+            assert getattr(answer, "finalized_features_epoch", -1) == -1, version
+        elif api in (METADATA, DESCRIBE_CLUSTER):
+            assert len(getattr(answer, "brokers", ())) <= 1, "they tell where this broker is"
+        else:
+            assert refused_as_not_ready(answer), (api, version, answer)
+
+
+def test_a_combined_node_whose_log_is_out_of_reach_tells_nothing(tmp_path, zygote):
+    """Its log is on a topic of a Kafka that is not there."""
+    away = {number: f"{HOST}:{lasting_ports().broker}" for number in CONTROLLERS}
+    with TopicCluster(tmp_path, zygote, away, brokers=0) as cluster:
+        node = cluster.controllers[COMBINED]
+        node.configure({"early.start.listeners": "CONTROLLER,CLIENT"})
+        node.spawn()
+        port = node.ports.broker
+        asyncio.run(listening(port))
+        asyncio.run(nothing_is_told(port))
+        asyncio.run(nothing_is_told(node.ports.controller))
+        with ToolPipe() as pipe:
+            tool = AclsTool.of(pipe, tmp_path)
+            failed(tool.run(TO_BROKERS, f"{HOST}:{port}", "--list"))
+            at = [TO_BROKERS, f"{HOST}:{port}", "--command-config", str(tool.config)]
+            failed(pipe.run(MAINS["configs"], [*at, "--describe", "--entity-type", "users"]))
+        client = confluent_client(port)
+        anything = (ResourceType.ANY, None, ResourcePatternType.ANY, None, None, Operation.ANY, AclPermissionType.ANY)
+        for asking in (
+            client.describe_acls(AclBindingFilter(*anything), request_timeout=3),
+            client.describe_user_scram_credentials(request_timeout=3),
+        ):
+            with pytest.raises(KafkaException):
+                asking.result(30)
+        assert not node.is_ready()
+
+
+def failed(printed):
+    """An administrator sees an error, and no list that could be taken for the rules."""
+    assert printed.code == 1, printed
+    assert "Current ACLs" not in printed.out
+    assert NOT_READY in printed.out + printed.err
+
+
+def confluent_client(port):
+    return AdminClient(
+        {
+            "bootstrap.servers": f"{HOST}:{port}",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "admin",
+            "sasl.password": "admin-secret",
+            "log_level": 0,
+        }
+    )
+
+
+async def listening(port):
+    while True:
+        try:
+            return await (await AclClient.open(port)).close()
+        except UnreachableError:
+            await asyncio.sleep(0.05)
 
 
 async def watch_broker(watcher, broker):

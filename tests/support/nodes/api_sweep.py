@@ -1,0 +1,71 @@
+"""Asks a listener every API that it advertises, in every version, for all that the API can tell."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aclog.metalog.errors import DecodeError
+from aclog.nodes.client.connection import Connection
+from aclog.nodes.client.errors import UnreachableError
+from aclog.nodes.wire.api_keys import (
+    API_VERSIONS,
+    DESCRIBE_ACLS,
+    DESCRIBE_CLIENT_QUOTAS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_DELEGATION_TOKEN,
+    ENVELOPE,
+    METADATA,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+)
+from aclog.nodes.wire.message_builder import build
+
+NOT_READY = "AUTHORIZER_NOT_READY"
+_LOGINS = (SASL_HANDSHAKE, SASL_AUTHENTICATE)
+
+
+def full_request(api_key: int, version: int) -> Any:
+    """A request that asks for as much as it can; DecodeError for an Envelope that kio does not know."""
+    if api_key == ENVELOPE:
+        raise DecodeError("an Envelope is built by hand")
+    return build(api_key, version, "request", **_fields(api_key, version))
+
+
+def _fields(api_key: int, version: int) -> dict[str, Any]:
+    """What each API is asked; null and empty lists, which most need no more than, mean all."""
+    codes = ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")
+    texts = ("resource_name_filter", "principal_filter", "host_filter")
+    operations = dict.fromkeys(("include_cluster_authorized_operations", "include_topic_authorized_operations"), True)
+    asked: dict[int, dict[str, Any]] = {
+        API_VERSIONS: {"client_software_name": "sweep", "client_software_version": "1"},
+        DESCRIBE_CLUSTER: {"include_cluster_authorized_operations": True, "endpoint_type": 1},
+        DESCRIBE_ACLS: dict.fromkeys(codes, 1) | dict.fromkeys(texts),
+        DESCRIBE_DELEGATION_TOKEN: {"owners": None},
+        DESCRIBE_CLIENT_QUOTAS: {"components": (), "strict": False},
+    }
+    if api_key == METADATA:
+        return {"topics": (build(METADATA, version, "request", "MetadataRequestTopic", name="orders"),)} | operations
+    return asked.get(api_key, {})
+
+
+async def swept(log_in: Callable[[], Awaitable[Connection]], but: frozenset[int]) -> dict[tuple[int, int], Any]:
+    """The answer to each API and version that a server advertises, except those left out; None: it closed."""
+    async with await log_in() as asking:
+        apis = [each for each in asking.apis.values() if each.api_key not in (*_LOGINS, ENVELOPE, *but)]
+    found = {}
+    for api in apis:
+        for version in range(api.min_version, api.max_version + 1):
+            async with await log_in() as connection:
+                try:
+                    found[api.api_key, version] = await connection.ask(full_request(api.api_key, version))
+                except UnreachableError:
+                    found[api.api_key, version] = None
+    return found
+
+
+def refused_as_not_ready(answer: Any) -> bool:
+    """Whether an answer is the error for a node that has not replayed its log, and nothing else; or no answer."""
+    if answer is None:
+        return True
+    if getattr(answer, "error_code", 0) != -1:
+        return False
+    return not hasattr(answer, "error_message") or (answer.error_message or "").startswith(NOT_READY)
