@@ -67,8 +67,8 @@ def format_(
 ) -> None:
     """Format the log directories of CONFIG, with the flags of kafka-storage.sh format.
 
-    A node formats empty directories when it starts; this command is for a
-    cluster id of your choice, or to create credentials up front.
+    A node starts on formatted directories only. `aclog serve --format-if-empty`
+    formats empty ones too, with a random cluster id.
 
     [bold]Example[/]
 

@@ -47,11 +47,18 @@ def serve(
             help="The lowest level of audit lines that is logged: info has denied requests, debug also allowed ones.",
         ),
     ] = LogLevel.INFO,
+    format_if_empty: Annotated[
+        bool,
+        typer.Option(
+            "--format-if-empty", metavar="", help="Format log.dirs first if all of them are empty, as a new cluster."
+        ),
+    ] = False,
 ) -> None:
     """Run a node: a controller, a broker, or both, as process.roles in CONFIG says.
 
-    Kafka's clients and tools work with it. An empty log.dirs is formatted first.
-    SIGTERM or Ctrl-C shuts it down, a second one immediately.
+    Kafka's clients and tools work with it. It starts on formatted directories
+    only: see `aclog format`. SIGTERM or Ctrl-C shuts it down, a second one
+    immediately.
 
     Metrics, /healthz and /readyz are served if CONFIG has
     aclog.http.listener=HOST:PORT.
@@ -68,4 +75,5 @@ def serve(
         json=log_format is LogFormat.JSON,
         level=log_level.value.upper(),
         audit_level=audit_level.value.upper(),
+        format_if_empty=format_if_empty,
     )

@@ -17,6 +17,7 @@ from aclog.nodes.controller.shared.kafka_topic import check_installed
 from aclog.nodes.node import Node
 from aclog.nodes.node_listeners import check_certificates
 from aclog.nodes.storage.format import ensure_formatted
+from aclog.nodes.storage.log_directories import require_formatted
 from aclog.nodes.storage.meta_properties import MetaProperties, read_meta_properties
 from aclog.nodes.telemetry.node_log import configure_logging
 
@@ -26,13 +27,14 @@ _RETRY_S = 1.0
 _log = logging.getLogger("aclog.serve")
 
 
-def run_node(path: Path, *, strict: bool, json: bool, level: str, audit_level: str) -> None:
+def run_node(
+    path: Path, *, strict: bool, json: bool, level: str, audit_level: str, format_if_empty: bool = False
+) -> None:
     """Run the node that the file describes until SIGTERM or an interrupt.
 
     Raises:
         ConfigError: a bad file or certificate, or a missing package; nothing has been started.
-        LogError: its directories cannot be formatted.
-        typer.Exit: the node failed; the log says why.
+        typer.Exit: the node failed, or its directories are not formatted; the log says why.
 
     """
     config = load_config(path, strict=strict)
@@ -45,23 +47,35 @@ def run_node(path: Path, *, strict: bool, json: bool, level: str, audit_level: s
     gc.collect()
     gc.freeze()  # imported modules stay for good: the collector need not scan them
     try:
-        asyncio.run(_run(config))
+        asyncio.run(_run(config, format_if_empty=format_if_empty))
     except MetadataError as error:
         _log.critical("stopped: %s", error)
         raise typer.Exit(FAILED) from None
 
 
-async def _run(config: NodeConfig) -> None:
+async def _run(config: NodeConfig, *, format_if_empty: bool) -> None:
     stop = stop_on_signals()
-    meta = await _formatted(config, stop)
+    if format_if_empty and read_meta_properties(config.metadata_log_dir) is None:
+        meta = await _format(config, stop)
+    else:
+        meta = require_formatted(config)
     if meta is not None:
         await Node(config=config, meta=meta, audit=AuditLog()).run(stop)
 
 
-async def _formatted(config: NodeConfig, stop: asyncio.Event) -> MetaProperties | None:
-    """Format empty directories; None if `stop` is set first. A broker asks its controllers for the cluster id."""
-    if config.is_controller or read_meta_properties(config.metadata_log_dir) is not None:
-        return ensure_formatted(config)
+async def _format(config: NodeConfig, stop: asyncio.Event) -> MetaProperties | None:
+    """Format empty directories and print the cluster's id; None if `stop` is set first."""
+    cluster_id = None if config.is_controller else await _id_of_cluster(config, stop)
+    if stop.is_set():
+        return None
+    meta = ensure_formatted(config, cluster_id=cluster_id)
+    # On stdout whatever --log-level says: other nodes need it to be formatted.
+    print(f"formatted {config.metadata_log_dir}: cluster id {meta.cluster_id}", flush=True)
+    return meta
+
+
+async def _id_of_cluster(config: NodeConfig, stop: asyncio.Event) -> str | None:
+    """Ask a broker's controllers for their cluster's id until one returns it; None if `stop` is set first."""
     last_warning = ""
     while not stop.is_set():
         try:
@@ -74,5 +88,5 @@ async def _formatted(config: NodeConfig, stop: asyncio.Event) -> MetaProperties 
             last_warning = str(error)
             await pause(stop, _RETRY_S)
         else:
-            return None if cluster_id is None else ensure_formatted(config, cluster_id=cluster_id)
+            return cluster_id
     return None

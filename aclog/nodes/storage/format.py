@@ -1,4 +1,4 @@
-"""Formatting of a node's log directories, by command as `kafka-storage format` or at the start if they are empty.
+"""Formatting of a node's log directories, as `kafka-storage format` or by `aclog serve --format-if-empty`.
 
 Mirrors org.apache.kafka.metadata.storage.Formatter and kafka.tools.StorageTool.
 """

@@ -19,6 +19,29 @@ def log_directories(config: NodeConfig) -> tuple[Path, ...]:
     return tuple(sorted({*config.log_dirs, config.metadata_log_dir}, key=str))
 
 
+def require_formatted(config: NodeConfig) -> MetaProperties:
+    """Return the meta.properties of the metadata log's directory, without which a node does not start.
+
+    Mirrors KafkaRaftServer.initializeLogDirs. An empty directory is as likely a volume that is not mounted, or data that
+    was deleted, as a new node: formatting it in silence would make a cluster without any rules.
+
+    Raises:
+        ConfigError: the directory is not formatted, or belongs to another node.
+        LogError: it cannot be read.
+
+    """
+    directory = config.metadata_log_dir
+    meta = read_meta_properties(directory)
+    if meta is None:
+        raise ConfigError(
+            f"No `{META_PROPERTIES}` found in {directory} (have you run `aclog format CONFIG` to format the directory?). "
+            "If this node had data before, restore it, or mount its volume. `aclog serve --format-if-empty` formats an "
+            "empty directory"
+        )
+    check_meta_properties(directory, meta, node_id=config.node_id, cluster_id=None)
+    return meta
+
+
 def directories_to_format(config: NodeConfig, cluster_id: str, *, ignore_formatted: bool) -> tuple[Path, ...]:
     """Return the directories that are not formatted.
 

@@ -27,6 +27,8 @@ class AclogNode:
         self.home, self.ports = home, ports
         self._output = home / "aclog.log"
         self._process: subprocess.Popen[bytes] | None = None
+        self.format_if_empty = True
+        """Whether `spawn` lets it format an empty directory: only until it was ready once, so that no restart does."""
         (home / "server.properties").write_text(properties or server_properties(ports), encoding="utf-8")
 
     @property
@@ -73,12 +75,17 @@ class AclogNode:
         """Start it and do not wait."""
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "aclog", "serve", "server.properties"],
+                [sys.executable, "-m", "aclog", "serve", "server.properties", *self.flags],
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
+
+    @property
+    def flags(self) -> list[str]:
+        """The flags with which `spawn` starts it."""
+        return ["--format-if-empty"] if self.format_if_empty else []
 
     def wait_until_ready(self, seconds: float = START_SECONDS) -> None:
         """Until /readyz says 200; a NodeError if the node ends or takes too long."""
@@ -95,7 +102,9 @@ class AclogNode:
         connection = http.client.HTTPConnection("127.0.0.1", self.ports.http, timeout=5)
         try:
             connection.request("GET", "/readyz")
-            return connection.getresponse().status == http.HTTPStatus.OK
+            ready = connection.getresponse().status == http.HTTPStatus.OK
+            self.format_if_empty &= not ready
+            return ready
         except (OSError, http.client.HTTPException):
             return False
         finally:
@@ -110,6 +119,10 @@ class AclogNode:
         except subprocess.TimeoutExpired:
             self.kill()
             raise NodeError(f"aclog serve did not end within {STOP_SECONDS} s: {self.output[-4000:]}") from None
+
+    def wait(self) -> int:
+        """Wait until it ends by itself; the exit code."""
+        return self._running().wait(timeout=START_SECONDS)
 
     def kill(self) -> None:
         """SIGKILL, and wait."""

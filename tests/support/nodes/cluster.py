@@ -65,7 +65,7 @@ class ClusterNode(AclogNode):
         if self._zygote is None:
             super().spawn()
         else:
-            self._process = self._zygote.spawn(self.home)
+            self._process = self._zygote.spawn(self.home, self.flags)
 
     @property
     def running(self) -> bool:

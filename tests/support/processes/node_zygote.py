@@ -1,10 +1,11 @@
 """A process that has everything imported and forks nodes on command: one is there in a moment, and may be killed often.
 
-Commands on stdin, one a line: `spawn HOME` forks `aclog serve server.properties` in that directory, its output appended
-to aclog.log there, and says its process id; `poll PID` says its exit code as Popen has it, or `running`. Being
-single-threaded, it may fork. At the end of its stdin it kills what it has started.
+Commands on stdin, one a line, each a JSON list: `spawn HOME FLAG...` forks `aclog serve server.properties FLAG...` in
+that directory, its output appended to aclog.log there, and says its process id; `poll PID` says its exit code as Popen
+has it, or `running`. Being single-threaded, it may fork. At the end of its stdin it kills what it has started.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -32,16 +34,16 @@ class NodeZygote:
             cwd=root,
         )
 
-    def spawn(self, home: Path) -> "ForkedNode":
+    def spawn(self, home: Path, flags: Sequence[str] = ()) -> "ForkedNode":
         """A node that runs in `home`."""
-        return ForkedNode(self, int(self.ask(f"spawn {home.absolute()}")))
+        return ForkedNode(self, int(self.ask("spawn", str(home.absolute()), *flags)))
 
-    def ask(self, command: str) -> str:
+    def ask(self, *command: str) -> str:
         """The answer to a command."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with self._asking:
-            self._process.stdin.write(command + "\n")
+            self._process.stdin.write(json.dumps(command) + "\n")
             answer = self._process.stdout.readline().strip()
         assert answer, "the zygote has died"
         return answer
@@ -67,7 +69,7 @@ class ForkedNode:
     def poll(self) -> int | None:
         """The exit code, None while it runs."""
         if self.returncode is None:
-            answer = self._zygote.ask(f"poll {self.pid}")
+            answer = self._zygote.ask("poll", str(self.pid))
             self.returncode = None if answer == "running" else int(answer)
         return self.returncode
 
@@ -94,7 +96,7 @@ class ForkedNode:
         self.send_signal(signal.SIGKILL)
 
 
-def _serve(home: str) -> None:
+def _serve(home: str, flags: list[str]) -> None:
     """In the child: become the node."""
     from aclog.__main__ import main
 
@@ -107,7 +109,7 @@ def _serve(home: str) -> None:
     code = 1
     try:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - the old one has been read from
-        sys.argv = ["aclog", "serve", "server.properties"]
+        sys.argv = ["aclog", "serve", "server.properties", *flags]
         main()
     except SystemExit as leave:
         code = leave.code if isinstance(leave.code, int) else 1
@@ -129,11 +131,11 @@ def main() -> None:
     warm_up((api.api_key, version) for api in every for version in range(api.min_version, api.max_version + 1))
     children: dict[int, int | None] = {}
     while line := sys.stdin.readline():
-        command, argument = line.rstrip("\n").split(" ", 1)
+        command, argument, *flags = json.loads(line)
         if command == "spawn":
             child = os.fork()
             if not child:
-                _serve(argument)
+                _serve(argument, flags)
             children[child] = None
             answer = str(child)
         else:
