@@ -103,8 +103,7 @@ class Publisher:
 
     @property
     def ready(self) -> bool:
-        """Whether the image is not empty and everything below the first known high-water mark is visible, to every
-        subscriber too."""
+        """Whether the image is not empty and readers and subscribers see all below the first known high-water mark."""
         return self._ready.is_set()
 
     def wait_ready(self, timeout: float | None = None) -> bool:

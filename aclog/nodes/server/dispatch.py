@@ -31,8 +31,8 @@ _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The valid client software names and versions (KIP-511)."""
 
 _DESCRIBE_ACLS_OF_JAVA = 3
-"""librdkafka, which sends older versions, takes a DescribeAcls error for an empty list: its connection is closed, so that
-it tries again or fails."""
+"""librdkafka, which sends older versions, takes a DescribeAcls error for an empty list: its connection is closed, so
+that it tries again or fails."""
 
 _MANY_BYTES = 16 << 10
 """Larger requests are decoded, and answered with per-entry errors, in a thread."""

@@ -19,7 +19,8 @@ Check: TypeAlias = Callable[[], str | None]
 _TEXT = "text/plain; charset=utf-8"
 _HEAD_BYTES = 8192
 _SECONDS = 5.0
-_CONNECTIONS = 32
+_CONNECTIONS = 256
+"""So many that a probe's connection is not the oldest one before its request arrives, even in a burst of others."""
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +34,10 @@ class _Response:
 
 @define(eq=False, kw_only=True)
 class HttpEndpoint:
-    """Serves one request per connection: 8 KiB and 5 seconds each, 32 at a time; further connections are refused.
+    """Serves one request per connection: 8 KiB and 5 seconds each, 256 at a time.
+
+    A further connection takes the place of the oldest one that has not sent a whole request: a probe always gets
+    through, however many connections are idle.
 
     There is no authentication, so without a host in the address it listens on loopback only.
     """
@@ -46,7 +50,10 @@ class HttpEndpoint:
     ready: Check
     """The check of /readyz: on failure no clients should be routed here."""
     _server: asyncio.Server | None = field(default=None, init=False)
-    _open: set[asyncio.StreamWriter] = field(factory=set, init=False)
+    _idle: dict[asyncio.StreamWriter, None] = field(factory=dict, init=False)
+    """The connections without a whole request, oldest first."""
+    _answered: dict[asyncio.StreamWriter, None] = field(factory=dict, init=False)
+    """The connections that have not taken their whole answer yet, oldest first."""
 
     async def start(self) -> None:
         """Listen. Raises ConfigError if the address cannot be bound."""
@@ -69,16 +76,18 @@ class HttpEndpoint:
         if self._server is None:
             return
         self._server.close()
-        for writer in tuple(self._open):
+        for writer in (*self._idle, *self._answered):
             writer.transport.abort()  # since Python 3.12 wait_closed also waits for open connections
         await self._server.wait_closed()
         self._server = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._open) >= _CONNECTIONS:
-            writer.transport.abort()
-            return
-        self._open.add(writer)
+        if len(self._idle) + len(self._answered) >= _CONNECTIONS:
+            oldest = next(iter(self._idle or self._answered))
+            self._forget(oldest)
+            oldest.transport.abort()
+        self._idle[writer] = None
+        writer.transport.set_write_buffer_limits(0)  # drained means sent: nothing is left to linger after the close
         try:
             async with asyncio.timeout(_SECONDS):
                 with contextlib.suppress(OSError, asyncio.IncompleteReadError):
@@ -86,8 +95,12 @@ class HttpEndpoint:
         except TimeoutError:
             writer.transport.abort()
         finally:
-            self._open.discard(writer)
+            self._forget(writer)
             writer.close()
+
+    def _forget(self, writer: asyncio.StreamWriter) -> None:
+        self._idle.pop(writer, None)
+        self._answered.pop(writer, None)
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         method = b""
@@ -100,6 +113,7 @@ class HttpEndpoint:
             response = _plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         except ValueError:
             response = _plain(HTTPStatus.BAD_REQUEST)
+        self._answered[writer] = self._idle.pop(writer, None)
         writer.write(_encoded(response, with_body=method != b"HEAD"))
         await writer.drain()
 

@@ -27,6 +27,10 @@ class Node:
     async def __aexit__(self, *error):
         await self.endpoint.stop()
 
+    @property
+    def open(self):
+        return len(self.endpoint._idle) + len(self.endpoint._answered)
+
     async def connect(self):
         return await asyncio.open_connection("127.0.0.1", self.endpoint.port)
 
@@ -128,16 +132,37 @@ def test_a_silent_client_is_disconnected(monkeypatch):
     run(scenario)
 
 
-def test_a_flood_of_connections_is_refused_and_passes(monkeypatch):
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTT", b"GET /metrics HTTP/1.1\r\nX: "])
+@pytest.mark.parametrize("others", [40, 500])
+def test_a_probe_gets_through_however_many_connections_are_idle(others, sent):
     async def scenario(node):
-        held = [await node.connect() for _ in range(40)]
-        while len(node.endpoint._open) < 32:
-            await asyncio.sleep(0)
+        held = [await node.connect() for _ in range(others)]
+        for _, writer in held:
+            writer.write(sent)
+        for _ in range(5):
+            assert (await node.get("/healthz"))[0] == 200
+        assert node.open <= 256
+        if others > 256:
+            assert await rest(held[0][0]) == b"", "the oldest is closed"
         for _, writer in held:
             writer.transport.abort()
-        while node.endpoint._open:
-            await asyncio.sleep(0.01)
-        assert (await node.get("/healthz"))[0] == 200
+
+    run(scenario)
+
+
+def test_readers_that_do_not_take_their_answers_give_way_too(monkeypatch):
+    monkeypatch.setattr(http, "_CONNECTIONS", 8)
+
+    async def scenario(node):
+        node.endpoint.metrics = lambda: bytes(1 << 23)
+        held = [await node.connect() for _ in range(20)]
+        for _, writer in held:
+            writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        for _ in range(5):
+            assert (await node.get("/healthz"))[0] == 200
+        assert node.open <= 8
+        for _, writer in held:
+            writer.transport.abort()
 
     run(scenario)
 
