@@ -36,7 +36,15 @@ if TYPE_CHECKING:
         transactional_id,
         user,
     )
-    from aclog.metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, MetadataError, ReplayError
+    from aclog.metalog.errors import (
+        CheckpointError,
+        ConfigError,
+        DecodeError,
+        LogError,
+        MetadataError,
+        ReplayError,
+        StaleError,
+    )
 
 _HOMES = {
     "aclog.library": (
@@ -69,6 +77,7 @@ _HOMES = {
         "LogError",
         "MetadataError",
         "ReplayError",
+        "StaleError",
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -90,6 +99,7 @@ __all__ = [
     "ReplayError",
     "ResourcePattern",
     "ResourceType",
+    "StaleError",
     "StandardAcl",
     "StandardAclWithId",
     "cluster",

@@ -29,7 +29,7 @@ from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.metalog.closeable import Closeable
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, LogError
 from aclog.snapshots import image
 from aclog.snapshots import rule_history as history
 from aclog.snapshots.moments import Moment
@@ -76,10 +76,16 @@ def user(principal: str) -> ResourcePattern:
 
 @define(eq=False)
 class Log(Closeable):
-    """A source of images, returned by open_log; not thread-safe. `notes` are the notes of its recovery."""
+    """A source of images, returned by open_log; not thread-safe. `notes` are the notes of its recovery.
+
+    Once it is closed, all but `name`, `notes` and `close` raise a LogError; images that it returned remain valid.
+    """
 
     _source: StateSource
     notes: list[str] = field(factory=list)
+    _end_offset: int = field(default=0, init=False)
+    """That of the newest state returned."""
+    _closed: bool = field(default=False, init=False)
 
     @property
     def name(self) -> str:
@@ -89,31 +95,71 @@ class Log(Closeable):
     def image(self, as_of: Moment | None = None) -> "Image":
         """Return the newest state, or the state at an end offset or a time (UTC if it has no zone).
 
+        A running cluster that no longer answers is no error: `age` tells how old the state may be, and with `max_age`
+        an older one is refused.
+
         Raises:
-            MetadataError: the source is damaged, or does not cover the moment.
+            StaleError: the state is older than `max_age`; says how old, since when, and from whom.
+            MetadataError: the source is damaged or closed, does not cover the moment, or can never be followed again.
 
         """
+        source = self._open_source()
         if as_of is None:
-            return Image(self._source.image())
+            newest = source.image()
+            self._end_offset = newest.end_offset
+            return Image(newest)
         if isinstance(as_of, datetime) and as_of.tzinfo is None:
             as_of = as_of.replace(tzinfo=UTC)
-        return Image(self._source.image_at(as_of))
+        return Image(source.image_at(as_of))
+
+    @property
+    def age(self) -> float | None:
+        """How many seconds ago a running cluster last confirmed that no more than is known here was committed.
+
+        Counted from the request that it answered, so an upper bound. Of a quorum: the leader's last answer to a Fetch,
+        which follows the log all the time, usually below 1. Of `bootstrap_server`: the newest image(). None for a path,
+        which is read as it is, and before the first image().
+
+        Raises:
+            LogError: closed.
+
+        """
+        found = self._open_source().freshness()
+        return None if found is None else found.seconds
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets the newest image() is behind the high-water mark as last known; None if there is no log.
+
+        Raises:
+            MetadataError: the log cannot be opened or followed, or is closed.
+
+        """
+        log = self._open_source().log
+        return None if log is None else max(log.high_watermark() - self._end_offset, 0)
 
     def history(self) -> Iterator[history.Change]:
         """Yield every change of an ACL, in the order of the log.
 
         Raises:
             ConfigError: the source is not a log directory.
-            MetadataError: the log is damaged.
+            MetadataError: the log is damaged or closed.
 
         """
-        if not isinstance(self._source, LogSource):
+        source = self._open_source()
+        if not isinstance(source, LogSource):
             raise ConfigError(f"{self.name}: only a log directory has a history")
-        return history.history(self._source.directory)
+        return history.history(source.directory)
 
     def close(self) -> None:
         """Close open files and connections; images remain valid. Idempotent."""
+        self._closed = True
         self._source.close()
+
+    def _open_source(self) -> StateSource:
+        if self._closed:
+            raise LogError(f"{self.name}: closed")
+        return self._source
 
 
 def open_log(
@@ -122,6 +168,7 @@ def open_log(
     bootstrap_controller: str | None = None,
     bootstrap_server: str | None = None,
     command_config: str | PathLike[str] | None = None,
+    max_age: float | None = None,
 ) -> Log:
     """Open a directory of segments and checkpoints, a checkpoint (`*.checkpoint`), or a file of ACLs as JSON lines.
 
@@ -129,19 +176,29 @@ def open_log(
     and `bootstrap_server` reads a running cluster through its admin API; `command_config` is a client properties file
     for both. Nothing is locked or changed. A log that is being written is followed: each image() is the newest.
 
+    With `max_age`, image() raises a StaleError rather than return a state that the cluster last confirmed more than so
+    many seconds ago.
+
     Raises:
-        ConfigError: not exactly one of the three, an invalid address, or a bad properties file.
+        ConfigError: not exactly one of the three, an invalid address, a bad properties file, or `max_age` with a path.
         LogError: the path does not exist.
 
     """
     notes: list[str] = []
+    if max_age is not None and not max_age > 0:
+        raise ConfigError(f"max_age {max_age}: expected seconds, more than 0")
+    if path is not None and max_age is not None:
+        raise ConfigError(f"{fspath(path)}: max_age: nobody confirms the state of a path: expected a running cluster")
     if path is not None and bootstrap_controller is None and bootstrap_server is None:
         return Log(open_path(fspath(path), notes.append), notes)
     if path is not None:
         raise ConfigError(f"{fspath(path)}: expected a path or a running cluster, not both")
     config = None if command_config is None else Path(command_config)
     selection = SourceSelection(
-        bootstrap_controller=bootstrap_controller, bootstrap_server=bootstrap_server, command_config=config
+        bootstrap_controller=bootstrap_controller,
+        bootstrap_server=bootstrap_server,
+        command_config=config,
+        max_age=max_age,
     )
     return Log(choose_source(selection, notes.append).source, notes)
 

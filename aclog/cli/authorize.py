@@ -54,4 +54,4 @@ def authorize(
     if request.given():
         raise ConfigError("--requests FILE excludes --principal, --operation, --host and the resource flags")
     chosen.refuse_shared_stdin(requests)
-    raise typer.Exit(decide_requests(chosen.image(), authorizer, requests))
+    raise typer.Exit(decide_requests(chosen.image(), authorizer, requests, answered=chosen.warn_of_age))

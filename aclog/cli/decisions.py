@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
@@ -65,8 +65,8 @@ def decide(authorizer: StandardAuthorizer, request: Request) -> Decision:
     return authorizer.decide(context, Action(operation=request.operation, resource_pattern=pattern))
 
 
-def decide_requests(image: Image, flags: AuthorizerFlags, path: str) -> int:
-    """Print one line for each line of a file; return the exit code.
+def decide_requests(image: Image, flags: AuthorizerFlags, path: str, *, answered: Callable[[], None]) -> int:
+    """Print one line for each line of a file; return the exit code. `answered` is called after each block of lines.
 
     Raises:
         ConfigError: a super user without a colon, a damaged gzip file, or a line of more than 4 MiB.
@@ -78,6 +78,7 @@ def decide_requests(image: Image, flags: AuthorizerFlags, path: str) -> int:
         if lines:
             sys.stdout.buffer.write(b"\n".join(decider.decide_lines(lines)) + b"\n")
             sys.stdout.buffer.flush()  # a program at the other end of the pipe may wait for these
+            answered()
     return BAD_INPUT if decider.failed else ALLOWED
 
 

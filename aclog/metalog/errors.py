@@ -64,6 +64,10 @@ class FencedError(LogError):
     """Another writer has taken over; this one can never write again (Kafka's ProducerFencedException)."""
 
 
+class StaleError(LogError):
+    """A followed state is older than the caller accepts (`max_age`)."""
+
+
 class CheckpointError(MetadataError):
     """A checkpoint that is incomplete, or whose content does not match its file name."""
 

@@ -31,6 +31,7 @@ def run_prompt(state: ShellState, history: History) -> None:
         try:
             line = session.prompt(prompt_text(state))
             state.screen_width = shutil.get_terminal_size().columns
+            state.warn_of_age()
             print_lines(run_command(line, state), sys.stdout, sys.stdout)
         except KeyboardInterrupt:
             print()  # noqa: T201

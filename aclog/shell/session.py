@@ -35,6 +35,7 @@ def run_shell(state: ShellState, command: Sequence[str] = ()) -> int:
 
 def run_once(state: ShellState, command: Sequence[str], output: TextIO, errors: TextIO) -> int:
     """Run one command given as process arguments, in which globs are active. Raises as `run_shell`."""
+    state.warn_of_age()
     lines = start_command([argument_word(text) for text in command], state, ONE_SHOT_COMMANDS)
     return 0 if print_lines(lines, output, errors) else 1
 
@@ -43,6 +44,7 @@ def run_lines(state: ShellState, lines: Iterable[str], output: TextIO, errors: T
     """Run lines until `exit` or the end of input; a line that fails does not stop the others."""
     good = True
     for line in lines:
+        state.warn_of_age()
         good = print_lines(run_command(line, state), output, errors) and good
         if state.done:
             break

@@ -8,6 +8,7 @@ from aclog.shell.tree_nodes import Directory
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.state_source import StateSource
+from aclog.terminal.age import warn_if_stale
 
 
 @define(kw_only=True)
@@ -27,21 +28,18 @@ class ShellState:
     done: bool = False
     _image: Image | None = field(default=None, init=False)
     _tree: Directory | None = field(default=None, init=False)
-    _mark: int | None = field(default=None, init=False)
 
     def image(self) -> Image:
-        """Return the image at the session's moment; the newest image is read again when the log has grown.
+        """Return the image at the session's moment; that of a log which is followed is read again each time.
 
         Raises:
             MetadataError, OSError: the source is damaged or deleted.
 
         """
-        log = self.source.log
-        # The high-water mark is read before the image: if the log grows in between, the image is read again next time.
-        mark = log.high_watermark() if log and self.moment is None else None
-        if self._image is not None and mark == self._mark:
+        if self._image is not None and (self.moment is not None or self.source.log is None):
             return self._image
-        return self._take(self.image_at(self.moment), mark)
+        # A source returns the same image until the log has grown, and raises if it can no longer be followed.
+        return self._take(self.image_at(self.moment))
 
     def tree(self) -> Directory:
         """Return the tree of that image. Raises as `image`."""
@@ -50,13 +48,18 @@ class ShellState:
             self._tree = image_tree(image, self._origin(), show_secrets=self.show_secrets)
         return self._tree
 
+    def warn_of_age(self) -> None:
+        """Warn on stderr if the newest state, which the session is at, may be out of date."""
+        if self.moment is None:
+            warn_if_stale(self.source.freshness())
+
     def image_at(self, moment: Moment | None) -> Image:
         """Return the image at another moment, the newest for None. Raises as `image`."""
         return self.source.image() if moment is None else self.source.image_at(moment)
 
     def go_to(self, moment: Moment | None) -> None:
         """Travel to a moment; if there is no such state, the session does not move. Raises as `image`."""
-        self._take(self.image_at(moment), None)
+        self._take(self.image_at(moment))
         self.moment = moment
 
     @property
@@ -64,8 +67,7 @@ class ShellState:
         """The working directory, encoded."""
         return path_text(self.working_directory)
 
-    def _take(self, image: Image, mark: int | None) -> Image:
-        self._mark = mark
+    def _take(self, image: Image) -> Image:
         # The tree caches listings of its image: it is dropped with it.
         if image is not self._image:
             self._image, self._tree = image, None

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from aclog.metalog.log import LogReader
+from aclog.snapshots.freshness import Freshness
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment
 
@@ -41,6 +42,10 @@ class StateSource(Protocol):
             MetadataError: the moment is out of reach, or the source has a single state.
 
         """
+        ...
+
+    def freshness(self) -> Freshness | None:
+        """Return how old the newest state may be; None if no running cluster tells it, or none has answered yet."""
         ...
 
     def close(self) -> None:

@@ -10,7 +10,8 @@ from attrs import define, field
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.credentials.scram import ScramImage, UserCredentials
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.clock import current_time_ms, elapsed_seconds
+from aclog.metalog.errors import ConfigError, LogError
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.acl_requests import describe_acls
 from aclog.nodes.client.cluster_requests import broker_cluster_id
@@ -18,9 +19,11 @@ from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.scram_requests import describe_scram
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
+from aclog.snapshots.freshness import Freshness
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.bootstrap import connect_to_first
+from aclog.sources.max_age import check_age
 from aclog.sources.paths import Notify
 
 _T = TypeVar("_T")
@@ -41,7 +44,12 @@ class AdminSource:
     servers: tuple[HostPort, ...]
     security: ClientSecurity
     notify: Notify
+    max_age: float | None = None
+    """In seconds: a state that took longer to read is not returned."""
     _notified: set[str] = field(factory=set, init=False)
+    _read: tuple[str, float] | None = field(default=None, init=False)
+    """The broker that told the newest state, and when it was asked (aclog.metalog.clock.elapsed_seconds)."""
+    _closed: bool = field(default=False, init=False)
 
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
@@ -57,10 +65,15 @@ class AdminSource:
         """Return the current state, requested on each call.
 
         Raises:
-            MetadataError: no server responds, or one refuses; the text says what is missing.
+            StaleError: the response took longer than `max_age`.
+            MetadataError: no server responds, or one refuses; the text says what is missing. Or the source is closed.
 
         """
+        if self._closed:
+            raise LogError(f"{self.name}: closed")
         rules, users = _run(self._request())
+        if self.max_age is not None:
+            check_age(self.freshness(), self.max_age)
         acls = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in rules)
         return Image(acls=acls, scram=ScramImage(keyless=users))
 
@@ -71,12 +84,25 @@ class AdminSource:
             "`aclog sync` records its changes from now on, `aclog mirror` copies a quorum's log"
         )
 
+    def freshness(self) -> Freshness | None:
+        """Return when the newest state was requested; None before the first."""
+        if self._read is None:
+            return None
+        server, asked = self._read
+        seconds = max(elapsed_seconds() - asked, 0.0)
+        time = current_time_ms() - round(1000 * seconds)
+        return Freshness(seconds=seconds, time=time, server=server, followed=False)
+
     def close(self) -> None:
-        """Do nothing: no connection is kept."""
+        """Refuse further requests; no connection is kept."""
+        self._closed = True
 
     async def _request(self) -> tuple[list[StandardAcl], tuple[UserCredentials, ...]]:
         async with await connect_to_first(self.servers, self.security) as connection:
-            return await describe_all_acls(connection), await self._users(connection)
+            asked = elapsed_seconds()
+            found = await describe_all_acls(connection), await self._users(connection)
+            self._read = str(connection.address), asked
+            return found
 
     async def _users(self, connection: Connection) -> tuple[UserCredentials, ...]:
         try:

@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from attrs import define, frozen
+from attrs import define, evolve, field, frozen
 
+from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError
+from aclog.snapshots.freshness import Freshness
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, parse_moment
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.paths import AclsSource, CheckpointSource, LogSource, Notify
 from aclog.sources.text_lines import STDIN
+from aclog.terminal.age import AgeWatch
 from aclog.terminal.notices import note
 from aclog.terminal.progress import progress
 
@@ -21,6 +24,10 @@ class ChosenSource:
 
     source: StateSource
     as_of: str | None
+    _age: AgeWatch = field(factory=AgeWatch, init=False)
+    _taken: Freshness | None = field(default=None, init=False)
+    """That of the state that was returned, and when it was."""
+    _taken_at: float = field(default=0.0, init=False)
 
     @property
     def moment(self) -> Moment | None:
@@ -28,7 +35,7 @@ class ChosenSource:
         return None if self.as_of is None else parse_moment(self.as_of)
 
     def image(self) -> Image:
-        """Return the state, with a progress bar during the replay.
+        """Return the state, with a progress bar during the replay, and a warning if it may be out of date.
 
         Raises:
             MetadataError, OSError: the source is damaged, or does not cover the moment.
@@ -38,7 +45,16 @@ class ChosenSource:
         with progress(f"reading {self.source.name}") as advance:
             if isinstance(self.source, LogSource):
                 self.source.progress = advance
-            return self.source.image() if moment is None else self.source.image_at(moment)
+            image = self.source.image() if moment is None else self.source.image_at(moment)
+        self._taken, self._taken_at = self.source.freshness(), elapsed_seconds()
+        self._age.tell(self._taken)
+        return image
+
+    def warn_of_age(self) -> None:
+        """Warn if the state that was returned has become old since; a command calls this that goes on using it."""
+        if self._taken is not None and self.moment is None:
+            passed = elapsed_seconds() - self._taken_at
+            self._age.tell(evolve(self._taken, seconds=self._taken.seconds + passed, followed=False))
 
     def refuse_shared_stdin(self, path: str) -> None:
         """Refuse to read the ACLs and `path` both from stdin.
@@ -62,6 +78,8 @@ class SourceSelection:
     bootstrap_server: str | None = None
     command_config: Path | None = None
     as_of: str | None = None
+    max_age: float | None = None
+    """In seconds: what a running cluster told longer ago is refused."""
     authorizer_properties: Sequence[str] = ()
     """KEY=VALUE properties of AclAuthorizer, whose ACLs are in ZooKeeper."""
 
@@ -108,5 +126,6 @@ def _live_source(selection: SourceSelection, notify: Notify) -> StateSource:
     security = client_security(selection.command_config)
     if selection.bootstrap_controller is not None:
         controllers = parse_servers("--bootstrap-controller", selection.bootstrap_controller)
-        return QuorumSource(controllers, security, notify)
-    return AdminSource(parse_servers("--bootstrap-server", selection.bootstrap_server), security, notify)
+        return QuorumSource(controllers, security, notify, max_age=selection.max_age)
+    brokers = parse_servers("--bootstrap-server", selection.bootstrap_server)
+    return AdminSource(brokers, security, notify, max_age=selection.max_age)

@@ -94,6 +94,9 @@ class LogSource:
         """
         return self._recover(moment).image
 
+    def freshness(self) -> None:
+        """Return None: a directory is read as it is."""
+
     def close(self) -> None:
         """Close open files; idempotent."""
         if self._reader is not None:
@@ -198,6 +201,9 @@ class CheckpointSource:
             self._image = self._recover(None)
         return self._image
 
+    def freshness(self) -> None:
+        """Return None: a file is read as it is."""
+
     def close(self) -> None:
         """Do nothing: no file is kept open."""
 
@@ -247,6 +253,9 @@ class AclsSource:
                 raise ConfigError(f"{self.name}: {error.what}") from error
             self._image = Image(acls=acls)
         return self._image
+
+    def freshness(self) -> None:
+        """Return None: a file is read as it is."""
 
     def close(self) -> None:
         """Do nothing: no file is kept open."""

@@ -4,12 +4,16 @@ import atexit
 
 from attrs import define, field
 
+from aclog.metalog.errors import LogError
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.nodes.observer.fetch_options import ObserverOptions
 from aclog.nodes.observer.quorum_log import QuorumLog
+from aclog.snapshots.freshness import Freshness
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Progress, Recovered, recover_log
+from aclog.sources.max_age import check_age
 from aclog.sources.paths import Notify
 
 _KNOWN_SECONDS = 30.0
@@ -25,7 +29,10 @@ class QuorumSource:
     security: ClientSecurity
     notify: Notify
     progress: Progress | None = None
+    max_age: float | None = None
+    """In seconds: an older state is not returned."""
     _log: QuorumLog | None = field(default=None, init=False)
+    _closed: bool = field(default=False, init=False)
     _newest: Recovered | None = field(default=None, init=False)
 
     writable_log: None = field(default=None, init=False)
@@ -41,11 +48,14 @@ class QuorumSource:
         """The log, connected to on first use.
 
         Raises:
-            MetadataError: no controller can be followed.
+            MetadataError: no controller can be followed, or the source is closed.
 
         """
+        if self._closed:
+            raise LogError(f"{self.name}: closed")
         if self._log is None:
-            log = QuorumLog(servers=self.controllers, security=self.security)
+            options = ObserverOptions(wait_for_servers=False)
+            log = QuorumLog(servers=self.controllers, security=self.security, options=options)
             try:
                 log.wait_known(_KNOWN_SECONDS)
             except BaseException:
@@ -57,12 +67,27 @@ class QuorumSource:
         return self._log
 
     def image(self) -> Image:
-        """Return the newest committed state.
+        """Return the newest committed state that is known; `freshness` says how old it may be.
 
         Raises:
-            MetadataError: the log cannot be followed or replayed.
+            StaleError: it is older than `max_age`.
+            MetadataError: the log cannot be followed or replayed, or the source is closed.
 
         """
+        image = self._caught_up()
+        if self.max_age is None:
+            return image
+        found = self.freshness()
+        # What was confirmed while the first replay ran: the age is that of what is returned.
+        image = self._caught_up()
+        check_age(found, self.max_age)
+        return image
+
+    def freshness(self) -> Freshness | None:
+        """Return when the leader last answered; None before the first state."""
+        return None if self._log is None else self._log.freshness()
+
+    def _caught_up(self) -> Image:
         log = self.log
         newest = self._newest
         while newest is None or newest.applier.next_offset < log.high_watermark():
@@ -71,14 +96,20 @@ class QuorumSource:
                 self._newest = newest = self._recover(None)
             else:
                 newest.applier.apply(log.read(newest.applier.next_offset, _READ_BYTES))
+        if log.failure is not None:  # the log that was followed is gone: its last state is nobody's state
+            raise log.failure.with_traceback(None)
         return newest.applier.image
 
     def image_at(self, moment: Moment) -> Image:
         """Return the state at a moment, as far back as the quorum's log reaches. Raises as `image`."""
-        return self._recover(moment).image
+        image = self._recover(moment).image
+        if self.max_age is not None:
+            check_age(self.freshness(), self.max_age)
+        return image
 
     def close(self) -> None:
-        """Close the connection; idempotent."""
+        """Close the connection; images remain valid. Idempotent."""
+        self._closed = True
         if self._log is not None:
             self._log.close()
 

@@ -88,5 +88,8 @@ class ZooKeeperSource:
         """Raise ConfigError: ZooKeeper keeps no history."""
         raise ConfigError(f"{self.name}: as of {moment_text(moment)}: ZooKeeper has the newest state only")
 
+    def freshness(self) -> None:
+        """Return None: ZooKeeper is asked for each state."""
+
     def close(self) -> None:
         """Do nothing: no connection is kept."""

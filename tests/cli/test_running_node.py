@@ -1,7 +1,11 @@
 """Commands on a running node: what they read, change and refuse."""
 
 import json
+import re
+import subprocess
+import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -103,7 +107,7 @@ def test_a_wrong_password_is_reported(node, tmp_path):
 
 @pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller"])
 def test_an_unreachable_server_is_reported(flag, monkeypatch):
-    monkeypatch.setattr("aclog.sources.quorum._KNOWN_SECONDS", 0.5)
+    monkeypatch.setattr("aclog.sources.quorum._KNOWN_SECONDS", 3600)
     refused = aclog("acls", "list", flag, "localhost:1")
     assert refused.code == 2
     assert "localhost:1" in refused.err
@@ -155,6 +159,32 @@ def test_the_library_follows_a_quorum(node):
                 break
             seen.wait(0.05)
         assert seen.is_set()
+
+
+def test_the_death_of_the_controller_is_told(tmp_path):
+    """A shell that stays open says how old its state is; the library refuses what is older than `max_age`."""
+    with AclogNode(tmp_path, Ports.free()).format() as node:
+        flags = places(node, "--bootstrap-controller")
+        log = library.open_log(bootstrap_controller=flags[1], command_config=flags[3], max_age=6)
+        shell = subprocess.Popen(
+            [sys.executable, "-m", "aclog", "shell", *flags],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1,
+        )  # fmt: skip
+        with log, shell:
+            assert log.image().end_offset > 0
+            shell.stdin.write("at\n")
+            assert "at latest" in shell.stdout.readline()
+            node.kill()
+            end = time.monotonic() + 60
+            while log.age < 6.1:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            stale = r"the state is \d+\.\d s old: nothing was confirmed since .*: expected at most 6 s: .*refused"
+            with pytest.raises(library.StaleError, match=stale):
+                log.image()
+            said = shell.communicate("at\n")
+    assert "at latest" in said[0]
+    assert re.match(r"aclog: warning: the cluster has not answered for \d+ s; this state is from 20", said[1])
 
 
 def test_a_path_excludes_a_cluster():

@@ -46,6 +46,30 @@ def test_decisions_and_why(broker):
     assert "kafka-acls.sh" in asked(broker, "explain", *request).ok().out
 
 
+def test_an_old_answer_is_said_to_be_old(broker, monkeypatch):
+    clock = [1000.0]
+    monkeypatch.setattr("aclog.sources.admin.elapsed_seconds", lambda: clock[0])
+    log = library.open_log(bootstrap_server=str(broker.address), max_age=30)
+    assert (log.age, log.lag) == (None, None)
+    log.image()
+    clock[0] += 60
+    assert (log.age, log.lag) == (60, None)
+    log.image()
+    assert log.age == 0
+    log.close()
+    with pytest.raises(library.LogError, match="closed"):
+        log.image()
+
+
+def test_a_shell_and_a_stream_of_requests_tell_the_age_of_their_state(broker, monkeypatch):
+    monkeypatch.setattr("aclog.terminal.age.STALE_SECONDS", 0)
+    told = f"this state was read 0 s ago from {broker.address}, at 20"
+    assert told in asked(broker, "shell", "ls").ok().err
+    request = b'{"principal":"User:a","host":"::1","operation":"READ","resourceType":"TOPIC","resourceName":"t"}'
+    flags = ("--bootstrap-server", str(broker.address), "--requests", "-")
+    assert told in aclog("authorize", *flags, stdin=request).ok().err
+
+
 def test_users_are_in_the_tree_without_keys(broker):
     assert json.loads(asked(broker, "shell", "cat", "/scram/alice/SCRAM-SHA-512").ok().out) == {
         "name": "alice", "mechanism": "SCRAM-SHA-512", "iterations": 5000,

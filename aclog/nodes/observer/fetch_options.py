@@ -24,5 +24,8 @@ class ObserverOptions:
     retry_backoff: float = 0.05
     """Before another server is tried; doubles with each retry."""
     max_retry_backoff: float = 0.5
+    wait_for_servers: bool = True
+    """Whether servers none of which can be reached at first are a passing trouble; if not, waiting readers get the
+    error at once."""
     refused_backoff: float = 5.0
     """After a failed login or a refusal, which only an operator can resolve."""

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from attrs import define, field
 
+from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.cluster_requests import CONTROLLERS, describe_cluster
@@ -72,6 +73,8 @@ class Fetcher:
     state: ObserverState = field(factory=ObserverState)
     leader: HostPort | None = field(default=None, init=False)
     """The address of the last successful fetch."""
+    confirmed: tuple[HostPort, float] | None = field(default=None, init=False)
+    """The leader that last answered a fetch, and when it was asked (aclog.metalog.clock.elapsed_seconds)."""
     refusals: Refusals = field(init=False)
     room: asyncio.Event = field(factory=asyncio.Event, init=False)
     _retries: int = field(default=0, init=False)
@@ -133,7 +136,8 @@ class Fetcher:
             self.buffer.report(error, retriable=self._damaged < _DAMAGED_RESPONSES)
             return 0.0
         permanent = self.refusals.permanent
-        self.buffer.report(permanent or error, retriable=permanent is None)
+        waits = self.options.wait_for_servers or self.confirmed is not None or self.refusals.unreachable is None
+        self.buffer.report(permanent or error, retriable=permanent is None and waits)
         return self.options.refused_backoff if permanent is not None else 0.0
 
     def _next_backoff(self) -> float:
@@ -152,18 +156,20 @@ class Fetcher:
             # A full buffer stops the batches, not the fetches: the mark must keep moving, and Kafka sends at least
             # one batch whatever the limit.
             max_bytes = 1 if full else self.options.fetch_bytes
-            position = self.state.position
+            position, asked = self.state.position, elapsed_seconds()
             response = await fetch(connection, position, self.options, max_bytes=max_bytes, cluster_id=self.cluster_id)
             match self.state.handle(response, keep=not full):
                 case Progress(committed=committed):
                     self._succeeded(connection)
                     again = 0
                     self.buffer.add(committed, self.state.high_watermark)
+                    self._confirm(connection, asked, response)
                 case SnapshotNeeded(snapshot=snapshot):
                     # The fetcher only skips ahead; SnapshotDownload fetches the snapshot when a caller needs the state.
                     self._succeeded(connection)
                     self.state.loaded(snapshot)
                     self.buffer.begin_at(snapshot, self.state.high_watermark)
+                    self._confirm(connection, asked, response)
                 case FetchAgain():
                     again += 1
                     await asyncio.sleep(self._next_backoff() if again > _IMMEDIATE_RETRIES else 0)
@@ -173,6 +179,11 @@ class Fetcher:
     def _succeeded(self, connection: Connection) -> None:
         self.leader, self._retries, self._damaged = connection.address, 0, 0
         self.refusals.clear()
+
+    def _confirm(self, connection: Connection, asked: float, response: FetchResponse) -> None:
+        """Note that the known mark is current. That of a new leader is below it until the quorum has confirmed it."""
+        if response.high_watermark >= self.state.high_watermark:
+            self.confirmed = connection.address, asked
 
     async def _wait_for_room(self) -> bool:
         """Wait a moment for room in the buffer; return whether it is still full."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from attrs import define, field
 
+from aclog.metalog.clock import current_time_ms, elapsed_seconds
 from aclog.metalog.closeable import Closeable
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.filelog.file_names import CheckpointFile
@@ -25,6 +26,7 @@ from aclog.nodes.observer.historical_reads import fetch_committed, fetch_leader_
 from aclog.nodes.observer.server_selection import ServerRotation
 from aclog.nodes.observer.side_connection import SideConnection
 from aclog.nodes.observer.snapshot_download import SnapshotDownload
+from aclog.snapshots.freshness import Freshness
 
 _T = TypeVar("_T")
 
@@ -98,6 +100,22 @@ class QuorumLog(Closeable):
     def error(self) -> MetadataError | None:
         """Why no batches arrive at the moment; None while the log is followed."""
         return self._buffer.failure or self._buffer.error
+
+    @property
+    def failure(self) -> MetadataError | None:
+        """Why no batches will ever arrive again; None while the log can be followed."""
+        return self._buffer.failure
+
+    def freshness(self) -> Freshness | None:
+        """Return when the leader last answered a fetch; None before the first answer."""
+        if self._fetcher.confirmed is None:
+            return None
+        server, asked = self._fetcher.confirmed
+        seconds = max(elapsed_seconds() - asked, 0.0)
+        problem = "" if self.error is None else str(self.error)
+        return Freshness(
+            seconds=seconds, time=current_time_ms() - round(1000 * seconds), server=str(server), problem=problem
+        )
 
     def start_offset(self) -> int:
         """The first readable offset: 0, the end of `after`, or the end of the newest known snapshot."""

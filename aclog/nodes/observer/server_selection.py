@@ -3,7 +3,7 @@
 from attrs import define, field
 
 from aclog.metalog.errors import ConfigError, MetadataError
-from aclog.nodes.client.errors import LoginError
+from aclog.nodes.client.errors import LoginError, UnreachableError
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.observer.errors import OtherClusterError, QuorumRefusedError
 
@@ -65,6 +65,12 @@ class Refusals:
             return None
         refusals = (error for error in self._tried.values() if isinstance(error, _REFUSALS))
         return next(map(_not_final, refusals), None)
+
+    @property
+    def unreachable(self) -> MetadataError | None:
+        """The last error if not one of the known servers could be reached."""
+        found = [self._tried.get(address) for address in self.known]
+        return found[-1] if all(isinstance(error, UnreachableError) for error in found) else None
 
     @property
     def final(self) -> OtherClusterError | None:

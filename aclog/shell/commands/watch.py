@@ -1,6 +1,6 @@
 """`watch`: print changes as they are committed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.log import LogReader
@@ -15,6 +15,7 @@ from aclog.shell.walk import HERE, path_globs
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.image import Image
 from aclog.snapshots.newer_kafka import NewerKafka
+from aclog.terminal.age import AgeWatch
 
 WAIT_S = 1.0
 """How long one poll of the log waits, in seconds; Ctrl-C takes effect within this time."""
@@ -29,15 +30,20 @@ def _watch(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     globs = path_globs(state.working_directory, target.glob)
     image = state.image()
     yield Line(f"watching {target.text} from offset {image.end_offset}; stop with Ctrl-C", flush=True)
-    for before, after, found in changes(log, image):
+    age = AgeWatch()
+    for before, after, found in changes(log, image, lambda: age.tell(state.source.freshness())):
         for difference in found:
             if is_under(globs, difference):
                 where = f"offset {before.end_offset}..{after.end_offset - 1} {zoned_time(after.timestamp)}"
                 yield Line(f"{where} {difference}", flush=True)
 
 
-def changes(log: LogReader, image: Image) -> Iterator[tuple[Image, Image, list[Difference]]]:
+def changes(
+    log: LogReader, image: Image, idle: Callable[[], None] = lambda: None
+) -> Iterator[tuple[Image, Image, list[Difference]]]:
     """Yield each visible state after `image`, with the state before it and the differences; never ends.
+
+    `idle` is called whenever WAIT_S has passed without a record.
 
     Raises:
         MetadataError: the log is damaged, deleted, or does not reach back to the image any more.
@@ -46,6 +52,7 @@ def changes(log: LogReader, image: Image) -> Iterator[tuple[Image, Image, list[D
     applier = Applier(image=image, newer=NewerKafka(strict=False))
     while True:
         if not log.wait(applier.next_offset, WAIT_S):
+            idle()
             continue
         chunk = log.read(applier.next_offset)
         for position, header in iter_batches(chunk):

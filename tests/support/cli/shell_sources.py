@@ -76,6 +76,9 @@ class FollowedLog:
             self.applier.apply(self.log.read(self.applier.next_offset))
         return self.applier.image
 
+    def freshness(self):
+        return None
+
     def image_at(self, moment):
         return replayed(self.log.batches, moment)
 
@@ -91,6 +94,9 @@ class OneState:
 
     def image(self):
         return self.state
+
+    def freshness(self):
+        return None
 
     def image_at(self, moment):
         raise ConfigError(f"{self.name}: as of {moment}: one state only")
