@@ -68,6 +68,10 @@ all-tests: build/jvm/.ready  # two more workers than cores: many of these tests 
 oracle-long: venv build/jvm/.ready  ## 5 million decisions beside the real StandardAuthorizer
 	$(BIN)/python -m tests.oracle.campaign --decisions 5000000 --workers $(WORKERS) --out benchmarks/results/oracle-long.txt
 
+.PHONY: oracle-odd-patterns
+oracle-odd-patterns: venv build/jvm/.ready  ## 400,000 more, with pattern types that only a record can carry; explained and in bulk too
+	$(BIN)/python -m tests.oracle.campaign --decisions 400000 --odd-patterns --workers $(WORKERS) --out benchmarks/results/oracle-odd-patterns.txt
+
 .PHONY: zookeeper-decisions
 zookeeper-decisions: venv build/jvm/.ready  ## 100,000 decisions beside the real AclAuthorizer of Kafka 3.9, on one ZooKeeper
 	$(BIN)/python -m tests.zkstore.decisions_campaign --decisions 100000 --out benchmarks/results/zookeeper-decisions.txt

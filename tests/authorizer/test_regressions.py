@@ -193,3 +193,25 @@ def test_the_rule_named_when_a_name_below_star_is_seen_twice(made):
     assert decided([star, below], made, "!a")[1] == below
     assert decided([star, below, acl("#", principal="User:b")], made, "!a")[1] == star
     assert decided([star, below, acl("*", PREFIXED, principal="User:b")], made, "!a")[1] == star
+
+
+@WAYS
+@pytest.mark.parametrize("odd", [0, 1, 2, 77])
+def test_the_rule_named_when_the_empty_name_has_an_odd_pattern_type(made, odd):
+    """The second section jumps to LITERAL on the empty name, and so over pattern types that sort before it."""
+    star, empty = acl("*"), acl("", odd)
+    between = acl("!", principal="User:b")
+    assert decided([star, empty], made, "abc")[1] == empty
+    assert decided([star, empty, between], made, "abc")[1] == star
+    assert decided([star, empty, between], made, "hardcode")[1] == star
+    assert decided([star, empty, between, acl("", PREFIXED)], made, "abc")[1].pattern_type == PREFIXED
+    assert decided([star, empty, acl("*", PREFIXED, principal="User:b")], made, "abc")[1] == star
+    assert decided([star, empty, between], made, "")[1] == star
+    # PREFIXED `*` is visited again as well; what sorts before LITERAL on `*` is not
+    assert decided([acl("*", PREFIXED), empty], made, "*foo")[1] == empty
+    assert decided([acl("*", PREFIXED), empty, between], made, "*foo")[1] == acl("*", PREFIXED)
+    assert decided([acl("*", odd), empty, between], made, "*foo")[1] == empty
+    assert decided([acl("*", odd), acl("*"), empty, between], made, "*")[1] == star
+    # and so is a prefix below `*`, if nothing comes before it
+    assert decided([acl("!", PREFIXED), empty, acl(" ", principal="User:b")], made, "!a")[1] == acl("!", PREFIXED)
+    assert decided([acl("!", PREFIXED), empty, acl("#", principal="User:b")], made, "!a")[1] == empty

@@ -57,7 +57,7 @@ def test_a_filter_takes_what_it_takes_in_kafka(oracle: OracleProcess) -> None:
     taken = 0
 
     @EACH
-    @given(shapes().filter(lambda shape: shape.rules > 0 and not shape.odd))
+    @given(shapes().filter(lambda shape: shape.rules > 0 and not shape.odd and not shape.odd_patterns))
     def campaign(shape: Shape) -> None:
         nonlocal taken
         maker = Maker(shape)
@@ -81,7 +81,7 @@ def test_changes_rule_by_rule_are_refused_where_kafka_refuses_them(oracle: Oracl
     refused = 0
 
     @EACH
-    @given(shapes().filter(lambda shape: shape.rules > 3 and not shape.odd))
+    @given(shapes().filter(lambda shape: shape.rules > 3 and not shape.odd and not shape.odd_patterns))
     def campaign(shape: Shape) -> None:
         nonlocal refused
         maker = Maker(shape)

@@ -1,6 +1,7 @@
 """Our decisions against those of the real StandardAuthorizer 4.3.1, which runs in a JVM.
 
-More than 200,000 decisions in all; `make oracle-long` makes 5 million with the same generator.
+More than 200,000 decisions in all; `make oracle-long` makes 5 million with the same generator, `make
+oracle-odd-patterns` 400,000 on pattern types that only records can carry.
 """
 
 import random
@@ -22,8 +23,8 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage
 from tests.support.builders.acls import acl
 from tests.support.kafka.oracle import Ask, Estate, OracleProcess
-from tests.support.models.differential import compare, differences, image_of, with_few_hangs
-from tests.support.models.shapes import Maker, Shape, shapes
+from tests.support.models.differential import compare, differences, image_of, other_paths, with_few_hangs
+from tests.support.models.shapes import ODD, Maker, Shape, shapes
 
 PARTS = range(8)
 """Each part is a test, so that several cores share the work."""
@@ -81,6 +82,29 @@ def test_where_kafka_loops_for_ever_or_throws_rule_1_decides(oracle: OracleProce
 
     campaign()
     assert set(letters) == set("ADEH")
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_pattern_types_that_only_a_record_can_carry(part: int, oracle: OracleProcess) -> None:
+    """ANY, MATCH and unknown codes on names around `*`: decision and rule, explained and in bulk too."""
+    odd = 0
+
+    @seed(random.getrandbits(32) + part)
+    @settings(CAMPAIGN, max_examples=100)
+    @given(shapes(**ODD))
+    def campaign(shape: Shape) -> None:
+        nonlocal odd
+        maker = Maker(shape)
+        asks = with_few_hangs(maker.estate, maker.asks(200), most=0)
+        image = image_of(maker.estate.acls, changes=shape.changes, random=maker.random)
+        oracle.load(maker.estate)
+        answers = oracle.decide(asks)
+        assert differences(maker.estate, image, asks, answers, reference=True) == []
+        assert other_paths(maker.estate, image, asks, explained=20) == []
+        odd += sum(answer.rule >= 0 and answer.letter == "A" for answer in answers)
+
+    campaign()
+    assert odd > 1000
 
 
 def rule(name: str, pattern: PatternType, permission: AclPermissionType) -> StandardAcl:

@@ -58,7 +58,7 @@ class Memo:
     lookup_count: int = 0
     subjects: dict[tuple[str, str], Subject] = Factory(dict)
     mask_count: int = 0
-    names: tuple[dict[tuple[int, int], int], list[tuple[int, str]]] | None = None
+    names: dict[tuple[int, int], int] | None = None
     """Built lazily by aclog.authorizer.index.kafka_scan_order."""
     columns: object = None
     """Built lazily by aclog.authorizer.index.columns."""

@@ -7,17 +7,19 @@ DENY ends the scan and is named; otherwise the last ALLOW that was visited is na
 first visits, an ALLOW by the order of last visits. Nearly always both are the same: longest name first, then LITERAL
 `*`, then the empty name. Both functions below say where they are not. The exceptions were found by differential tests
 against the real class.
-
-Not reproduced, since only a handwritten record can cause it: at a name below `*` that is no prefix, the second section
-jumps with a LITERAL exemplar and so misses ACLs on the empty name whose pattern type sorts below LITERAL (UNKNOWN, ANY,
-MATCH). Kafka then names an ALLOW on LITERAL `*`, this module the one on the empty name; the decision is the same.
 """
+
+from typing import NamedTuple
 
 from aclog.authorizer.acl import WILDCARD, PatternType, StandardAclWithId
 from aclog.authorizer.index.acl_index import AclIndex, Levels, Resource
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.keys import resource_name, utf16
 from aclog.authorizer.index.masks import known_operation, known_pattern, known_permission
+
+_ALL_PATTERNS = range(5)
+_BELOW_LITERAL, _FROM_LITERAL = range(PatternType.LITERAL), range(PatternType.LITERAL, 5)
+"""Codes of pattern types as Kafka reads them: ANY, MATCH and those that it does not know are below LITERAL."""
 
 
 def scan_key(rule: StandardAclWithId) -> tuple[int, int, bytes, bytes, int]:
@@ -39,21 +41,51 @@ def first_visits(index: AclIndex, levels: Levels, resource_type: int, name: str)
     return [*levels.named, levels.wildcard, levels.empty]
 
 
-def last_visits(index: AclIndex, levels: Levels, resource_type: int, name: str) -> list[list[Resource]]:
-    """Return the levels, some possibly empty, in the order of Kafka's last visits to them."""
-    if not name or utf16(name) >= utf16(WILDCARD):
-        return [*levels.named, levels.wildcard, levels.empty]
-    # The name sorts below `*`, so the second section comes past its prefixes again on the way down from `*`, until it
-    # meets a name that is no prefix. (There Kafka 4.3.1 loops or throws: "Quirks" in docs/semantics.md.) PREFIXED `*`
-    # sorts right after LITERAL `*` and is no prefix of the name: it ends the second section at once.
-    again: set[str] = set()
-    if PatternType.PREFIXED not in _wildcard_patterns(index, resource_type):
-        for below in _names_below_wildcard(index, resource_type):
-            if not name.startswith(below):
-                break
-            again.add(below)
-    once = [level for level in levels.named if level[0].name not in again]
-    return [*once, levels.wildcard, *(level for level in levels.named if level[0].name in again), levels.empty]
+class Visit(NamedTuple):
+    """ACLs that Kafka's scan visits one after another: those of these patterns, by `scan_key`."""
+
+    level: list[Resource]
+    patterns: range = _ALL_PATTERNS
+    """Only the ACLs whose pattern type has one of these codes."""
+
+    def has(self, rule: StandardAclWithId) -> bool:
+        """Return whether an ACL of the level is among them."""
+        return known_pattern(rule.acl.pattern_type) in self.patterns
+
+
+def last_visits(index: AclIndex, levels: Levels, resource_type: int, name: str) -> list[Visit]:
+    """Return the levels, some possibly empty or in two parts, in the order of Kafka's last visits to them."""
+    named, wildcard = list(map(Visit, levels.named)), Visit(levels.wildcard)
+    if not levels.empty and utf16(name) >= utf16(WILDCARD):
+        return [*named, wildcard]
+    again, jumps = _second_section(index, resource_type, name)
+    if again:
+        named, twice = [], [wildcard, *named]
+    elif name.startswith(WILDCARD) and named and named[-1].level[0].name == WILDCARD:
+        star = named.pop().level
+        named, twice = [*named, Visit(star, _BELOW_LITERAL)], [Visit(star, _FROM_LITERAL), wildcard]
+    else:
+        twice = [wildcard]
+    if not jumps:
+        return [*named, *twice, Visit(levels.empty)]
+    # The section begins at the LITERAL `*`, and so it jumps to LITERAL on the empty name.
+    return [*named, Visit(levels.empty, _BELOW_LITERAL), *twice, Visit(levels.empty, _FROM_LITERAL)]
+
+
+def _second_section(index: AclIndex, resource_type: int, name: str) -> tuple[bool, bool]:
+    """Return whether the second section visits the name and its prefixes again, and whether it jumps to the empty name.
+
+    Going down from LITERAL `*` it comes past the names that sort below. At one that shares no character with the
+    resource's it jumps. At one that does and is no prefix, Kafka 4.3.1 loops or throws ("Quirks" in docs/semantics.md);
+    here it goes on.
+    """
+    first = _first_unit(name) if name else -1
+    # PREFIXED `*` sorts right after LITERAL `*`, and is a prefix of nothing that does not begin with `*`.
+    if first != _first_unit(WILDCARD) and PatternType.PREFIXED in _wildcard_patterns(index, resource_type):
+        return False, True
+    counts = _counts_by_first_unit(index).items()
+    below = {unit for (kind, unit), count in counts if kind == resource_type and unit < _first_unit(WILDCARD) and count}
+    return max(below, default=None) == first, not below <= {first}
 
 
 def _empty_precedes_wildcard(index: AclIndex, resource_type: int, name: str) -> bool:
@@ -99,7 +131,7 @@ def _counts_by_first_unit(index: AclIndex) -> dict[tuple[int, int], int]:
     """Return the number of ACLs by type and first code unit of the name, those on `*` and the empty name left out."""
     known: dict[tuple[int, int], int] | None = index.memo.get("counts by first unit")
     if known is None:
-        known = dict(_base_names(index.base)[0])
+        known = dict(_base_counts(index.base))
         for (kind, name, literal), touched in index.overlay.touched.items():
             if name and name != WILDCARD:
                 number = index.base.resource(kind, name, literal=literal)
@@ -110,29 +142,16 @@ def _counts_by_first_unit(index: AclIndex) -> dict[tuple[int, int], int]:
     return known
 
 
-def _names_below_wildcard(index: AclIndex, resource_type: int) -> list[str]:
-    """Return the names of a type that have ACLs and sort below `*`, in scan order (descending)."""
-    names = {name for kind, name in _base_names(index.base)[1] if kind == resource_type}
-    names |= {
-        name for kind, name, _ in index.overlay.touched if kind == resource_type and utf16(name) < utf16(WILDCARD)
-    }
-    alive = (name for name in names if any(map(index.count, index.named(resource_type, name))))
-    return sorted(alive, key=utf16, reverse=True)
-
-
-def _base_names(base: Base) -> tuple[dict[tuple[int, int], int], list[tuple[int, str]]]:
-    """Return the base's share of the two functions above, built on first use: the exceptions are rare."""
+def _base_counts(base: Base) -> dict[tuple[int, int], int]:
+    """Return the base's share of `_counts_by_first_unit`, built on first use: the exceptions are rare."""
     known = base.memo.names
     if known is None:
-        counts: dict[tuple[int, int], int] = {}
-        below = []
+        known = {}
         for number in range(len(base.resources)):
             key = base.resources.key(number)
             name = resource_name(key)
-            if not name or utf16(name) < utf16(WILDCARD):
-                below.append((key[0], name))
             if name and name != WILDCARD:
                 unit = key[0], _first_unit(name)
-                counts[unit] = counts.get(unit, 0) + len(base.rows(*base.cells(number)))
-        known = base.memo.names = counts, below
+                known[unit] = known.get(unit, 0) + len(base.rows(*base.cells(number)))
+        base.memo.names = known
     return known

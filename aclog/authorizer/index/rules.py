@@ -60,8 +60,10 @@ def determining(
     if mask & ALLOWED << operation:
         allowing = SubjectRules(index, subject, ALLOWED << operation)
         levels = allowing.levels(resource_type, name, documented=documented)
-        visits = last_visits(index, levels, resource_type, name)
-        return max(allowing.rules(next(filter(None, reversed(visits)))), key=scan_key)
+        for visit in reversed(last_visits(index, levels, resource_type, name)):
+            last = max(filter(visit.has, allowing.rules(visit.level)), key=scan_key, default=None)
+            if last is not None:
+                return last
     return None
 
 

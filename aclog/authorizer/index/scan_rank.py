@@ -2,14 +2,14 @@
 
 All ACLs that cover a name have that name or a prefix of it. So "longest name first" is an order of all ACLs, whatever
 the request: by length of the name, then by aclog.authorizer.index.kafka_scan_order.scan_key. LITERAL `*` and the empty
-name come last. The exceptions in kafka_scan_order all involve LITERAL `*` or names that sort below it; a caller that
-needs the exact ACL there has to ask an AclsImage.
+name
 """
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from aclog.authorizer.acl import PatternType
 from aclog.authorizer.index.arrays import Binary, Int32s, binary_columns, slices
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.columns import row_keys
@@ -18,8 +18,9 @@ from aclog.authorizer.index.masks import OPERATIONS, known_pattern, known_permis
 from aclog.authorizer.index.tables import tables_of
 from aclog.metalog.vectors import Bytes, Int64s, unsigned_varints
 
-NAMED, STAR, EMPTY = 0, 1, 2
-"""Levels: ACLs on a name or a non-empty prefix, on LITERAL `*`, on the empty name."""
+NAMED, STAR, EMPTY, ODD = 0, 1, 2, 3
+"""Levels: ACLs on a name or a non-empty prefix, on LITERAL `*`, on the empty name; and those on the empty name whose
+pattern type only a record can carry, which Kafka may visit earlier than their rank says."""
 
 _FIRST_ABOVE_SURROGATES = 0xEE
 """UTF-8 lead byte of U+E000. Only texts with code points from there on sort differently in UTF-8 and UTF-16."""
@@ -32,7 +33,11 @@ def levels_of(base: Base) -> NDArray[np.uint8]:
     levels = np.full(len(base.resources), NAMED, np.uint8)
     levels[[number for number in base.wildcard_resources if number >= 0]] = STAR
     levels[_name_lengths(base) == 0] = EMPTY
-    return levels[row_keys(base)[0]]
+    of_rows: NDArray[np.uint8] = levels[row_keys(base)[0]]
+    for row, (_, pattern) in base.raw_codes.items():
+        if of_rows[row] == EMPTY and known_pattern(pattern) < PatternType.LITERAL:
+            of_rows[row] = ODD
+    return of_rows
 
 
 def ranks_of(base: Base) -> Int32s:
@@ -48,7 +53,7 @@ def ranks_of(base: Base) -> Int32s:
             np.where(operations < OPERATIONS, operations, 0),
             _patterns(base, resource_of),
             -_name_lengths(base)[resource_of],
-            levels_of(base),
+            np.minimum(levels_of(base), EMPTY),
         )
     )
     ranks = np.empty(len(order), np.int32)

@@ -9,15 +9,16 @@ from attrs import frozen
 from aclog.authorizer.acl import WILDCARD
 from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.index.keys import utf16
-from aclog.authorizer.index.scan_rank import EMPTY, NAMED, STAR
+from aclog.authorizer.index.scan_rank import NAMED, ODD, STAR
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.pipeline.decisions.accesses import ParsedAccess
 from aclog.pipeline.decisions.decision_codes import UNRESOLVED, DecisionCode
 from aclog.pipeline.decisions.decision_steps import Steps
 from aclog.pipeline.decisions.interval_index import IntervalIndex, IntervalMatches
-from aclog.pipeline.decisions.timelines import MatchingInterval, is_order_ambiguous, timeline
+from aclog.pipeline.decisions.timelines import LEVELS, MatchingInterval, is_order_ambiguous, timeline
 
-_LEVELS = (NAMED, STAR, EMPTY)
+_UNSURE = np.uint8(1 << STAR | 1 << ODD)
+"""The levels that Kafka may visit earlier or later than their rank says, as bits."""
 
 
 @frozen(eq=False, kw_only=True)
@@ -90,8 +91,8 @@ class _Batch:
         bits = np.left_shift(1, index.levels[matches.row[decides]]).astype(np.uint8)
         np.bitwise_or.at(levels, matches.access[decides], bits)
         several = (levels & (levels - 1)) != 0
-        for at in np.flatnonzero(several & ((levels >> STAR & 1) != 0)).tolist():
-            present = {level for level in _LEVELS if levels[at] >> level & 1}
+        for at in np.flatnonzero(several & (levels & _UNSURE != 0)).tolist():
+            present = {level for level in LEVELS if levels[at] >> level & 1}
             is_star = self.accesses[at].resource_name == WILDCARD
             below_star, is_deny = bool(self.below_star[at]), bool(is_denied[at])
             if is_order_ambiguous(present, denies=is_deny, below_star=below_star, is_star=is_star):

@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 from attrs import define, field
 
-from aclog.authorizer.index.scan_rank import EMPTY, NAMED, STAR
+from aclog.authorizer.index.scan_rank import EMPTY, NAMED, ODD, STAR
 from aclog.pipeline.decisions.decision_codes import UNRESOLVED, DecisionCode
+
+LEVELS = (NAMED, STAR, EMPTY, ODD)
 
 
 class MatchingInterval(NamedTuple):
@@ -101,16 +103,18 @@ class _Sweep:
         return DecisionCode.DEFAULT_DENY
 
     def _is_order_ambiguous(self, *, denies: bool) -> bool:
-        levels = {level for level in (NAMED, STAR, EMPTY) if self._counts.get((denies, level))}
+        levels = {level for level in LEVELS if self._counts.get((denies, level))}
         return is_order_ambiguous(levels, denies=denies, below_star=self.below_star, is_star=self.is_star)
 
 
 def is_order_ambiguous(levels: set[int], *, denies: bool, below_star: bool, is_star: bool) -> bool:
     """Return whether the scan rank may not tell which ACL Kafka names, given the levels of those that could be named.
 
-    That is so if LITERAL `*` is among them and Kafka may visit it earlier or later than the rank says
-    (authorizer.index.kafka_scan_order).
+    That is so if LITERAL `*` or an odd pattern type on the empty name is among them and Kafka may visit it earlier or
+    later than the rank says (authorizer.index.kafka_scan_order).
     """
+    if ODD in levels:
+        return len(levels) > 1
     if STAR not in levels or levels == {STAR}:
         return False
     if is_star and NAMED in levels:

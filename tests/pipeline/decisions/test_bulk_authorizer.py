@@ -22,10 +22,10 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.pipeline.decisions import bulk_authorizer
 from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS, AclIntervals, rule_table
 from aclog.pipeline.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer, Settings
-from aclog.pipeline.decisions.decision_codes import ALLOWED, BASES, ERRORS, DecisionCode
+from aclog.pipeline.decisions.decision_codes import DecisionCode
 from tests.support.builders.images import with_ids
 from tests.support.models import estates, golden
-from tests.support.models.engine_answers import decided, engine
+from tests.support.models.engine_answers import decided, engine, told
 
 LAST = 6
 """ACLs are added and removed at times 0..LAST."""
@@ -37,15 +37,6 @@ def columns_of(requests) -> list[pa.Array]:
         for r in requests
     ]
     return [pa.array(column, pa.string()) for column in zip(*rows, strict=True)] or [pa.array([], pa.string())] * 5
-
-
-def told(code: int, table: pa.Table) -> tuple[str, str]:
-    """The letter and the rule of a decision code, in the format of the golden sets."""
-    if code < 0:
-        return "E" if code in ERRORS else "A" if code in ALLOWED else "D", BASES.get(code, "")
-    row = table.slice(code, 1).to_pylist()[0]
-    said = ", ".join(f"{name}={row[name]}" for name in RULE_COLUMNS[:-1])
-    return "A" if row["permissionType"] == "ALLOW" else "D", f"MatchingAcl(acl=StandardAcl[{said}])"
 
 
 @pytest.mark.parametrize("number", golden.NUMBERS)

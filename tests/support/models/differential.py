@@ -1,19 +1,26 @@
 """Our engine and the real StandardAuthorizer on the same estate and the same requests: every difference is an error."""
 
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from random import Random
 
-from aclog.authorizer.acl import ResourcePattern, StandardAclWithId
+import pyarrow as pa
+
+from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage, Verdict
 from aclog.authorizer.config import parse_allow_everyone, parse_super_users
-from aclog.authorizer.decision import Basis
+from aclog.authorizer.decision import Basis, Decision
 from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.explain import explain
+from aclog.authorizer.explanation import Role
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.records import RemoveAccessControlEntryRecord
+from aclog.pipeline.decisions.acl_intervals import AclIntervals, rule_table
+from aclog.pipeline.decisions.bulk_authorizer import BulkAuthorizer, Settings
 from tests.support.builders.acls import record_of
 from tests.support.kafka.oracle import Answer, Ask, Estate, OracleProcess, Rule
+from tests.support.models.engine_answers import decided, told
 from tests.support.models.reference import ReferenceAuthorizer
 
 BASES = {
@@ -85,8 +92,7 @@ class Comparison:
         context = RequestContext(principal=ask.principal, host=ask.host)
         authorizer, super_user = self.authorizer, ask.principal in self.reference.super_users
         if ask.by_type:
-            result = authorizer.authorize_by_resource_type(context, ask.operation, ask.resource_type)
-            return (result is AuthorizationResult.ALLOWED,)
+            return self._ours_by_type(ask, context)
         resource = ResourcePattern(resource_type=ask.resource_type, name=ask.name, pattern_type=ask.pattern_type)
         action = Action(operation=ask.operation, resource_pattern=resource)
         (result,) = authorizer.authorize(context, [action])
@@ -99,14 +105,55 @@ class Comparison:
                 return ("verdict and rule differ", verdict, decision)
         return result is AuthorizationResult.ALLOWED, decision.basis, decision.rule
 
+    def _ours_by_type(self, ask: Ask, context: RequestContext) -> tuple[object, ...]:
+        """Our answer for a whole resource type, and the rule that an audit line names: that of the probe."""
+        heard: list[Decision] = []
+        self.authorizer.set_audit(lambda _context, _action, decision: heard.append(decision))
+        try:
+            result = self.authorizer.authorize_by_resource_type(context, ask.operation, ask.resource_type)
+        finally:
+            self.authorizer.set_audit(None)
+        (probe,) = heard
+        return result is AuthorizationResult.ALLOWED, probe.basis, probe.rule
+
+    def explained_otherwise(self, ask: Ask) -> str | None:
+        """Where `explain` marks another rule than the one that `decide` names."""
+        if ask.by_type:
+            return None
+        context = RequestContext(principal=ask.principal, host=ask.host)
+        resource = ResourcePattern(resource_type=ask.resource_type, name=ask.name, pattern_type=ask.pattern_type)
+        action = Action(operation=ask.operation, resource_pattern=resource)
+        try:
+            decision = self.authorizer.decide(context, action)
+            told = explain(self.image, decision, context, action, limit=len(self.estate.acls))
+        except InvalidRequestError:
+            return None
+        marked = [examined.rule for examined in told.rules if examined.role is Role.DECIDES]
+        expected = [] if decision.rule is None else [decision.rule]
+        return None if marked == expected else f"{ask}: {decision} is decided, {marked} explained"
+
+    def decided_in_bulk_otherwise(self, asks: Sequence[Ask]) -> Iterator[str]:
+        """Where the bulk authorizer that Spark runs names another rule than `decide`."""
+        settings = Settings.of_texts(self.estate.super_users, self.estate.allow_everyone)
+        single = [ask for ask in asks if not ask.by_type and ask.operation > AclOperation.ANY]
+        requests = [
+            (ask.principal, ask.host, AclOperation(ask.operation).name, ResourceType(ask.resource_type).name, ask.name)
+            for ask in single
+        ]
+        columns = [pa.array(column, pa.string()) for column in zip(*requests, strict=True)]
+        table = rule_table(self.image)
+        codes = BulkAuthorizer.of(AclIntervals.of_table(table), settings).decide(columns).tolist() if columns else []
+        for ask, asked, code in zip(single, requests, codes, strict=True):
+            expected = decided(self.authorizer, *asked)
+            if told(code, table) != expected[:2]:
+                yield f"{ask}: in bulk {told(code, table)}, one by one {expected}"
+
     def _theirs(self, ask: Ask, answer: Answer) -> tuple[object, ...] | None:
         """What we must answer; None for an error."""
         if answer.letter == "H" or answer.error.startswith(KAFKA_BUG):
             return self._reference(ask)
         if answer.letter == "E":
             return None
-        if ask.by_type:
-            return (answer.letter == "A",)
         if answer.rule >= 0:
             return answer.letter == "A", Basis.MATCHING_ACL, self.estate.acls[answer.rule]
         return answer.letter == "A", BASES[Rule(answer.rule)], None
@@ -115,8 +162,10 @@ class Comparison:
         """Decision and rule of the reference model, in the form of `_ours`."""
         request = ask.principal, ask.host, ask.operation, ask.resource_type
         if ask.by_type:
-            return (self.reference.by_resource_type(*request)[0] == "ALLOWED",)
-        result, text = self.reference.decide(*request, ask.name)
+            result, text = self.reference.by_resource_type(*request)
+            text = text.removeprefix("hardcode:")
+        else:
+            result, text = self.reference.decide(*request, ask.name)
         allowed = result == "ALLOWED"
         rule = next((entry for entry in self.estate.acls if f"MatchingAcl(acl={entry.acl})" == text), None)
         return allowed, Basis.MATCHING_ACL if rule else Basis(text), rule
@@ -160,3 +209,10 @@ def differences(
     both = zip(asks, answers, strict=True)
     found = (check(ask, answer) for ask, answer in both for check in checks)
     return list(islice(filter(None, found), 20))
+
+
+def other_paths(estate: Estate, image: AclsImage, asks: Sequence[Ask], *, explained: int) -> list[str]:
+    """Where `explain`, for the first `explained` requests, or a batch name another rule than a single decision."""
+    comparison = Comparison(estate, image)
+    texts = filter(None, map(comparison.explained_otherwise, asks[:explained]))
+    return list(islice(chain(texts, comparison.decided_in_bulk_otherwise(asks)), 20))

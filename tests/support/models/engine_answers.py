@@ -1,12 +1,16 @@
 """What the engine answers to one request, in the letters and texts of the golden sets."""
 
+import pyarrow as pa
+
 from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.uuids import uuid_text
+from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS
 from aclog.pipeline.decisions.bulk_authorizer import Settings
+from aclog.pipeline.decisions.decision_codes import ALLOWED, BASES, ERRORS
 
 LETTER = {AuthorizationResult.ALLOWED: "A", AuthorizationResult.DENIED: "D"}
 NOBODY_SPECIAL = Settings()
@@ -34,3 +38,12 @@ def decided(
         return "E", "", None
     rule_id = None if decision.rule is None or decision.rule.id is None else uuid_text(decision.rule.id)
     return LETTER[decision.result], decision.text, rule_id
+
+
+def told(code: int, table: pa.Table) -> tuple[str, str]:
+    """Letter and rule of the bulk authorizer's decision code; `table` has the rules."""
+    if code < 0:
+        return "E" if code in ERRORS else "A" if code in ALLOWED else "D", BASES.get(code, "")
+    row = table.slice(code, 1).to_pylist()[0]
+    said = ", ".join(f"{name}={row[name]}" for name in RULE_COLUMNS[:-1])
+    return "A" if row["permissionType"] == "ALLOW" else "D", f"MatchingAcl(acl=StandardAcl[{said}])"

@@ -46,7 +46,7 @@ class Rule:
     def __init__(self, acl: StandardAcl) -> None:
         self.acl = acl
         self.type = _KNOWN[ResourceType][acl.resource_type]
-        self.name = acl.resource_name
+        self.name, self.units = acl.resource_name, utf16(acl.resource_name)
         self.pattern = _KNOWN[PatternType][acl.pattern_type]
         self.literal = self.pattern == PatternType.LITERAL
         self.operation = _KNOWN[AclOperation][acl.operation]
@@ -69,6 +69,12 @@ def in_kafka_order(rules: Iterable[Rule]) -> list[Rule]:
     ordered.sort(key=lambda rule: utf16(rule.name), reverse=True)
     ordered.sort(key=lambda rule: rule.type)
     return ordered
+
+
+def _place(rules: list[Rule], start: tuple[bytes, int]) -> int:
+    """Where the rules begin that are on a name from this pattern type on, or on a name that sorts below it."""
+    units, pattern = start
+    return sum(rule.units > units or (rule.units == units and rule.pattern < pattern) for rule in rules)
 
 
 class ReferenceAuthorizer:
@@ -110,43 +116,41 @@ class ReferenceAuthorizer:
         """The candidates in the order in which Kafka first looks at each, and in the order of its last looks."""
         key = (resource_type, name)
         if key not in self._found:
-            covering = [rule for rule in self.rules if self.covers(rule, resource_type, name)]
-            stars = [rule for rule in covering if rule.star and name != "*"]
-            empties = [rule for rule in covering if rule.name == ""]
-            others = [rule for rule in covering if rule not in stars and rule not in empties]
-            again = self._seen_again(others, resource_type, name)
-            self._found[key] = (
-                others + (empties + stars if self._star_comes_late(resource_type, name) else stars + empties),
-                [rule for rule in others if rule not in again] + stars + again + empties,
-            )
+            rules = self._of_type(resource_type, name)
+            # Kafka begins twice: at the resource's own name, and at LITERAL `*`.
+            visits = self._section(rules, name, (utf16(name), PatternType.UNKNOWN))
+            visits += self._section(rules, name, (utf16("*"), PatternType.LITERAL))
+            last = list(dict.fromkeys(reversed(visits)))[::-1]
+            self._found[key] = list(dict.fromkeys(visits)), last
         return self._found[key]
 
-    def _star_comes_late(self, resource_type: int, name: str) -> bool:
-        """Kafka jumps over LITERAL `*` to the empty name if anything stands between `*` and the resource's first
-        character, and never passes it when that character sorts below `*`; it comes back to it at the end."""
-        if utf16(name) < utf16("*"):
-            return True
-        first = utf16(name)[:2]
-        return any(
-            rule.type == resource_type
-            and utf16(rule.name) < first
-            and (utf16(rule.name) > utf16("*") or (rule.name == "*" and rule.pattern < PatternType.LITERAL))
-            for rule in self.rules
-        )
+    def _of_type(self, resource_type: int, name: str) -> list[Rule]:
+        """The rules of a type in Kafka's order; where only the documents let LITERAL `*` cover the name, it comes after
+        all else on `*`."""
+        rules = [rule for rule in self.rules if rule.type == resource_type]
+        if self.documented and name.startswith("*") and name != "*":
+            stars = [rule for rule in rules if rule.star]
+            end = sum(rule.units >= utf16("*") for rule in rules)
+            rules = [rule for rule in rules[:end] if not rule.star] + stars + rules[end:]
+        return rules
 
-    def _seen_again(self, others: list[Rule], resource_type: int, name: str) -> list[Rule]:
-        """After LITERAL `*` Kafka looks on at the names below it until one is no prefix of the resource, and so sees
-        those prefixes of a resource whose first character sorts below `*` for a second time."""
-        if not name or utf16(name) >= utf16("*"):
-            return []
-        again = []
-        for rule in self.rules:
-            if rule.type != resource_type or (utf16(rule.name), -rule.pattern) >= (utf16("*"), -PatternType.LITERAL):
-                continue
-            if not name.startswith(rule.name):
-                break
-            again.append(rule)
-        return [rule for rule in others if rule in again]
+    def _section(self, rules: list[Rule], name: str, start: tuple[bytes, int]) -> list[Rule]:
+        """What Kafka looks at from a place in its order on: down to the end, but at a name that is no prefix of the
+        resource's it jumps to what the two share, and there to the pattern type at which it began.
+
+        From `*` it can jump to the empty name only: where the two share more it loops or throws (`stuck`), and the
+        model goes on.
+        """
+        visits, at = [], _place(rules, start)
+        while at < len(rules):
+            rule, at = rules[at], at + 1
+            if self.covers(rule, rule.type, name):
+                visits.append(rule)
+            elif not name.startswith(rule.name) and not rule.star:
+                shared = common_units(name, rule.name)
+                if shared == 0 or start[0] == utf16(name):
+                    at = _place(rules, (utf16(name)[: 2 * shared], start[1]))
+        return visits
 
     # --- whether a rule matches the request ------------------------------------------------------------------
 
@@ -252,6 +256,8 @@ class ReferenceAuthorizer:
         if any(rule.name == "*" and rule.pattern > PatternType.LITERAL for rule in of_type):
             return None
         for rule in self._walks(resource_type, name)[0]:
+            if ":" not in rule.acl.principal:
+                return None  # throws before, and for another reason
             if self.matches(rule, principal, host, operation) and rule.permission != AclPermissionType.ALLOW:
                 return None
         for rule in of_type:

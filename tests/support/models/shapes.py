@@ -22,6 +22,8 @@ from tests.support.kafka.oracle import Ask, Estate
 
 ALPHABETS = ("ab", "a", "a*", "a.-_", "aé\ue000😀\uffff", "abcdefghijklmnopqrstuvwxyz", "h")
 SPECIAL = ("*", "", "hardcode", "hard", "h", "**", "*a", "kafka-cluster")
+ODD_PATTERNS = (PatternType.UNKNOWN, PatternType.ANY, PatternType.MATCH, 5, 77, -1)
+"""Pattern types that only a record can carry; Kafka reads a code that it does not know as UNKNOWN."""
 HOSTS = ("10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1", "2001:db8:0:0:0:0:0:1")
 ODD_HOSTS = ("::1", "10.0.0.1/32", "", "2001:DB8::1")
 TYPES = [kind for kind in ResourceType if kind > ResourceType.ANY]
@@ -47,6 +49,7 @@ class Shape:
     changes: int
     super_users: str | None
     allow_everyone: str | None
+    odd_patterns: int = 0
 
 
 SHARES = (0, 5, 20, 50, 80, 100)
@@ -65,8 +68,23 @@ CHOICES = {
     "changes": (0, 0, 10, 50, 100),
     "super_users": (None, None, "", " User:u1 ; ;Group:u0", "User:*"),
     "allow_everyone": (None, None, "true", " TRUE ", "yes"),
+    "odd_patterns": (0, 0, 0, 20),
 }
 """What a shape is drawn from; small estates are as likely as large ones."""
+ODD = {
+    "rules": (2, 3, 4, 6, 9, 12, 25, 50),
+    "alphabet": ("a!# ", "!*", "a+*!", "a*", "ab", "! ", "aé\ue000😀\uffff!"),
+    "longest": (1, 2, 2, 4),
+    "principals": (1, 1, 2),
+    "operations": (1, 1, 2),
+    "types": (1, 1, 2),
+    "deny": (0, 0, 5, 20, 50),
+    "special": (20, 60, 80),
+    "any_host": (100, 100, 80),
+    "odd": (0, 0, 0, 3),
+    "odd_patterns": (20, 50, 80, 100),
+}
+"""Choices for rules of odd pattern types, whose names meet at `*`, at the empty name and below `*`."""
 
 
 def shapes(**only: tuple[object, ...]) -> st.SearchStrategy[Shape]:
@@ -75,9 +93,10 @@ def shapes(**only: tuple[object, ...]) -> st.SearchStrategy[Shape]:
     return st.builds(Shape, seed=st.integers(0, 2**32 - 1), **choices)
 
 
-def random_shape(random: Random) -> Shape:
-    """A shape without hypothesis, for long campaigns."""
-    return Shape(seed=random.getrandbits(32), **{name: random.choice(values) for name, values in CHOICES.items()})
+def random_shape(random: Random, **only: tuple[object, ...]) -> Shape:
+    """A shape without hypothesis, for long campaigns; `only` narrows the choice of a field."""
+    choices = CHOICES | only
+    return Shape(seed=random.getrandbits(32), **{name: random.choice(values) for name, values in choices.items()})
 
 
 class Maker:
@@ -107,13 +126,17 @@ class Maker:
         length = self.random.randint(1, self.shape.longest)
         return "".join(self.random.choices(self.shape.alphabet, k=length))
 
+    def _pattern(self) -> int:
+        if self._chance(self.shape.odd_patterns):
+            return self.random.choice(ODD_PATTERNS)
+        return PatternType.PREFIXED if self._chance(self.shape.prefixed) else PatternType.LITERAL
+
     def _rule(self) -> StandardAcl:
         choice = self.random.choice
-        name, prefixed = self._name(), self._chance(self.shape.prefixed)
         acl = StandardAcl(
             resource_type=choice(self.types),
-            resource_name=name,
-            pattern_type=PatternType.PREFIXED if prefixed else PatternType.LITERAL,
+            resource_name=self._name(),
+            pattern_type=self._pattern(),
             principal=choice(self.rule_principals),
             host="*" if self._chance(self.shape.any_host) else choice(HOSTS),
             operation=choice([*self.operations, AclOperation.ALL]),
