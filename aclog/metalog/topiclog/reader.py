@@ -75,6 +75,11 @@ class TopicReader(Closeable):
         """Why no records arrive at the moment, for example that no broker responds; None while the log is followed."""
         return self._tail.failure or self._tail.error
 
+    @property
+    def failure(self) -> MetadataError | None:
+        """Why no records will ever arrive again; None while there is hope."""
+        return self._tail.failure
+
     def leader(self) -> Leader | None:
         """The newest committed epoch's leader; None in an empty log, or while the high-water mark is unknown."""
         return self._tail.leader
@@ -144,7 +149,7 @@ class TopicReader(Closeable):
         """Continue at the last good place, unless an error was found behind it before: that one is final."""
         doubt, self._doubt = self._doubt, (self._place, error)
         if doubt is not None and doubt[0] == self._place:
-            self._tail.fail(doubt[1])
+            self._tail.fail(_with_advice(doubt[1]))
         else:
             _log.warning("%s; reading the topic again from the last good batch", error)
             self._tail.back_off(_RETRY_SECONDS)
@@ -204,3 +209,8 @@ class TopicReader(Closeable):
         except LogError:
             return False
         return True
+
+
+def _with_advice(error: DecodeError) -> DecodeError:
+    what = f"{error.what}; `aclog log copy --until-damage` copies what stands before it"
+    return type(error)(what, position=error.position, offset=error.offset, path=error.path)

@@ -8,8 +8,11 @@ from time import monotonic
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter
 from aclog.metalog.errors import LogError
+from aclog.metalog.log import LogReader
 from aclog.metalog.topiclog.fencing import fence_previous_writer
 from aclog.metalog.topiclog.historical_reads import HistoricalReads
+from aclog.metalog.topiclog.read_back import ReadBack
+from aclog.metalog.topiclog.reader import TopicReader
 from aclog.metalog.topiclog.settings import TopicSettings
 from aclog.metalog.topiclog.tail_cache import TailCache
 from aclog.metalog.topiclog.topic_log import TopicLog
@@ -23,6 +26,7 @@ def open_topic_log(
     node_id: int,
     timestamp: int | None = None,
     voters: Sequence[int] = (),
+    reader: LogReader | None = None,
     on_failure: Callable[[LogError], None] | None = None,
     timeout: float = 60.0,
 ) -> TopicLog:
@@ -30,7 +34,9 @@ def open_topic_log(
 
     The topic must exist (`ensure_topic`). The epoch's LeaderChange names `node_id` as leader and `voters` (by default
     `node_id` alone), and is committed on return. `timestamp`, in ms since 1970, defaults to the current time.
-    `on_failure` is called once, in the log's own thread, when the log is dead, but not after `close` or `abandon`.
+    What is written is acknowledged once `reader`, which follows this topic, has read it; by default the log has one of
+    its own. `on_failure` is called once, in the log's own thread, when the log is dead, but not after `close` or
+    `abandon`.
 
     Raises:
         FencedError: another writer has opened it since.
@@ -47,6 +53,8 @@ def open_topic_log(
         transactions = fence_previous_writer(settings, _left(deadline))
         stack.callback(transactions.close)
         found = historical.survey_stable(_left(deadline))  # after fencing, so that nobody can append behind the end
+        read_back = ReadBack(reader or TopicReader(settings), owned=reader is None)
+        stack.callback(read_back.close)
         tail = TailCache(name=settings.name, window_bytes=WINDOW_BYTES)
         tail.begin(found.start_offset, found.end_offset, found.end_offset)
         log = TopicLog(
@@ -55,6 +63,7 @@ def open_topic_log(
             tail=tail,
             historical=historical,
             transactions=transactions,
+            read_back=read_back,
             on_failure=on_failure,
         )
         stack.callback(log.close)

@@ -1,5 +1,6 @@
 """A topic log, open for writing (aclog.metalog.log.Log). Made by `open_topic_log`."""
 
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
@@ -14,9 +15,10 @@ from aclog.metalog.group_commit import GroupCommit, read_prebuilt_header
 from aclog.metalog.log import Appended
 from aclog.metalog.topic_message import read_batch
 from aclog.metalog.topiclog.historical_reads import HistoricalReads
+from aclog.metalog.topiclog.read_back import ReadBack
 from aclog.metalog.topiclog.settings import TopicSettings
 from aclog.metalog.topiclog.tail_cache import TailCache
-from aclog.metalog.topiclog.transactions import Transactions
+from aclog.metalog.topiclog.transactions import COMMIT_SECONDS, Transactions
 
 _TRANSACTION_BYTES = 16 << 20
 _TRANSACTION_RECORDS = 20_000
@@ -27,9 +29,10 @@ _TRANSACTION_RECORDS = 20_000
 class TopicLog(Closeable):
     """The topic's one writer until Kafka fences it, and a reader of it. Thread-safe.
 
-    All waiting batches go into one transaction. After a failed or uncertain transaction the log is dead: all pending
-    and later calls raise its `failure`. The transaction may still be committed, even if the writer was fenced: its
-    commit may have been decided first. Opening the log again shows the outcome.
+    All waiting batches go into one transaction, and are acknowledged once they were read back. After a failed or
+    uncertain transaction, or one that cannot be read back, the log is dead: all pending and later calls raise its
+    `failure`. The transaction may still be committed, even if the writer was fenced: its commit may have been decided
+    first. Opening the log again shows the outcome.
     """
 
     settings: TopicSettings
@@ -37,6 +40,7 @@ class TopicLog(Closeable):
     _tail: TailCache = field(kw_only=True)
     _historical: HistoricalReads = field(kw_only=True)
     _transactions: Transactions = field(kw_only=True)
+    _read_back: ReadBack = field(kw_only=True)
     _on_failure: Callable[[LogError], None] | None = field(default=None, kw_only=True)
     _committer: GroupCommit = field(init=False)
 
@@ -104,6 +108,7 @@ class TopicLog(Closeable):
         For a writer that was deposed. Transactions that it has sent may still be committed.
         """
         self._transactions.abandon()
+        self._read_back.abandon()
         self._committer.abandon(f"{self.name}: {why}")
 
     def close(self) -> None:
@@ -117,6 +122,7 @@ class TopicLog(Closeable):
         if self._tail.close():
             self._transactions.close()
             self._historical.close()
+            self._read_back.close()
 
     def _check_carried(self, batch: bytes, header: BatchHeader) -> None:
         try:
@@ -130,8 +136,9 @@ class TopicLog(Closeable):
 
     def _commit(self, batches: Sequence[bytes], _: Sequence[int]) -> int:
         """Commit as many of `batches` as fit into one transaction, in the commit thread."""
-        count = _fitting(batches)
+        count, deadline = _fitting(batches), time.monotonic() + COMMIT_SECONDS
         self._transactions.commit(batches[:count])
+        self._read_back.check(batches[:count], deadline)
         # After the commit: readers of this process must not see what may still be aborted.
         self._tail.add(BatchRun.of(b"".join(batches[:count])))
         return count

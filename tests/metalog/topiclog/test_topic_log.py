@@ -9,6 +9,7 @@ from aclog.metalog.control_records import KRaftVersion, LeaderChange, LeaderChan
 from aclog.metalog.errors import FencedError, LogError, ReplayError
 from aclog.metalog.topic_message import BatchMessage, Placement
 from aclog.metalog.topiclog import Leader, TopicReader, open_topic_log
+from aclog.metalog.topiclog.read_back import ReadBack
 from aclog.metalog.topiclog.transactions import Transactions
 from tests.support.kafka.topics import begin, contents, new_topic, records, send, values, whole
 
@@ -228,11 +229,17 @@ def test_a_message_that_is_not_a_record_stops_readers_and_writers(settings):
         assert values(reader) == [b"x"]
 
 
-def test_a_foreign_open_transaction_is_waited_for(settings):
+def test_a_foreign_open_transaction_is_waited_for(settings, monkeypatch):
     with open_topic_log(settings, node_id=1) as log:
         stray = Placement(offset=9, base_offset=9, count=1, epoch=1)
         stranger = begin(settings, BatchMessage(place=stray, value=b"never", timestamp=1))
-        log.append([b"behind"], timestamp=1).result(SECONDS)
+
+        def unread(*_: object) -> None:
+            raise LogError("not waited for")
+
+        monkeypatch.setattr(ReadBack, "check", unread)
+        assert "not waited for" in str(log.append([b"behind"], timestamp=1).exception(SECONDS))
+        monkeypatch.undo()
     with pytest.raises(LogError, match="another producer's transaction is open"):
         open_topic_log(settings, node_id=2, timeout=2)
     stranger.abort_transaction(SECONDS)

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 from aclog.metalog.batches import build_batch, read_header
 from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter, control_batch
-from aclog.metalog.errors import FencedError, LogError
+from aclog.metalog.errors import FencedError, LogError, MetadataError
 from aclog.metalog.group_commit import read_prebuilt_header
 from aclog.metalog.log import Appended
 from aclog.metalog.topiclog import Leader
@@ -84,7 +84,7 @@ class NodeView:
         self.reader = Reader(self.topic)
         return self.reader
 
-    def open(self, on_failure: Callable[[LogError], None]) -> "WriterLog":
+    def open(self, reader: "Reader", on_failure: Callable[[LogError], None]) -> "WriterLog":
         if self.refusing is not None:
             raise self.refusing
         return self.topic.open(self.node_id, on_failure)
@@ -100,6 +100,7 @@ class Reader:
     def __init__(self, topic: SharedTopic) -> None:
         self.topic, self.name, self._closed = topic, topic.name, threading.Event()
         self._cut: tuple[int, Leader | None] | None = None
+        self.failure: MetadataError | None = None
 
     def cut(self) -> None:
         self._cut = self.topic.store.high_watermark(), self.topic.leader

@@ -8,7 +8,7 @@ it.
 from collections.abc import Callable
 from typing import Protocol
 
-from aclog.metalog.errors import LogError
+from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.log import LogReader
 from aclog.metalog.topiclog import Leader
 from aclog.nodes.controller.write_path.activation import LedLog
@@ -16,6 +16,11 @@ from aclog.nodes.controller.write_path.activation import LedLog
 
 class SharedReader(LogReader, Protocol):
     """The log as followers read it (aclog.metalog.topiclog.TopicReader)."""
+
+    @property
+    def failure(self) -> MetadataError | None:
+        """Why the log can never be followed again; None while it can."""
+        ...
 
     def leader(self) -> Leader | None:
         """The leader of the newest committed epoch; None in an empty log or while the high-water mark is unknown."""
@@ -63,8 +68,8 @@ class SharedLog(Protocol):
         """Start following the log in a thread of the reader."""
         ...
 
-    def open(self, on_failure: Callable[[LogError], None]) -> FencedLog:
-        """Take over the log, fencing the previous leader. Raises as, and uses `on_failure` as, open_topic_log."""
+    def open(self, reader: SharedReader, on_failure: Callable[[LogError], None]) -> FencedLog:
+        """Take over the log, fencing the previous leader. Raises as, and uses the arguments as, open_topic_log."""
         ...
 
     def join_election(self, on_elected: Callable[[], None], on_deposed: Callable[[], None]) -> Candidacy:

@@ -45,10 +45,15 @@ class KafkaTopic:
         """See SharedLog."""
         return topiclog.TopicReader(self.settings)
 
-    def open(self, on_failure: Callable[[LogError], None]) -> FencedLog:
+    def open(self, reader: SharedReader, on_failure: Callable[[LogError], None]) -> FencedLog:
         """See SharedLog."""
         return topiclog.open_topic_log(
-            self.settings, node_id=self.node_id, voters=self.voters, on_failure=on_failure, timeout=_OPEN_SECONDS
+            self.settings,
+            node_id=self.node_id,
+            voters=self.voters,
+            reader=reader,
+            on_failure=on_failure,
+            timeout=_OPEN_SECONDS,
         )
 
     def join_election(self, on_elected: Callable[[], None], on_deposed: Callable[[], None]) -> Candidacy:

@@ -71,12 +71,15 @@ class LeadershipTerm:
         Raises:
             DecodeError, CheckpointError: The log cannot be replayed or has lost its end, or bootstrap.checkpoint is
                 incomplete.
+            LogError: The reader can never follow the log again, so nothing could be acknowledged.
             ConfigError: The log cannot be opened as configured.
 
         """
         self._reader = reader
+        if reader.failure is not None:
+            raise reader.failure
         try:
-            self._log = log = await asyncio.to_thread(self.shared.open, self._fail)
+            self._log = log = await asyncio.to_thread(self.shared.open, reader, self._fail)
             # The epoch's LeaderChange is the last record so far, so the epoch starts right below the log's end.
             quorum.epochs = (EpochStart(epoch=log.leader_epoch, start_offset=log.end_offset() - 1),)
             activating = asyncio.ensure_future(asyncio.to_thread(self._replay_and_activate, log))
@@ -122,10 +125,17 @@ class LeadershipTerm:
         """Wait until the term is over: deposed, failed, stopping, or another controller has a newer epoch."""
         while self.should_continue:
             await self.election.wait(_POLL_SECONDS)
-            # The election may lag behind the log: an epoch above ours means that this controller is fenced already.
-            leader = None if self._reader is None else self._reader.leader()
-            if leader is not None and leader.epoch > self.epoch:
-                self._fail(FencedError(f"{self.shared.name}: node {leader.node_id} leads epoch {leader.epoch}"))
+            if self._reader is not None:
+                self._heed(self._reader)
+
+    def _heed(self, reader: SharedReader) -> None:
+        """End the term if the log as others see it says so."""
+        if reader.failure is not None:
+            self._fail(reader.failure)
+        # The election may lag behind the log: an epoch above ours means that this controller is fenced already.
+        leader = reader.leader()
+        if leader is not None and leader.epoch > self.epoch:
+            self._fail(FencedError(f"{self.shared.name}: node {leader.node_id} leads epoch {leader.epoch}"))
 
     async def end(self) -> None:
         """Fail pending requests, close the log, and go back to the committed image.
