@@ -14,6 +14,7 @@ from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.observer.errors import CommittedRecordsLostError, OtherClusterError
 from aclog.nodes.observer.fetch_messages import EpochEnd
 from aclog.nodes.observer.fetch_options import ObserverOptions
+from aclog.nodes.observer.log_identity import LogIdentity
 from aclog.nodes.observer.mirror import QuorumMirror
 from aclog.nodes.observer.quorum_log import QuorumLog
 from aclog.terminal.notices import note
@@ -47,6 +48,7 @@ def mirror_quorum(controllers: tuple[HostPort, ...], security: ClientSecurity, d
             options=_OPTIONS,
             # The quorum checks this end against its history (Fetch, DivergingEpoch): a mismatch means lost records.
             after=None if began is None else EpochEnd(epoch=began.epoch, end_offset=began.end_offset),
+            identity=LogIdentity.of(*mirror.outer_batches()),
         )
         with log, _stopped_by_signals(log) as stop, progress(f"mirroring into {directory.name}") as advance:
             mirroring = QuorumMirror(

@@ -116,19 +116,19 @@ class MirrorLog(Closeable):
         establish_start(self.directory, start)
         self._writer = MirrorWriter.open(self.directory, start, segment_bytes=self._segment_bytes, fsync=self._fsync)
 
-    def last_batch(self) -> bytes:
-        """Return the last mirrored batch; empty if there is none.
+    def outer_batches(self) -> tuple[bytes, bytes]:
+        """Return the first and the last mirrored batch; both empty if there is none.
 
         Raises:
-            LogError: it cannot be read.
-            DecodeError: it is damaged.
+            LogError: they cannot be read.
+            DecodeError: one is damaged.
 
         """
         if self.end is None:
-            return b""
+            return b"", b""
         with open_reader(self.directory) as reader:
-            offset = self.end.end_offset - 1
-            return b"" if offset < reader.start_offset() else reader.read(offset, 1)
+            start, last = reader.start_offset(), self.end.end_offset - 1
+            return (b"", b"") if last < start else (reader.read(start, 1), reader.read(last, 1))
 
     def append(self, batches: bytes) -> int:
         """Append whole committed batches that follow the end, durably; return how many (MirrorWriter.append)."""

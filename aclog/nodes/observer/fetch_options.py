@@ -29,3 +29,7 @@ class ObserverOptions:
     error at once."""
     refused_backoff: float = 5.0
     """After a failed login or a refusal, which only an operator can resolve."""
+    older_leader_seconds: float = 30.0
+    """How long a server may lead in an older epoch than the newest known one: longer than any value of one and a half
+    times controller.quorum.fetch.timeout.ms (3 s by default), after which a leader that is cut off resigns.
+    """

@@ -52,10 +52,14 @@ class FetchAgain:
 
 @frozen(kw_only=True)
 class Redirect:
-    """Fetch from another node: from `leader` if it is known, else from any. `why` is for an operator."""
+    """Fetch from another node: from `leader` if it is known, else from any. `why` is for an operator.
+
+    `older_epoch` is the epoch of a node that knows no newer one than that, although the quorum had one.
+    """
 
     why: str
     leader: HostPort | None = None
+    older_epoch: int | None = None
 
 
 FetchOutcome: TypeAlias = Progress | SnapshotNeeded | FetchAgain | Redirect
@@ -141,7 +145,8 @@ class ObserverState:
             leader = response.endpoints.get(response.leader_id)
             return Redirect(why=f"not the leader of epoch {self.leader_epoch}", leader=leader)
         if response.error == UNKNOWN_LEADER_EPOCH:
-            return Redirect(why=f"does not know leader epoch {self.leader_epoch}, only {response.leader_epoch}")
+            why = f"does not know leader epoch {self.leader_epoch}, only {response.leader_epoch}"
+            return Redirect(why=why, older_epoch=response.leader_epoch if response.leader_epoch >= 0 else None)
         return Redirect(why=f"responds with error {response.error}")
 
     def _handle_divergence(self, diverging: EpochEnd) -> FetchOutcome:

@@ -1,12 +1,13 @@
 """The task that follows a quorum: finds the leader, fetches in a loop, and shares what is committed."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from random import Random
 from typing import TypeAlias
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError
@@ -27,6 +28,7 @@ from aclog.nodes.observer.fetch_messages import (
 )
 from aclog.nodes.observer.fetch_options import ObserverOptions
 from aclog.nodes.observer.fetch_response_handler import FetchAgain, ObserverState, Progress, Redirect, SnapshotNeeded
+from aclog.nodes.observer.log_identity import FetchAt, LogIdentity, OlderLeaders
 from aclog.nodes.observer.server_selection import Refusals, ServerRotation
 
 Connect: TypeAlias = Callable[[HostPort], Awaitable[Connection]]
@@ -71,6 +73,7 @@ class Fetcher:
     cluster_id: str | None = None
     """The only cluster to follow; learned from the first server unless given."""
     state: ObserverState = field(factory=ObserverState)
+    identity: LogIdentity = field(factory=LogIdentity)
     leader: HostPort | None = field(default=None, init=False)
     """The address of the last successful fetch."""
     confirmed: tuple[HostPort, float] | None = field(default=None, init=False)
@@ -80,6 +83,7 @@ class Fetcher:
     _retries: int = field(default=0, init=False)
     """Since the last successful fetch."""
     _damaged: int = field(default=0, init=False)
+    _older_leaders: OlderLeaders = field(factory=OlderLeaders, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.refusals = Refusals(self.servers.known)
@@ -93,6 +97,7 @@ class Fetcher:
                 async with await self.connect(address) as connection:
                     await self._learn_cluster(connection)
                     redirect = await self._follow(connection)
+                self._note_older_leader(address, redirect.older_epoch)
                 named = redirect.leader
                 self.servers.name_leader(named)
                 backoff = self._report(address, LogError(f"{address}: {redirect.why}"))
@@ -100,6 +105,7 @@ class Fetcher:
                 self.buffer.fail(CommittedRecordsLostError(f"{address}: {error}"))
                 return
             except (LogError, ConfigError, DecodeError) as error:
+                self._note_older_leader(address, None)
                 backoff = self._report(address, self._with_address(address, error))
             if (final := self.refusals.final) is not None:
                 self.buffer.fail(final)
@@ -150,7 +156,7 @@ class Fetcher:
 
     async def _follow(self, connection: Connection) -> Redirect:
         """Fetch until another server has to be asked."""
-        again = 0
+        again, is_same_log = 0, False
         while True:
             full = await self._wait_for_room()
             # A full buffer stops the batches, not the fetches: the mark must keep moving, and Kafka sends at least
@@ -158,27 +164,65 @@ class Fetcher:
             max_bytes = 1 if full else self.options.fetch_bytes
             position, asked = self.state.position, elapsed_seconds()
             response = await fetch(connection, position, self.options, max_bytes=max_bytes, cluster_id=self.cluster_id)
+            if not response.error and not is_same_log:
+                # On each connection: the server may have been formatted again since the last one, and offsets and
+                # epochs may fit by chance. Nothing of its response has been taken over yet.
+                await self.identity.check(self._fetch_at(connection, self.state.leader_epoch))
+                is_same_log = True
             match self.state.handle(response, keep=not full):
                 case Progress(committed=committed):
                     self._succeeded(connection)
                     again = 0
+                    self.identity.add(committed)
                     self.buffer.add(committed, self.state.high_watermark)
                     self._confirm(connection, asked, response)
                 case SnapshotNeeded(snapshot=snapshot):
                     # The fetcher only skips ahead; SnapshotDownload fetches the snapshot when a caller needs the state.
                     self._succeeded(connection)
                     self.state.loaded(snapshot)
+                    self.identity.skip()
                     self.buffer.begin_at(snapshot, self.state.high_watermark)
                     self._confirm(connection, asked, response)
                 case FetchAgain():
                     again += 1
                     await asyncio.sleep(self._next_backoff() if again > _IMMEDIATE_RETRIES else 0)
+                case Redirect(older_epoch=int(epoch)) as redirect:
+                    # With its own epoch, only a leader responds without an error.
+                    leads = await self.identity.check(self._fetch_at(connection, epoch), committed_only=True)
+                    return redirect if leads else evolve(redirect, older_epoch=None)
                 case Redirect() as redirect:
                     return redirect
+
+    def _fetch_at(self, connection: Connection, epoch: int) -> FetchAt:
+        """Return a function that fetches one batch from the leader of an epoch, anywhere in its log."""
+
+        async def fetch_at(offset: int) -> FetchResponse:
+            """Fetch one batch. The leader's own epoch passes its check of the last fetched epoch."""
+            position = Position(
+                offset=offset, last_fetched_epoch=epoch if offset else 0, leader_epoch=epoch, high_watermark=-1
+            )
+            return await fetch(connection, position, self.options, max_bytes=1, cluster_id=self.cluster_id)
+
+        return fetch_at
+
+    def _note_older_leader(self, address: HostPort, epoch: int | None) -> None:
+        """Note whether a server leads in an older epoch than the newest known one.
+
+        Raises:
+            CommittedRecordsLostError: it has done so for too long to be a leader that is merely cut off.
+
+        """
+        seconds = self._older_leaders.note(address, leads=epoch is not None, now=time.monotonic())
+        if epoch is not None and seconds >= self.options.older_leader_seconds:
+            raise CommittedRecordsLostError(
+                f"has been leading in epoch {epoch} for {seconds:.0f} s, although epoch {self.state.leader_epoch} was "
+                "known: the quorum was formatted again, or restored from a backup; expected epochs to grow"
+            )
 
     def _succeeded(self, connection: Connection) -> None:
         self.leader, self._retries, self._damaged = connection.address, 0, 0
         self.refusals.clear()
+        self._older_leaders.clear()
 
     def _confirm(self, connection: Connection, asked: float, response: FetchResponse) -> None:
         """Note that the known mark is current. That of a new leader is below it until the quorum has confirmed it."""

@@ -34,28 +34,6 @@ async def fetch_committed(side: SideConnection, offset: int, max_bytes: int) -> 
                 )
 
 
-async def fetch_leader_batch(side: SideConnection, offset: int) -> bytes | None:
-    """Return the leader's batch that holds an offset; None if the leader's log begins above it or diverges.
-
-    Raises:
-        LogError: no leader is found within `read_seconds`.
-        DecodeError: the batch is damaged.
-
-    """
-    async with side.lock:
-        deadline = side.deadline
-        while True:
-            try:
-                response = await side.fetch(offset, 1)
-                if response.snapshot is not None or response.diverging is not None:
-                    return None
-                run = BatchRun.of(response.records)
-                run.check_follows(offset, 0)
-                return run.read(offset, 1)[0]
-            except MetadataError as error:
-                await side.retry(error, deadline)
-
-
 def _committed(name: str, records: bytes, offset: int, mark: int) -> BatchRun:
     if not records:
         raise LogError(f"{name}: offset {offset}: the leader returned no batch")

@@ -11,12 +11,7 @@ from aclog.metalog.batches import end_offset
 from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.filelog.mirror_log import MirrorLog
 from aclog.nodes.client.errors import LoginError
-from aclog.nodes.observer.errors import (
-    CommittedRecordsLostError,
-    QuorumRefusedError,
-    TransientReadError,
-    retriable,
-)
+from aclog.nodes.observer.errors import QuorumRefusedError, TransientReadError, retriable
 from aclog.nodes.observer.quorum_log import QuorumLog
 
 Notify: TypeAlias = Callable[[str], None]
@@ -50,8 +45,6 @@ class QuorumMirror:
     """Bytes appended."""
     _known: bool = field(default=False, init=False)
     """Whether the quorum's high-water mark is known."""
-    _compared: bool = field(default=False, init=False)
-    """Whether the leader is known to have the last mirrored batch."""
     _notified: set[str] = field(factory=set, init=False)
     """The errors since the last success."""
     _suspect: MetadataError | None = field(default=None, init=False)
@@ -68,7 +61,7 @@ class QuorumMirror:
 
         """
         limit: int | None = None
-        while not self.stop.is_set() and (limit is None or not self._compared or self._mirrored_to() < limit):
+        while not self.stop.is_set() and (limit is None or self._mirrored_to() < limit):
             try:
                 self._step()
             except TransientReadError as transient:
@@ -84,8 +77,6 @@ class QuorumMirror:
         """Append the next batches, if any arrive in time."""
         if not self._known:
             self._wait_known()
-        elif not self._compared:
-            self._compare()
         elif self.mirror.end is None or self._mirrored_to() < self.quorum.start_offset():
             self._begin()
         elif retriable(lambda: self.quorum.wait(self._mirrored_to(), _WAIT_SECONDS)):
@@ -106,20 +97,6 @@ class QuorumMirror:
         if found is None:
             raise LogError(f"{self.quorum.name}: no cluster id: a new mirror needs ALTER on the cluster once")
         self.mirror.bind(found)
-
-    def _compare(self) -> None:
-        """Check that the leader has the last mirrored batch, byte for byte, unless its log begins above it.
-
-        Epochs alone do not reveal a quorum that was restored from a backup and reached the same epochs again.
-        """
-        ours = self.mirror.last_batch()
-        theirs = retriable(lambda: self.quorum.leader_batch(self._mirrored_to() - 1)) if ours else None
-        if theirs is not None and theirs != ours:
-            raise CommittedRecordsLostError(
-                f"{self.quorum.name}: the leader of epoch {self.quorum.leader_epoch} has another batch than was "
-                f"committed before offset {self._mirrored_to()}; expected every committed record to be there"
-            )
-        self._compared = True
 
     def _append(self, batches: bytes) -> None:
         self.batches += self.mirror.append(batches)
@@ -159,8 +136,6 @@ class QuorumMirror:
         if str(error) not in self._notified:
             self._notified.add(str(error))
             self.notify(f"{error}; trying again")
-        # The leader that comes back may be another one: compare again before anything is appended.
-        self._compared = False
         self.stop.wait(_WAIT_SECONDS)
 
     def _note_success(self) -> None:

@@ -22,7 +22,8 @@ from aclog.nodes.observer.fetch_messages import EpochEnd
 from aclog.nodes.observer.fetch_options import ObserverOptions
 from aclog.nodes.observer.fetch_response_handler import ObserverState
 from aclog.nodes.observer.fetcher import Fetcher
-from aclog.nodes.observer.historical_reads import fetch_committed, fetch_leader_batch
+from aclog.nodes.observer.historical_reads import fetch_committed
+from aclog.nodes.observer.log_identity import LogIdentity
 from aclog.nodes.observer.server_selection import ServerRotation
 from aclog.nodes.observer.side_connection import SideConnection
 from aclog.nodes.observer.snapshot_download import SnapshotDownload
@@ -50,6 +51,8 @@ class QuorumLog(Closeable):
     """If it is given, servers of another cluster are refused."""
     after: EpochEnd | None = None
     """The end of what the caller already has: the log starts there, and a leader that lacks it is refused."""
+    identity: LogIdentity = field(factory=LogIdentity)
+    """What the caller has, if it can tell: a leader whose batches are others is refused."""
     options: ObserverOptions = field(factory=ObserverOptions)
     _buffer: FetchBuffer = field(init=False)
     _fetcher: Fetcher = field(init=False)
@@ -140,13 +143,6 @@ class QuorumLog(Closeable):
         found = self._buffer.read(offset, max_bytes)
         return self._wait_for(fetch_committed(self._side, offset, max_bytes)) if found is None else found
 
-    def leader_batch(self, offset: int) -> bytes | None:
-        """Return the current leader's batch that holds `offset`, below the mark; None if its log begins above it.
-
-        Raises as `read`.
-        """
-        return self._wait_for(fetch_leader_batch(self._side, offset))
-
     def wait(self, offset: int, timeout: float) -> bool:
         """Wait until the high-water mark is above `offset`; return whether it is.
 
@@ -212,13 +208,14 @@ class QuorumLog(Closeable):
             options=self.options,
             cluster_id=self.cluster_id,
             state=self._begin(),
+            identity=self.identity,
         )
         self._side = SideConnection(self._fetcher)
         self._snapshots = SnapshotDownload(self._side)
         started.set_result(None)
         try:
             await self._fetcher.run()
-            # The fetcher has failed for good; stay, since `leader_batch` and others still use this loop.
+            # The fetcher has failed for good; stay, since reads of what it has followed still use this loop.
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             pass

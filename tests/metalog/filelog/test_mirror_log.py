@@ -101,7 +101,7 @@ def test_any_log_in_any_pieces_is_mirrored_unchanged(tmp_path_factory, seed, dat
             mirror = open_mirror(directory, segment_bytes=700, fsync=os.fsync)
         count += mirror.append(piece)
     assert mirror.end == LogEnd(end_offset=end_offset(piece), epoch=read_header(batches[-1]).leader_epoch)
-    assert mirror.last_batch() == batches[-1]
+    assert mirror.outer_batches() == (batches[0], batches[-1])
     mirror.close()
     assert count == len(batches)
     assert content(directory) == b"".join(batches)
@@ -221,7 +221,7 @@ def test_a_directory_with_other_content_is_refused(tmp_path):
 
 def test_the_cluster_never_changes(tmp_path):
     with open_mirror(tmp_path / "log") as mirror:
-        assert (mirror.cluster_id, mirror.end, mirror.last_batch(), mirror.notes) == (None, None, b"", ())
+        assert (mirror.cluster_id, mirror.end, mirror.outer_batches(), mirror.notes) == (None, None, (b"", b""), ())
         with pytest.raises(LogError, match="not bound to a cluster"):
             mirror.begin(None)
         mirror.bind("one")
@@ -290,7 +290,7 @@ class TestAfterASnapshot:
             mirror.bind("one")
             assert mirror.begin(snapshot) is None
             assert mirror.end == LogEnd(end_offset=snapshot.end_offset, epoch=snapshot.epoch)
-            assert mirror.last_batch() == b""
+            assert mirror.outer_batches() == (b"", b"")
             assert_whole(mirror.directory)
             mirror.append(b"".join(new))
         (copy,) = list_checkpoints(tmp_path / "log")

@@ -52,7 +52,7 @@ def test_the_same_error_without_a_new_epoch_redirects(error):
 def test_a_node_with_an_older_epoch_is_ignored():
     found = following(epoch=7)
     step = found.handle(FetchResponse(error=75, leader_id=2, leader_epoch=5))
-    assert step == Redirect(why="does not know leader epoch 7, only 5")
+    assert step == Redirect(why="does not know leader epoch 7, only 5", older_epoch=5)
     assert (found.leader_id, found.leader_epoch) == (1, 7)
 
 

@@ -46,7 +46,7 @@ def removal(number):
     return encode_record(RemoveAccessControlEntryRecord(id=uuid_of(number)))
 
 
-@define
+@define(slots=False)
 class Troubled:
     """A log in memory that fails on demand."""
 
@@ -128,6 +128,16 @@ def test_existing_and_new_records_are_replayed(memory):
         assert offsets == sorted(offsets)
 
 
+def test_what_the_log_holds_at_the_start_is_published_at_once(memory):
+    """In bulk, however many reads it takes: readers of a node that starts see no state of the past."""
+    for number in range(5):
+        memory.log.append([acl(number)], timestamp=number)
+    memory.read = lambda offset, max_bytes: memory.log.read(offset, 1)
+    with Following(memory) as following:
+        following.until_offset(5)
+        assert [image.end_offset for image in following.shown] == [5]
+
+
 def test_a_batch_is_published_whole(memory):
     memory.log.append([acl(number) for number in range(1000)], timestamp=5)
     with Following(memory) as following:
@@ -206,6 +216,20 @@ def test_lost_committed_records_stop_it(memory):
         memory.log.append([acl(2)], timestamp=6)
         assert following.follower.wait_ended(30)
         assert following.follower.failure is memory.error
+
+
+@pytest.mark.parametrize("epoch", [1, 3])
+def test_a_quorum_that_is_formatted_again_stops_it(quorum, leader, epoch):
+    quorum.append([acl(number) for number in range(10)])
+    with QuorumLog(servers=(leader.address,), options=QUICK) as log, Following(log) as following:
+        following.until_offset(10)
+        with leader.down():
+            quorum.wipe(epoch)
+            for number in range(20, 50):
+                quorum.append([acl(number)])
+        assert following.follower.wait_ended(30)
+        assert isinstance(following.follower.failure, CommittedRecordsLostError)
+        assert following.publisher.current.end_offset == 10
 
 
 def test_an_unexpected_error_of_the_log_is_reported(memory):

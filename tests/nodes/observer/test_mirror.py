@@ -15,6 +15,7 @@ from aclog.metalog.filelog.mirror_log import MirrorLog, open_mirror
 from aclog.nodes.observer.errors import CommittedRecordsLostError, OtherClusterError, QuorumRefusedError
 from aclog.nodes.observer.fetch_messages import EpochEnd
 from aclog.nodes.observer.fetch_options import ObserverOptions
+from aclog.nodes.observer.log_identity import LogIdentity
 from aclog.nodes.observer.mirror import QuorumMirror
 from aclog.nodes.observer.quorum_log import QuorumLog
 from aclog.snapshots.applier import Applier
@@ -103,6 +104,7 @@ def mirrored(directory, *servers, once=None, patience=None, fsync=lambda fd: Non
             options=evolve(QUICK, **options),
             cluster_id=mirror.cluster_id,
             after=None if end is None else EpochEnd(epoch=end.epoch, end_offset=end.end_offset),
+            identity=LogIdentity.of(*mirror.outer_batches()),
         )
         stack.enter_context(log)
         told = Told()
@@ -177,7 +179,7 @@ def test_once_ends_at_the_mark(tmp_path, quorum, leader):
     assert mirror_once(tmp_path / "log", leader) == []  # nothing new
     assert content(tmp_path / "log") == quorum.committed
     assert_whole(tmp_path / "log")
-    fetched = [position.offset for position, _ in leader.fetches]
+    fetched = [position.offset for position, max_bytes in leader.fetches if max_bytes > 1]
     assert fetched.count(0) <= 4  # the second and third mirror start where the first ended
 
 
@@ -460,6 +462,55 @@ class TestAnotherHistory:
             running.join()
             assert isinstance(running.failure[0], CommittedRecordsLostError)
         assert content(tmp_path / "log") == before
+
+    @pytest.mark.parametrize("epoch", [1, 3, 4])
+    @pytest.mark.parametrize("count", [1, 5, 60])
+    def test_a_quorum_that_is_formatted_again_while_it_runs(self, tmp_path, quorum, leader, epoch, count):
+        """Whatever its epoch, be its log shorter or longer, and be it back before anybody has noticed."""
+        fill(quorum, 20)
+        with mirrored(tmp_path / "log", leader, once=False) as running:
+            running.wait_for(quorum.high_watermark)
+            before = content(tmp_path / "log")
+            with leader.down():
+                quorum.wipe(epoch)
+                fill(quorum, count, start=100)
+            running.join()
+            (failure,) = running.failure
+            assert isinstance(failure, CommittedRecordsLostError)
+            assert str(leader.address) in str(failure)
+        assert content(tmp_path / "log") == before
+
+    def test_a_quorum_that_is_restored_to_an_older_epoch_while_it_runs(self, tmp_path, quorum, leader):
+        """What is left of its log is the same, so only a leader that keeps to an epoch of the past tells of it."""
+        fill(quorum, 20)
+        with mirrored(tmp_path / "log", leader, once=False, older_leader_seconds=0.3) as running:
+            running.wait_for(quorum.high_watermark)
+            before = content(tmp_path / "log")
+            with leader.down():
+                quorum.wipe(2, *quorum.batches[:5])
+            running.join()
+            (failure,) = running.failure
+            assert isinstance(failure, CommittedRecordsLostError)
+            assert "leading in epoch 2" in str(failure)
+        assert content(tmp_path / "log") == before
+
+    def test_a_controller_that_lags_behind_does_not_end_it(self, tmp_path, quorum, leader):
+        """It knows an older epoch only, for whatever time, but does not lead in it."""
+        fill(quorum, 5)
+        behind = FakeQuorum(epoch=2, leader_id=7)
+        with (
+            FakeLeader(behind) as lagging,
+            mirrored(tmp_path / "log", leader, lagging, once=False, older_leader_seconds=0.001) as running,
+        ):
+            running.wait_for(quorum.high_watermark)
+            leader.faults.cut = 1 << 30
+            leader.cut_all()
+            running.told.wait("does not know leader epoch 3, only 2")
+            leader.faults.cut = 0
+            fill(quorum, 5, start=5)
+            running.wait_for(quorum.high_watermark)
+            assert running.failure == []
+        assert content(tmp_path / "log") == quorum.committed
 
     def test_another_cluster(self, tmp_path, quorum, leader):
         fill(quorum, 20)

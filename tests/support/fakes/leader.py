@@ -3,8 +3,8 @@
 import asyncio
 import ssl
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from uuid import UUID
 
@@ -100,6 +100,14 @@ class FakeLeader:
 
         self._loop.call_soon_threadsafe(cut)
         assert done.wait(30)
+
+    @contextmanager
+    def down(self) -> Iterator[None]:
+        """Nobody gets an answer meanwhile; from then on over new connections."""
+        self.faults.cut = 1 << 30
+        self.cut_all()
+        yield
+        self.faults.cut = 0
 
     def cut_all_soon(self) -> None:
         """As `cut_all`, from the leader's own thread."""

@@ -85,6 +85,14 @@ class FakeQuorum:
             self.high_watermark = min(self.high_watermark, offset)
             self.elect(self.leader_id)
 
+    def wipe(self, epoch: int, *batches: bytes) -> None:
+        """Formatted again under the same cluster id, or restored from a backup of these batches."""
+        with self.lock:
+            self.batches, self.epoch = list(batches), epoch
+            self.snapshot, self.log_start = None, 0
+            self.high_watermark = self.end
+        self.told()
+
     def epoch_end(self, epoch: int) -> EpochEnd:
         """The end of the newest epoch that is not above `epoch` (ReplicatedLog.endOffsetForEpoch)."""
         found = EpochEnd(epoch=0 if self.snapshot is None else self.snapshot[0].epoch, end_offset=self.log_start)

@@ -49,6 +49,10 @@ class RealNode:
         """SIGTERM, and wait for the end."""
         self._server.stop()
 
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end."""
+        self._server.kill()
+
     def __enter__(self) -> Self:
         return self.start()
 

@@ -1,0 +1,85 @@
+"""A quorum that is wiped and formatted again under the same cluster id, while a mirror or a broker follows it."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_sync import LOGIN, NODES, until
+from tests.support.builders.acls import acl_row
+from tests.support.cli.command import aclog
+from tests.support.kafka.server import AdminClient
+from tests.support.nodes.cluster import Cluster
+from tests.support.nodes.server_properties import PLAIN, Ports, password
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 120
+
+
+def flags(home: Path, ports: Ports) -> list[str]:
+    config = home / "admin.properties"
+    config.write_text(LOGIN.format(PLAIN, f'username="admin" password="{password("admin")}"'), encoding="utf-8")
+    return ["--bootstrap-controller", f"localhost:{ports.controller}", "--command-config", str(config)]
+
+
+@contextmanager
+def mirroring(place: list[str], directory: Path) -> Iterator[subprocess.Popen]:
+    command = [sys.executable, "-m", "aclog", "mirror", *place, "--to", str(directory)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def listed(directory: Path) -> int:
+    found = aclog("acls", "list", "--log", directory, "--format", "jsonl")
+    return len(found.lines) if found.code == 0 else -1
+
+
+@pytest.mark.slow(25)
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("kind", "restarts"), [("kafka", 1), ("aclog", 0)], ids=["kafka", "aclog"])
+def test_a_live_mirror_ends(kind: str, restarts: int, tmp_path: Path) -> None:
+    """A new log has a lower epoch, or the same one, and grows beyond the end of the old one."""
+    ports, directory = Ports.free(), tmp_path / "mirror"
+    node = NODES[kind](tmp_path / "node", ports).format().start()
+    try:
+        for _ in range(restarts):
+            node.stop()
+            node.start()
+        with AdminClient(ports.broker) as client, mirroring(flags(tmp_path, ports), directory) as process:
+            for number in range(10):
+                client("createAcls", acls=[acl_row(f"topic-{number}")])
+            until(lambda: listed(directory) == 10, lambda: listed(directory))
+            node.kill()
+            shutil.rmtree(tmp_path / "node" / "data")
+            node.format().start()
+            with AdminClient(ports.broker) as other:
+                other("createAcls", acls=[acl_row(f"other-{number}") for number in range(100)])
+            _, said = process.communicate(timeout=SECONDS)
+    finally:
+        node.kill()
+    assert process.returncode == 2
+    complaint = said.splitlines()[-1]
+    assert f"localhost:{ports.controller}: the leader of epoch 1 has another batch" in complaint
+    assert "find out what was lost" in complaint
+    assert listed(directory) == 10
+
+
+@pytest.mark.slow(10)
+def test_a_broker_stops(tmp_path: Path) -> None:
+    """It must not go on deciding by rules that its cluster no longer has."""
+    with Cluster(tmp_path) as cluster:
+        broker = cluster.add_broker()
+        cluster.controller.format().start()
+        broker.start()
+        cluster.controller.kill()
+        shutil.rmtree(cluster.controller.home / "data")
+        cluster.controller.format().start()
+        until(lambda: not broker.running, lambda: broker.output)
+        assert "has another batch than was committed" in broker.output
