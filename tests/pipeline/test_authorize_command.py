@@ -8,12 +8,14 @@ import pytest
 
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.spark import authorize as authorize_module
 from aclog.cli.spark.authorize import authorize_command
 from aclog.cli.spark.flags import UsageFlags
 from aclog.cli.spark.jobs import failure
 from aclog.cli.spark.policy import Policy, rules_of, settings_of
 from aclog.cli.spark.usage import usage_command
 from aclog.metalog.errors import ConfigError
+from aclog.pipeline.authorize import authorize
 from aclog.pipeline.output_directory import check_new
 from tests.pipeline.test_authorize import DATA
 from tests.support.builders.state_logs import write_log
@@ -60,6 +62,24 @@ def test_what_is_printed_and_written(spark, tmp_path, capfd):
     assert (allowed["decision"], allowed["rule"], allowed["rule_id"]) == ("ALLOWED", "SuperUser", None)
     assert (wrong["decision"], wrong["rule"]) == ("ERROR", "not an operation of Kafka")
     assert (torn["decision"], torn["rule"], torn["principal"]) == ("ERROR", "not a request: no JSON", None)
+
+
+def test_requests_that_are_rotated_meanwhile_are_not_decided_in_part(spark, tmp_path, monkeypatch):
+    path = tmp_path / "asked.jsonl"
+    path.write_text(json.dumps(BOB) + "\n")
+
+    def rotated_then_authorized(*arguments, **options):
+        path.rename(tmp_path / "asked.jsonl.1")
+        path.write_text("")
+        return authorize(*arguments, **options)
+
+    monkeypatch.setattr(authorize_module, "authorize", rotated_then_authorized)
+    policy = Policy(
+        rules=rules_of(spark, SourceFlags(log=LOG), own_time=False), settings=settings_of(AuthorizerFlags())
+    )
+    with pytest.raises(ConfigError, match=r"asked\.jsonl: replaced by another file while it was being read"):
+        authorize_command(spark, str(path), tmp_path / "out", policy)
+    assert not (tmp_path / "out").exists()
 
 
 def test_own_time_needs_timestamps(spark, tmp_path):

@@ -23,12 +23,12 @@ def authorize_command(spark: SparkSession, requests: str, out: Path, policy: Pol
     Returns the exit code: 2 if a request could not be decided.
 
     Raises:
-        ConfigError: the requests cannot be read, or lack timestamps that are needed.
+        ConfigError: the requests cannot be read, lack timestamps that are needed, or are rotated meanwhile.
 
     """
-    asked = policy.accesses(spark, requests)
+    asked, files = policy.accesses(spark, requests)
     decided = authorize(asked, policy.rules, policy.settings, own_time=policy.own_time)
-    with new_directory(out) as partial:
+    with new_directory(out) as partial, files.held():
         _with_malformed(decided).write.parquet(str(partial))
     # counted in what was written: counting `decided` would run the job a second time
     written = spark.read.parquet(str(out))

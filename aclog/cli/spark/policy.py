@@ -13,7 +13,8 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.flags import AfterFlags
 from aclog.cli.spark.jobs import check_log
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses import read_accesses
+from aclog.pipeline.accesses import pinned_accesses
+from aclog.pipeline.accesses.pinned_files import PinnedFiles
 from aclog.pipeline.authorize import Rules
 from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS
 from aclog.pipeline.decisions.bulk_authorizer import Settings
@@ -31,17 +32,17 @@ class Policy:
     settings: Settings
     own_time: bool = False
 
-    def accesses(self, spark: SparkSession, path: str) -> DataFrame:
-        """Return the accesses to decide, unreadable lines included (aclog.pipeline.accesses.read_accesses).
+    def accesses(self, spark: SparkSession, path: str) -> tuple[DataFrame, PinnedFiles]:
+        """Return the accesses to decide, unreadable lines included (pipeline.accesses.read_accesses), and their files.
 
         Raises:
             ConfigError: the file cannot be read, or has no timestamps although `own_time` needs them.
 
         """
-        accesses = read_accesses(spark, path)
+        accesses, files = pinned_accesses(spark, path)
         if self.own_time and "timestamp" not in accesses.columns:
             raise ConfigError(f"{path}: no column 'timestamp': --own-time decides each row as of its timestamp")
-        return accesses
+        return accesses, files
 
 
 def rules_of(spark: SparkSession, flags: SourceFlags, *, own_time: bool) -> Rules:

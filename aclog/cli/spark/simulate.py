@@ -22,17 +22,17 @@ def simulate_command(spark: SparkSession, requests: str, out: Path, before: Poli
     `out` appears only once it is complete. Returns whether any decision changes.
 
     Raises:
-        ConfigError: `out` exists; the requests cannot be read, or lack timestamps that are needed.
+        ConfigError: `out` exists; the requests cannot be read, lack needed timestamps, or are rotated meanwhile.
 
     """
     check_new(out)
-    asked = before.accesses(spark, requests)
+    asked, files = before.accesses(spark, requests)
     good = asked.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
-    with new_directory(out) as partial:
+    with new_directory(out) as partial, files.held():
         sides = ((policy.rules, policy.settings) for policy in (before, after))
         simulate(good, *sides, own_time=before.own_time).write.parquet(str(partial))
+        malformed = asked.where(F.col(MALFORMED).isNotNull()).count()
     changed = _show(spark.read.parquet(str(out)))
-    malformed = asked.where(F.col(MALFORMED).isNotNull()).count()
     if malformed:
         warn(f"{malformed:,} lines are not accesses and were skipped")
     return changed

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from aclog.cli.spark.flags import UsageFlags
 from aclog.cli.spark.policy import Policy
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses import MALFORMED, read_accesses
+from aclog.pipeline.accesses import MALFORMED, pinned_accesses
 from aclog.pipeline.output_directory import check_new, new_directory
 from aclog.pipeline.usage.report import Answer, Counts, Usage, usage
 from aclog.snapshots.moments import parse_moment
@@ -36,28 +36,30 @@ def usage_command(
     `out` appears only once it is complete. `until` is the parsed --until.
 
     Raises:
-        ConfigError: `out` exists; the requests cannot be read, or none of them has a timestamp.
+        ConfigError: `out` exists; the requests cannot be read, are rotated meanwhile, or none of them has a timestamp.
 
     """
     check_new(out)
-    asked = read_accesses(spark, requests)
+    asked, files = pinned_accesses(spark, requests)
     good = asked.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
-    found = usage(
-        good,
-        policy.rules,
-        policy.settings,
-        own_time=policy.own_time,
-        window_days=flags.days,
-        until=until,
-        top=flags.top,
-    )
+    with files.held():
+        found = usage(
+            good,
+            policy.rules,
+            policy.settings,
+            own_time=policy.own_time,
+            window_days=flags.days,
+            until=until,
+            top=flags.top,
+        )
+        malformed = asked.where(F.col(MALFORMED).isNotNull()).count()
     with new_directory(out) as partial:
         for name, table in (("rules", found.rules), ("denied", found.denied), ("holes", found.holes)):
             # each table is small by now: one file rather than one per partition
             table.coalesce(1).write.parquet(str(partial / name))
     for line in _summary(found, out):
         print(line)
-    _warn(found, asked.where(F.col(MALFORMED).isNotNull()).count())
+    _warn(found, malformed)
 
 
 def window_end(text: str | None) -> datetime | None:

@@ -18,6 +18,7 @@ from aclog.pipeline.accesses.events import events_of_avro, events_of_json
 from aclog.pipeline.accesses.external_tables import rows_of_csv, rows_of_json, rows_of_parquet
 from aclog.pipeline.accesses.kafka_log import lines_of_kafka, split_lines
 from aclog.pipeline.accesses.line_files import read_lines, readable_errors
+from aclog.pipeline.accesses.pinned_files import PinnedFiles, pinned
 from aclog.pipeline.accesses.sink import REPORTED, SCHEMAS, SplitAndWrite, Table, commit_files
 from aclog.pipeline.output_directory import new_directory
 
@@ -45,6 +46,8 @@ class Ingested:
     split: Splitter
     """Splits these rows into accesses and rejects."""
     paths: tuple[str, ...]
+    files: PinnedFiles
+    """The files as they were listed: `write` checks at its end that all rows came from them."""
 
     @cached_property
     def accesses(self) -> DataFrame:
@@ -102,10 +105,15 @@ def ingest(
     wanted, zone = _kind(kind), check_timezone(spark, timezone)
     if columns and wanted in {Kind.KAFKA_LOG, Kind.EVENTS, Kind.EVENTS_JSONL}:
         raise ConfigError(f"--column: not supported for kind {wanted.value}, whose columns are known")
-    if wanted is Kind.KAFKA_LOG:
-        return Ingested(rows=lines_of_kafka(read_lines(spark, places), zone), split=split_lines, paths=places)
-    rows = validate_rows(_raw(spark, places, wanted, zone=zone, columns=columns or {}))
-    return Ingested(rows=rows, split=split_validated, paths=places)
+    split = split_lines if wanted is Kind.KAFKA_LOG else split_validated
+    rows, files = pinned(spark, places, lambda: _rows(spark, places, wanted, zone=zone, columns=columns or {}))
+    return Ingested(rows=rows, split=split, paths=places, files=files)
+
+
+def _rows(spark: SparkSession, paths: Sequence[str], kind: Kind, *, zone: str, columns: Mapping[str, str]) -> DataFrame:
+    if kind is Kind.KAFKA_LOG:
+        return lines_of_kafka(read_lines(spark, paths), zone)
+    return validate_rows(_raw(spark, paths, kind, zone=zone, columns=columns))
 
 
 def _kind(name: str) -> Kind:
@@ -144,12 +152,12 @@ def write(ingested: Ingested, out: Path) -> Counts:
     complete. It must be on a file system that Spark's workers share with this process.
 
     Raises:
-        ConfigError: `out` exists, or a file cannot be read.
+        ConfigError: `out` exists, a file cannot be read, or was rotated, truncated or replaced since it was listed.
 
     """
     with new_directory(out) as partial:
         task = SplitAndWrite(split=ingested.split, directory=str(partial))
-        with readable_errors(ingested.paths):
+        with ingested.files.held(), readable_errors(ingested.paths):
             reported = ingested.rows.mapInArrow(task, REPORTED).collect()
         commit_files(partial, [row["file"] for row in reported if row["file"]])
     found: Counter[str | None] = Counter()

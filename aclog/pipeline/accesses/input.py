@@ -13,6 +13,7 @@ from aclog.pipeline.accesses.access_table import TIMESTAMP, Reason
 from aclog.pipeline.accesses.access_times import any_time, of_millis
 from aclog.pipeline.accesses.json_lines import number, parse_lines, text, within
 from aclog.pipeline.accesses.line_files import check_found, read_lines, readable_errors
+from aclog.pipeline.accesses.pinned_files import PinnedFiles, pinned
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 
 MALFORMED: Final = "_malformed"
@@ -37,6 +38,11 @@ def read_accesses(spark: SparkSession, path: str | Path) -> DataFrame:
         place = str(Path(place, "accesses"))
     with readable_errors([place]):
         return _from_lines(spark, place) if _is_json(spark, place) else _from_parquet(spark, place)
+
+
+def pinned_accesses(spark: SparkSession, path: str | Path) -> tuple[DataFrame, PinnedFiles]:
+    """Return the same with its files, so that a job can check at its end that all rows came from them."""
+    return pinned(spark, [str(path)], lambda: read_accesses(spark, path))
 
 
 def _is_json(spark: SparkSession, place: str) -> bool:

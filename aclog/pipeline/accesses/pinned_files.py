@@ -1,0 +1,173 @@
+"""Input files, pinned: Spark lists names and opens them later, and a log may be rotated in between.
+
+What a name held when it was listed is remembered, and held against what it holds once everything is read. Spark itself
+compares nothing: it reads whatever file has the name by then, and a task that finds no line in it leaves no trace.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Self
+from urllib.parse import unquote, urlsplit
+
+from attrs import evolve, field, frozen
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
+
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.accesses.line_files import readable_errors
+
+_SAMPLE = 1 << 10
+"""Bytes at each end of a file that are compared: a file truncated in place (copytruncate) may grow back to its size."""
+_ATTEMPTS = 10
+"""Listings of a directory in which files are being renamed."""
+
+
+@frozen(kw_only=True)
+class Pin:
+    """What a name held: the file's identity (device and inode; 0 where a file system has none), its size and time."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+    """In ns since 1970."""
+    ends: bytes = field(default=b"", repr=False)
+    """The first and the last bytes up to `size`; empty if this process may not read the file."""
+
+    def is_before(self, now: "Pin") -> bool:
+        """Return whether `now` is the same file, unchanged or longer."""
+        return (self.device, self.inode) == (now.device, now.inode) and self.size <= now.size
+
+
+@frozen(kw_only=True)
+class PinnedFiles:
+    """The files that Spark has listed, by name, as they were then."""
+
+    spark: SparkSession = field(repr=False)
+    pins: Mapping[str, Pin]
+
+    @classmethod
+    def of(cls, spark: SparkSession, names: Sequence[str]) -> Self:
+        """Pin the files of these names (URIs, as DataFrame.inputFiles returns). Raises OSError: one is gone."""
+        return cls(spark=spark, pins={name: _pin(spark, name) for name in names})
+
+    def are_in(self, later: "PinnedFiles") -> bool:
+        """Return whether a later listing has these files, unchanged or longer, under the same names, and no others."""
+        pins = self.pins.items()
+        return self.pins.keys() == later.pins.keys() and all(pin.is_before(later.pins[name]) for name, pin in pins)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Read the files in this block; at its end, `check`. A job that failed because a file is gone says so too."""
+        try:
+            yield
+        except Exception:
+            self.check()
+            raise
+        self.check()
+
+    def check(self) -> None:
+        """Check, once everything is read, that all of it was read from the files that were listed.
+
+        A file of lines may have grown: it is read to where it ended when it was listed, and to the end of that line.
+
+        Raises:
+            ConfigError: a file is gone, is another one, or has changed in what was read; with its name.
+
+        """
+        for name, pin in self.pins.items():
+            changed = _change(self.spark, name, pin)
+            if changed is not None:
+                raise ConfigError(
+                    f"{_local_path(name) or name}: {changed} while it was being read, so lines may be missing: run "
+                    "again, or on a copy if logs are rotated often"
+                )
+
+
+def pinned(spark: SparkSession, paths: Sequence[str], plan: Callable[[], DataFrame]) -> tuple[DataFrame, PinnedFiles]:
+    """Return the frame that `plan` makes of these files, directories and globs, and its files.
+
+    A directory is not listed in one instant: the frame is planned again until the names before and after are the same.
+
+    Raises:
+        ConfigError: files are renamed all the time. Also what `plan` raises.
+
+    """
+    for _ in range(_ATTEMPTS):
+        with suppress(FileNotFoundError):
+            before = PinnedFiles.of(spark, _listed(spark, paths))
+            frame = plan()
+            after = PinnedFiles.of(spark, _listed(spark, paths))
+            names = frame.inputFiles()
+            if before.are_in(after) and before.pins.keys() >= set(names):
+                return frame, evolve(before, pins={name: before.pins[name] for name in names})
+    raise ConfigError(f"{', '.join(paths)}: files are renamed or removed faster than they are listed: use a copy")
+
+
+def _listed(spark: SparkSession, paths: Sequence[str]) -> list[str]:
+    # binaryFile lists as Spark's other readers do (globs, object stores), without opening any file
+    with readable_errors(paths):
+        reader = spark.read.format("binaryFile").option("recursiveFileLookup", value=True)
+        return reader.load(list(paths)).inputFiles()
+
+
+def _local_path(name: str) -> str | None:
+    """Return the path of a local file's URI; None for other file systems."""
+    parts = urlsplit(name)
+    return unquote(parts.path) if parts.scheme in {"", "file"} else None
+
+
+def _pin(spark: SparkSession, name: str) -> Pin:
+    path = _local_path(name)
+    return _remote_pin(spark, name) if path is None else _local_pin(path, None)
+
+
+def _local_pin(path: str, end: int | None) -> Pin:
+    """Pin a file; its last bytes are those before `end`, by default before its end."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:  # the workers may run as another user
+        found, ends = os.stat(path), b""  # noqa: PTH116  # like fstat below
+    else:
+        try:
+            found = os.fstat(descriptor)
+            until = found.st_size if end is None else end
+            ends = os.pread(descriptor, min(_SAMPLE, until), 0)
+            ends += os.pread(descriptor, min(_SAMPLE, until), max(until - _SAMPLE, 0))
+        finally:
+            os.close(descriptor)
+    return Pin(device=found.st_dev, inode=found.st_ino, size=found.st_size, modified=found.st_mtime_ns, ends=ends)
+
+
+def _remote_pin(spark: SparkSession, name: str) -> Pin:
+    jvm: Any = spark.sparkContext._jvm
+    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(name))
+    try:
+        found = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).getFileStatus(path)
+    except Py4JJavaError as error:
+        if "FileNotFoundException" in str(error):
+            raise FileNotFoundError(name) from error
+        raise
+    return Pin(device=0, inode=0, size=found.getLen(), modified=found.getModificationTime() * 1_000_000)
+
+
+def _change(spark: SparkSession, name: str, pin: Pin) -> str | None:
+    """Return what has happened to a file since it was pinned, None if what was read is still what was listed."""
+    path = _local_path(name)
+    try:
+        now = _remote_pin(spark, name) if path is None else _local_pin(path, pin.size)
+    except FileNotFoundError:
+        return "renamed or removed"
+    if (now.device, now.inode) != (pin.device, pin.inode):
+        return "replaced by another file"
+    if now.size < pin.size:
+        return "truncated"
+    if now.ends != pin.ends:
+        return "written anew"
+    appended = now.size > pin.size and path is not None and not name.endswith(_WHOLE)
+    return None if appended or (now.size, now.modified) == (pin.size, pin.modified) else "changed"
+
+
+_WHOLE = (".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".xz", ".parquet", ".parq", ".pq", ".avro")
+"""Endings of files that are only valid as a whole, and so must not even grow."""
