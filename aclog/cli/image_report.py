@@ -10,9 +10,10 @@ from aclog.terminal.notices import warn
 
 def summary(image: Image) -> str:
     """Return the number of entries of each kind in the image."""
+    brokers = f"{len(image.cluster)} broker{'' if len(image.cluster) == 1 else 's'}"
     return (
         f"{len(image.acls)} ACLs, {len(image.scram)} SCRAM credentials, {len(image.tokens)} delegation tokens, "
-        f"{len(image.features)} features, {len(image.opaque)} other records"
+        f"{len(image.features)} features, {brokers}, {len(image.opaque)} other records"
     )
 
 

@@ -4,32 +4,23 @@ Mirrors org.apache.kafka.server.common.serialization.AbstractApiMessageSerde and
 decodes re-encodes to the same bytes: a form that Kafka does not write (an overlong varint, a tagged field with its
 default value, trailing bytes) is a DecodeError, and so is a string that is not UTF-8.
 
-Read `SCHEMAS` first, then `decode_record` and `encode_record`; the rest are fast paths for the two ACL records.
+Read aclog.metalog.record_schemas first, then `decode_record` and `encode_record`; the rest are fast paths for the two
+ACL records.
 """
 
-from types import MappingProxyType
 from uuid import UUID, SafeUUID
 
 from aclog.metalog.batches import BatchHeader, read_values
-from aclog.metalog.errors import DecodeError
-from aclog.metalog.fields import BYTES, INT8, INT16, INT32, INT64, STRING, UUID_BYTES, StructType, array_of
+from aclog.metalog.errors import DecodeError, EncodeError
 from aclog.metalog.primitives import Buffer, read_unsigned_varint
+from aclog.metalog.record_schemas import SCHEMAS, record_version
 from aclog.metalog.records import (
     FRAME_VERSION,
-    AbortTransactionRecord,
     AccessControlEntryRecord,
-    BeginTransactionRecord,
-    DelegationTokenRecord,
-    EndTransactionRecord,
-    FeatureLevelRecord,
     MetadataRecord,
-    NoOpRecord,
     OpaqueRecord,
     RecordType,
     RemoveAccessControlEntryRecord,
-    RemoveDelegationTokenRecord,
-    RemoveUserScramCredentialRecord,
-    UserScramCredentialRecord,
 )
 
 _MAX_INT16 = 0x7FFF
@@ -39,68 +30,8 @@ _REMOVE_FRAME = bytes((FRAME_VERSION, RecordType.REMOVE_ACCESS_CONTROL_ENTRY_REC
 _REMOVE_SIZE = 20
 """Frame, uuid and an empty tag section: the size of the second most common record."""
 
-_STRINGS = array_of(STRING)
-
 _UNKNOWN = SafeUUID.unknown
 _set = object.__setattr__
-
-SCHEMAS = MappingProxyType(
-    {
-        RecordType.DELEGATION_TOKEN_RECORD: StructType(
-            make=DelegationTokenRecord,
-            fields=(
-                ("owner", STRING),
-                ("requester", STRING),
-                ("renewers", _STRINGS),
-                ("issue_timestamp", INT64),
-                ("max_timestamp", INT64),
-                ("expiration_timestamp", INT64),
-                ("token_id", STRING),
-            ),
-        ),
-        RecordType.USER_SCRAM_CREDENTIAL_RECORD: StructType(
-            make=UserScramCredentialRecord,
-            fields=(
-                ("name", STRING),
-                ("mechanism", INT8),
-                ("salt", BYTES),
-                ("stored_key", BYTES),
-                ("server_key", BYTES),
-                ("iterations", INT32),
-            ),
-        ),
-        RecordType.FEATURE_LEVEL_RECORD: StructType(
-            make=FeatureLevelRecord, fields=(("name", STRING), ("feature_level", INT16))
-        ),
-        RecordType.ACCESS_CONTROL_ENTRY_RECORD: StructType(
-            make=AccessControlEntryRecord,
-            fields=(
-                ("id", UUID_BYTES),
-                ("resource_type", INT8),
-                ("resource_name", STRING),
-                ("pattern_type", INT8),
-                ("principal", STRING),
-                ("host", STRING),
-                ("operation", INT8),
-                ("permission_type", INT8),
-            ),
-        ),
-        RecordType.REMOVE_ACCESS_CONTROL_ENTRY_RECORD: StructType(
-            make=RemoveAccessControlEntryRecord, fields=(("id", UUID_BYTES),)
-        ),
-        RecordType.NO_OP_RECORD: StructType(make=NoOpRecord),
-        RecordType.REMOVE_USER_SCRAM_CREDENTIAL_RECORD: StructType(
-            make=RemoveUserScramCredentialRecord, fields=(("name", STRING), ("mechanism", INT8))
-        ),
-        RecordType.BEGIN_TRANSACTION_RECORD: StructType(make=BeginTransactionRecord, tag_0="name"),
-        RecordType.END_TRANSACTION_RECORD: StructType(make=EndTransactionRecord),
-        RecordType.ABORT_TRANSACTION_RECORD: StructType(make=AbortTransactionRecord, tag_0="reason"),
-        RecordType.REMOVE_DELEGATION_TOKEN_RECORD: StructType(
-            make=RemoveDelegationTokenRecord, fields=(("token_id", STRING),)
-        ),
-    }
-)
-"""The schema of every record type that aclog interprets; all of them have only version 0."""
 
 _KNOWN_KEYS = frozenset(RecordType)
 
@@ -136,7 +67,8 @@ def decode_record(value: bytes) -> MetadataRecord:
     """Decode a record value; a record type that aclog does not interpret is kept verbatim as an OpaqueRecord.
 
     Raises:
-        DecodeError: with the position in `value`; also for an interpreted record type in a version above 0.
+        DecodeError: with the position in `value`; also for an interpreted record type in a version that Kafka 4.3.1
+            does not have.
 
     """
     # Fast paths: ACL records are nearly all of a large log. Whatever they do not match falls through to the schema.
@@ -147,16 +79,17 @@ def decode_record(value: bytes) -> MetadataRecord:
     elif value.startswith(_REMOVE_FRAME) and len(value) == _REMOVE_SIZE and not value[-1]:
         return RemoveAccessControlEntryRecord(id=_uuid(value[3:19]))
     api_key, version, body = read_frame(value)
-    schema = SCHEMAS.get(RecordType(api_key)) if api_key in _KNOWN_KEYS else None
-    if schema is None:
+    schemas = SCHEMAS.get(RecordType(api_key)) if api_key in _KNOWN_KEYS else None
+    if schemas is None:
         return OpaqueRecord(api_key=api_key, version=version, value=value)
-    if version:
-        # Reading a newer version with the schema of version 0 could silently misread an ACL, so it is refused even
-        # where records of unknown types are tolerated.
-        name = RecordType(api_key).name
-        raise DecodeError(f"{name} in version {version}, written by a newer Kafka: expected version 0", position=2)
+    if version >= len(schemas):
+        # Reading a newer version with an older schema could silently misread an ACL, so it is refused even where
+        # records of unknown types are tolerated.
+        name, newest = RecordType(api_key).name, len(schemas) - 1
+        expected = f"version {newest}" if newest == 0 else f"version {newest} at most"
+        raise DecodeError(f"{name} in version {version}, written by a newer Kafka: expected {expected}", position=2)
     record: MetadataRecord
-    record, end = schema.read(value, body)
+    record, end = schemas[version].read(value, body)
     if end != len(value):
         raise DecodeError(f"{len(value) - end} trailing bytes after the record", position=end)
     return record
@@ -227,4 +160,7 @@ def encode_record(record: MetadataRecord) -> bytes:
     """
     if isinstance(record, OpaqueRecord):
         return record.value
-    return bytes((FRAME_VERSION, record.api_key, 0)) + SCHEMAS[record.api_key].write(record)
+    schemas, version = SCHEMAS[record.api_key], record_version(record)
+    if version >= len(schemas):
+        raise EncodeError(f"{record.api_key.name} in version {version}: expected {len(schemas) - 1} at most")
+    return bytes((FRAME_VERSION, record.api_key, version)) + schemas[version].write(record)

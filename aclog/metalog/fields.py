@@ -33,16 +33,43 @@ class FieldType:
 
 
 @frozen(kw_only=True)
+class TaggedField:
+    """A known tagged field: absent if it has its default value."""
+
+    tag: int
+    name: str
+    kind: FieldType
+    default: Any = None
+
+    def read(self, data: bytes, position: int) -> Any:
+        """Return the value of the field with these bytes, which begin at `position` of the message.
+
+        Raises:
+            DecodeError: not the form that `StructType.write` produces.
+
+        """
+        try:
+            value, end = self.kind.read(data, 0)
+        except DecodeError as e:
+            raise DecodeError(f"in the field of tag {self.tag}: {e.what}", position=position) from None
+        if end != len(data):
+            raise DecodeError(f"in the field of tag {self.tag}: {len(data) - end} trailing bytes", position=position)
+        if value == self.default:
+            raise DecodeError(f"in the field of tag {self.tag}: the default, which is left out", position=position)
+        return value
+
+
+@frozen(kw_only=True)
 class StructType:
     """A message schema: `fields` as (attribute, wire type) in wire order, followed by tagged fields.
 
-    `make` builds the value from keyword arguments; unknown tagged fields are passed as `tagged_fields`. `tag_0` names
-    the only known tagged field in Kafka's metadata records, a string that is omitted when null.
+    `make` builds the value from keyword arguments; unknown tagged fields are passed as `tagged_fields`. `tagged` are
+    the known ones, in ascending order.
     """
 
     make: Callable[..., Any]
     fields: tuple[tuple[str, FieldType], ...] = ()
-    tag_0: str | None = None
+    tagged: tuple[TaggedField, ...] = ()
 
     def read(self, buffer: Buffer, position: int) -> tuple[Any, int]:
         """Return (value, position after it).
@@ -56,10 +83,10 @@ class StructType:
         for name, kind in self.fields:
             found[name], at = kind.read(buffer, at)
         tags, end = read_tagged_fields(buffer, at)
-        # Tags ascend, so tag 0 can only be the first one.
-        if self.tag_0 is not None and tags and tags[0][0] == 0:
-            found[self.tag_0] = _tagged_string(tags[0][1], at)
-            tags = tags[1:]
+        if tags and self.tagged:
+            known = {each.tag: each for each in self.tagged}
+            found |= {known[tag].name: known[tag].read(data, at) for tag, data in tags if tag in known}
+            tags = tuple(pair for pair in tags if pair[0] not in known)
         return self.make(**found, tagged_fields=tags), end
 
     def write(self, value: Any) -> bytes:
@@ -73,23 +100,26 @@ class StructType:
         return b"".join((*parts, write_tagged_fields(self._tags(value))))
 
     def _tags(self, value: Any) -> TaggedFields:
-        tags: TaggedFields = value.tagged_fields
-        if self.tag_0 is None:
-            return tags
-        if tags and tags[0][0] == 0:
-            raise EncodeError(f"tag 0 is {self.tag_0}, not an unknown tagged field")
-        text = getattr(value, self.tag_0)
-        return tags if text is None else ((0, compact_string(text)), *tags)
+        unknown: TaggedFields = value.tagged_fields
+        if not self.tagged:
+            return unknown
+        known = {each.tag: each.name for each in self.tagged}
+        for tag, _ in unknown:
+            if tag in known:
+                raise EncodeError(f"tag {tag} is {known[tag]}, not an unknown tagged field")
+        set_ = ((each, getattr(value, each.name)) for each in self.tagged)
+        present = ((each.tag, each.kind.write(given)) for each, given in set_ if given != each.default)
+        return tuple(sorted((*present, *unknown), key=_tag_of))
+
+    def shown(self, value: Any) -> list[tuple[str, Any]]:
+        """Return the attributes that the bytes of a value contain: all but tagged fields at their default."""
+        plain = [(name, getattr(value, name)) for name, _ in self.fields]
+        tagged = ((each, getattr(value, each.name)) for each in self.tagged)
+        return [*plain, *((each.name, given) for each, given in tagged if given != each.default)]
 
 
-def _tagged_string(data: bytes, position: int) -> str:
-    try:
-        text, end = read_compact_string(data, 0)
-    except DecodeError as e:
-        raise DecodeError(f"in the field of tag 0: {e.what}", position=position) from None
-    if end != len(data):
-        raise DecodeError(f"in the field of tag 0: {len(data) - end} trailing bytes", position=position)
-    return text
+def _tag_of(pair: tuple[int, bytes]) -> int:
+    return pair[0]
 
 
 def array_of(element: FieldType | StructType) -> FieldType:
@@ -152,13 +182,35 @@ def _write_uuid(value: UUID) -> bytes:
     return value.bytes
 
 
+def _read_bool(buffer: Buffer, position: int) -> tuple[bool, int]:
+    number, at = INT8.read(buffer, position)
+    if number not in {0, 1}:
+        raise DecodeError(f"boolean {number}: expected 0 or 1", position=position)
+    return bool(number), at
+
+
+def _write_bool(value: bool) -> bytes:
+    return b"\1" if value else b"\0"
+
+
+def _read_nullable_string(buffer: Buffer, position: int) -> tuple[str | None, int]:
+    length, at = read_unsigned_varint(buffer, position)
+    return (None, at) if length == 0 else read_compact_string(buffer, position)
+
+
+def _write_nullable_string(value: str | None) -> bytes:
+    return b"\0" if value is None else compact_string(value)
+
+
 INT8 = _integer("b")
 INT16 = _integer("h")
 UINT16 = _integer("H")
 INT32 = _integer("i")
 INT64 = _integer("q")
 UUID_BYTES = FieldType(read=_read_uuid, write=_write_uuid)
+BOOL = FieldType(read=_read_bool, write=_write_bool)
 STRING = FieldType(read=read_compact_string, write=compact_string)
+NULLABLE_STRING = FieldType(read=_read_nullable_string, write=_write_nullable_string)
 BYTES = FieldType(read=read_compact_bytes, write=compact_bytes)
 
 

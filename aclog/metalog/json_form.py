@@ -12,10 +12,11 @@ from aclog.metalog.codec import read_frame
 from aclog.metalog.control_records import ControlRecord, OpaqueControlRecord
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.primitives import read_compact_string
+from aclog.metalog.record_schemas import record_version, schema_of
 from aclog.metalog.records import MetadataRecord, OpaqueRecord, RecordType
 from aclog.metalog.uuids import uuid_text
 
-Json: TypeAlias = "str | int | list[Json] | dict[str, Json]"
+Json: TypeAlias = "str | int | list[Json] | dict[str, Json] | None"
 
 HIDDEN = "***"
 """Replaces a secret in the output."""
@@ -25,7 +26,7 @@ _SECRET_CONFIG = re.compile(r"password|secret|jaas|keystore\.(key|certificate)|t
 
 
 def record_json(record: MetadataRecord, *, show_secrets: bool = False) -> dict[str, Json]:
-    """Return {"type", "version", "data"} with Kafka's names, in Kafka's order; null fields are omitted, as in Kafka.
+    """Return {"type", "version", "data"} with Kafka's names, in Kafka's order, without tagged fields at their default.
 
     `type` is the name of the RecordType, or UNKNOWN_n for an apiKey that Kafka 4.3.1 does not know. For a record that
     aclog does not interpret, data is {"base64": its whole value}. Salts, keys and password configs are `***`.
@@ -34,7 +35,9 @@ def record_json(record: MetadataRecord, *, show_secrets: bool = False) -> dict[s
         hidden = not show_secrets and may_hold_secret(record)
         data: Json = {"base64": HIDDEN if hidden else _base64(record.value)}
         return {"type": type_name(record.api_key), "version": record.version, "data": data}
-    return {"type": record.api_key.name, "version": 0, "data": _json(record, show_secrets=show_secrets)}
+    fields = schema_of(record).shown(record)
+    data = {_camel_case(name): _json(value, show_secrets=show_secrets) for name, value in fields}
+    return {"type": record.api_key.name, "version": record_version(record), "data": data}
 
 
 def control_json(record: ControlRecord) -> dict[str, Json]:
@@ -77,7 +80,7 @@ def _json(value: Any, *, show_secrets: bool) -> Json:
         return _base64(value) if show_secrets else HIDDEN
     if isinstance(value, tuple):
         return [_json(element, show_secrets=show_secrets) for element in value]
-    if isinstance(value, str | int):
+    if value is None or isinstance(value, str | int):
         return value
     names = (field.name for field in attrs.fields(type(value)) if field.name != "tagged_fields")
     found = ((_camel_case(name), getattr(value, name)) for name in names)

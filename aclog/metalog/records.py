@@ -3,7 +3,7 @@
 Field names and meanings are those of Kafka's `metadata/src/main/resources/common/metadata/*.json`. Enum fields
 (resource type, operation, mechanism, ...) stay the raw int8 of the log, because a code that only a newer Kafka knows
 must re-encode unchanged. `tagged_fields` holds unknown tagged fields as (tag, bytes) pairs in ascending tag order.
-All of these records have only version 0.
+A record has version 0 only, unless it has a field `version`.
 """
 
 from enum import IntEnum
@@ -167,6 +167,99 @@ class AbortTransactionRecord:
 
 
 @frozen(kw_only=True)
+class BrokerEndpoint:
+    """Where a broker's listener is reached; `security_protocol` is the id of Kafka's SecurityProtocol."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class BrokerFeature:
+    """The levels of a feature that a broker supports."""
+
+    name: str
+    min_supported_version: int
+    max_supported_version: int
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class RegisterBrokerRecord:
+    """Registers a broker, replacing any registration of its id (KIP-631).
+
+    Version 1 adds `in_controlled_shutdown`, 2 `is_migrating_zk_broker`, 3 `log_dirs`, 4 `cordoned_log_dirs`.
+    """
+
+    api_key: ClassVar[RecordType] = RecordType.REGISTER_BROKER_RECORD
+    version: int = 4
+    broker_id: int
+    is_migrating_zk_broker: bool = False
+    incarnation_id: UUID
+    broker_epoch: int
+    end_points: tuple[BrokerEndpoint, ...]
+    features: tuple[BrokerFeature, ...]
+    rack: str | None = None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    log_dirs: tuple[UUID, ...] = ()
+    cordoned_log_dirs: tuple[UUID, ...] | None = None
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class UnregisterBrokerRecord:
+    """Removes the registration of a broker (KIP-631)."""
+
+    api_key: ClassVar[RecordType] = RecordType.UNREGISTER_BROKER_RECORD
+    broker_id: int
+    broker_epoch: int
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class FenceBrokerRecord:
+    """Fences a broker (KIP-631); since metadata.version 3.3-IV2 Kafka writes a BrokerRegistrationChangeRecord."""
+
+    api_key: ClassVar[RecordType] = RecordType.FENCE_BROKER_RECORD
+    id: int
+    epoch: int
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class UnfenceBrokerRecord:
+    """Unfences a broker (KIP-631); since metadata.version 3.3-IV2 Kafka writes a BrokerRegistrationChangeRecord."""
+
+    api_key: ClassVar[RecordType] = RecordType.UNFENCE_BROKER_RECORD
+    id: int
+    epoch: int
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
+class BrokerRegistrationChangeRecord:
+    """Changes parts of a broker's registration (KIP-841).
+
+    `fenced` is 1 to fence, -1 to unfence, 0 for no change. Version 1 adds `in_controlled_shutdown` (1, or 0 for no
+    change), 2 `log_dirs` (empty for no change), 3 `cordoned_log_dirs` (None for no change).
+    """
+
+    api_key: ClassVar[RecordType] = RecordType.BROKER_REGISTRATION_CHANGE_RECORD
+    version: int = 0
+    broker_id: int
+    broker_epoch: int
+    fenced: int = 0
+    in_controlled_shutdown: int = 0
+    log_dirs: tuple[UUID, ...] = ()
+    cordoned_log_dirs: tuple[UUID, ...] | None = None
+    tagged_fields: TaggedFields = ()
+
+
+@frozen(kw_only=True)
 class OpaqueRecord:
     """A record that aclog does not interpret: `value` is the whole record value, frame included, kept verbatim."""
 
@@ -174,6 +267,15 @@ class OpaqueRecord:
     version: int
     value: bytes = field(repr=False)
 
+
+BrokerRecord: TypeAlias = (
+    RegisterBrokerRecord
+    | UnregisterBrokerRecord
+    | FenceBrokerRecord
+    | UnfenceBrokerRecord
+    | BrokerRegistrationChangeRecord
+)
+"""The records that change which brokers are registered, and how."""
 
 MetadataRecord: TypeAlias = (
     AccessControlEntryRecord
@@ -187,5 +289,6 @@ MetadataRecord: TypeAlias = (
     | BeginTransactionRecord
     | EndTransactionRecord
     | AbortTransactionRecord
+    | BrokerRecord
     | OpaqueRecord
 )

@@ -156,6 +156,8 @@ class Applier:
         image = self.image
         acls = apply_acls(image.acls, changes, range(offset, offset + len(changes)))
         # No evolve, and positional arguments (keywords double the cost of the call): this runs for every ACL change.
-        self.image = Image(acls, image.scram, image.tokens, image.features, image.opaque, self._replayed_to)
+        self.image = Image(
+            acls, image.scram, image.tokens, image.features, image.cluster, image.opaque, self._replayed_to
+        )
         if self.journal is not None:
             self.journal += changes

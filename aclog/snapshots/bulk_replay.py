@@ -13,7 +13,7 @@ from aclog.metalog.acl_columns import read_acls
 from aclog.metalog.batch_scan import BatchColumns, ValueColumns, scan_batches, scan_values
 from aclog.metalog.batches import read_header
 from aclog.metalog.codec import decode_record
-from aclog.metalog.errors import DecodeError
+from aclog.metalog.errors import DecodeError, ReplayError
 from aclog.metalog.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -135,9 +135,14 @@ def _replay(scan: _Scan, good: int, image: Image, before: Provenance, newer: New
         acls, acl_changes = replay_acls(image.acls, _acl_events(scan, rows, dropped))
     except ViolationError as e:
         raise _StopError(int(scan.values.batch[e.row])) from None
+    try:
+        replayed = delta.apply_all_but_acls(image, acls, provenance)
+    except ReplayError as e:
+        row = int(np.searchsorted(scan.values.offset[:rows], e.offset or 0))
+        raise _StopError(int(scan.values.batch[row])) from None
     newer.adopt(tried)
     return Replayed(
-        image=delta.apply_all_but_acls(image, acls, provenance),
+        image=replayed,
         position=int(scan.batches.end[good - 1]),
         acl_changes=acl_changes,
     )

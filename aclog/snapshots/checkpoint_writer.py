@@ -11,6 +11,7 @@ from aclog.metalog.control_records import SnapshotFooter, control_batch, snapsho
 from aclog.metalog.errors import CheckpointError
 from aclog.metalog.filelog.file_names import PARTIAL_SUFFIX, checkpoint_name
 from aclog.metalog.filelog.filesystem import FILE_MODE, fsync_directory, log_error, write_all
+from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 
 MAX_BATCH_BYTES = 8 << 20
@@ -25,9 +26,9 @@ _BATCH_OVERHEAD = 256
 def checkpoint_batches(image: Image, *, max_batch_bytes: int = MAX_BATCH_BYTES) -> Iterator[bytes]:
     """Yield the batches of a checkpoint one by one, so that a large one is never in memory as a whole.
 
-    Control records come first, then feature levels, uninterpreted records in log order, ACLs, SCRAM credentials and
-    tokens; the footer is last. Offsets begin at 0, epoch and timestamp are the image's: the same image yields the same
-    bytes.
+    Control records come first, then feature levels, brokers, uninterpreted records in log order, ACLs, SCRAM
+    credentials and tokens; the footer is last. Offsets begin at 0, epoch and timestamp are the image's: the same image
+    yields the same bytes.
 
     Raises:
         CheckpointError: kraft.version is 1 without a voter set: a cluster could not elect a leader from that
@@ -56,6 +57,7 @@ def checkpoint_batches(image: Image, *, max_batch_bytes: int = MAX_BATCH_BYTES) 
 
 def _values(image: Image) -> Iterator[bytes]:
     yield from map(encode_record, image.features.records())
+    yield from map(encode_record, image.cluster.records(image.features.level(METADATA_VERSION)))
     yield from image.opaque.values()
     yield from image.acls.records()
     yield from map(encode_record, image.scram.records())

@@ -11,14 +11,20 @@ from aclog.credentials.tokens import TokenChange
 from aclog.metalog.errors import DecodeError, ReplayError
 from aclog.metalog.records import (
     AccessControlEntryRecord,
+    BrokerRecord,
+    BrokerRegistrationChangeRecord,
     DelegationTokenRecord,
     FeatureLevelRecord,
+    FenceBrokerRecord,
     MetadataRecord,
     NoOpRecord,
     OpaqueRecord,
+    RegisterBrokerRecord,
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
     RemoveUserScramCredentialRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
     UserScramCredentialRecord,
 )
 from aclog.snapshots.image import Image
@@ -42,6 +48,7 @@ class Delta:
     _scram: list[ScramChange] = field(factory=list, init=False)
     _tokens: list[TokenChange] = field(factory=list, init=False)
     _features: list[FeatureLevelRecord] = field(factory=list, init=False)
+    _cluster: list[tuple[int, BrokerRecord]] = field(factory=list, init=False)
     _opaque: list[OpaqueChange] = field(factory=list, init=False)
 
     def replay(self, record: MetadataRecord, offset: int) -> None:
@@ -66,6 +73,14 @@ class Delta:
             case FeatureLevelRecord():
                 self.newer.check_feature(record, offset)
                 self._features.append(record)
+            case (
+                RegisterBrokerRecord()
+                | UnregisterBrokerRecord()
+                | FenceBrokerRecord()
+                | UnfenceBrokerRecord()
+                | BrokerRegistrationChangeRecord()
+            ):
+                self._cluster.append((offset, record))
             case OpaqueRecord():
                 self.newer.check_opaque(record, offset)
                 self._opaque.append(_opaque_change(record, offset))
@@ -76,19 +91,26 @@ class Delta:
         """Return the image after these changes; `provenance` says how far it reaches.
 
         Raises:
-            ReplayError: an ACL is added that exists, or removed that does not exist, with its offset.
+            ReplayError: an ACL is added that exists, or removed that does not exist, or a broker's registration is
+                changed that does not exist, with its offset.
 
         """
-        acls = apply_acls(image.acls, self.acls, self._acl_offsets) if self.acls else image.acls
+        try:
+            acls = apply_acls(image.acls, self.acls, self._acl_offsets) if self.acls else image.acls
+        except ReplayError as error:
+            # Of two wrong records, the first one is reported.
+            image.cluster.apply(change for change in self._cluster if change[0] < (error.offset or 0))
+            raise
         return self.apply_all_but_acls(image, acls, provenance)
 
     def apply_all_but_acls(self, image: Image, acls: AclsImage, provenance: Provenance) -> Image:
-        """Do the same, with `acls` instead of the result of the ACL changes."""
+        """Do the same, with `acls` instead of the result of the ACL changes. Raises as `apply`, but not for ACLs."""
         return Image(
             acls=acls,
             scram=image.scram.apply(self._scram) if self._scram else image.scram,
             tokens=image.tokens.apply(self._tokens) if self._tokens else image.tokens,
             features=image.features.apply(self._features) if self._features else image.features,
+            cluster=image.cluster.apply(self._cluster) if self._cluster else image.cluster,
             opaque=image.opaque.apply(self._opaque) if self._opaque else image.opaque,
             provenance=provenance,
         )

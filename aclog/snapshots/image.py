@@ -7,6 +7,7 @@ from attrs import define, evolve, field
 from aclog.authorizer.acls_image import AclsImage
 from aclog.credentials.scram import ScramImage
 from aclog.credentials.tokens import TokensImage
+from aclog.snapshots.cluster import ClusterImage
 from aclog.snapshots.features import FeaturesImage
 from aclog.snapshots.opaque_records import OpaqueImage
 from aclog.snapshots.provenance import Provenance
@@ -30,6 +31,7 @@ class Image:
     scram: ScramImage = ScramImage.EMPTY
     tokens: TokensImage = TokensImage.EMPTY
     features: FeaturesImage = FeaturesImage.EMPTY
+    cluster: ClusterImage = ClusterImage.EMPTY
     opaque: OpaqueImage = OpaqueImage.EMPTY
     provenance: Provenance = field(factory=Provenance)
 

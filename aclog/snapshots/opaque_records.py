@@ -1,7 +1,7 @@
 """Records of an image that aclog does not interpret: kept as bytes, in log order, never silently dropped.
 
-A checkpoint that aclog writes must not lose a cluster's topics and brokers. Left out is only what can no longer matter:
-earlier values of one config, quota or producer id block, and everything of a topic or broker that was removed. Removing
+A checkpoint that aclog writes must not lose a cluster's topics. Left out is only what can no longer matter: earlier
+values of one config, quota or producer id block, and everything of a topic that was removed. Removing
 a topic also removes its configs, as Kafka's MetadataDelta does; the RemoveTopicRecord itself goes as well, since Kafka
 refuses to remove a topic that it has never seen. A ClearElrRecord for all topics keeps its place; a Kafka node that
 loads it from a checkpoint has no topics yet to apply it to, and keeps their eligible leader replicas until it clears

@@ -4,7 +4,6 @@ In Kafka's `common/metadata/*.json` the fields decoded here have been the first 
 of later versions are read the same way.
 """
 
-import struct
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -18,7 +17,7 @@ from aclog.metalog.primitives import read_compact_string, read_unsigned_varint
 from aclog.metalog.records import OpaqueRecord, RecordType
 
 Subject: TypeAlias = tuple[str, Any]
-"""What records are grouped by: ("topic", its uuid's bytes), ("broker", its id), ("log", None) if none, ..."""
+"""What records are grouped by: ("topic", its uuid's bytes), ("log", None) if none, ..."""
 
 QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]
 """Entity types and names, such as ("user", "alice"); None is the default entity of that type."""
@@ -32,8 +31,6 @@ _SHORT_FRAME = 3
 
 _LEAST_ENTITY = 3
 """Smallest size of a quota entity in bytes: its type, its name, its tagged fields."""
-
-_INT32 = struct.Struct(">i")
 
 
 @frozen(kw_only=True)
@@ -106,14 +103,6 @@ def _clear_elr(value: bytes, at: int) -> Effect:
     return Appended(subject=named_topic(name) if name else WHOLE_LOG)
 
 
-def _broker(value: bytes, at: int) -> Effect:
-    return Appended(subject=("broker", _int32(value, at)))
-
-
-def _unregister_broker(value: bytes, at: int) -> Effect:
-    return Removed(subject=("broker", _int32(value, at)))
-
-
 def _producer_ids(_value: bytes, _at: int) -> Effect:
     return Latest(group=("producer ids", None), key="")
 
@@ -166,13 +155,6 @@ def _byte(value: bytes, at: int) -> int:
     return value[at]
 
 
-def _int32(value: bytes, at: int) -> int:
-    if at + 4 > len(value):
-        raise DecodeError("truncated integer of 4 bytes", position=at)
-    number: int = _INT32.unpack_from(value, at)[0]
-    return number
-
-
 def _topic_id(value: bytes, at: int) -> bytes:
     if at + 16 > len(value):
         raise DecodeError("truncated uuid of 16 bytes", position=at)
@@ -181,18 +163,13 @@ def _topic_id(value: bytes, at: int) -> bytes:
 
 _READERS: MappingProxyType[int, Callable[[bytes, int], Effect]] = MappingProxyType(
     {
-        RecordType.REGISTER_BROKER_RECORD: _broker,
-        RecordType.UNREGISTER_BROKER_RECORD: _unregister_broker,
         RecordType.TOPIC_RECORD: _topic,
         RecordType.PARTITION_RECORD: _partition,
         RecordType.CONFIG_RECORD: _config,
         RecordType.PARTITION_CHANGE_RECORD: _partition,
-        RecordType.FENCE_BROKER_RECORD: _broker,
-        RecordType.UNFENCE_BROKER_RECORD: _broker,
         RecordType.REMOVE_TOPIC_RECORD: _remove_topic,
         RecordType.CLIENT_QUOTA_RECORD: _client_quota,
         RecordType.PRODUCER_IDS_RECORD: _producer_ids,
-        RecordType.BROKER_REGISTRATION_CHANGE_RECORD: _broker,
         RecordType.CLEAR_ELR_RECORD: _clear_elr,
     }
 )

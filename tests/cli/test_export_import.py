@@ -23,6 +23,7 @@ def content(log):
         list(image.scram.records()),
         list(image.tokens.records()),
         list(image.features.records()),
+        list(image.cluster.brokers()),
         list(image.opaque.values()),
         image.provenance.kraft_version,
         image.provenance.voters,

@@ -125,7 +125,7 @@ class TestSnapshot:
         assert len(lines) == 5
         assert lines[-1] == (
             f"{CHECKPOINT.name}  2026-11-21T02:25:25.199Z  66 ACLs, 6 SCRAM credentials, 7 delegation tokens, "
-            "6 features, 21 other records"
+            "6 features, 1 broker, 20 other records"
         )
 
     def test_list_names_a_damaged_one(self, tmp_path):

@@ -26,6 +26,7 @@ from aclog.metalog.records import (
     UserScramCredentialRecord,
 )
 from aclog.sources.json_object import parse_object
+from tests.support.builders.records import registrations
 
 SCHEMAS = Path(__file__).parents[1] / "data/avro"
 
@@ -48,6 +49,7 @@ opaques = st.binary(max_size=30).map(lambda rest: OpaqueRecord(api_key=2, versio
 records = st.one_of(
     acls,
     opaques,
+    registrations(4),
     st.builds(
         UserScramCredentialRecord,
         name=st.text(),

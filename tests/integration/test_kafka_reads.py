@@ -3,27 +3,36 @@
 import json
 from collections import Counter
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from aclog.metalog.batches import iter_batches
-from aclog.metalog.codec import SCHEMAS, decode_values, encode_record
+from aclog.metalog.codec import decode_values, encode_record
 from aclog.metalog.control_records import decode_control_batch
 from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.json_form import control_json, record_json
+from aclog.metalog.record_schemas import SCHEMAS
 from aclog.metalog.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
     BeginTransactionRecord,
+    BrokerEndpoint,
+    BrokerFeature,
+    BrokerRegistrationChangeRecord,
     DelegationTokenRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
+    FenceBrokerRecord,
     MetadataRecord,
     NoOpRecord,
+    RegisterBrokerRecord,
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
     RemoveUserScramCredentialRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
     UserScramCredentialRecord,
 )
 from aclog.metalog.uuids import uuid_text
@@ -96,6 +105,26 @@ TOKEN = DelegationTokenRecord(
 SCRAM = UserScramCredentialRecord(
     name="bøb", mechanism=1, salt=b"salt", stored_key=bytes(range(32)), server_key=bytes(32), iterations=4096
 )
+ID = UUID(int=1 << 70)
+
+
+def registered(broker_id: int, version: int) -> RegisterBrokerRecord:
+    """A registration with all that the version has."""
+    return RegisterBrokerRecord(
+        version=version,
+        broker_id=broker_id,
+        is_migrating_zk_broker=version == 2,
+        incarnation_id=ID,
+        broker_epoch=5,
+        end_points=(BrokerEndpoint(name="LÖCAL", host="localhost", port=65535, security_protocol=3),),
+        features=(BrokerFeature(name="metadata.version", min_supported_version=7, max_supported_version=30),),
+        rack="rack" if version % 2 else None,
+        in_controlled_shutdown=version == 1,
+        log_dirs=(ID,) if version >= 3 else (),
+        cordoned_log_dirs=() if version == 4 else None,
+    )
+
+
 BATCHES: list[list[MetadataRecord]] = [
     [FeatureLevelRecord(name="metadata.version", feature_level=30), FeatureLevelRecord(name="x", feature_level=0)],
     RULES[:30],
@@ -105,6 +134,16 @@ BATCHES: list[list[MetadataRecord]] = [
     [BeginTransactionRecord(name="päir"), numbered(50, "in"), EndTransactionRecord()],
     [BeginTransactionRecord(), numbered(51, "never"), AbortTransactionRecord(reason="says so")],
     [RemoveUserScramCredentialRecord(name="gone", mechanism=2), RemoveDelegationTokenRecord(token_id="gone")],
+    [registered(2, version) for version in range(5)],
+    [
+        FenceBrokerRecord(id=2, epoch=5),
+        UnfenceBrokerRecord(id=2, epoch=5),
+        BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=5, fenced=1),
+        BrokerRegistrationChangeRecord(version=1, broker_id=2, broker_epoch=5, fenced=-1, in_controlled_shutdown=1),
+        BrokerRegistrationChangeRecord(version=2, broker_id=2, broker_epoch=5, log_dirs=(ID,)),
+        BrokerRegistrationChangeRecord(version=3, broker_id=2, broker_epoch=5, cordoned_log_dirs=(ID,)),
+    ],
+    [registered(3, 4), UnregisterBrokerRecord(broker_id=3, broker_epoch=5)],
 ]
 
 

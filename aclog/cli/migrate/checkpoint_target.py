@@ -63,7 +63,7 @@ class CheckpointTarget:
         """Collect the new contents; the file is written by `commit`. Raises ConfigError, LogError."""
         image = self._image()
         # Records of other types would be lost, since the file is written anew.
-        if len(image.opaque):
+        if len(image.opaque) or len(image.cluster):
             raise ConfigError(f"{self.path}: contains records of other types: expected a bootstrap.checkpoint")
         check_parent(self.path)
         yield CheckpointTargetWriter(path=self.path, state=state_of_image(image), features=_features(image))

@@ -12,6 +12,7 @@ from aclog.cli.transfer.rows import keyless_rows, row_of
 from aclog.metalog.codec import decode_record
 from aclog.metalog.control_records import encode_control
 from aclog.metalog.records import MetadataRecord
+from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 from aclog.terminal.progress import Advance, progress
 
@@ -26,7 +27,7 @@ def export_image(image: Image, export_format: ExportFormat, out: Path | None, *,
         OSError: the file cannot be written.
 
     """
-    total = len(image.acls) + len(image.opaque)
+    total = len(image.acls) + len(image.cluster) + len(image.opaque)
     with progress("exporting") as advance:
         records = (row_of(record, show_secrets=show_secrets) for record in image_records(image))
         rows = chain(records, keyless_rows(image.scram.keyless))
@@ -36,6 +37,7 @@ def export_image(image: Image, export_format: ExportFormat, out: Path | None, *,
 def image_records(image: Image) -> Iterator[MetadataRecord]:
     """Yield the records of a state in the order of a checkpoint."""
     yield from image.features.records()  # first, as in Kafka: they set the metadata.version for the rest
+    yield from image.cluster.records(image.features.level(METADATA_VERSION))
     yield from map(decode_record, image.opaque.values())
     yield from map(decode_record, image.acls.records())
     yield from image.scram.records()

@@ -9,7 +9,7 @@ from aclog.authorizer import acl_records
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
 from aclog.cli.transfer.avro.files import Row
 from aclog.credentials.scram import ScramMechanism, UserCredentials
-from aclog.metalog.codec import decode_record
+from aclog.metalog.codec import decode_record, encode_record
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.json_form import HIDDEN, record_json
 from aclog.metalog.records import (
@@ -19,6 +19,7 @@ from aclog.metalog.records import (
     MetadataRecord,
     OpaqueRecord,
     RecordType,
+    RegisterBrokerRecord,
     TaggedFields,
     UserScramCredentialRecord,
 )
@@ -44,6 +45,8 @@ def row_of(record: MetadataRecord, *, show_secrets: bool) -> Row:
             hidden = not show_secrets and record_json(record)["data"] == {"base64": HIDDEN}
             value = None if hidden else record.value
             return {"opaque": {"type": code_text(RecordType, record.api_key), "value": value}}
+        case RegisterBrokerRecord():
+            return {"opaque": {"type": record.api_key.name, "value": encode_record(record)}}
         case _:
             raise TypeError(f"{type(record).__name__} is not part of a state")
 
@@ -164,14 +167,14 @@ def _feature_record(row: Mapping[str, Any]) -> FeatureLevelRecord:
     return FeatureLevelRecord(name=row["name"], feature_level=row["level"], tagged_fields=_tagged_fields(row))
 
 
-def _opaque_record(row: Mapping[str, Any]) -> OpaqueRecord | None:
+def _opaque_record(row: Mapping[str, Any]) -> OpaqueRecord | RegisterBrokerRecord | None:
     if row["value"] is None:
         return None
     try:
         record = decode_record(row["value"])
     except DecodeError as error:
         raise ConfigError(f"not an opaque record: {error}") from error
-    if not isinstance(record, OpaqueRecord):
+    if not isinstance(record, OpaqueRecord | RegisterBrokerRecord):
         raise ConfigError(f"not an opaque record: its value is a {record.api_key.name}")
     return record
 

@@ -9,8 +9,8 @@ from attrs import fields, frozen
 
 from aclog.authorizer.index.arrays import slices
 from aclog.metalog.batch_scan import BatchColumns
-from aclog.metalog.codec import SCHEMAS
 from aclog.metalog.json_form import may_hold_secret
+from aclog.metalog.record_schemas import SCHEMAS
 from aclog.metalog.records import OpaqueRecord, RecordType
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.pipeline.source.row_selection import RowSelection, micros_of
@@ -21,7 +21,16 @@ from aclog.pipeline.source.structs import Array, acl_column, decode_row, scram_c
 MOST_ROWS = 1 << 16
 """The maximum number of rows in an Arrow batch."""
 
-_INTERPRETED = np.array(sorted(SCHEMAS), np.int64)
+_OF_BROKERS = {
+    RecordType.REGISTER_BROKER_RECORD,
+    RecordType.UNREGISTER_BROKER_RECORD,
+    RecordType.FENCE_BROKER_RECORD,
+    RecordType.UNFENCE_BROKER_RECORD,
+    RecordType.BROKER_REGISTRATION_CHANGE_RECORD,
+}
+"""Records that say nothing about access: their bytes are in the column `opaque`, as are those of topics."""
+
+_NOT_OPAQUE = np.array(sorted(SCHEMAS.keys() - _OF_BROKERS), np.int64)
 _WITHOUT_STRUCT = np.array(
     [
         RecordType.FEATURE_LEVEL_RECORD,
@@ -29,10 +38,11 @@ _WITHOUT_STRUCT = np.array(
         RecordType.BEGIN_TRANSACTION_RECORD,
         RecordType.END_TRANSACTION_RECORD,
         RecordType.ABORT_TRANSACTION_RECORD,
+        *sorted(_OF_BROKERS),
     ],
     np.int64,
 )
-"""Records that are decoded to check them, but whose only column is their type."""
+"""Records that are decoded to check them, though no column has their fields."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -103,7 +113,7 @@ def _record_type(part: _Part) -> Array:
 
 def _opaque(part: _Part) -> Array:
     rows = part.rows
-    opaque = (rows.kind < CONTROL_KIND) & ~np.isin(rows.kind, _INTERPRETED)
+    opaque = (rows.kind < CONTROL_KIND) & ~np.isin(rows.kind, _NOT_OPAQUE)
     # a config may be a password: it is only shown if its name says that it is not
     for row in np.flatnonzero(rows.kind == RecordType.CONFIG_RECORD).tolist():
         value = part.buffer[rows.value_start[row] : rows.value_end[row]]

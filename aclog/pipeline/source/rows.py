@@ -12,7 +12,7 @@ from attrs import fields, frozen
 
 from aclog.metalog.batch_scan import BatchColumns, ValueColumns, scan_values
 from aclog.metalog.batches import read_header, read_values
-from aclog.metalog.codec import SCHEMAS, decode_record, read_frame
+from aclog.metalog.codec import decode_record, read_frame
 from aclog.metalog.control_records import (
     ControlRecord,
     KRaftVersion,
@@ -25,6 +25,7 @@ from aclog.metalog.control_records import (
 )
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.json_form import type_name
+from aclog.metalog.record_schemas import SCHEMAS
 from aclog.metalog.records import FRAME_VERSION
 from aclog.metalog.vectors import Bools, Int64s, bytes_at
 

@@ -45,7 +45,7 @@ _COLUMNS: list[tuple[str, pa.DataType]] = [
 LOG_SCHEMA = pa.schema(_COLUMNS)
 """One row per record; `timestamp` is the batch's max timestamp, null if it has none (-1).
 
-`record_type` is the name that `aclog log dump` prints. `opaque` is the value of a record that is not interpreted.
+`record_type` is the name that `aclog log dump` prints. `opaque` is the value of any other record, such as a topic's.
 `damage` is only set in a row of type DAMAGED, which stands for bytes that were set aside.
 """
 

@@ -13,13 +13,20 @@ from aclog.metalog.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
     BeginTransactionRecord,
+    BrokerEndpoint,
+    BrokerFeature,
+    BrokerRegistrationChangeRecord,
     DelegationTokenRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
+    FenceBrokerRecord,
     NoOpRecord,
+    RegisterBrokerRecord,
     RemoveAccessControlEntryRecord,
     RemoveDelegationTokenRecord,
     RemoveUserScramCredentialRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
     UserScramCredentialRecord,
 )
 from aclog.snapshots.applier import Applier
@@ -33,6 +40,7 @@ class RandomLog:
         self.rnd, self.faults, self.acls_only, self.transactions = rnd, faults, acls_only, transactions
         self.offset, self.epoch, self.open = 0, 1, False
         self.live, self.held_live = {}, None
+        self.brokers, self.held_brokers = {}, {}
         self.names = 0
 
     def batches(self, count):
@@ -73,8 +81,10 @@ class RandomLog:
             return self.marker()
         if self.acls_only or roll < 0.55:
             return encode_record(self.acl())
-        if roll < 0.8:
+        if roll < 0.75:
             return self.opaque()
+        if roll < 0.83:
+            return encode_record(self.broker())
         return encode_record(self.credential())
 
     def marker(self):
@@ -82,11 +92,12 @@ class RandomLog:
         if self.open == wrong:
             if not self.open:
                 self.held_live = dict(self.live)
+                self.held_brokers = dict(self.brokers)
             self.open = True
             return encode_record(BeginTransactionRecord(name=self.rnd.choice((None, "t"))))
         self.open = False
         if self.rnd.random() < 0.4 and self.held_live is not None:
-            self.live = self.held_live
+            self.live, self.brokers = self.held_live, self.held_brokers
             return encode_record(AbortTransactionRecord(reason="why"))
         return encode_record(EndTransactionRecord())
 
@@ -142,16 +153,33 @@ class RandomLog:
                     token_id=token,
                 ),
                 RemoveDelegationTokenRecord(token_id=token),
-                FeatureLevelRecord(name=rnd.choice(("metadata.version", "f", "g")), feature_level=rnd.randrange(4)),
+                FeatureLevelRecord(name="metadata.version", feature_level=rnd.choice((0, 30))),
+                FeatureLevelRecord(name=rnd.choice("fg"), feature_level=rnd.randrange(4)),
                 NoOpRecord(),
             )
         )
+
+    def broker(self):
+        """A registration of one of three brokers, or a change of one that is registered."""
+        rnd, number = self.rnd, self.rnd.randrange(3)
+        epoch = self.brokers.get(number)
+        if rnd.random() < self.faults:
+            epoch = rnd.randrange(99)
+        kind = rnd.choice((FenceBrokerRecord, UnfenceBrokerRecord, UnregisterBrokerRecord, *[None] * 3))
+        if epoch is None or rnd.random() < 0.3:
+            self.brokers[number] = epoch = rnd.randrange(9)
+            return registration(rnd, number, epoch)
+        if kind is UnregisterBrokerRecord:
+            self.brokers.pop(number, None)
+            return UnregisterBrokerRecord(broker_id=number, broker_epoch=epoch)
+        if kind is not None:
+            return kind(id=number, epoch=epoch)
+        return registration_change(rnd, number, epoch)
 
     def opaque(self):
         rnd = self.rnd
         topic = uuid_of(1000 + rnd.randrange(4)).bytes
         name = "topic" + topic.hex()[:3]
-        broker = struct.pack(">i", rnd.randrange(3))
         key, body = rnd.choice(
             (
                 (2, compact_string(name) + topic + b"\0"),
@@ -159,11 +187,6 @@ class RandomLog:
                 (5, struct.pack(">i", rnd.randrange(3)) + topic + rnd.randbytes(3)),
                 (9, topic + b"\0"),
                 (28, compact_string(rnd.choice((name, "", "unheard"))) + b"\0"),
-                (0, broker + rnd.randbytes(5)),
-                (17, broker + rnd.randbytes(5)),
-                (7, broker + rnd.randbytes(5)),
-                (8, broker + rnd.randbytes(5)),
-                (1, broker + rnd.randbytes(8) + b"\0"),
                 (4, self.config(rnd.choice((2, 2, 4)), name)),
                 (14, self.quota()),
                 (15, rnd.randbytes(20) + b"\0"),
@@ -184,6 +207,42 @@ class RandomLog:
         parts = parts[: self.rnd.choice((1, 2))]
         head = unsigned_varint(len(parts) + 1) + b"".join(parts) + compact_string(self.rnd.choice("mn"))
         return head + struct.pack(">d", self.rnd.random()) + bytes((self.rnd.choice((0, 0, 1)), 0))
+
+
+def registration(rnd, number, epoch):
+    """A RegisterBrokerRecord in any version."""
+    version = rnd.randrange(5)
+    return RegisterBrokerRecord(
+        version=version,
+        broker_id=number,
+        is_migrating_zk_broker=version >= 2 and rnd.random() < 0.1,
+        incarnation_id=uuid_of(rnd.randrange(9)),
+        broker_epoch=epoch,
+        end_points=(
+            BrokerEndpoint(name="PLAINTEXT", host="host", port=rnd.choice((9092, 65535)), security_protocol=0),
+        ),
+        features=(BrokerFeature(name="metadata.version", min_supported_version=7, max_supported_version=30),),
+        rack=rnd.choice((None, "", "rack")),
+        fenced=rnd.random() < 0.5,
+        in_controlled_shutdown=version >= 1 and rnd.random() < 0.2,
+        log_dirs=(uuid_of(5),) if version >= 3 and rnd.random() < 0.8 else (),
+        cordoned_log_dirs=rnd.choice((None, (), (uuid_of(5),))) if version >= 4 else None,
+        tagged_fields=((9, b"tag"),) if rnd.random() < 0.1 else (),
+    )
+
+
+def registration_change(rnd, number, epoch):
+    """A BrokerRegistrationChangeRecord in any version."""
+    version = rnd.randrange(4)
+    return BrokerRegistrationChangeRecord(
+        version=version,
+        broker_id=number,
+        broker_epoch=epoch,
+        fenced=rnd.choice((-1, 0, 1)),
+        in_controlled_shutdown=rnd.choice((0, 1)) if version >= 1 else 0,
+        log_dirs=(uuid_of(6),) if version >= 2 and rnd.random() < 0.5 else (),
+        cordoned_log_dirs=rnd.choice((None, (), (uuid_of(6),))) if version >= 3 else None,
+    )
 
 
 def random_image(seed, count=30):

@@ -70,9 +70,60 @@ TRANSACTION_MARKS = st.one_of(
     st.builds(r.EndTransactionRecord, tagged_fields=tagged()),
     st.builds(r.AbortTransactionRecord, reason=st.none() | TEXT, tagged_fields=tagged(1)),
 )
+ENDPOINTS = st.builds(
+    r.BrokerEndpoint, name=TEXT, host=TEXT, port=st.integers(0, 65535), security_protocol=INT16, tagged_fields=tagged()
+)
+BROKER_FEATURES = st.builds(
+    r.BrokerFeature, name=TEXT, min_supported_version=INT16, max_supported_version=INT16, tagged_fields=tagged()
+)
+UUID_LISTS = st.lists(UUIDS, max_size=3).map(tuple)
+
+
+def registrations(version: int) -> st.SearchStrategy:
+    """RegisterBrokerRecords of one version."""
+    return st.builds(
+        r.RegisterBrokerRecord,
+        version=st.just(version),
+        broker_id=INT32,
+        is_migrating_zk_broker=st.booleans() if version >= 2 else st.just(value=False),
+        incarnation_id=UUIDS,
+        broker_epoch=INT64,
+        end_points=st.lists(ENDPOINTS, max_size=2).map(tuple),
+        features=st.lists(BROKER_FEATURES, max_size=2).map(tuple),
+        rack=st.none() | TEXT,
+        fenced=st.booleans(),
+        in_controlled_shutdown=st.booleans() if version >= 1 else st.just(value=False),
+        log_dirs=UUID_LISTS if version >= 3 else st.just(()),
+        cordoned_log_dirs=st.none() | UUID_LISTS if version >= 4 else st.none(),
+        tagged_fields=tagged(2),
+    )
+
+
+def registration_changes(version: int) -> st.SearchStrategy:
+    """BrokerRegistrationChangeRecords of one version."""
+    return st.builds(
+        r.BrokerRegistrationChangeRecord,
+        version=st.just(version),
+        broker_id=INT32,
+        broker_epoch=INT64,
+        fenced=INT8,
+        in_controlled_shutdown=INT8 if version >= 1 else st.just(0),
+        log_dirs=UUID_LISTS if version >= 2 else st.just(()),
+        cordoned_log_dirs=st.none() | UUID_LISTS if version >= 3 else st.none(),
+        tagged_fields=tagged(4),
+    )
+
+
+BROKERS = st.one_of(
+    *map(registrations, range(5)),
+    *map(registration_changes, range(4)),
+    st.builds(r.UnregisterBrokerRecord, broker_id=INT32, broker_epoch=INT64, tagged_fields=tagged()),
+    st.builds(r.FenceBrokerRecord, id=INT32, epoch=INT64, tagged_fields=tagged()),
+    st.builds(r.UnfenceBrokerRecord, id=INT32, epoch=INT64, tagged_fields=tagged()),
+)
 OPAQUE = st.builds(
     lambda key, version, body: r.OpaqueRecord(api_key=key, version=version, value=bytes((1, key, version)) + body),
-    st.sampled_from([0, 2, 3, 4, 6, 27, 29, 127]),
+    st.sampled_from([2, 3, 4, 6, 27, 29, 127]),
     st.integers(0, 127),
     st.binary(max_size=20),
 )
@@ -86,6 +137,7 @@ RECORDS = st.one_of(
     st.builds(r.RemoveDelegationTokenRecord, token_id=TEXT, tagged_fields=tagged()),
     st.builds(r.FeatureLevelRecord, name=TEXT, feature_level=INT16, tagged_fields=tagged()),
     st.builds(r.NoOpRecord, tagged_fields=tagged()),
+    BROKERS,
     OPAQUE,
 )
 _LEADER_VOTERS = st.lists(st.builds(LeaderChangeVoter, voter_id=INT32, tagged_fields=tagged()), max_size=3).map(tuple)

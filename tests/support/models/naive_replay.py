@@ -6,6 +6,8 @@ It shares the decoding of batches and records with the engine (that has its own 
 import struct
 from dataclasses import dataclass, field
 
+from attrs import evolve
+
 from aclog.metalog.batches import decode_batch
 from aclog.metalog.codec import decode_record, encode_record
 from aclog.metalog.control_records import KRaftVersion, KRaftVoters, decode_control
@@ -26,10 +28,12 @@ class State:
     scram: dict = field(default_factory=dict)
     tokens: dict = field(default_factory=dict)
     features: dict = field(default_factory=dict)
+    brokers: dict = field(default_factory=dict)
     opaque: list = field(default_factory=list)
 
     def copy(self):
-        return State(dict(self.acls), dict(self.scram), dict(self.tokens), dict(self.features), list(self.opaque))
+        maps = (dict(each) for each in (self.acls, self.scram, self.tokens, self.features, self.brokers))
+        return State(*maps, list(self.opaque))
 
 
 @dataclass
@@ -120,8 +124,38 @@ def step(state, offset, kind, record):
         state.features[record.name] = record
         if record.feature_level == 0:
             del state.features[record.name]
+    elif kind == "RegisterBrokerRecord":
+        state.brokers[record.broker_id] = record
+    elif "Broker" in kind:
+        broker_step(state.brokers, offset, kind, record)
     elif isinstance(record, OpaqueRecord):
         state.opaque = opaque_step(state.opaque, record.value)
+
+
+def broker_step(brokers, offset, kind, record):
+    """A change of a registration: what of it changes."""
+    short = kind in ("FenceBrokerRecord", "UnfenceBrokerRecord")
+    number, epoch = (record.id, record.epoch) if short else (record.broker_id, record.broker_epoch)
+    broker = brokers.get(number)
+    if broker is None or broker.broker_epoch != epoch:
+        raise RefusedError(offset)
+    if kind == "UnregisterBrokerRecord":
+        del brokers[number]
+        return
+    changed = {name: getattr(broker, name) for name in ("fenced", "in_controlled_shutdown", "log_dirs")}
+    changed["cordoned_log_dirs"] = broker.cordoned_log_dirs
+    if short:
+        changed["fenced"] = kind == "FenceBrokerRecord"
+    else:
+        if record.fenced:
+            changed["fenced"] = record.fenced == 1
+        if record.in_controlled_shutdown:
+            changed["in_controlled_shutdown"] = True
+        if record.log_dirs:
+            changed["log_dirs"] = record.log_dirs
+        if record.cordoned_log_dirs is not None:
+            changed["cordoned_log_dirs"] = record.cordoned_log_dirs
+    brokers[number] = evolve(broker, **changed)
 
 
 def opaque_step(values, value):
@@ -133,8 +167,6 @@ def opaque_step(values, value):
         values = [v for v in values if not (v[1] in (2, 3, 5) and topic_id(v) == topic)]
         values = [v for v in values if not (v[1] == 4 and v[3] == 2 and text(v, 4)[0] in names)]
         return [v for v in values if not (v[1] == 28 and text(v, 3)[0] in names)]
-    if kind == 1:  # UnregisterBroker
-        return [v for v in values if not (v[1] in (0, 7, 8, 17) and v[3:7] == value[3:7])]
     if kind == 4:  # Config
         key, at = config_key(value)
         values = [v for v in values if not (v[1] == 4 and config_key(v)[0] == key)]
@@ -190,6 +222,7 @@ def state_of(image):
         scram={(r.name, r.mechanism): r for r in image.scram.records()},
         tokens={r.token_id: r for r in image.tokens.records()},
         features={r.name: r for r in image.features.records()},
+        brokers={r.broker_id: r for r in image.cluster.brokers()},
         opaque=list(image.opaque.values()),
     )
 
@@ -204,6 +237,7 @@ def assert_shows(image, moment):
     assert found.scram == moment.state.scram
     assert found.tokens == moment.state.tokens
     assert found.features == moment.state.features
+    assert found.brokers == moment.state.brokers
     assert found.opaque == moment.state.opaque
     where = image.provenance
     assert (where.end_offset, where.epoch, where.timestamp) == (moment.end_offset, moment.epoch, moment.timestamp)

@@ -4,13 +4,14 @@ import json
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, code_name
 from aclog.cli.log.dump import dump_json
-from aclog.metalog.batches import iter_batches
+from aclog.metalog.batches import decode_batch, iter_batches
 from aclog.pipeline.source.directory import plan
 from aclog.pipeline.source.options import read_options
 from aclog.pipeline.source.range_reader import Query, read_range
@@ -23,7 +24,7 @@ CHECKPOINTS = tuple(sorted(DATA.glob("kafka-*/__cluster_metadata-0/*.checkpoint"
 _NAMES = ("resourceType", "patternType", "operation", "permissionType")
 _KINDS = dict(zip(_NAMES, (ResourceType, PatternType, AclOperation, AclPermissionType), strict=True))
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-_INTERPRETED = ("ACCESS_CONTROL", "SCRAM", "TOKEN", "FEATURE_LEVEL", "NO_OP", "_TRANSACTION_RECORD")
+_INTERPRETED = ("ACCESS_CONTROL", "SCRAM", "TOKEN", "FEATURE_LEVEL", "NO_OP", "_TRANSACTION_RECORD", "BROKER")
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> list[dict]:
@@ -42,7 +43,10 @@ def read_rows(
 
 def expected_rows(paths: Iterable[Path]) -> list[dict]:
     """What the table must hold of these files, in their order."""
-    return [_row(json.loads(line), bases) for path in paths for bases in [_bases(path)] for line in dumped(path)]
+    rows = (
+        (_row(json.loads(line), bases), path) for path in paths for bases in [_bases(path)] for line in dumped(path)
+    )
+    return [row | _of_broker(row, path) for row, path in rows]
 
 
 def dumped(path: Path) -> Iterator[str]:
@@ -60,6 +64,18 @@ def _bases(path: Path) -> dict[int, int]:
     for _, header in iter_batches(path.read_bytes()):
         found |= dict.fromkeys(range(header.base_offset, header.end_offset), header.base_offset)
     return found
+
+
+@cache
+def _values(path: Path) -> dict[int, bytes]:
+    data = path.read_bytes()
+    batches = (decode_batch(data, position) for position, _ in iter_batches(data))
+    return {batch.header.base_offset + each.offset_delta: each.value for batch in batches for each in batch.records}
+
+
+def _of_broker(row: dict, path: Path) -> dict:
+    """A record of a broker is shown as its bytes, though it is decoded."""
+    return {"opaque": _values(path)[row["offset"]]} if "BROKER" in row["record_type"] else {}
 
 
 def _row(said: dict, bases: dict[int, int]) -> dict:

@@ -1,6 +1,6 @@
 """The records of a new leader before its first request (org.apache.kafka.controller.ActivationRecordsGenerator)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Protocol
@@ -61,7 +61,8 @@ def complete_activation(log: LedLog, publisher: Publisher, bootstrap: Path, now:
     if publisher.applier.in_transaction:
         _append(log, publisher, [AbortTransactionRecord(reason="failover")], now())
     image = publisher.latest
-    if len(image.features) or len(image.acls) or len(image.scram) or len(image.tokens) or len(image.opaque):
+    parts: tuple[Sized, ...] = (image.features, image.acls, image.scram, image.tokens, image.cluster, image.opaque)
+    if any(len(part) for part in parts):
         return
     voters = image.provenance.voters
     if image.provenance.kraft_version and voters is not None:
