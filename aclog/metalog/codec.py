@@ -11,7 +11,7 @@ ACL records.
 from uuid import UUID, SafeUUID
 
 from aclog.metalog.batches import BatchHeader, read_values
-from aclog.metalog.errors import DecodeError, EncodeError
+from aclog.metalog.errors import DecodeError, EncodeError, NewerKafkaError
 from aclog.metalog.primitives import Buffer, read_unsigned_varint
 from aclog.metalog.record_schemas import SCHEMAS, record_version
 from aclog.metalog.records import (
@@ -48,12 +48,14 @@ def read_frame(value: Buffer) -> tuple[int, int, int]:
     """Return (apiKey, version, position of the first field) of a record value.
 
     Raises:
-        DecodeError: frame version is not 1, truncated, or an apiKey or version outside of int16.
+        DecodeError: truncated, or a frame version, apiKey or version that there cannot be.
+        NewerKafkaError: a frame version above 1.
 
     """
     frame, at = read_unsigned_varint(value, 0)
     if frame != FRAME_VERSION:
-        raise DecodeError(f"record frame version {frame}: expected {FRAME_VERSION}", position=0)
+        kind = NewerKafkaError if frame > FRAME_VERSION else DecodeError
+        raise kind(f"record frame version {frame}: expected {FRAME_VERSION}", position=0)
     api_key, version_at = read_unsigned_varint(value, at)
     version, body = read_unsigned_varint(value, version_at)
     if api_key > _MAX_INT16:
@@ -67,8 +69,8 @@ def decode_record(value: bytes) -> MetadataRecord:
     """Decode a record value; a record type that aclog does not interpret is kept verbatim as an OpaqueRecord.
 
     Raises:
-        DecodeError: with the position in `value`; also for an interpreted record type in a version that Kafka 4.3.1
-            does not have.
+        DecodeError: with the position in `value`; NewerKafkaError for an interpreted record type in a version that
+            Kafka 4.3.1 does not have.
 
     """
     # Fast paths: ACL records are nearly all of a large log. Whatever they do not match falls through to the schema.
@@ -87,7 +89,8 @@ def decode_record(value: bytes) -> MetadataRecord:
         # records of unknown types are tolerated.
         name, newest = RecordType(api_key).name, len(schemas) - 1
         expected = f"version {newest}" if newest == 0 else f"version {newest} at most"
-        raise DecodeError(f"{name} in version {version}, written by a newer Kafka: expected {expected}", position=2)
+        what = f"{name} in version {version}, written by a newer Kafka: expected {expected}"
+        raise NewerKafkaError(what, position=2)
     record: MetadataRecord
     record, end = schemas[version].read(value, body)
     if end != len(value):

@@ -14,7 +14,7 @@ from uuid import UUID
 from attrs import frozen
 
 from aclog.metalog.batches import BatchHeader, build_control_batch, locate_records
-from aclog.metalog.errors import DecodeError
+from aclog.metalog.errors import DecodeError, NewerKafkaError
 from aclog.metalog.fields import INT16, INT32, INT64, STRING, UINT16, UUID_BYTES, StructType, array_of, field_of
 from aclog.metalog.primitives import Buffer
 from aclog.metalog.records import TaggedFields
@@ -176,8 +176,8 @@ def decode_control(key: bytes, value: bytes) -> ControlRecord:
     """Decode the control record of a key and a value; an unknown type is kept as an OpaqueControlRecord.
 
     Raises:
-        DecodeError: a malformed key, or a value that does not match its type (position in the value); also a version
-            above 0, which only a newer Kafka writes.
+        DecodeError: a malformed key, or a value that does not match its type (position in the value).
+        NewerKafkaError: a version above 0, which only a newer Kafka writes.
 
     """
     if len(key) != _KEY.size:
@@ -188,7 +188,9 @@ def decode_control(key: bytes, value: bytes) -> ControlRecord:
         return OpaqueControlRecord(control_type=code, key=key, value=value)
     kind = ControlType(code)
     if len(value) >= _VERSION.size and _VERSION.unpack_from(value)[0]:
-        raise DecodeError(f"{kind.name} of a version above 0, written by a newer Kafka: expected version 0", position=0)
+        raise NewerKafkaError(
+            f"{kind.name} of a version above 0, written by a newer Kafka: expected version 0", position=0
+        )
     record: ControlRecord
     record, end = _SCHEMAS[kind].read(value, 0)
     if end != len(value):

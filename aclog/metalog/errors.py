@@ -52,6 +52,17 @@ class ReplayError(DecodeError):
     """A log that decodes but cannot be replayed: an offset gap, a leader epoch that decreases, an ACL added twice."""
 
 
+class NewerKafkaError(ReplayError):
+    """Sound bytes of a newer Kafka, whose meaning is unknown here: no damage."""
+
+
+def is_newer_kafka(error: BaseException | None) -> bool:
+    """Return whether an error, or one that it was raised from, is a NewerKafkaError."""
+    while error is not None and not isinstance(error, NewerKafkaError):
+        error = error.__cause__
+    return error is not None
+
+
 class LogError(MetadataError):
     """The storage of a log fails or refuses: not a log, disk full, closed, offset out of range."""
 

@@ -3,7 +3,7 @@
 from attrs import define, field
 
 from aclog.metalog.codec import is_known_to_kafka
-from aclog.metalog.errors import ReplayError
+from aclog.metalog.errors import NewerKafkaError
 from aclog.metalog.records import FeatureLevelRecord, OpaqueRecord, RecordType
 from aclog.snapshots.features import METADATA_VERSION, NEWEST_METADATA_VERSION
 
@@ -38,7 +38,7 @@ class NewerKafka:
         """Check an uninterpreted record.
 
         Raises:
-            ReplayError: strict, and its apiKey is above those of Kafka 4.3.1.
+            NewerKafkaError: strict, and its apiKey is above those of Kafka 4.3.1.
 
         """
         # An unknown number below the newest is one that Kafka has abandoned, not one of the future.
@@ -52,7 +52,7 @@ class NewerKafka:
         """Check a feature level.
 
         Raises:
-            ReplayError: strict, and it is a metadata.version above that of Kafka 4.3.1.
+            NewerKafkaError: strict, and it is a metadata.version above that of Kafka 4.3.1.
 
         """
         if record.name == METADATA_VERSION and record.feature_level > NEWEST_METADATA_VERSION:
@@ -63,5 +63,5 @@ class NewerKafka:
 
     def _warn_or_raise(self, what: str, offset: int) -> None:
         if self.strict:
-            raise ReplayError(what, offset=offset)
+            raise NewerKafkaError(what, offset=offset)
         self._warnings.setdefault(what, offset)

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from aclog.metalog.codec import encode_record
+from aclog.metalog.filelog import open_log
+from aclog.metalog.records import FeatureLevelRecord
 from tests.support.cli.command import aclog
 
 SMALL = Path(__file__).parents[1] / "data/kafka-4.3.1-small"
@@ -109,6 +112,36 @@ class TestVerify:
         assert verified.code == 1
         assert verified.lines[-1] == "damaged"
         assert str(copy / SEGMENT.name) in verified.lines[0]
+
+    def test_a_missing_leader_epoch_file_is_a_note(self, tmp_path):
+        copy = shutil.copytree(LOG, tmp_path / "log")
+        (copy / "leader-epoch-checkpoint").unlink()
+        verified = aclog("log", "verify", copy).ok()
+        assert verified.lines[-1] == "all is well"
+        assert verified.err.startswith(f"aclog: note: {copy}/leader-epoch-checkpoint: missing")
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            b"\x02\x12\x00",
+            b"\x01\x12\x01",
+            b"\x01\x1d\x00beyond",
+            encode_record(FeatureLevelRecord(name="metadata.version", feature_level=31)),
+        ],
+        ids=["a frame version", "a record version", "an apiKey", "a metadata.version"],
+    )
+    def test_what_a_newer_kafka_wrote_is_no_damage(self, value, tmp_path):
+        with open_log(tmp_path / "log", create=True) as log:
+            log.append([value], timestamp=0).result(60)
+        verified = aclog("log", "verify", tmp_path / "log")
+        assert verified.code == 2
+        assert verified.lines[-1].startswith("not damaged, but written by a newer Kafka")
+        [segment] = (tmp_path / "log").glob("*.log")
+        data = bytearray(segment.read_bytes())
+        data[30] ^= 1  # in the first batch, a LeaderChange
+        segment.write_bytes(data)
+        both = aclog("log", "verify", tmp_path / "log")
+        assert (both.code, both.lines[-1]) == (1, "damaged")
 
     def test_a_cidr_range_as_host_is_warned_about(self, tmp_path):
         rule = (

@@ -44,7 +44,8 @@ def verify(
 ) -> None:
     """Check every CRC, offset and leader epoch, replay the log, and print what is wrong and where.
 
-    Exit code 1 if anything is wrong.
+    Exit code 1 for damage, 2 if all is whole but a newer Kafka wrote records
+    that this aclog does not know: a node would not start on it.
 
     [bold]Example[/]
 
@@ -52,8 +53,9 @@ def verify(
     """
     from aclog.cli.log.verify import verify_log
 
-    if not verify_log(directory):
-        raise typer.Exit(1)
+    verdict = verify_log(directory)
+    if verdict:
+        raise typer.Exit(verdict)
 
 
 @app.command()

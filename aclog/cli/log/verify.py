@@ -3,28 +3,34 @@
 from pathlib import Path
 
 from aclog.cli.image_report import CidrWatch, summary
+from aclog.cli.verdict import WORDS, Findings, Verdict
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+from aclog.metalog.filelog.verify import FindingKind
 from aclog.snapshots.image import Image
-from aclog.sources.paths import LogSource
+from aclog.snapshots.recovery import recover
 from aclog.terminal.notices import note, one_line
 from aclog.terminal.progress import progress
 
 
-def verify_log(directory: Path) -> bool:
-    """Print every finding and a summary; return whether nothing is wrong.
+def verify_log(directory: Path) -> Verdict:
+    """Print every finding and a summary; return the verdict.
 
     Raises:
         LogError: the directory is not a log, or cannot be read.
 
     """
-    sound = True
+    found = Findings()
     with progress(f"checking {directory.name}") as advance:
         for finding in verify(directory, advance):
-            sound = False
+            if finding.kind is FindingKind.NOTE:
+                note(str(finding))
+                continue
+            found.damaged |= finding.kind is FindingKind.DAMAGE
+            found.newer |= finding.kind is FindingKind.NEWER
             print(one_line(str(finding)))
-    image = _replay(directory)
+    image = _replay(directory, found)
     segments, checkpoints = len(list_segments(directory)), len(list_checkpoints(directory))
     what = f"{directory}: {segments} segment(s), {checkpoints} checkpoint(s)"
     if image is not None:
@@ -32,19 +38,20 @@ def verify_log(directory: Path) -> bool:
         watch = CidrWatch()
         watch.watch_all(image.acls)
         watch.report()
-    print("all is well" if sound and image is not None else "damaged")
-    return sound and image is not None
+    print(WORDS[found.verdict])
+    return found.verdict
 
 
-def _replay(directory: Path) -> Image | None:
+def _replay(directory: Path, found: Findings) -> Image | None:
     """Return the newest state; if the log cannot be replayed, print the reason and return None."""
     try:
         with progress(f"replaying {directory.name}") as advance:
-            source = LogSource(directory, note, advance)
-            try:
-                return source.image()
-            finally:
-                source.close()
+            recovered = recover(directory, strict=False, progress=advance)
     except MetadataError as error:
+        found.add(error)
         print(one_line(f"cannot be replayed: {error}"))
         return None
+    for text in recovered.notes:
+        note(text)
+    found.newer |= bool(recovered.applier.newer.warnings())
+    return recovered.image

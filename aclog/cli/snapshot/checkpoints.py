@@ -8,6 +8,7 @@ from attrs import evolve
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.cli.image_report import CidrWatch, summary
+from aclog.cli.verdict import Findings, Verdict
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import CheckpointError, LogError, MetadataError
 from aclog.metalog.filelog.file_names import list_checkpoints
@@ -60,27 +61,29 @@ def _with_ids(acls: AclsImage) -> AclsImage:
     return AclsImage.from_acls(evolve(rule, id=rule.id or random_uuid(secrets.token_bytes)) for rule in acls)
 
 
-def verify_checkpoints(paths: Sequence[Path]) -> bool:
-    """Print a line for each file; return whether all are intact.
+def verify_checkpoints(paths: Sequence[Path]) -> Verdict:
+    """Print a line for each file; return the verdict on all of them.
 
     Raises:
         LogError: a path is not a file.
 
     """
-    sound, watch = True, CidrWatch()
+    found, watch = Findings(), CidrWatch()
     for path in paths:
         if not path.is_file():
             raise LogError(f"{path}: not a file: expected a checkpoint")
         try:
-            image = _read(path)
+            newer = NewerKafka(strict=False)
+            image = _read(path, newer)
         except MetadataError as error:
-            sound = False
+            found.add(error)
             print(one_line(str(error)))
             continue
+        found.newer |= bool(newer.warnings())
         watch.watch_all(image.acls)
         print(f"{path}: whole: {summary(image)}")
     watch.report()
-    return sound
+    return found.verdict
 
 
 def describe_checkpoints(directory: Path) -> Iterator[str]:
@@ -95,15 +98,14 @@ def describe_checkpoints(directory: Path) -> Iterator[str]:
         raise LogError(f"{directory}: it has no checkpoints (*.checkpoint)")
     for checkpoint in found:
         try:
-            image = _read(checkpoint.path)
+            image = _read(checkpoint.path, NewerKafka(strict=False))
         except CheckpointError as error:
             yield one_line(f"{checkpoint.path.name}  damaged: {error}")
             continue
         yield f"{checkpoint.path.name}  {utc_text(image.timestamp)}  {summary(image)}"
 
 
-def _read(path: Path) -> Image:
-    newer = NewerKafka(strict=False)
+def _read(path: Path, newer: NewerKafka) -> Image:
     image = read_checkpoint(path, newer=newer)
     for warning in newer.warnings():
         note(f"{path}: {warning}")

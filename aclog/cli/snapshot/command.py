@@ -38,7 +38,10 @@ def create(
 def verify(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Checkpoint files.", show_default=False)],
 ) -> None:
-    """Check checkpoint files: every CRC, header, footer, name and record. Exit code 1 if anything is wrong.
+    """Check checkpoint files: every CRC, header, footer, name and record.
+
+    Exit codes as of `aclog log verify`: 1 for damage, 2 for records of a newer
+    Kafka.
 
     [bold]Example[/]
 
@@ -46,8 +49,9 @@ def verify(
     """
     from aclog.cli.snapshot.checkpoints import verify_checkpoints
 
-    if not verify_checkpoints(files):
-        raise typer.Exit(1)
+    verdict = verify_checkpoints(files)
+    if verdict:
+        raise typer.Exit(verdict)
 
 
 @app.command(name="list")

@@ -12,11 +12,12 @@ checked on its own, and the other files are checked for traces of a log whose se
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from enum import Enum
 from pathlib import Path
 
 from attrs import define, field, frozen
 
-from aclog.metalog.errors import DecodeError
+from aclog.metalog.errors import DecodeError, is_newer_kafka
 from aclog.metalog.filelog.batch_walk import Epochs, check_records, walk_batches
 from aclog.metalog.filelog.epochs import EPOCHS_FILE, read_epochs
 from aclog.metalog.filelog.file_names import CheckpointFile, SegmentFile, find_segments, list_checkpoints, list_segments
@@ -29,10 +30,19 @@ Progress = Callable[[int, int], None]
 """Called with the number of bytes checked so far, and the total."""
 
 
+class FindingKind(Enum):
+    """How bad a finding is."""
+
+    DAMAGE = "damage"
+    NEWER = "sound, but written by a newer Kafka"
+    NOTE = "harmless"
+
+
 @frozen(kw_only=True)
 class Finding:
     """One problem: the file, the byte position in it, the log offset (as far as they apply), and what is wrong."""
 
+    kind: FindingKind = FindingKind.DAMAGE
     path: Path
     position: int | None = None
     offset: int | None = None
@@ -43,7 +53,7 @@ class Finding:
 
 
 def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[Finding]:
-    """Yield everything that is wrong with a log directory as it is found; nothing if all is well.
+    """Yield everything that is wrong or odd with a log directory as it is found; nothing if all is well.
 
     Raises:
         LogError: there is neither a log nor a checkpoint, or a file cannot be read.
@@ -64,6 +74,9 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
     start = segments[0].base_offset
     ends = {checkpoint.end_offset for checkpoint in checkpoints}
     _check_starts(directory, start, epochs, ends=ends, problems=problems)
+    if not (directory / EPOCHS_FILE).exists():
+        what = "missing: epochs were only checked for their order"
+        yield Finding(kind=FindingKind.NOTE, path=directory / EPOCHS_FILE, what=what)
     yield from map(_finding, problems)
     yield from _verify_segments(segments, mark, epochs, meter)
     for checkpoint in checkpoints:
@@ -137,7 +150,8 @@ class _ProgressMeter:
 
 def _finding(error: DecodeError) -> Finding:
     path = Path(error.path or ".")
-    return Finding(path=path, position=error.position, offset=error.offset, what=error.what)
+    kind = FindingKind.NEWER if is_newer_kafka(error) else FindingKind.DAMAGE
+    return Finding(kind=kind, path=path, position=error.position, offset=error.offset, what=error.what)
 
 
 def _mark(directory: Path, problems: list[DecodeError]) -> int | None:
@@ -163,14 +177,10 @@ def _mark(directory: Path, problems: list[DecodeError]) -> int | None:
 
 def _epochs(directory: Path, problems: list[DecodeError]) -> Epochs:
     try:
-        epochs = read_epochs(directory)
+        return read_epochs(directory)
     except DecodeError as error:
         problems.append(error)
         return None
-    if epochs is None:
-        what = "missing: epochs can only be checked for their order"
-        problems.append(DecodeError(what, path=str(directory / EPOCHS_FILE)))
-    return epochs
 
 
 def _verify_segments(

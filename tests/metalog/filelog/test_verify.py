@@ -12,6 +12,7 @@ from aclog.metalog.filelog import open_log, verify
 from aclog.metalog.filelog.epochs import write_epochs
 from aclog.metalog.filelog.file_names import SegmentFile, find_segments, list_checkpoints, list_segments
 from aclog.metalog.filelog.mark import MARK_FILE, Mark, create_mark_file
+from aclog.metalog.filelog.verify import FindingKind
 from aclog.metalog.filelog.verify_checkpoint import verify_checkpoint
 from tests.support.builders.log_files import KAFKA_LOGS, batch_ends, flips, segment_paths, small_log, value
 
@@ -53,7 +54,8 @@ def test_missing_and_unreadable_epochs(tmp_path):
     (directory / "leader-epoch-checkpoint").write_text("1\n")
     assert [finding.path.name for finding in verify(directory)] == ["leader-epoch-checkpoint"]
     (directory / "leader-epoch-checkpoint").unlink()
-    assert [finding.what for finding in verify(directory)] == ["missing: epochs can only be checked for their order"]
+    (missing,) = verify(directory)
+    assert (missing.kind, missing.what) == (FindingKind.NOTE, "missing: epochs were only checked for their order")
 
 
 def test_a_mark_file_without_a_valid_slot(tmp_path):
@@ -204,6 +206,7 @@ def test_records_of_a_newer_kafka(tmp_path):
     directory, base = small_log_with(tmp_path / "log", [unknown, newer])
     (finding,) = verify(directory)
     assert (finding.offset, "written by a newer Kafka" in finding.what) == (base + 1, True)
+    assert finding.kind is FindingKind.NEWER
 
 
 def test_a_damaged_record_of_a_checkpoint(kafka):
