@@ -13,6 +13,7 @@ from uuid import UUID
 from attrs import Factory, define, frozen
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.index.first_units import UnitCounts
 from aclog.authorizer.index.ids import IdIndex
 from aclog.authorizer.index.keys import KeyTable, pair_key, resource_key, resource_name, split_pair
 from aclog.authorizer.index.prefixes import Prefixes
@@ -58,8 +59,6 @@ class Memo:
     lookup_count: int = 0
     subjects: dict[tuple[str, str], Subject] = Factory(dict)
     mask_count: int = 0
-    names: dict[tuple[int, int], int] | None = None
-    """Built lazily by aclog.authorizer.index.kafka_scan_order."""
     columns: object = None
     """Built lazily by aclog.authorizer.index.columns."""
     ranks: object = None
@@ -103,6 +102,7 @@ class Base:
     """The number of ACLs that Kafka cannot list: they hold ANY or MATCH, which belong in filters only."""
     irregular: int
     """The number of ACLs whose pattern type or permission authorize() and byResourceType read differently."""
+    units: UnitCounts
     memo: Memo = Factory(Memo)
 
     def __len__(self) -> int:

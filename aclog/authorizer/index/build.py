@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
 from aclog.authorizer.index.arrays import Binary, Dictionary, Int32s, Pause, binary_columns, no_pause, slices, values
 from aclog.authorizer.index.base import Base
+from aclog.authorizer.index.first_units import count_units
 from aclog.authorizer.index.ids import IdIndex
 from aclog.authorizer.index.keys import KeyTable, compact
 from aclog.authorizer.index.masks import TYPES, known_type, mask_table
@@ -259,12 +260,13 @@ def _name(rows: Rows, row: int) -> str:
 
 
 def _resources(rows: Rows, cell_resources: Int32s, cell_pairs: Int32s, pause: Pause) -> dict[str, Any]:
-    """Return the fields of a base about its resources: prefixes, LITERAL `*`, ACLs with a principal without a colon."""
+    """Return the fields of a base about its resources: prefixes, LITERAL `*`, first units, colonless principals."""
     offsets, data = binary_columns(rows.resources)
     starts, ends = offsets[:-1], offsets[1:] - 1
     kinds = data[starts]
     prefixed = data[ends] == PatternType.PREFIXED
     _, name_starts, _ = unsigned_varints(data, starts + 1)
+    acls = np.bincount(rows.resource_of, minlength=len(rows.resources))
     # mode="clip": the empty name at the very end of the data has no first byte.
     stars = ~prefixed & (ends - name_starts == 1) & (data.take(name_starts, mode="clip") == ord("*"))
     prefixes, first_nodes, nodes = [], [], 0
@@ -283,6 +285,7 @@ def _resources(rows: Rows, cell_resources: Int32s, cell_pairs: Int32s, pause: Pa
         "colonless_resources": frozenset(cell_resources[np.isin(cell_pairs, colonless)].tolist())
         if len(colonless)
         else NONE,
+        "units": count_units(kinds, data, name_starts, ends, acls),
     }
 
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from aclog.authorizer.acl import WILDCARD, PatternType, StandardAclWithId
 from aclog.authorizer.index.acl_index import AclIndex, Levels, Resource
-from aclog.authorizer.index.base import Base
-from aclog.authorizer.index.keys import resource_name, utf16
+from aclog.authorizer.index.first_units import UnitCounts, first_unit
+from aclog.authorizer.index.keys import utf16
 from aclog.authorizer.index.masks import known_operation, known_pattern, known_permission
 
 _ALL_PATTERNS = range(5)
@@ -79,12 +79,12 @@ def _second_section(index: AclIndex, resource_type: int, name: str) -> tuple[boo
     resource's it jumps. At one that does and is no prefix, Kafka 4.3.1 loops or throws ("Quirks" in docs/semantics.md);
     here it goes on.
     """
-    first = _first_unit(name) if name else -1
+    first = first_unit(name) if name else -1
     # PREFIXED `*` sorts right after LITERAL `*`, and is a prefix of nothing that does not begin with `*`.
-    if first != _first_unit(WILDCARD) and PatternType.PREFIXED in _wildcard_patterns(index, resource_type):
+    if first != first_unit(WILDCARD) and PatternType.PREFIXED in _wildcard_patterns(index, resource_type):
         return False, True
     counts = _counts_by_first_unit(index).items()
-    below = {unit for (kind, unit), count in counts if kind == resource_type and unit < _first_unit(WILDCARD) and count}
+    below = {unit for (kind, unit), count in counts if kind == resource_type and unit < first_unit(WILDCARD) and count}
     return max(below, default=None) == first, not below <= {first}
 
 
@@ -96,21 +96,16 @@ def _empty_precedes_wildcard(index: AclIndex, resource_type: int, name: str) -> 
     """
     if utf16(name) < utf16(WILDCARD):
         return True
-    first = _first_unit(name)
+    first = first_unit(name)
     counts = _counts_by_first_unit(index)
     return any(
-        kind == resource_type and _first_unit(WILDCARD) <= unit < first and count
+        kind == resource_type and first_unit(WILDCARD) <= unit < first and count
         for (kind, unit), count in counts.items()
     ) or (
         # On the name `*` itself, pattern types below LITERAL sort before LITERAL `*` and cause the same jump.
-        _first_unit(WILDCARD) < first
+        first_unit(WILDCARD) < first
         and any(pattern < PatternType.LITERAL for pattern in _wildcard_patterns(index, resource_type))
     )
-
-
-def _first_unit(name: str) -> int:
-    """Return the first UTF-16 code unit; 0 for the empty name."""
-    return int.from_bytes(utf16(name)[:2])
 
 
 def _wildcard_patterns(index: AclIndex, resource_type: int) -> set[int]:
@@ -127,31 +122,7 @@ def _wildcard_patterns(index: AclIndex, resource_type: int) -> set[int]:
     return found
 
 
-def _counts_by_first_unit(index: AclIndex) -> dict[tuple[int, int], int]:
-    """Return the number of ACLs by type and first code unit of the name, those on `*` and the empty name left out."""
-    known: dict[tuple[int, int], int] | None = index.memo.get("counts by first unit")
-    if known is None:
-        known = dict(_base_counts(index.base))
-        for (kind, name, literal), touched in index.overlay.touched.items():
-            if name and name != WILDCARD:
-                number = index.base.resource(kind, name, literal=literal)
-                before = len(index.base.rows(*index.base.cells(number)))
-                key = kind, _first_unit(name)
-                known[key] = known.get(key, 0) + touched.rules - before
-        index.memo["counts by first unit"] = known
-    return known
-
-
-def _base_counts(base: Base) -> dict[tuple[int, int], int]:
-    """Return the base's share of `_counts_by_first_unit`, built on first use: the exceptions are rare."""
-    known = base.memo.names
-    if known is None:
-        known = {}
-        for number in range(len(base.resources)):
-            key = base.resources.key(number)
-            name = resource_name(key)
-            if name and name != WILDCARD:
-                unit = key[0], _first_unit(name)
-                known[unit] = known.get(unit, 0) + len(base.rows(*base.cells(number)))
-        base.memo.names = known
-    return known
+def _counts_by_first_unit(index: AclIndex) -> UnitCounts:
+    """Return the counts of the base with what the overlay changes in them."""
+    base, changed = index.base.units, index.overlay.units
+    return {**base, **{unit: base.get(unit, 0) + step for unit, step in changed.items()}} if changed else base

@@ -65,6 +65,8 @@ class Overlay(NamedTuple):
     unbindable: int = 0
     irregular: int = 0
     """What to add to the counts of the base (see Base)."""
+    units: "Map[tuple[int, int], int]" = Map()
+    """What to add to the base's UnitCounts."""
     changes: int = 0
     """The number of ACLs added and removed."""
 

@@ -13,6 +13,7 @@ from immutables import Map
 
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.authorizer.index.base import Base
+from aclog.authorizer.index.first_units import first_unit, is_counted
 from aclog.authorizer.index.keys import pair_key, resource_key, resource_name, split_pair
 from aclog.authorizer.index.masks import TYPES, rule_mask
 from aclog.authorizer.index.overlay import NO_ROWS, Cell, Overlay, PairKey, ResourceKey, TouchedResource
@@ -180,8 +181,11 @@ def _changed(
     step: int,
 ) -> Overlay:
     """Return the overlay with the new state of a resource; `step` is 1 if an ACL was added, -1 if one was removed."""
-    _, _, resources, lengths, stars, ranges, colonless, unbindable, irregular, _ = overlay
+    _, _, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, _ = overlay
     kind, name, literal = key
+    if is_counted(name):
+        unit = kind, first_unit(name)
+        units = units.set(unit, units.get(unit, 0) + step)
     # Lengths are never taken back when a prefix loses its ACLs: a look-up that finds nothing is cheap.
     if not literal:
         if len(name) not in lengths[kind]:
@@ -194,8 +198,8 @@ def _changed(
         irregular += step * is_irregular(codes)
     resources = resources.set(key, touched)
     changes = len(added) + len(removed)
-    # Positional on purpose: with ten keywords it would take twice as long.
-    return Overlay(added, removed, resources, lengths, stars, ranges, colonless, unbindable, irregular, changes)
+    # Positional on purpose: with eleven keywords it would take twice as long.
+    return Overlay(added, removed, resources, lengths, stars, ranges, colonless, unbindable, irregular, units, changes)
 
 
 def _untouched(base: Base, resource: int) -> TouchedResource:
