@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from aclog.metalog.errors import MetadataError
+from aclog.metalog.printable import printable
 
 
 class AuthorizerNotReadyError(MetadataError):
@@ -53,11 +54,6 @@ class AclRequestError(MetadataError):
 
     def __str__(self) -> str:
         return self.name if self.message is None else self.message
-
-
-def printable(text: str) -> str:
-    """Return the text with unprintable characters as Python escapes."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _restored(principal: str, operation: str, host: str, resource: str) -> AuthorizationError:

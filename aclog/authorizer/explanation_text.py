@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, code_name
 from aclog.authorizer.acl_command import acl_command
-from aclog.authorizer.errors import printable
 from aclog.authorizer.explanation import Change, ExaminedRule, Explanation, Remedy, Role
+from aclog.metalog.printable import printable
 
 
 def explanation_lines(explanation: Explanation, log: str | None = None) -> Iterator[str]:

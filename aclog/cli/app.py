@@ -19,6 +19,7 @@ from aclog.cli.spark import command as spark
 from aclog.cli.status import command as status
 from aclog.cli.sync import command as sync
 from aclog.cli.tokens import command as tokens
+from aclog.terminal.output import say
 
 _HELP = """Apache Kafka's access control, read from its metadata log: who may do what, since when, and why.
 
@@ -43,7 +44,7 @@ _EPILOG = (
 
 def _print_version(value: bool) -> None:
     if value:
-        print(f"aclog {version('aclog')}")
+        say(f"aclog {version('aclog')}")
         raise typer.Exit
 
 

@@ -21,6 +21,8 @@ from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import enum_field
 from aclog.sources.json_object import parse_object, text_field
 from aclog.sources.text_lines import blocks
+from aclog.terminal.json_text import json_string
+from aclog.terminal.output import say
 
 ALLOWED, DENIED, BAD_INPUT = 0, 1, 2
 """Exit codes."""
@@ -30,8 +32,6 @@ _CACHE_LIMIT = 1 << 18
 """Cached lines, at about 400 bytes each; the cache is cleared when it is full."""
 
 _canonical = lru_cache(1 << 16)(host_address)
-_quoted = json.encoder.encode_basestring
-"""JSON string without ASCII escapes; json.dumps would construct an encoder for each line."""
 
 
 def authorizer_of(image: Image, flags: AuthorizerFlags) -> StandardAuthorizer:
@@ -54,7 +54,7 @@ def decide_one(image: Image, flags: AuthorizerFlags, request: Request) -> int:
 
     """
     decision = decide(authorizer_of(image, flags), request)
-    print(decision.result.value, decision.text)
+    say(f"{decision.result.value} {decision.text}")
     return ALLOWED if decision.result is AuthorizationResult.ALLOWED else DENIED
 
 
@@ -110,9 +110,9 @@ class LineDecider:
             result, rule = self._decide(parse_request(line))
         except MetadataError as error:
             self.failed = True
-            return f'{{"decision":"ERROR","error":{_quoted(str(error))}}}'
+            return f'{{"decision":"ERROR","error":{json_string(str(error))}}}'
         decision = "ALLOWED" if result is AuthorizationResult.ALLOWED else "DENIED"
-        return f'{{"decision":"{decision}","rule":{_quoted(rule)}}}'
+        return f'{{"decision":"{decision}","rule":{json_string(rule)}}}'
 
     def _decide(self, request: Request) -> tuple[AuthorizationResult, str]:
         if request.name is not None:
@@ -158,7 +158,7 @@ def explain_one(image: Image, flags: AuthorizerFlags, request: Request, log: str
     acls = image.acls.with_options(documented=flags.documented, cidr=False)
     explanation = explain(acls, decision, context, action, allow_everyone=flags.allow_everyone)
     for line in explanation_lines(explanation, log):
-        print(line)
+        say(line)
     watch = CidrWatch()
     watch.watch_all(acls.candidates(pattern.resource_type, pattern.name))
     watch.report()

@@ -7,6 +7,7 @@ import typer
 from attrs import field, frozen
 
 from aclog.cli.flags.groups import with_flags
+from aclog.terminal.output import say
 
 app = typer.Typer()
 
@@ -91,4 +92,4 @@ def format_(
         ),
     )
     for line in done.lines:
-        print(line)
+        say(line)

@@ -69,7 +69,11 @@ def _words_of(command: Command, given: list[str], state: ShellState) -> Iterable
 
 
 def _plain(words: Iterable[str], beginning: str) -> Iterator[Candidate]:
-    return (Candidate(text=quoted(word), display=word) for word in words if word.startswith(beginning))
+    return (
+        Candidate(text=quoted(word), display=word)
+        for word in words
+        if word.startswith(beginning) and word.isprintable()
+    )
 
 
 def _paths(typed: str, word: Word, state: ShellState) -> Iterator[Candidate]:

@@ -7,8 +7,8 @@ from aclog.credentials.scram import CredentialInfo, ScramImage, ScramMechanism
 from aclog.credentials.tokens import TokensImage
 from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
 from aclog.shell.kafka_text import HIDDEN, scram_text, token_text
-from aclog.shell.rule_text import json_text
 from aclog.shell.tree_nodes import Directory, Node, directory, file, fixed
+from aclog.terminal.json_text import json_text
 
 
 def scram_directory(scram: ScramImage, *, show_secrets: bool) -> Directory:

@@ -11,10 +11,11 @@ from aclog.authorizer.acl import PatternType, ResourceType, StandardAcl, Standar
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.explanation_text import acl_text
 from aclog.metalog.codec import decode_record
+from aclog.metalog.printable import printable
 from aclog.metalog.records import AccessControlEntryRecord
 from aclog.metalog.uuids import uuid_text
 from aclog.shell.credential_tree import mechanism_name
-from aclog.shell.path_names import path_text, printable
+from aclog.shell.path_names import path_text
 from aclog.snapshots.image import Image
 
 K = TypeVar("K")

@@ -24,11 +24,6 @@ def encode_name(name: str) -> str:
     return "".join(map(_encode_character, name))
 
 
-def printable(text: str) -> str:
-    """Return a text for one line of a terminal, with unprintable characters percent-encoded."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else _encode_character(c) for c in text)
-
-
 def decode_name(shown: str) -> str | None:
     """Decode a component of a path, in which any character may be encoded; None if it is malformed."""
     if shown == EMPTY_NAME:

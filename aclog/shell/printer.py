@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from typing import TextIO
 
+from aclog.metalog.printable import printable
 from aclog.shell.command import Line
-from aclog.shell.path_names import printable
 
 
 def print_lines(lines: Iterable[Line], output: TextIO, errors: TextIO) -> bool:
     """Print lines as they arrive, error lines to `errors`; return whether there were no errors.
 
-    On a terminal unprintable characters are encoded, since names are chosen by clients and could contain escape
+    On a terminal unprintable characters are escaped, since names are chosen by clients and could contain escape
     sequences. In a pipe lines are unchanged, so that they equal the output of Kafka's shell.
     """
     good = True

@@ -1,6 +1,5 @@
 """ACLs as text: fields, JSON, and file names in the tree."""
 
-import json
 from uuid import UUID
 
 from aclog.authorizer.acl import (
@@ -13,6 +12,7 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.explanation_text import acl_text
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.uuids import parse_uuid, uuid_text
+from aclog.terminal.json_text import json_string
 
 KEYS = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType", "id")
 """The keys of an ACL as JSON, in order."""
@@ -23,7 +23,6 @@ _TYPES = {int(each): each.name for each in ResourceType}
 _PATTERNS = {int(each): each.name for each in PatternType}
 _OPERATIONS = {int(each): each.name for each in AclOperation}
 _PERMISSIONS = {int(each): each.name for each in AclPermissionType}
-_quoted = json.encoder.encode_basestring
 
 
 def rule_fields(rule: StandardAclWithId) -> tuple[str, str, str, str, str, str, str]:
@@ -53,8 +52,8 @@ def rule_json(rule: StandardAclWithId) -> str:
     kind, name, pattern, principal, host, operation, permission = rule_fields(rule)
     text_id = "null" if rule.id is None else f'"{uuid_text(rule.id)}"'
     return (
-        f'{{"resourceType":"{kind}","resourceName":{_quoted(name)},"patternType":"{pattern}",'
-        f'"principal":{_quoted(principal)},"host":{_quoted(host)},"operation":"{operation}",'
+        f'{{"resourceType":"{kind}","resourceName":{json_string(name)},"patternType":"{pattern}",'
+        f'"principal":{json_string(principal)},"host":{json_string(host)},"operation":"{operation}",'
         f'"permissionType":"{permission}","id":{text_id}}}'
     )
 
@@ -70,8 +69,3 @@ def rule_id(name: str) -> UUID | None:
         return parse_uuid(name)
     except ConfigError:
         return None
-
-
-def json_text(value: dict[str, object]) -> str:
-    """Return a JSON object as one line; control characters are escaped, other characters are not."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

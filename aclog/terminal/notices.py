@@ -2,16 +2,7 @@
 
 import sys
 
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), 127)} | {
-    0x85: "\\x85",
-    0x2028: "\\u2028",
-    0x2029: "\\u2029",
-}
-
-
-def one_line(text: str) -> str:
-    """Return the text with control characters and line ends escaped, so that a name cannot forge a line."""
-    return text.translate(_CONTROLS)
+from aclog.metalog.printable import printable
 
 
 def complain(text: str) -> None:
@@ -31,4 +22,4 @@ def note(text: str) -> None:
 
 def _print(text: str) -> None:
     sys.stdout.flush()  # so that a notice appears after the output that precedes it
-    print(f"aclog: {one_line(text)}", file=sys.stderr, flush=True)
+    print(f"aclog: {printable(text)}", file=sys.stderr, flush=True)

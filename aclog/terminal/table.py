@@ -5,7 +5,7 @@ from itertools import islice
 
 from rich.cells import cell_len
 
-from aclog.terminal.notices import one_line
+from aclog.metalog.printable import printable
 
 _LOOKAHEAD = 1000
 
@@ -15,7 +15,7 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[st
     rows = iter(rows)
     widths = [cell_len(title) for title in header]
     heading: Sequence[str] | None = header
-    while block := [tuple(map(one_line, row)) for row in islice(rows, _LOOKAHEAD)]:
+    while block := [tuple(map(printable, row)) for row in islice(rows, _LOOKAHEAD)]:
         widths = [
             max(width, *map(cell_len, column)) for width, column in zip(widths, zip(*block, strict=True), strict=True)
         ]

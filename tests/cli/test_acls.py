@@ -91,7 +91,7 @@ def test_a_table_has_a_line_per_acl_and_escapes_control_characters():
     table = aclog("acls", "list", "--log", SMALL / PARTITION, "--format", "table").ok()
     assert table.lines[0].split() == ["TYPE", "NAME", "PATTERN", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION", "ID"]
     assert len(table.lines) == 1 + 68
-    assert r"tab\x09here" in table.out
+    assert r"tab\there" in table.out
 
 
 def test_the_default_format_is_kafka_unless_stdout_is_a_terminal():

@@ -201,7 +201,7 @@ class TestLogs:
         assert str(other) in refused("log", "verify", other)
 
     def test_names_cannot_forge_a_line(self, tmp_path):
-        assert "\\x0a" in refused("log", "dump", tmp_path / "two\nlines\x1b[2J")
+        assert "two\\nlines\\x1b[2J" in refused("log", "dump", tmp_path / "two\nlines\x1b[2J")
 
 
 class TestWriting:

@@ -10,6 +10,7 @@ from aclog.cli.acls.plan import Plan, filters_of, plan_to_add, plan_to_remove, r
 from aclog.cli.acls.targets import AclTarget, ChosenTarget, open_target
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.notices import note
+from aclog.terminal.output import emit
 
 
 def add_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
@@ -26,7 +27,7 @@ def add_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags,
         lines = list(_additions(rules, plan))  # before they are added: which ones exist already
         _raise_first(rules.create([rule_of(pattern, entry) for pattern, listed in plan.items() for entry in listed]))
         for line in lines:
-            print(line)
+            emit(line)
 
 
 def _additions(rules: AclTarget, plan: Plan) -> Iterable[str]:
@@ -59,7 +60,7 @@ def remove_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFla
 
 
 def _confirms(text: str) -> bool:
-    print(text, flush=True)
+    emit(text, flush=True)
     answer = sys.stdin.readline()
     if not answer:
         raise ConfigError("no answer on stdin: nothing was removed; use --force to remove without asking")

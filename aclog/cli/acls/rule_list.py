@@ -15,6 +15,7 @@ from aclog.cli.acls.kafka_format import listed
 from aclog.cli.acls.plan import resource_filter
 from aclog.cli.image_report import CidrWatch
 from aclog.shell.rule_text import rule_fields, rule_json, rule_object
+from aclog.terminal.output import emit, shown
 from aclog.terminal.table import aligned
 
 _BLOCK = 512
@@ -37,7 +38,7 @@ def print_acls(
     watch = CidrWatch()
     lines = _lines(acls, filters, principals=wanted, list_format=list_format, watch=watch)
     while block := list(islice(lines, _BLOCK)):
-        print("\n".join(block))
+        emit("\n".join(block))
     watch.report()
 
 
@@ -51,7 +52,7 @@ def _lines(
 ) -> Iterator[str]:
     if list_format is ListFormat.KAFKA and principals:  # kafka-acls.sh prints a section per principal
         for principal in principals:
-            yield f"ACLs for principal `{principal}`"
+            yield f"ACLs for principal `{shown()(principal)}`"
             yield from listed(watch.watch(_sorted(acls, [evolve(each, principal=principal) for each in filters])))
         return
     if principals:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from aclog.cli.flags.common import ShowSecrets
+from aclog.terminal.output import emit, say
 
 app = typer.Typer(name="log", help="Print the records of a log, verify it, or copy it.", no_args_is_help=True)
 
@@ -33,7 +34,7 @@ def dump(
     from aclog.cli.log.dump import dump_json, dump_text
 
     for line in (dump_json if json else dump_text)(paths, show_secrets=show_secrets):
-        print(line)
+        (emit if json else say)(line)
 
 
 @app.command()

@@ -18,6 +18,7 @@ from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints
 from aclog.metalog.log import LogReader
 from aclog.metalog.topic_message import read_batch
 from aclog.terminal.notices import note
+from aclog.terminal.output import say
 from aclog.terminal.progress import Advance, progress
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def copy_log(source: str, target: str, client: TopicClient, checkpoint: Path | N
             else:
                 copied = _copy_to_topic(reader, destination, advance)
     what = f"offsets {copied.start_offset} to {copied.end_offset}, {copied.batches} batches"
-    print(f"{target}: {what}, read back and verified: SHA-256 {copied.digest}")
+    say(f"{target}: {what}, read back and verified: SHA-256 {copied.digest}")
     if not isinstance(destination, Path) and copied.start_offset:
         _note_missing_checkpoints(copied.start_offset, checkpoints)
 

@@ -1,6 +1,5 @@
 """Every record of a log as text or JSON (kafka-dump-log --cluster-metadata-decoder)."""
 
-import json
 import mmap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from aclog.metalog.control_records import decode_control
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.json_form import Json, control_json, record_json
+from aclog.terminal.json_text import json_text
 
 RecordJson: TypeAlias = dict[str, Json]
 
@@ -38,7 +38,7 @@ def dump_json(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[str]:
             "leaderEpoch": record.leader_epoch,
             "timestamp": record.timestamp,
         }
-        yield _compact({**place, **record.content})
+        yield json_text({**place, **record.content})
 
 
 def dump_text(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[str]:
@@ -51,7 +51,7 @@ def dump_text(paths: Sequence[Path], *, show_secrets: bool) -> Iterator[str]:
         content = record.content
         yield (
             f"offset: {record.offset} leaderEpoch: {record.leader_epoch} timestamp: {record.timestamp} "
-            f"{content['type']} v{content['version']} {_compact(content['data'])}"
+            f"{content['type']} v{content['version']} {json_text(content['data'])}"
         )
 
 
@@ -119,7 +119,3 @@ def _contents(
         except DecodeError as error:
             # The position of the batch in the file is more useful than the position within the value.
             raise DecodeError(f"{error.what} (in the batch here)", position=position, offset=offset) from None
-
-
-def _compact(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

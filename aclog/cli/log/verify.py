@@ -8,9 +8,11 @@ from aclog.metalog.errors import MetadataError
 from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.filelog.verify import FindingKind
+from aclog.metalog.printable import printable
 from aclog.snapshots.image import Image
 from aclog.snapshots.recovery import recover
-from aclog.terminal.notices import note, one_line
+from aclog.terminal.notices import note
+from aclog.terminal.output import say
 from aclog.terminal.progress import progress
 
 
@@ -29,16 +31,16 @@ def verify_log(directory: Path) -> Verdict:
                 continue
             found.damaged |= finding.kind is FindingKind.DAMAGE
             found.newer |= finding.kind is FindingKind.NEWER
-            print(one_line(str(finding)))
+            say(printable(str(finding)))
     image = _replay(directory, found)
     segments, checkpoints = len(list_segments(directory)), len(list_checkpoints(directory))
     what = f"{directory}: {segments} segment(s), {checkpoints} checkpoint(s)"
     if image is not None:
-        print(f"{what}, end offset {image.end_offset}, epoch {image.epoch}: {summary(image)}")
+        say(f"{what}, end offset {image.end_offset}, epoch {image.epoch}: {summary(image)}")
         watch = CidrWatch()
         watch.watch_all(image.acls)
         watch.report()
-    print(WORDS[found.verdict])
+    say(WORDS[found.verdict])
     return found.verdict
 
 
@@ -49,7 +51,7 @@ def _replay(directory: Path, found: Findings) -> Image | None:
             recovered = recover(directory, strict=False, progress=advance)
     except MetadataError as error:
         found.add(error)
-        print(one_line(f"cannot be replayed: {error}"))
+        say(printable(f"cannot be replayed: {error}"))
         return None
     for text in recovered.notes:
         note(text)

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from aclog.authorizer.explanation_text import acl_text
 from aclog.cli.migrate.target import Target
-from aclog.terminal.notices import one_line, warn
+from aclog.metalog.printable import printable
+from aclog.terminal.notices import warn
+from aclog.terminal.output import say
 from aclog.zkstore.migration.access_state import StateChange
 from aclog.zkstore.migration.comparison import Comparison
 from aclog.zkstore.migration.node_content import LeftOut, StoreState
@@ -25,19 +27,19 @@ def _left_out_lines(left_out: Iterable[LeftOut]) -> Iterator[str]:
 
 def report_plan(store: str, target: Target, found: StoreState, change: StateChange) -> None:
     """Print what a migration would do."""
-    print(f"{store}: {found.state.counts()}")
+    say(f"{store}: {found.state.counts()}")
     for line in _left_out_lines(found.left_out):
-        print(one_line(line))
+        say(printable(line))
     warn_of_limitation(target, found)
-    print(f"{target.name}: {change.counts()}")
+    say(f"{target.name}: {change.counts()}")
     report_removals(change)
 
 
 def report_removals(change: StateChange) -> None:
     """Print the ACLs that a migration would remove, and that this is a dry run."""
     for acl in change.removed_acls:
-        print(one_line(f"would remove: {acl_text(acl)}"))
-    print("dry run: nothing was written")
+        say(printable(f"would remove: {acl_text(acl)}"))
+    say("dry run: nothing was written")
 
 
 def warn_of_limitation(target: Target, found: StoreState) -> None:
@@ -54,14 +56,14 @@ def report_comparison(comparison: Comparison) -> int:
     """Print how ZooKeeper and the target differ; return the exit code."""
     change = comparison.difference
     for line in _difference_lines(change):
-        print(one_line(line))
+        say(printable(line))
     known = [each for each in comparison.disagreements if each.is_known]
     for each in comparison.disagreements[:_MAX_LINES]:
         why = " (Kafka 4.3.1: LITERAL * does not match names that begin with *)" if each.is_known else ""
-        print(one_line(f"differs: {each}{why}"))
+        say(printable(f"differs: {each}{why}"))
     unknown = len(comparison.disagreements) - len(known)
     same = "the same" if not len(change) else f"{len(change)} differences"
-    print(
+    say(
         f"compared: contents {same}; {comparison.requests} decisions, {unknown} differ"
         + (f", and {len(known)} by a known difference of Kafka 4.3.1" if known else "")
     )

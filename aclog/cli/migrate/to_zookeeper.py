@@ -11,6 +11,7 @@ from aclog.cli.migrate.store import connected, decide_by, read_store, store_deci
 from aclog.cli.migrate.target import TargetContents
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.notices import note, warn
+from aclog.terminal.output import say
 from aclog.zkstore.client.settings import ZkSettings
 from aclog.zkstore.migration.access_state import AccessState, difference
 from aclog.zkstore.migration.comparison import compare
@@ -64,8 +65,8 @@ def _report(options: ReverseOptions, watch: StoreWatch, wanted: AccessState, lef
     change = difference(found.state, wanted)
     report_left_out((*left_out, *found.left_out))
     if options.dry_run:
-        print(f"{options.log}: {wanted.counts()}")
-        print(f"{options.store.where}: {change.counts()}")
+        say(f"{options.log}: {wanted.counts()}")
+        say(f"{options.store.where}: {change.counts()}")
         report_removals(change)
     obstacles = []
     if (left_out or found.unreadable) and not options.skip_unreadable:

@@ -20,6 +20,7 @@ from aclog.nodes.storage.format import ensure_formatted
 from aclog.nodes.storage.log_directories import require_formatted
 from aclog.nodes.storage.meta_properties import MetaProperties, read_meta_properties
 from aclog.nodes.telemetry.node_log import configure_logging
+from aclog.terminal.output import say
 
 FAILED = 1
 _RETRY_S = 1.0
@@ -70,7 +71,7 @@ async def _format(config: NodeConfig, stop: asyncio.Event) -> MetaProperties | N
         return None
     meta = ensure_formatted(config, cluster_id=cluster_id)
     # On stdout whatever --log-level says: other nodes need it to be formatted.
-    print(f"formatted {config.metadata_log_dir}: cluster id {meta.cluster_id}", flush=True)
+    say(f"formatted {config.metadata_log_dir}: cluster id {meta.cluster_id}", flush=True)
     return meta
 
 

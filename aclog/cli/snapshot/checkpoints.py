@@ -12,6 +12,7 @@ from aclog.cli.verdict import Findings, Verdict
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import CheckpointError, LogError, MetadataError
 from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.printable import printable
 from aclog.metalog.records import FeatureLevelRecord
 from aclog.metalog.uuids import random_uuid
 from aclog.snapshots.checkpoint_reader import read_checkpoint
@@ -20,7 +21,8 @@ from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.provenance import Provenance
-from aclog.terminal.notices import note, one_line
+from aclog.terminal.notices import note
+from aclog.terminal.output import say
 from aclog.terminal.timestamps import utc_text
 
 _LEAST_METADATA_VERSION = 7
@@ -77,11 +79,11 @@ def verify_checkpoints(paths: Sequence[Path]) -> Verdict:
             image = _read(path, newer)
         except MetadataError as error:
             found.add(error)
-            print(one_line(str(error)))
+            say(printable(str(error)))
             continue
         found.newer |= bool(newer.warnings())
         watch.watch_all(image.acls)
-        print(f"{path}: whole: {summary(image)}")
+        say(f"{path}: whole: {summary(image)}")
     watch.report()
     return found.verdict
 
@@ -100,7 +102,7 @@ def describe_checkpoints(directory: Path) -> Iterator[str]:
         try:
             image = _read(checkpoint.path, NewerKafka(strict=False))
         except CheckpointError as error:
-            yield one_line(f"{checkpoint.path.name}  damaged: {error}")
+            yield printable(f"{checkpoint.path.name}  damaged: {error}")
             continue
         yield f"{checkpoint.path.name}  {utc_text(image.timestamp)}  {summary(image)}"
 

@@ -7,6 +7,7 @@ import typer
 
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.source import SourceFlags
+from aclog.terminal.output import say
 
 app = typer.Typer(name="snapshot", help="Write, check and list checkpoint files.", no_args_is_help=True)
 
@@ -31,7 +32,7 @@ def create(
     """
     from aclog.cli.snapshot.checkpoints import create_checkpoint
 
-    print(create_checkpoint(source.choose().image(), out))
+    say(create_checkpoint(source.choose().image(), out))
 
 
 @app.command()
@@ -67,4 +68,4 @@ def list_(
     from aclog.cli.snapshot.checkpoints import describe_checkpoints
 
     for line in describe_checkpoints(directory):
-        print(line)
+        say(line)

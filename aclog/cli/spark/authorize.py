@@ -11,6 +11,7 @@ from aclog.pipeline.accesses import MALFORMED
 from aclog.pipeline.authorize import authorize
 from aclog.pipeline.output_directory import new_directory
 from aclog.terminal.notices import warn
+from aclog.terminal.output import say
 from aclog.terminal.table import aligned
 
 _DECISIONS = ("ALLOWED", "DENIED", "ERROR")
@@ -34,7 +35,7 @@ def authorize_command(spark: SparkSession, requests: str, out: Path, policy: Pol
     written = spark.read.parquet(str(out))
     counts = {row["decision"]: row["count"] for row in written.groupBy("decision").count().collect()}
     for line in aligned(("requests", "decision"), [(f"{counts.get(name, 0):,}", name) for name in _DECISIONS]):
-        print(line)
+        say(line)
     if not counts.get("ERROR"):
         return ALLOWED
     for reason, count in _reasons(written):

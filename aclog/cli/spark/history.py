@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from aclog.pipeline.history.intervals import contradiction, history
 from aclog.pipeline.output_directory import new_directory
+from aclog.terminal.output import say
 
 _REFUSED = "[USER_RAISED_EXCEPTION]"
 """Spark's error class when raise_error() fails a job: here, a contradiction in the history."""
@@ -36,7 +37,7 @@ def history_command(spark: SparkSession, log: Path, out: Path) -> None:
         if refused is None:
             raise
         raise refused from error
-    print(f"{out}: {counts['rules']:,} rules, {counts['in_force']:,} of them in force")
+    say(f"{out}: {counts['rules']:,} rules, {counts['in_force']:,} of them in force")
 
 
 def _write(spark: SparkSession, log: Path, out: Path) -> dict[str, int]:

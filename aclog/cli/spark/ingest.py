@@ -10,6 +10,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import Counts, ingest, write
 from aclog.pipeline.output_directory import check_new
 from aclog.terminal.notices import warn
+from aclog.terminal.output import say
 from aclog.terminal.table import aligned
 
 
@@ -24,7 +25,7 @@ def ingest_command(spark: SparkSession, paths: Sequence[str], out: Path, flags: 
     columns = column_pairs(flags.column or ())
     counts = write(ingest(spark, paths, flags.kind, timezone=flags.timezone, columns=columns), out)
     for line in aligned(("lines", "what"), _rows(counts)):
-        print(line)
+        say(line)
     if counts.rejected:
         warn(f"{counts.rejected:,} of {counts.total:,} lines are not accesses: see {out / 'rejects'}")
     return counts

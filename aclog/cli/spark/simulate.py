@@ -11,6 +11,7 @@ from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 from aclog.pipeline.output_directory import check_new, new_directory
 from aclog.pipeline.simulate import Change, simulate
 from aclog.terminal.notices import warn
+from aclog.terminal.output import say
 from aclog.terminal.table import aligned
 
 _SHOWN = 10
@@ -49,7 +50,7 @@ def _show(flips: DataFrame) -> bool:
         if change in found or change in {Change.GAINED, Change.LOST}
     ]
     for line in aligned(("accesses", "distinct", "change"), rows):
-        print(line)
+        say(line)
     for change in Change:
         if change in found:
             _show_most(flips.where(F.col("change") == change.value), change)
@@ -58,7 +59,7 @@ def _show(flips: DataFrame) -> bool:
 
 def _show_most(flips: DataFrame, change: str) -> None:
     order = F.desc("count"), *REQUEST_COLUMNS
-    print()
+    say()
     header = (change.lower(), "principal", "host", "operation", "resource", "before", "after")
     rows = (
         (
@@ -71,4 +72,4 @@ def _show_most(flips: DataFrame, change: str) -> None:
         for row in flips.orderBy(*order).limit(_SHOWN).collect()
     )
     for line in aligned(header, rows):
-        print(line)
+        say(line)

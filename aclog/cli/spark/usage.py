@@ -16,6 +16,7 @@ from aclog.pipeline.output_directory import check_new, new_directory
 from aclog.pipeline.usage.report import Answer, Counts, Usage, usage
 from aclog.snapshots.moments import parse_moment
 from aclog.terminal.notices import note, warn
+from aclog.terminal.output import say
 from aclog.terminal.table import aligned
 
 _SHOWN_DENIED = 10
@@ -58,7 +59,7 @@ def usage_command(
             # each table is small by now: one file rather than one per partition
             table.coalesce(1).write.parquet(str(partial / name))
     for line in _summary(found, out):
-        print(line)
+        say(line)
     _warn(found, malformed)
 
 

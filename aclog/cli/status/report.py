@@ -10,6 +10,7 @@ from aclog.nodes.client.cluster_requests import ReplicaDescription
 from aclog.nodes.client.cluster_status import Status, describe_status
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.sources.bootstrap import connect_to_first
+from aclog.terminal.output import emit, say
 from aclog.terminal.table import aligned
 
 
@@ -22,10 +23,10 @@ def print_status(servers: Sequence[HostPort], security: ClientSecurity, *, contr
     """
     status = asyncio.run(_ask(servers, security, controller=controller))
     if as_json:
-        print(json.dumps(_object(status)))
+        emit(json.dumps(_object(status)))
         return
     for line in aligned(("WHAT", "IS"), _rows(status, time.time())):
-        print(line)
+        say(line)
 
 
 async def _ask(servers: Sequence[HostPort], security: ClientSecurity, *, controller: bool) -> Status:

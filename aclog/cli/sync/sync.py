@@ -16,13 +16,15 @@ from aclog.cli.sync.poller import ClusterPoller, Poll, WrongClusterError
 from aclog.cli.transfer.history import change_row
 from aclog.cli.transfer.json_rows import row_line
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.printable import printable
 from aclog.metalog.uuids import uuid_text
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.errors import LoginError
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
 from aclog.snapshots.rule_history import Change, ChangeKind
-from aclog.terminal.notices import note, one_line, warn
+from aclog.terminal.notices import note, warn
+from aclog.terminal.output import emit, say
 from aclog.terminal.timestamps import utc_text
 
 MAX_INTERVAL_S = 86_400.0
@@ -142,9 +144,9 @@ class _Sync:
         # Changes are durable by now: nothing is printed that a crash could undo.
         self._added += sum(change.kind is ChangeKind.ADDED for change in changes)
         self._removed += sum(change.kind is ChangeKind.REMOVED for change in changes)
-        line = _json_line if self.options.format is SyncFormat.JSONL else _text_line
+        line, write = (_json_line, emit) if self.options.format is SyncFormat.JSONL else (_text_line, say)
         for change in changes:
-            print(line(change))
+            write(line(change))
         sys.stdout.flush()
 
     def _summary(self) -> str:
@@ -169,4 +171,4 @@ def _json_line(change: Change) -> str:
 def _text_line(change: Change) -> str:
     rule_id = "" if change.rule.id is None else uuid_text(change.rule.id)
     where = f"{utc_text(change.timestamp)}  {change.offset:>9}  {change.kind.value:7}  {rule_id:22}"
-    return one_line(f"{where}  {acl_text(change.rule.acl)}")
+    return printable(f"{where}  {acl_text(change.rule.acl)}")

@@ -24,6 +24,7 @@ from aclog.nodes.client.delegation_tokens import (
 )
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.sources.bootstrap import connect_to_first
+from aclog.terminal.output import emit, say, shown
 
 _T = TypeVar("_T")
 _MAX_LONG = (1 << 63) - 1
@@ -60,47 +61,48 @@ def print_created(broker: Broker, renewers: Sequence[str], max_lifetime_ms: int,
     named = _principals("--renewer-principal", renewers)
     owners = _principals("--owner-principal", [owner] if owner else [])
     lifetime = _duration("--max-life-time-period", max_lifetime_ms)
-    print(f"Calling create token operation with renewers :{_listed(named)} , max-life-time-period :{max_lifetime_ms}")
+    say(f"Calling create token operation with renewers :{_listed(named)} , max-life-time-period :{max_lifetime_ms}")
     made = broker.request(lambda connection: create_token(connection, named, lifetime, owners[0] if owners else None))
-    print(f"Created delegation token with tokenId : {made.token_id}")
+    say(f"Created delegation token with tokenId : {made.token_id}")
     _print_tokens([made])
 
 
 def print_renewed(broker: Broker, hmac: str, period_ms: int) -> None:
     """Renew a token and print its new expiry. Raises as print_created."""
     secret, period = _hmac(hmac), _duration("--renew-time-period", period_ms)
-    print(f"Calling renew token operation with hmac :{hmac} , renew-time-period :{period_ms}")
+    say(f"Calling renew token operation with hmac :{hmac} , renew-time-period :{period_ms}")
     expires = broker.request(lambda connection: renew_token(connection, secret, period))
-    print(f"Completed renew operation. New expiry date : {_date(expires)}")
+    say(f"Completed renew operation. New expiry date : {_date(expires)}")
 
 
 def print_expired(broker: Broker, hmac: str, period_ms: int) -> None:
     """Expire a token and print its new expiry. Raises as print_created."""
     secret, period = _hmac(hmac), _duration("--expiry-time-period", period_ms)
-    print(f"Calling expire token operation with hmac :{hmac} , expire-time-period :{period_ms}")
+    say(f"Calling expire token operation with hmac :{hmac} , expire-time-period :{period_ms}")
     expires = broker.request(lambda connection: expire_token(connection, secret, period))
-    print(f"Completed expire operation. New expiry date : {_date(expires)}")
+    say(f"Completed expire operation. New expiry date : {_date(expires)}")
 
 
 def print_described(broker: Broker, owners: Sequence[str]) -> None:
     """Print the tokens of these owners, or all visible ones. Raises as print_created."""
     named = _principals("--owner-principal", owners)
     if named:
-        print(f"Calling describe token operation for owners: {_listed(named)}")
+        say(f"Calling describe token operation for owners: {_listed(named)}")
     else:
-        print("Calling describe token operation for current user.")
+        say("Calling describe token operation for current user.")
     tokens = broker.request(lambda connection: describe_tokens(connection, named or None))
-    print(f"Total number of tokens : {len(tokens)}", end="")
+    say(f"Total number of tokens : {len(tokens)}", end="")
     _print_tokens(tokens)
 
 
 def _print_tokens(tokens: Iterable[DelegationToken]) -> None:
     heads = ("TOKENID", "HMAC", "OWNER", "REQUESTER", "RENEWERS", "ISSUEDATE", "EXPIRYDATE", "MAXDATE")
-    print(_ROW.format(*heads))
+    show = shown()
+    emit(_ROW.format(*heads))
     for token in tokens:
         who = str(token.owner), str(token.requester), _listed(token.renewers)
         times = _date(token.issued), _date(token.expires), _date(token.longest)
-        print(_ROW.format(token.token_id, b64encode(token.hmac).decode(), *who, *times))
+        emit(_ROW.format(*map(show, (token.token_id, b64encode(token.hmac).decode(), *who, *times))))
 
 
 def _listed(principals: Iterable[KafkaPrincipal]) -> str:

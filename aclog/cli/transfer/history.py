@@ -25,6 +25,7 @@ from aclog.snapshots.moments import Moment
 from aclog.snapshots.rule_history import Change, ChangeKind, history
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.paths import LogSource
+from aclog.terminal.output import say
 from aclog.terminal.progress import Advance, progress
 
 _MAX_IN_FLIGHT = 1000
@@ -82,7 +83,7 @@ def import_history(path: str, directory: Path, *, force: bool) -> None:
                 )
             with progress("replaying") as advance:
                 number = _replay(chain([] if first is None else [first], rows), writer, advance)
-    print(f"written: {number} changes")
+    say(f"written: {number} changes")
 
 
 def _replay(rows: Rows, writer: LogWriter, advance: Advance) -> int:

@@ -28,6 +28,7 @@ from aclog.metalog.records import (
 from aclog.metalog.uuids import random_uuid, uuid_text
 from aclog.snapshots.image import Image
 from aclog.terminal.notices import warn
+from aclog.terminal.output import say
 from aclog.terminal.progress import progress
 
 _STEP = 1000
@@ -140,9 +141,9 @@ class _NewState:
 
     def report(self) -> None:
         """Print what was written, what existed already, and what was left out."""
-        print(f"written: {_counts(self._written)}")
+        say(f"written: {_counts(self._written)}")
         if self._present:
-            print(f"there already: {_counts(self._present)}")
+            say(f"there already: {_counts(self._present)}")
         for (kind, why), count in self._left_out.items():
             warn(f"left out: {count} {_NAMES[kind]}: {why}")
 

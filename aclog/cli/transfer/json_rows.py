@@ -1,6 +1,5 @@
 """Rows of an export as JSON lines: the fields of the Avro schema, bytes as base64, null and empty lists omitted."""
 
-import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from typing import Any, TypeAlias
@@ -8,6 +7,7 @@ from typing import Any, TypeAlias
 from aclog.cli.transfer.avro.files import Row, load_schema
 from aclog.metalog.errors import ConfigError
 from aclog.sources.json_object import check_unicode
+from aclog.terminal.json_text import json_text
 
 _Node: TypeAlias = Any
 """Part of a schema: a name, a list (union), or an object."""
@@ -17,7 +17,7 @@ _BITS = {"int": 31, "long": 63}
 
 def row_line(row: Row) -> str:
     """Return the row as one line of JSON, without a line end."""
-    return json.dumps(_without_empty(row), ensure_ascii=False, separators=(",", ":"))
+    return json_text(_without_empty(row))
 
 
 def _without_empty(value: object) -> object:

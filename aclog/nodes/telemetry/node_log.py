@@ -13,7 +13,7 @@ from structlog.stdlib import ProcessorFormatter
 from structlog.typing import Processor
 
 from aclog.authorizer.audit import AUDIT_LOGGER, TRACE
-from aclog.authorizer.errors import printable
+from aclog.metalog.printable import printable
 
 _KAFKA_LINE = "[%(asctime)s,%(msecs)03d] %(levelname)s %(message)s (%(name)s)"
 """Kafka's own layout of log lines ([%d] %p %m (%c))."""
@@ -88,9 +88,13 @@ def _audit_as_data(_logger: Any, _name: str, event: MutableMapping[str, Any]) ->
 def _one_line(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
     # Clients choose names, and must not be able to forge log lines.
     return {
-        key: printable(value) if isinstance(value, str) and key != "exception" else value
+        key: _escaped(value, lines=key == "exception") if isinstance(value, str) else value
         for key, value in event.items()
     }
+
+
+def _escaped(text: str, *, lines: bool) -> str:
+    return "\n".join(map(printable, text.split("\n"))) if lines else printable(text)
 
 
 class _AuditFormatter(logging.Formatter):

@@ -1,0 +1,223 @@
+r"""No name steers a terminal: every command on a real one, with names full of control and bidirectional characters.
+
+On the terminal nothing but \n, \r, \t and rich's own styling may arrive; in a pipe, the format of kafka-acls.sh keeps
+its bytes.
+"""
+
+import json
+import os
+import re
+import shutil
+import sys
+import unicodedata
+
+import pexpect
+import pytest
+
+from aclog.metalog.printable import printable
+from aclog.nodes.wire.api_keys import DESCRIBE_ACLS
+from aclog.terminal import notices
+from aclog.terminal.json_text import json_string, json_text
+from tests.support.builders.acls import acl
+from tests.support.cli.command import aclog
+from tests.support.fakes.broker import FakeBroker
+
+# Since Python 3.12 forking a process with threads, such as a test worker, is a warning
+pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+
+BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+PIECES = (
+    "\x1b[31mRED",
+    "\x1b]0;title\x07",
+    "\x9b2J",
+    "\u202eevil",
+    "\x9dOSC",
+    "\x7f",
+    "\x85",
+    "\u2028",
+    "\n\tforged",
+    "\r",
+    *BIDI,
+)
+NAME = f"x{''.join(PIECES)}end"
+RICH = re.compile(r"\x1b\[(\?25[lh]|2K|1A|[0-9;]*m)")
+"""Styles, and what a progress bar does to its own line."""
+
+SESSION = """
+import io, json, sys
+from aclog.__main__ import run
+print("BEGIN")
+for words, typed in json.load(open(sys.argv[1])):
+    sys.stdin = io.TextIOWrapper(io.BytesIO(typed.encode()), encoding="utf-8")
+    try:
+        code = run(words)
+    except SystemExit as leave:
+        code = leave.code
+    print(f"@@{code}", flush=True)
+print("DONE")
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A file of ACLs, a log and a checkpoint in a directory with such a name."""
+    directory = tmp_path_factory.mktemp("home") / f"h{NAME}"
+    directory.mkdir()
+    row = {
+        "resourceType": "TOPIC", "resourceName": NAME, "patternType": "LITERAL", "principal": f"User:{NAME}",
+        "host": NAME, "operation": "READ", "permissionType": "ALLOW",
+    }  # fmt: skip
+    rows = [
+        row,
+        row | {"host": "*", "permissionType": "DENY"},
+        row | {"resourceType": "GROUP", "host": f"10.0.0.0/8{NAME}"},
+    ]
+    (directory / "acls").write_text("\n".join(map(json.dumps, rows)))
+    aclog("import", directory / "acls", "--log", directory / "log").ok()
+    shutil.copytree(directory / "log", directory / "damaged")
+    [segment] = (directory / "damaged").glob("*.log")
+    segment.write_bytes(segment.read_bytes()[:-1] + b"!")
+    aclog("snapshot", "create", "--log", directory / "log", "--out", directory / "checkpoints").ok()
+    request = {"host": "::1", "operation": "READ", "resourceType": "TOPIC", "resourceName": NAME, "principal": "User:a"}
+    requests = [
+        request | {"principal": f"User:{NAME}"},
+        request | {"operation": NAME},
+        request | {"kind": NAME},
+        request,
+    ]
+    (directory / "requests").write_text("\n".join(map(json.dumps, requests)))
+    (directory / "bad").write_text(json.dumps(row | {"operation": NAME}))
+    (directory / "client").write_text(f"security.protocol={json.dumps(NAME)}\n")
+    return directory
+
+
+def commands(home, broker):
+    """Every command line, and what is typed into it."""
+    log, acls = ("--log", home / "log"), ("--acls", home / "acls")
+    [checkpoint] = (home / "checkpoints").glob("*.checkpoint")
+    request = ("--principal", f"User:{NAME}", "--operation", "READ", "--topic", NAME)
+    rule = ("--allow-principal", f"User:{NAME}", "--allow-host", NAME, "--operation", "READ", "--topic", f"{NAME}2")
+    asked = ("--bootstrap-server", str(broker.address))
+    yield from (("acls", "list", *acls, "--format", form) for form in ("kafka", "table", "jsonl"))
+    yield "acls", "list", *acls
+    yield "acls", "list", *acls, "--format", "kafka", "--principal", f"User:{NAME}"
+    yield "acls", "list", "--acls", home / "bad"
+    yield "acls", "list", *acls, "--principal", NAME
+    yield "acls", "list", *acls, "--format", NAME
+    yield from (("acls", "add", *log, *rule),) * 2
+    yield "acls", "remove", *log, *rule
+    yield "acls", "remove", *log, "--topic", NAME
+    yield "acls", "list", "--log", home / NAME
+    yield "acls", "list", *asked
+    yield "acls", "list", *asked, "--command-config", home / "client"
+    yield "authorize", *log, *request
+    yield "authorize", *log, "--requests", home / "requests"
+    yield "authorize", *log, *request, "--host", NAME
+    yield "authorize", *log, *request[:-2], "--topic", NAME, "--operation", NAME
+    yield "explain", *log, *request
+    yield "explain", *log, *request, "--as-of", NAME
+    yield "log", "dump", home / "log"
+    yield "log", "dump", "--json", home / "log"
+    yield "log", "dump", home / "damaged"
+    yield "log", "verify", home / "log"
+    yield "log", "verify", home / "damaged"
+    yield "log", "copy", home / "log", home / "copied"
+    yield "log", "copy", home / "log", f"kafka://{NAME}/t"
+    yield "snapshot", "list", home / "checkpoints"
+    yield "snapshot", "verify", checkpoint, home / "acls"
+    yield "snapshot", "create", *log, "--out", home / "more"
+    yield "export", *log, "--format", "jsonl"
+    yield "export", *log, "--format", "jsonl", "--history"
+    yield "import", home / "bad", "--log", home / "new"
+    yield "import", home / "acls", "--log", home / "log"
+    yield from (
+        ("shell", *log, *words) for words in (("tree", "/"), ("ls", "/acl/id"), ("ls", "/acl/resource/TOPIC/LITERAL"))
+    )
+    yield from (
+        ("shell", *log, *words) for words in (("cat", "/acl/id/*"), ("cat", "/image/acls/byId/*"), ("cat", NAME))
+    )
+    yield from (
+        ("shell", *log, *words) for words in (("find", "/acl"), ("diff", "0", "latest"), (NAME,), ("man", NAME))
+    )
+    yield "shell", *log, "why", f"User:{NAME}", "READ", f"topic:{NAME}"
+    yield "shell", *log
+    yield "sync", *asked, "--to", home / "synced", "--once"
+    yield "status", *asked
+    yield "tokens", "describe", *asked, "--owner-principal", f"User:{NAME}"
+    yield "tokens", "create", *asked, "--renewer-principal", NAME, "--max-life-time-period", "1"
+    yield "mirror", "--bootstrap-controller", f"{NAME}:1", "--to", home / "mirrored"
+    yield "format", home / NAME
+    yield "format", home / "client", "-t", NAME
+    yield "serve", home / NAME
+    yield "serve", home / "client"
+    yield "migrate", "--authorizer-properties", NAME, *log
+    yield (NAME,)
+    yield "acls", NAME
+    yield "acls", "list", f"--{NAME}"
+    yield ("--help",)
+    yield "acls", "add", "--help"
+
+
+@pytest.mark.slow(8)
+def test_no_command_lets_a_name_steer_the_terminal(home, tmp_path):
+    lines = "cat /acl/id/*\nls /acl/principal\nat latest\nat 1\npwd\nnonsense\x1b[31mRED\nhistory\nexit\n"
+    with FakeBroker([acl(NAME, f"User:{NAME}", host=NAME)]) as broker, FakeBroker() as refusing:
+        refusing.refusals[DESCRIBE_ACLS] = (31, NAME)
+        listed = [*commands(home, broker), ("acls", "list", "--bootstrap-server", str(refusing.address))]
+        script = [([str(word) for word in words], lines if words[0] == "shell" else "y\ny\n") for words in listed]
+        (tmp_path / "script").write_text(json.dumps(script))
+        session = pexpect.spawn(
+            sys.executable, ["-c", SESSION, str(tmp_path / "script")],
+            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"}, timeout=120,
+            dimensions=(50, 120), echo=False,
+        )  # fmt: skip
+        said = session.read().decode()
+        session.close()
+    assert "DONE" in said, said[-2000:]
+    parts = re.split(r"@@(?:\d+|None)\r\n", said)
+    assert len(parts) == len(script) + 1
+    found = {}
+    for (words, _), part in zip(script, parts, strict=False):
+        raw = [piece for piece in PIECES if piece.replace("\n", "\r\n") in part and piece != "\r"]
+        left = [
+            c for c in RICH.sub("", part) if unicodedata.category(c) in {"Cc", "Cf", "Zl", "Zp"} and c not in "\r\n\t"
+        ]
+        stray = re.findall(r"\r(?!\n)", RICH.sub("", part)) if "\x1b[2K" not in part else []
+        if raw or left or stray:
+            found[" ".join(words)[:80]] = (raw, left, stray)
+    assert found == {}
+    assert said.count(printable(PIECES[0])) > 50
+
+
+def test_a_pipe_gets_the_bytes_of_kafkas_tool(home):
+    assert NAME in aclog("acls", "list", "--acls", home / "acls", "--format", "kafka").ok().out
+
+
+def test_json_is_the_same_value_and_shows_nothing_raw(home):
+    for form in (("acls", "list", "--format", "jsonl"), ("export", "--format", "jsonl")):
+        out = aclog(*form, "--acls", home / "acls").ok().out
+        assert not [c for c in out if c != "\n" and unicodedata.category(c) in {"Cc", "Cf", "Zl", "Zp"}]
+        rows = [json.loads(line) for line in out.splitlines()]
+        assert NAME in {row.get("acl", row).get("resourceName") for row in rows}
+
+
+def test_every_active_character_of_json():
+    active = [*range(0x20), 0x7F, *range(0x80, 0xA0), *map(ord, BIDI), 0x2028, 0x2029]
+    for code in range(0x3000):
+        text = json_string(f"a{chr(code)}é")
+        assert json.loads(text) == f"a{chr(code)}é"
+        assert (chr(code) not in text) == (code in active), hex(code)
+    assert json_text({"\u202e": ["\x9b", "😀"]}) == '{"\\u202e":["\\u009b","😀"]}'
+
+
+def test_printable_is_one_line_and_stays_what_it_is():
+    assert printable("plain 'é 😀") == "plain 'é 😀"
+    shown = printable(NAME + "\udc80\u00a0")
+    assert shown.isprintable()
+    assert printable(shown) == shown
+
+
+def test_notices_are_escaped_everywhere(capsys):
+    notices.warn(f"znode /kafka-acl/{NAME}: unknown")
+    said = capsys.readouterr().err
+    assert said == f"aclog: warning: znode /kafka-acl/{printable(NAME)}: unknown\n"
