@@ -29,7 +29,9 @@ from aclog.nodes.security.published_credentials import PublishedCredentials
 from aclog.nodes.server.admission import Admission
 from aclog.nodes.server.dispatch import Dispatcher
 from aclog.nodes.storage.feature_levels import KRAFT_VERSION, SUPPORTED_FEATURES
+from aclog.nodes.storage.log_directories import check_unchanged
 from aclog.nodes.storage.meta_properties import MetaProperties
+from aclog.nodes.storage.watch import watch_storage
 from aclog.nodes.telemetry.counting_authorizer import CountingAuthorizer
 from aclog.nodes.telemetry.http_endpoint import HttpEndpoint
 from aclog.nodes.telemetry.metrics import Metrics
@@ -87,6 +89,8 @@ class Node:
                 stack.push_async_callback(http.stop)
             listeners = self._build(stack)
             stack.push_async_callback(listeners.close, GRACE_SECONDS)
+            watching = asyncio.create_task(watch_storage(self._check_storage, self._lose_storage), name="storage")
+            stack.callback(watching.cancel)
             await self._serve(listeners, stop)
             _log.info("stopping")
 
@@ -215,6 +219,17 @@ class Node:
         if image.provenance.kraft_version:
             finalized[KRAFT_VERSION] = image.provenance.kraft_version
         return Features(supported=SUPPORTED_FEATURES, finalized=finalized, finalized_epoch=image.end_offset - 1)
+
+    def _check_storage(self) -> None:
+        """Check that the directory still holds what this node has open. Raises ConfigError, LogError."""
+        check_unchanged(self.config.metadata_log_dir, self.meta)
+        if self._controller is not None:
+            self._controller.check_files()
+
+    def _lose_storage(self, error: MetadataError) -> None:
+        if isinstance(self._controller, ControllerServer):
+            self._controller.abandon(error)
+        self._fail(error)
 
     def _fail(self, error: MetadataError) -> None:
         if not self._failure.done():

@@ -13,6 +13,7 @@ from attrs import define
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.file_names import SegmentFile, segment_name
 from aclog.metalog.filelog.filesystem import FILE_MODE, fsync_directory, log_error, write_all
+from aclog.metalog.filelog.named_file import NamedFile
 from aclog.metalog.group_commit import MAX_BATCH_BYTES
 
 SEGMENT_BYTES = MAX_BATCH_BYTES
@@ -32,6 +33,8 @@ class Appender:
     _path: Path
     _fd: int
     _size: int
+    file: NamedFile
+    """The segment's identity; replaced as a whole, so that any thread may check it."""
 
     @classmethod
     def open(cls, path: Path, size: int, *, segment_bytes: int, fsync: Fsync) -> "Appender":
@@ -47,12 +50,15 @@ class Appender:
                 # This cuts a torn tail. fsync also covers batches that the crashed writer wrote but did not sync.
                 os.ftruncate(fd, size)
                 fsync(fd)
+                file = NamedFile.of(fd, path)
             except OSError:
                 os.close(fd)
                 raise
         except OSError as error:
             raise log_error(error, path, "cannot open for writing") from error
-        return cls(directory=path.parent, segment_bytes=segment_bytes, fsync=fsync, path=path, fd=fd, size=size)
+        return cls(
+            directory=path.parent, segment_bytes=segment_bytes, fsync=fsync, path=path, fd=fd, size=size, file=file
+        )
 
     def fits(self, batches: Sequence[bytes]) -> int:
         """Return how many of `batches` still fit into this segment; 0 means that it must be rolled first."""
@@ -68,9 +74,9 @@ class Appender:
         """Write batches and make them durable.
 
         Raises:
-            LogError: the disk is full or fails, or another writer has written here. The segment must not be written to
-                again: after a failed fsync the state on disk is unknown, and a second fsync may report success for
-                dropped pages.
+            LogError: the disk is full or fails, another writer has written here, or the segment no longer has its name.
+                It must not be written to again: after a failed fsync the state on disk is unknown, and a second fsync
+                may report success for dropped pages.
 
         """
         data = b"".join(batches)
@@ -91,6 +97,8 @@ class Appender:
         try:
             write_all(self._fd, data)
             self._fsync(self._fd)
+            # After the fsync, so that nothing is acknowledged that whoever opens the log next would not find.
+            self.file.check()
         except BaseException as error:
             # Recovery keeps whole batches above the mark; these will be reported as failed, so they must go now.
             try:
@@ -111,6 +119,7 @@ class Appender:
         fd = create_segment(file)
         os.close(self._fd)
         self._fd, self._path, self._size = fd, file.path, 0
+        self.file = NamedFile.of(fd, file.path)
         return file
 
     def close(self) -> None:

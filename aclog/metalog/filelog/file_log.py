@@ -13,6 +13,7 @@ from aclog.metalog.closeable import Closeable
 from aclog.metalog.control_records import ControlRecord, control_batch
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.appender import Appender
+from aclog.metalog.filelog.committed_mark import CommittedMark
 from aclog.metalog.filelog.locks import WriterLock
 from aclog.metalog.filelog.mark import Mark, MarkFile
 from aclog.metalog.filelog.retention import remove_segments_below
@@ -36,6 +37,8 @@ class FileLog(Closeable):
     _segments: Segments
     _appender: Appender
     _high_watermark: int
+    _committed: CommittedMark | None = None
+    _keeping: threading.Lock = field(init=False, factory=threading.Lock)
     _published: threading.Condition = field(init=False, factory=threading.Condition)
     _closed: bool = field(init=False, default=False)
     _committer: GroupCommit = field(init=False)
@@ -102,6 +105,52 @@ class FileLog(Closeable):
         self._check_open()
         return remove_segments_below(self._segments, min(offset, self._high_watermark))
 
+    def keep_mark(self, cluster_id: str | None = None) -> None:
+        """Write the committed mark if it is behind; given a cluster's id, make one if there is none yet.
+
+        It never promises more than what is fsynced, and costs the commits nothing: the owner calls this once a second.
+
+        Raises:
+            LogError: it is another cluster's, or the disk fails.
+
+        """
+        with self._keeping:
+            if not self._closed:  # else another writer may have moved the log and the mark on
+                self._keep_mark(cluster_id)
+
+    def _keep_mark(self, cluster_id: str | None) -> None:
+        before, end, epoch = self._committed, self._high_watermark, self.leader_epoch
+        if before is not None and cluster_id is not None:
+            before.check_cluster(cluster_id)
+        if before is None and cluster_id is not None:
+            mark = CommittedMark.beside(self.directory, cluster_id=cluster_id, end_offset=end, epoch=epoch)
+        elif before is None or (before.end_offset == end and before.path.exists()):
+            return
+        else:
+            mark = before.moved(end, epoch)
+        mark.write()
+        self._committed = mark
+
+    def check_files(self) -> None:
+        """Check that the files which are open are the files which are named.
+
+        Each commit checks the segment that it goes to; this finds the rest, and what happens to a log without commits.
+
+        Raises:
+            LogError: a file or a directory was removed, renamed, replaced or mounted over.
+
+        """
+        if self._closed:
+            return
+        self._lock.check()
+        self._marks.check()
+        self._appender.file.check()
+        self._segments.check()
+
+    def abandon(self, why: str) -> None:
+        """Fail all appends that wait, and all later ones (GroupCommit.abandon)."""
+        self._committer.abandon(why)
+
     def _check_open(self) -> None:
         if self._closed:
             raise LogError(f"{self.name}: closed")
@@ -120,6 +169,9 @@ class FileLog(Closeable):
             stack.callback(self._marks.close)
             stack.callback(self._appender.close)
             self._marks.sync()
+            if self._committer.failure is None:  # else the mark might be written into another directory
+                with self._keeping:
+                    self._keep_mark(None)
 
     def _commit(self, batches: Sequence[bytes], ends: Sequence[int]) -> int:
         """Write as many of `batches` as fit into one segment, make them durable, publish; runs in the commit thread."""

@@ -14,6 +14,8 @@ from attrs import frozen
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.filesystem import log_error
 
+METADATA_DIRECTORY = "__cluster_metadata-0"
+"""The metadata log's directory, in the log directory of a node."""
 PARTIAL_SUFFIX = ".part"
 DELETED_SUFFIX = ".deleted"
 _SEGMENT = re.compile(r"([0-9]{20})\.log")

@@ -17,6 +17,7 @@ from attrs import define, field
 
 from aclog.metalog.errors import LockedError, LogError
 from aclog.metalog.filelog.filesystem import FILE_MODE, log_error
+from aclog.metalog.filelog.named_file import NamedFile
 
 LOCK_FILE = "aclog.lock"
 KAFKA_LOCK_FILE = ".lock"
@@ -38,7 +39,7 @@ def kafka_log_dir(directory: Path) -> Path | None:
 class WriterLock:
     """The locks of one writer; released by `close`, or by the operating system when the process ends."""
 
-    _files: list[tuple[int, tuple[int, int]]] = field(factory=list)
+    _files: list[tuple[int, NamedFile]] = field(factory=list)
 
     @classmethod
     def acquire(cls, directory: Path, *, force: bool) -> Self:
@@ -72,18 +73,29 @@ class WriterLock:
             if _HELD.get(_identity(path) or (-1, -1)) == os.getpid():
                 raise LockedError(f"{path}: already locked by this process, which has the log open for writing")
             fd = _locked_fd(path, holder)
-            status = os.fstat(fd)
-            identity = (status.st_dev, status.st_ino)
-            _HELD[identity] = os.getpid()
-            self._files.append((fd, identity))
+            file = NamedFile.of(fd, path)
+            _HELD[file.identity] = os.getpid()
+            self._files.append((fd, file))
+
+    def check(self) -> None:
+        """Check that the lock files are still there: a second writer would lock other ones.
+
+        Raises:
+            LogError: one was removed or replaced.
+
+        """
+        with _HELD_GUARD:
+            files = [file for _, file in self._files]
+        for file in files:
+            file.check()
 
     def close(self) -> None:
         """Release the locks; closing twice is allowed."""
         with _HELD_GUARD:
             while self._files:
-                fd, identity = self._files.pop()
-                if _HELD.get(identity) == os.getpid():
-                    del _HELD[identity]
+                fd, file = self._files.pop()
+                if _HELD.get(file.identity) == os.getpid():
+                    del _HELD[file.identity]
                 os.close(fd)
 
 

@@ -18,6 +18,7 @@ from attrs import define, field, frozen
 from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog.epochs import read_epochs
 from aclog.metalog.filelog.filesystem import log_error, replace_durably
+from aclog.metalog.filelog.named_file import NamedFile
 
 MARK_FILE = "high-watermark"
 _SLOT = struct.Struct(">4shiq")
@@ -76,9 +77,13 @@ class MarkFile:
 
     path: Path
     _fd: int
+    _file: NamedFile = field(init=False)
     _seen: bytes | None = field(init=False, default=None)
     _mark: Mark = field(init=False, default=Mark(epoch=-1, offset=-1))
     _next_slot: int = field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        self._file = NamedFile.of(self._fd, self.path)
 
     @classmethod
     def open(cls, directory: Path, *, writable: bool = False) -> Self | None:
@@ -153,6 +158,10 @@ class MarkFile:
             os.fsync(self._fd)
         except OSError as error:
             raise log_error(error, self.path, "cannot sync") from error
+
+    def check(self) -> None:
+        """Check that readers in other processes see this file. Raises LogError: it was removed or replaced."""
+        self._file.check()
 
     def close(self) -> None:
         """Close the file."""

@@ -32,9 +32,8 @@ def remove_segments_below(segments: Segments, offset: int) -> int:
         )
     try:
         # Oldest first: the renames may reach the disk only in part, and the remaining segments must be contiguous.
-        for file in files[:count]:
-            file.path.replace(file.path.with_name(file.path.name + DELETED_SUFFIX))
-            segments.remove_first(1)
+        for _ in range(count):
+            segments.rename_first(DELETED_SUFFIX)
         fsync_directory(segments.directory)
     except OSError as error:
         raise log_error(error, segments.directory, "cannot remove segments") from error

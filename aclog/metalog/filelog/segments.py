@@ -94,10 +94,24 @@ class Segments:
         with self._guard:
             self._segments.append(Segment(file))
 
-    def remove_first(self, count: int) -> None:
-        """Forget the first `count` segments, which this process has removed."""
+    def rename_first(self, suffix: str) -> None:
+        """Take the first segment out of the log: rename its file, and forget it. Raises OSError."""
         with self._guard:
-            del self._segments[:count]
+            path = self._segments[0].file.path
+            path.replace(path.with_name(path.name + suffix))
+            del self._segments[0]
+
+    def check(self) -> None:
+        """Check that all files exist.
+
+        Raises:
+            LogError: one was removed, and not by this process.
+
+        """
+        with self._guard:
+            for segment in self._segments:
+                if not segment.file.path.exists():
+                    raise LogError(f"{segment.file.path}: removed while the log is open: restore it")
 
     def start_offset(self) -> int:
         """Return the first offset of the first segment."""

@@ -12,6 +12,7 @@ from attrs import evolve
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter, control_batch
 from aclog.metalog.filelog.appender import SEGMENT_BYTES, Fsync
+from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.creation import create_directory, create_log
 from aclog.metalog.filelog.epochs import write_epochs
 from aclog.metalog.filelog.file_log import FileLog
@@ -40,17 +41,20 @@ def open_log(
     `create` makes a new log if there is none: its epoch 1 begins with a LeaderChange of `node_id`. An existing log
     stays in its epoch, or begins the next one with `new_epoch`; an epoch begins at `timestamp` (ms since 1970, default
     now). `force` is required next to Kafka's meta.properties. Bytes above the high-water mark that are not a whole
-    batch are truncated; whole batches there are kept (`log.notes`).
+    batch are truncated; whole batches there are kept (`log.notes`). A node's log must contain what its committed mark
+    says (committed_mark.py).
 
     Raises:
         LockedError: another process writes to it, or a Kafka node is running on it.
-        LogError: there is no log, or it is a mirror, or cannot be written.
+        LogError: there is no log, or it is a mirror, or cannot be written; or committed records are missing.
         DecodeError: committed bytes are damaged, with path, position and offset.
         EncodeError: a node id or a timestamp that the format cannot represent.
 
     """
     directory = Path(directory)
     refuse_mirror(directory)
+    if committed := read_committed(directory):
+        committed.check_exists()
     if create:
         create_directory(directory)
     else:
@@ -58,10 +62,11 @@ def open_log(
     with ExitStack() as stack:
         # The lock comes before anything is read: another writer could still be changing the tail.
         lock = stack.enter_context(closing(WriterLock.acquire(directory, force=force)))
-        # Checked again under the lock: another process may have created the log in the meantime.
+        # Checked again under the lock: another process may have created the log, or written to it, in the meantime.
+        committed = read_committed(directory)
         if create and not list_segments(directory):
             create_log(directory)
-        found = recover_end(directory, stack, segment_bytes, fsync)
+        found = recover_end(directory, stack, segment_bytes, fsync, committed=committed)
         if new_epoch or _has_no_leader(directory, found):
             begun = current_time_ms() if timestamp is None else timestamp
             found = _begin_epoch(directory, found, node_id, begun)
@@ -74,6 +79,7 @@ def open_log(
             segments=found.segments,
             appender=found.appender,
             high_watermark=found.end_offset,
+            committed=committed,
         )
         stack.pop_all()
     return log

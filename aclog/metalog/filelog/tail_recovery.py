@@ -10,6 +10,7 @@ from attrs import frozen
 
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.appender import Appender, Fsync
+from aclog.metalog.filelog.committed_mark import CommittedMark
 from aclog.metalog.filelog.epochs import EPOCHS_FILE, read_epochs
 from aclog.metalog.filelog.mark import Mark, MarkFile, create_mark_file, open_valid_mark_file, publish_durably
 from aclog.metalog.filelog.retention import unlink_deleted_segments
@@ -31,15 +32,16 @@ class RecoveredEnd:
     notes: tuple[str, ...]
 
 
-def recover_end(directory: Path, stack: ExitStack, segment_bytes: int, fsync: Fsync) -> RecoveredEnd:
+def recover_end(
+    directory: Path, stack: ExitStack, segment_bytes: int, fsync: Fsync, *, committed: CommittedMark | None = None
+) -> RecoveredEnd:
     """Find the end, truncate a torn tail, make the rest durable, and only then publish its end as the mark.
 
     Whole batches above the published mark are kept. They are in the order in which offsets were assigned, and no caller
     was ever told that they failed: a failed write is truncated at once, and callers that waited when the process died
     got no answer. Truncating them could lose acknowledged records, since a power loss may leave an old mark behind.
+    Nothing is changed if the log does not contain what `committed` says.
     """
-    # A crash during retention leaves renamed segments; they are no longer part of the log.
-    unlink_deleted_segments(directory)
     epochs = read_epochs(directory)
     if epochs is None:
         raise LogError(f"{directory / EPOCHS_FILE}: missing: nothing can be appended without the leader epochs")
@@ -47,6 +49,10 @@ def recover_end(directory: Path, stack: ExitStack, segment_bytes: int, fsync: Fs
     mark = stack.enter_context(closing(marks)).read() if marks else None
     segments = Segments.open(directory, epochs)
     tail = find_tail(segments.files(), mark.offset if mark else None, epochs)
+    if committed is not None:
+        committed.check_end(tail.end_offset, epochs)
+    # A crash during retention leaves renamed segments; they are no longer part of the log.
+    unlink_deleted_segments(directory)
     # This truncates the torn tail and fsyncs the segment. The mark below must not be published before: readers would
     # be shown batches that a power loss could still take away.
     appender = Appender.open(tail.path, tail.position, segment_bytes=segment_bytes, fsync=fsync)

@@ -14,8 +14,9 @@ from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.filelog import FileLog
+from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.epochs import read_epochs
-from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints
+from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, CheckpointFile, list_checkpoints
 from aclog.nodes.config.node_config import HostPort, NodeConfig
 from aclog.nodes.controller.active_controller import ActiveController, activate
 from aclog.nodes.controller.apis.fetch_snapshot import OpenCheckpoints
@@ -96,7 +97,7 @@ class ControllerServer:
 
     async def _open_log(self) -> FileLog:
         """Open the log; if the start is cancelled meanwhile, close it as soon as it is open."""
-        opening = asyncio.create_task(asyncio.to_thread(open_controller_log, self.config))
+        opening = asyncio.create_task(asyncio.to_thread(self._opened))
         try:
             # The thread cannot be cancelled: without the shield the log's lock would leak with its result.
             return await asyncio.shield(opening)
@@ -104,6 +105,36 @@ class ControllerServer:
             with suppress(MetadataError):
                 (await opening).close()
             raise
+
+    def _opened(self) -> FileLog:
+        """Open the log if it holds what this cluster committed, and mark it as this cluster's."""
+        if committed := read_committed(Path(self.config.metadata_log_dir) / METADATA_DIRECTORY):
+            committed.check_cluster(self.cluster_id)
+        log = open_controller_log(self.config)
+        try:
+            # Before anything is acknowledged: from the first commit on, a log that is gone is missed.
+            log.keep_mark(self.cluster_id)
+        except BaseException:
+            log.close()
+            raise
+        return log
+
+    def check_files(self) -> None:
+        """Check that the log's open files still have their names, and keep the committed mark; called once a second.
+
+        Raises:
+            LogError: they do not, or the disk fails.
+
+        """
+        log = self._log
+        if log is not None:
+            log.check_files()
+            log.keep_mark()
+
+    def abandon(self, why: MetadataError) -> None:
+        """Acknowledge nothing any more: pending and later requests fail."""
+        if self._log is not None:
+            self._log.abandon(str(why))
 
     def _serve(self, log: FileLog) -> ServingState:
         leader = LeaderAndEpoch(leader_id=self.config.node_id, epoch=log.leader_epoch)

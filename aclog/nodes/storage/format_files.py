@@ -21,7 +21,7 @@ from aclog.metalog.control_records import (
     control_batch,
     snapshot_header_records,
 )
-from aclog.metalog.filelog.file_names import PARTIAL_SUFFIX, checkpoint_name
+from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, PARTIAL_SUFFIX, checkpoint_name
 from aclog.metalog.filelog.filesystem import DIRECTORY_MODE, fsync_directory, log_error, replace_durably, write_all
 from aclog.metalog.records import FeatureLevelRecord, UserScramCredentialRecord
 from aclog.metalog.uuids import random_uuid
@@ -30,7 +30,6 @@ from aclog.nodes.storage.initial_voter import InitialVoter
 from aclog.nodes.storage.meta_properties import MetaProperties, write_meta_properties
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
-METADATA_DIRECTORY = "__cluster_metadata-0"
 FIRST_CHECKPOINT = checkpoint_name(0, 0)
 _READ_ONLY = 0o400
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.filelog.file_names import list_segments
+from aclog.metalog.filelog.committed_mark import COMMITTED_FILE
+from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, list_segments
 from aclog.metalog.filelog.filesystem import TEMPORARY_SUFFIX, log_error
 from aclog.metalog.filelog.locks import LOCK_FILE
 from aclog.nodes.config.node_config import NodeConfig
-from aclog.nodes.storage.format_files import BOOTSTRAP_CHECKPOINT, FIRST_CHECKPOINT, METADATA_DIRECTORY
+from aclog.nodes.storage.format_files import BOOTSTRAP_CHECKPOINT, FIRST_CHECKPOINT
 from aclog.nodes.storage.meta_properties import META_PROPERTIES, MetaProperties, read_meta_properties
 
 _IGNORED = {".lock", "lost+found", LOCK_FILE}
@@ -22,8 +23,8 @@ def log_directories(config: NodeConfig) -> tuple[Path, ...]:
 def require_formatted(config: NodeConfig) -> MetaProperties:
     """Return the meta.properties of the metadata log's directory, without which a node does not start.
 
-    Mirrors KafkaRaftServer.initializeLogDirs. An empty directory is as likely a volume that is not mounted, or data that
-    was deleted, as a new node: formatting it in silence would make a cluster without any rules.
+    Mirrors KafkaRaftServer.initializeLogDirs. An empty directory is as likely a volume that is not mounted, or data
+    that was deleted, as a new node: formatting it in silence would make a cluster without any rules.
 
     Raises:
         ConfigError: the directory is not formatted, or belongs to another node.
@@ -34,9 +35,9 @@ def require_formatted(config: NodeConfig) -> MetaProperties:
     meta = read_meta_properties(directory)
     if meta is None:
         raise ConfigError(
-            f"No `{META_PROPERTIES}` found in {directory} (have you run `aclog format CONFIG` to format the directory?). "
-            "If this node had data before, restore it, or mount its volume. `aclog serve --format-if-empty` formats an "
-            "empty directory"
+            f"No `{META_PROPERTIES}` found in {directory} (have you run `aclog format CONFIG` to format the directory?)"
+            ". If this node had data before, restore it, or mount its volume. `aclog serve --format-if-empty` formats "
+            "an empty directory"
         )
     check_meta_properties(directory, meta, node_id=config.node_id, cluster_id=None)
     return meta
@@ -67,7 +68,27 @@ def directories_to_format(config: NodeConfig, cluster_id: str, *, ignore_formatt
     return tuple(left)
 
 
+def check_unchanged(directory: Path, meta: MetaProperties) -> None:
+    """Check that a running node's directory is still the one it started on.
+
+    Raises:
+        ConfigError: its meta.properties was removed or changed.
+        LogError: it cannot be read.
+
+    """
+    if read_meta_properties(directory) != meta:
+        raise ConfigError(
+            f"{directory / META_PROPERTIES}: removed or changed while the node runs: expected the one of node "
+            f"{meta.node_id} of cluster {meta.cluster_id}; nothing more is acknowledged"
+        )
+
+
 def _check_no_log(directory: Path) -> None:
+    if (directory / COMMITTED_FILE).exists():
+        raise ConfigError(
+            f"{directory}: no {META_PROPERTIES}, but {COMMITTED_FILE} says that a log was committed in it: restore it; "
+            "to start over without it, remove what is in the directory"
+        )
     log = directory / METADATA_DIRECTORY
     # Formatting would make these records the log of a new cluster.
     if log.is_dir() and list_segments(log):

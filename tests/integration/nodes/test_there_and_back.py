@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from aclog.metalog.filelog import verify
+from aclog.metalog.filelog.committed_mark import committed_path, read_committed
 from aclog.metalog.filelog.file_names import list_checkpoints
 from tests.support.admin.answers import comparable
 from tests.support.admin.requests import (
@@ -123,12 +124,18 @@ def test_kafka_starts_where_aclog_stopped_and_aclog_where_kafka_did(tmp_path: Pa
         checkpoints = [file for file in list_checkpoints(log) if file.end_offset]
         assert checkpoints, "no checkpoint was written"
     assert list(verify(log)) == []
-    with kafka:
+    mark = read_committed(log)
+    assert mark is not None
+    with kafka:  # to which the mark is a file like any other
         assert described(ports) == wanted
         may_log_in(ports, "aclog-899")
         wanted = change_live(ports, dice, 100, "kafka")
     assert list(verify(log)) == []
+    assert read_committed(log) == mark
     with aclog:
+        moved = read_committed(log)
+        assert moved is not None
+        assert moved.end_offset > mark.end_offset
         assert described(ports) == wanted
         may_log_in(ports, "aclog-899")
         may_log_in(ports, "kafka-99")
@@ -137,6 +144,11 @@ def test_kafka_starts_where_aclog_stopped_and_aclog_where_kafka_did(tmp_path: Pa
     with kafka:
         assert described(ports) == wanted
         may_log_in(ports, "again-99")
+    # What a Kafka led last has no mark to fall behind: without any, it is made at the start.
+    committed_path(log).unlink()
+    with aclog:
+        assert described(ports) == wanted
+        assert read_committed(log) is not None
 
 
 @pytest.mark.timeout(300)

@@ -96,15 +96,14 @@ class AclogNode:
             if time.monotonic() > deadline:
                 raise NodeError(f"aclog serve was not ready within {seconds} s: {self.output[-4000:]}")
             time.sleep(0.05)
+        self.format_if_empty = False
 
     def is_ready(self) -> bool:
         """What /readyz says now; False too when nobody answers."""
         connection = http.client.HTTPConnection("127.0.0.1", self.ports.http, timeout=5)
         try:
             connection.request("GET", "/readyz")
-            ready = connection.getresponse().status == http.HTTPStatus.OK
-            self.format_if_empty &= not ready
-            return ready
+            return connection.getresponse().status == http.HTTPStatus.OK
         except (OSError, http.client.HTTPException):
             return False
         finally:

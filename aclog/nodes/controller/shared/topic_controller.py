@@ -139,6 +139,16 @@ class TopicController:
         """Write a checkpoint now unless one of this offset exists; return whether it was written."""
         return self._generator is not None and await self._generator.write()
 
+    def check_files(self) -> None:
+        """Check that the directory's lock still has its name; called once a second.
+
+        Raises:
+            LogError: the directory was removed, renamed, replaced or mounted over.
+
+        """
+        if self._lock is not None:
+            self._lock.check()
+
     async def stop(self) -> None:
         """Commit and respond to pending requests, then let another controller lead; idempotent.
 
