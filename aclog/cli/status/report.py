@@ -48,6 +48,8 @@ def _rows(status: Status, now: float) -> Iterator[tuple[str, str]]:
     for name, level in sorted(features.finalized.items()):
         least, most = features.supported.get(name, (level, level))
         yield "feature", f"{name} {level} (of {least} to {most})"
+    for warning in status.warnings:
+        yield "warning", warning
 
 
 def _replica(replica: ReplicaDescription, high_watermark: int, now: float) -> str:
@@ -71,6 +73,7 @@ def _object(status: Status) -> dict[str, Any]:
         "voters": [_replica_object(each) for each in quorum.voters],
         "observers": [_replica_object(each) for each in quorum.observers],
         "features": dict(sorted(features.finalized.items())),
+        "warnings": list(status.warnings),
     }
 
 

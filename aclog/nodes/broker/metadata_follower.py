@@ -37,6 +37,7 @@ class MetadataFollower:
             security=self.config.controller_client,
             client_id=str(self.config.node_id),
             cluster_id=self.cluster_id,
+            notify=_log.warning,
         )
         self._follower = Follower(log=self._log_reader, publisher=self.publisher, notify=_log.warning)
         self._follower.start()

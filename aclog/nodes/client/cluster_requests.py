@@ -14,6 +14,7 @@ from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.wire.api_keys import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM, METADATA
 from aclog.nodes.wire.message_builder import build
+from aclog.snapshots.features import METADATA_VERSION, NEWEST_METADATA_VERSION
 
 BROKERS, CONTROLLERS = 1, 2
 """Endpoint types of DescribeCluster (KIP-919): brokers describe brokers only, controllers controllers only."""
@@ -70,6 +71,16 @@ class FeaturesDescription:
     finalized: dict[str, int]
     finalized_epoch: int
     supported: dict[str, tuple[int, int]]
+
+    def upgrade_warning(self, server: HostPort) -> str | None:
+        """Return a warning if the cluster could be raised to a metadata.version at which nodes of ours stop."""
+        _, most = self.supported.get(METADATA_VERSION, (0, 0))
+        if most <= NEWEST_METADATA_VERSION:
+            return None
+        return (
+            f"{server} supports metadata.version up to {most}, and this aclog up to {NEWEST_METADATA_VERSION}: nodes "
+            "of aclog stop at a higher one. Upgrade aclog before you raise the cluster's"
+        )
 
 
 async def describe_cluster(connection: Connection, endpoint_type: int = BROKERS) -> ClusterDescription:

@@ -29,6 +29,12 @@ class Status:
     quorum: QuorumDescription
     features: FeaturesDescription
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to do something about, in sentences."""
+        found = (self.features.upgrade_warning(self.address),)
+        return tuple(filter(None, found))
+
 
 async def describe_status(connection: Connection, security: ClientSecurity, *, controller: bool) -> Status:
     """Query a controller (--bootstrap-controller) or a broker; the quorum is queried at its leader.

@@ -12,7 +12,7 @@ from attrs import define, evolve, field
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError, DecodeError, LogError, MetadataError
 from aclog.nodes.apis.request import RequestError
-from aclog.nodes.client.cluster_requests import CONTROLLERS, describe_cluster
+from aclog.nodes.client.cluster_requests import CONTROLLERS, describe_cluster, describe_features
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.observer.errors import CommittedRecordsLostError, OtherClusterError, QuorumRefusedError
@@ -70,6 +70,8 @@ class Fetcher:
     connect: Connect
     buffer: FetchBuffer
     options: ObserverOptions
+    notify: Callable[[str], None] | None = None
+    """Called once with each warning about a server, on the event loop."""
     cluster_id: str | None = None
     """The only cluster to follow; learned from the first server unless given."""
     state: ObserverState = field(factory=ObserverState)
@@ -80,6 +82,7 @@ class Fetcher:
     """The leader that last answered a fetch, and when it was asked (aclog.metalog.clock.elapsed_seconds)."""
     refusals: Refusals = field(init=False)
     room: asyncio.Event = field(factory=asyncio.Event, init=False)
+    _warned: set[str] = field(factory=set, init=False)
     _retries: int = field(default=0, init=False)
     """Since the last successful fetch."""
     _damaged: int = field(default=0, init=False)
@@ -96,6 +99,7 @@ class Fetcher:
             try:
                 async with await self.connect(address) as connection:
                     await self._learn_cluster(connection)
+                    await self._warn_of_upgrades(connection)
                     redirect = await self._follow(connection)
                 self._note_older_leader(address, redirect.older_epoch)
                 named = redirect.leader
@@ -124,6 +128,16 @@ class Fetcher:
             # If it is not a controller, is too old, or denies DESCRIBE, the error of the Fetch is more to the point.
             with suppress(RequestError, ConfigError):
                 self.cluster_id = (await describe_cluster(connection, CONTROLLERS)).cluster_id
+
+    async def _warn_of_upgrades(self, connection: Connection) -> None:
+        """Warn if the server could raise the cluster's metadata.version beyond what a replay here accepts."""
+        if self.notify is None:
+            return
+        with suppress(RequestError, ConfigError):  # no features: too old to be ahead of us
+            warning = (await describe_features(connection)).upgrade_warning(connection.address)
+            if warning is not None and warning not in self._warned:
+                self._warned.add(warning)
+                self.notify(warning)
 
     def _with_address(self, address: HostPort, error: MetadataError) -> MetadataError:
         """Name the server in the error; errors of connections name it already."""

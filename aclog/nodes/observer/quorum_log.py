@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from functools import partial
 from typing import Any, TypeVar
@@ -54,6 +54,8 @@ class QuorumLog(Closeable):
     identity: LogIdentity = field(factory=LogIdentity)
     """What the caller has, if it can tell: a leader whose batches are others is refused."""
     options: ObserverOptions = field(factory=ObserverOptions)
+    notify: Callable[[str], None] | None = None
+    """Called from the log's thread with each warning about a server, once."""
     _buffer: FetchBuffer = field(init=False)
     _fetcher: Fetcher = field(init=False)
     _side: SideConnection = field(init=False)
@@ -209,6 +211,7 @@ class QuorumLog(Closeable):
             cluster_id=self.cluster_id,
             state=self._begin(),
             identity=self.identity,
+            notify=self.notify,
         )
         self._side = SideConnection(self._fetcher)
         self._snapshots = SnapshotDownload(self._side)

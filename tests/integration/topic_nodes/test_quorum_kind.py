@@ -1,13 +1,20 @@
 """metadata.log.kind=quorum: a broker of aclog follows a real Kafka's controllers, and forwards to them."""
 
+import json
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.config.server_properties import load_config
 from aclog.nodes.storage.format import format_storage
+from tests.integration.conftest import CONTROLLER_PORT
+from tests.support.cli.command import aclog
 from tests.support.kafka.acls_tool import TO_BROKERS, AclsTool
-from tests.support.kafka.server import AdminClient, with_properties
+from tests.support.kafka.jvm import java_command
+from tests.support.kafka.server import ADMIN, AdminClient, KafkaServer, with_properties
 from tests.support.kafka.shared import SharedKafka
 from tests.support.nodes.cluster import HOST, ClusterNode, lasting_ports
 from tests.support.nodes.server_properties import CLUSTER_ID, PLAIN, USERS, password
@@ -16,8 +23,10 @@ from tests.support.nodes.topic_cluster import wait_until
 TOPIC = "of-a-real-quorum"
 
 
-def follower(home: Path, kafka: SharedKafka, user: str = "admin") -> ClusterNode:
-    """A broker of aclog, formatted for the Kafka's cluster, which logs in to its controllers as a user."""
+def follower(
+    home: Path, controllers: Sequence[HostPort], *, user: str = "admin", cluster_id: str = CLUSTER_ID
+) -> ClusterNode:
+    """A broker of aclog, formatted for a Kafka's cluster, which logs in to its controllers as a user."""
     ports = lasting_ports()
     users = " ".join(f'user_{each}="{password(each)}"' for each in USERS)
     line = f'{PLAIN} required username="{user}" password="{password(user)}" {users};'
@@ -25,7 +34,7 @@ def follower(home: Path, kafka: SharedKafka, user: str = "admin") -> ClusterNode
         "process.roles": "broker",
         "node.id": "77",
         "metadata.log.kind": "quorum",
-        "controller.quorum.bootstrap.servers": ",".join(map(str, kafka.controllers)),
+        "controller.quorum.bootstrap.servers": ",".join(map(str, controllers)),
         "controller.listener.names": "CONTROLLER",
         "listeners": f"CLIENT://{HOST}:{ports.broker}",
         "inter.broker.listener.name": "CLIENT",
@@ -41,7 +50,7 @@ def follower(home: Path, kafka: SharedKafka, user: str = "admin") -> ClusterNode
         "aclog.http.listener": f"{HOST}:{ports.http}",
     }
     node = ClusterNode(home, ports, with_properties("", **properties), None)
-    format_storage(load_config(home / "server.properties", strict=True), CLUSTER_ID)
+    format_storage(load_config(home / "server.properties", strict=True), cluster_id)
     return node
 
 
@@ -50,7 +59,7 @@ def test_it_follows_kafkas_controllers_and_forwards_to_them(
     topic_kafka: SharedKafka, acls_tool: AclsTool, tmp_path: Path
 ) -> None:
     with (
-        follower(tmp_path / "node", topic_kafka) as node,
+        follower(tmp_path / "node", topic_kafka.controllers) as node,
         AdminClient(topic_kafka.nodes[0].ports.broker) as admin,
     ):
         place = f"{HOST}:{node.ports.broker}"
@@ -64,10 +73,57 @@ def test_it_follows_kafkas_controllers_and_forwards_to_them(
 
 @pytest.mark.timeout(180)
 def test_without_cluster_action_it_never_gets_ready_and_says_why(topic_kafka: SharedKafka, tmp_path: Path) -> None:
-    node = follower(tmp_path / "node", topic_kafka, user="alice")
+    node = follower(tmp_path / "node", topic_kafka.controllers, user="alice")
     node.spawn()
     try:
         wait_until(lambda: "CLUSTER_AUTHORIZATION_FAILED" in node.output, 60, "what keeps it from following")
         assert not node.is_ready()
     finally:
         node.kill()
+
+
+def raised_to(level: int, kafka: KafkaServer, login: Path) -> None:
+    """Raise the cluster's metadata.version with Kafka's own tool."""
+    command = ["--bootstrap-server", f"localhost:{kafka.port}", "--command-config", str(login)]
+    command += ["upgrade", "--feature", f"metadata.version={level}"]
+    done = subprocess.run(
+        java_command("org.apache.kafka.tools.FeatureCommand", *command), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow(15)
+@pytest.mark.timeout(180)
+def test_a_metadata_version_at_which_it_would_stop_is_warned_of_before(
+    stopped_kafka: KafkaServer, tmp_path: Path
+) -> None:
+    """4.3.1 itself has 4.4-IV0, not for production: the only server that supports more than its release."""
+    # the controller tells of the level by the one key, and allows it by the other
+    keys = {"unstable_api_versions_enable": "true", "unstable_feature_versions_enable": "true"}
+    unstable = with_properties((stopped_kafka.home / "server.properties").read_text(), **keys)
+    (stopped_kafka.home / "server.properties").write_text(unstable)
+    login = tmp_path / "login.properties"
+    login.write_text("".join(f"{key}={text.replace('{user}', 'admin')}\n" for key, text in ADMIN.items()))
+    controller = HostPort(host="localhost", port=CONTROLLER_PORT)
+    warning = "supports metadata.version up to 31, and this aclog up to 30: nodes of aclog stop at a higher one"
+    with stopped_kafka as kafka:
+        for flag, place in (
+            ("--bootstrap-controller", controller),
+            ("--bootstrap-server", f"localhost:{kafka.port}"),
+        ):
+            told = aclog("status", flag, place, "--command-config", login).ok()
+            assert f"warning          {place} {warning}" in told.out
+        told = aclog("status", flag, place, "--command-config", login, "--json").ok()
+        (only,) = json.loads(told.out)["warnings"]
+        assert only.startswith(f"{place} {warning}")
+        cluster_id = json.loads(told.out)["clusterId"]
+        node = follower(tmp_path / "node", [controller], cluster_id=cluster_id)
+        node.spawn()
+        try:
+            wait_until(node.is_ready, 60, "the node")
+            assert f"{controller} {warning}" in node.output
+            raised_to(31, kafka, login)
+            wait_until(lambda: not node.running, 60, "its end")
+            assert "metadata.version 31 of a newer Kafka: expected at most 30" in node.output
+        finally:
+            node.kill()

@@ -17,7 +17,7 @@ from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.observer.errors import CommittedRecordsLostError, QuorumRefusedError
 from aclog.nodes.observer.fetch_messages import EpochEnd, FetchResponse
 from aclog.nodes.observer.quorum_log import QuorumLog
-from aclog.nodes.wire.api_versions import ApiVersion
+from aclog.nodes.wire.api_versions import ApiVersion, Features
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.recovery import recover, recover_log
 from tests.support.fakes.leader import FakeLeader
@@ -500,3 +500,16 @@ def test_a_snapshot_file_that_was_removed_is_downloaded_again(quorum, leader, tm
     with observer(leader) as log:
         log.latest_snapshot().path.unlink()
         assert log.latest_snapshot().path.read_bytes() == data
+
+
+def test_a_server_that_could_raise_the_cluster_beyond_us_is_warned_of_once(quorum, leader):
+    leader.features = Features(supported={"metadata.version": (7, 31)}, finalized={"metadata.version": 30})
+    told = []
+    with QuorumLog(servers=(leader.address,), options=QUICK, notify=told.append) as log:
+        log.wait_known(30)
+        leader.cut_all()
+        quorum.append([b"x"], 1)
+        assert log.wait(0, 30)
+    assert leader.connections > 1
+    (warning,) = told
+    assert warning.startswith(f"{leader.address} supports metadata.version up to 31, and this aclog up to 30")

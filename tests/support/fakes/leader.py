@@ -63,6 +63,7 @@ class FakeLeader:
         self.handlers, self.apis, self.port = handlers or {}, apis, port
         self.endpoints: dict[int, HostPort] = {}
         self.cluster_id = "fake-cluster"
+        self.features = Features(finalized={"metadata.version": 30})
         self.faults = Faults()
         self.requests: dict[int, int] = {}
         self.fetches: list[tuple[Position, int]] = []
@@ -184,7 +185,7 @@ class FakeLeader:
     async def _answer(self, header, body, state) -> bytes | None:
         key, version = header.api_key, header.api_version
         if key == 18:
-            return api_versions_response(version, self.apis, Features(finalized={"metadata.version": 30}))
+            return api_versions_response(version, self.apis, self.features)
         if key == 17:
             return self._handshake(version, body, state)
         if key == 36:
