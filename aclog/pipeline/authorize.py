@@ -1,6 +1,6 @@
 """Batch authorization: decisions on every row of an access log."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -74,10 +74,24 @@ def authorize(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: b
     for name in frame.columns:
         if name.lower() in _ADDED:
             raise ConfigError(f"the table has a column {name!r}, which would come out twice: rename it")
-    if _fits_arrow(frame):
-        return _authorized(frame, rules, settings, own_time=own_time)
-    decided = frame.withColumn(DECISION_CODE, decision_code(frame, rules, settings, own_time=own_time))
-    return with_texts(decided, rules).drop(DECISION_CODE)
+    plain = _with_plain_names(frame, (*REQUEST_COLUMNS, "timestamp") if own_time else REQUEST_COLUMNS)
+    if _fits_arrow(plain):
+        authorized = _authorized(plain, rules, settings, own_time=own_time)
+    else:
+        decided = plain.withColumn(DECISION_CODE, decision_code(plain, rules, settings, own_time=own_time))
+        authorized = with_texts(decided, rules).drop(DECISION_CODE)
+    return authorized.toDF(*frame.columns, *TEXT_COLUMNS)
+
+
+def _with_plain_names(frame: DataFrame, needed: Sequence[str]) -> DataFrame:
+    """Return the frame with numbers for names, except for the columns needed: Spark's Python functions refuse others.
+
+    mapInArrow looks columns up by name, and so fails on a name with a dot, and on two columns of one name.
+    """
+    names = [f"column {number}" for number in range(len(frame.columns))]
+    for name in needed:
+        names[_position(frame, name)] = name
+    return frame.toDF(*names)
 
 
 def _fits_arrow(frame: DataFrame) -> bool:

@@ -1,5 +1,6 @@
 """Decisions on tables of requests agree with the engine, row by row."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -11,6 +12,7 @@ from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.uuids import uuid_text
+from aclog.pipeline.accesses import read_accesses
 from aclog.pipeline.authorize import Rules, authorize
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 from aclog.pipeline.decisions.bulk_authorizer import Settings
@@ -125,3 +127,31 @@ def test_columns_of_any_type_are_unchanged(spark):
         assert [field.dataType for field in judged.schema][: len(frame.columns)] == [f.dataType for f in frame.schema]
         (before,), (after,) = (each.drop("i").collect() for each in (frame, judged))  # collect() cannot carry it either
         assert tuple(after) == (*before, "DENIED", "DefaultDeny", None)
+
+
+def test_column_names_with_dots_backticks_and_twice(spark, tmp_path):
+    """Spark itself fails on such names in mapInArrow: an access log may have them all the same."""
+    row = ("User:a", "10.0.0.1", "READ", "TOPIC", "t")
+    frame = spark.createDataFrame([(1, *row, "x", 2, 3)], ["a.b", *REQUEST_COLUMNS, "c`d", "n", "n2"])
+    frame = frame.select(
+        *(F.col(f"`{name.replace('`', '``')}`") for name in frame.columns[:-1]), F.col("n2").alias("n")
+    )
+    settings = Settings(allow_everyone=True)
+    judged = authorize(frame, Rules.of_image(AclsImage.empty()), settings)
+    assert judged.columns == ["a.b", *REQUEST_COLUMNS, "c`d", "n", "n", "decision", "rule", "rule_id"]
+    assert [tuple(each) for each in judged.collect()] == [(1, *row, "x", 2, 3, "ALLOWED", "DefaultAllow", None)]
+    interval = frame.withColumn("x.y", F.expr("interval 3 months"))  # Arrow cannot carry it: another way to Python
+    judged = authorize(interval, Rules.of_image(AclsImage.empty()), settings)
+    assert judged.columns[-4:] == ["x.y", "decision", "rule", "rule_id"]
+    assert judged.select("decision").first()[0] == "ALLOWED"
+
+
+def test_json_lines_and_parquet_with_dotted_names(spark, tmp_path):
+    row = dict(zip(REQUEST_COLUMNS, ("User:a", "10.0.0.1", "READ", "TOPIC", "t"), strict=True))
+    (tmp_path / "asked.jsonl").write_text(json.dumps({**row, "log.level": "INFO", "a`b": 1}) + "\n")
+    rules = Rules.of_image(AclsImage.empty())
+    judged = authorize(read_accesses(spark, tmp_path / "asked.jsonl"), rules, Settings())
+    judged.write.parquet(str(tmp_path / "judged"))
+    read = read_accesses(spark, tmp_path / "judged").drop("decision", "rule", "rule_id")
+    again = authorize(read, rules, Settings()).first().asDict()
+    assert (again["log.level"], again["a`b"], again["decision"]) == ("INFO", 1, "DENIED")

@@ -79,6 +79,11 @@ _WANTED: Final = {
 }
 
 
+def quoted(name: str) -> str:
+    """Return a column's name for Spark's SQL: it may have dots and backticks."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def known_names(kind: type[IntEnum]) -> list[str]:
     """Return the names of an enum that may occur in a request: all but UNKNOWN and ANY."""
     return [member.name for member in kind if member.name not in {"UNKNOWN", "ANY"}]

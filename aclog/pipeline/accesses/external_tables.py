@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType
 
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.access_table import ACCESS_COLUMNS, KNOWN, TIMESTAMP, Reason
+from aclog.pipeline.accesses.access_table import ACCESS_COLUMNS, KNOWN, TIMESTAMP, Reason, quoted
 from aclog.pipeline.accesses.access_times import any_time, of_millis
 from aclog.pipeline.accesses.json_lines import number, parse_lines, text
 from aclog.pipeline.accesses.line_files import check_found, readable_errors
@@ -29,7 +29,7 @@ def rows_of_parquet(spark: SparkSession, paths: Sequence[str], columns: Mapping[
     with readable_errors(paths):
         frame = spark.read.parquet(*paths)
         check_found(frame, paths)
-    line = F.to_json(F.struct(*_quoted(frame.columns)))
+    line = F.to_json(F.struct(*map(quoted, frame.columns)))
     return _of_frame(frame, columns, line=line, timezone=timezone)
 
 
@@ -50,7 +50,7 @@ def rows_of_csv(spark: SparkSession, paths: Sequence[str], columns: Mapping[str,
         )
         frame = whole.csv(list(paths))
         check_found(frame, paths)
-    line = F.coalesce(F.col(_TORN), F.to_json(F.struct(*_quoted(schema.names))))
+    line = F.coalesce(F.col(_TORN), F.to_json(F.struct(*map(quoted, schema.names))))
     reason = F.when(F.col(_TORN).isNotNull(), Reason.MALFORMED)
     return _of_frame(frame, columns, line=line, timezone=timezone, reason=reason)
 
@@ -86,7 +86,7 @@ def _of_frame(
     frame: DataFrame, columns: Mapping[str, str], *, line: Column, timezone: str, reason: Column | None = None
 ) -> DataFrame:
     places = _places(frame, columns)
-    given = {ours: F.col(_quote(theirs)) for ours, theirs in places.items()}
+    given = {ours: F.col(quoted(theirs)) for ours, theirs in places.items()}
     kinds: dict[str, DataType] = {field.name: field.dataType for field in frame.schema.fields}
     nothing = F.lit(None).cast("string")
     time = F.lit(None).cast("timestamp")
@@ -125,14 +125,6 @@ def _check_names(columns: Mapping[str, str]) -> None:
         raise ConfigError(
             f"no column {unknown[0]!r} in the table of accesses: expected one of {', '.join(ACCESS_COLUMNS)}"
         )
-
-
-def _quoted(names: Sequence[str]) -> list[str]:
-    return [_quote(name) for name in names]
-
-
-def _quote(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _escaped(key: str) -> str:

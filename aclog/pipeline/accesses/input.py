@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructType
 
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.access_table import TIMESTAMP, Reason
+from aclog.pipeline.accesses.access_table import TIMESTAMP, Reason, quoted
 from aclog.pipeline.accesses.access_times import any_time, of_millis
 from aclog.pipeline.accesses.json_lines import number, parse_lines, text, within
 from aclog.pipeline.accesses.line_files import check_found, read_lines, readable_errors
@@ -58,7 +58,7 @@ def _from_parquet(spark: SparkSession, place: str) -> DataFrame:
     frame = spark.read.parquet(place)
     if missing := [name for name in REQUEST_COLUMNS if name not in frame.columns]:
         raise ConfigError(f"{place}: no column {missing[0]!r}: expected {', '.join(REQUEST_COLUMNS)}")
-    columns = {name: F.col(f"`{name}`") for name in frame.columns if name != MALFORMED}
+    columns = {name: F.col(quoted(name)) for name in frame.columns if name != MALFORMED}
     columns |= {name: columns[name].cast("string") for name in REQUEST_COLUMNS}
     malformed = F.col(MALFORMED) if MALFORMED in frame.columns else F.lit(None).cast("string")
     kinds: dict[str, DataType] = {field.name: field.dataType for field in frame.schema.fields}
@@ -124,4 +124,4 @@ def _blanked(frame: DataFrame) -> DataFrame:
     """Return the frame with nulls in malformed rows."""
     good = F.col(MALFORMED).isNull()
     names = [name for name in frame.columns if name != MALFORMED]
-    return frame.select(*(F.when(good, F.col(f"`{name}`")).alias(name) for name in names), MALFORMED)
+    return frame.select(*(F.when(good, F.col(quoted(name))).alias(name) for name in names), MALFORMED)

@@ -36,7 +36,8 @@ class AclogDataSource(DataSource):
     Further options:
     - `checkpoints`: `none` (read the log), or read the `newest` or `all` checkpoints of the directory instead. The
       default is `none`, or `newest` if the directory has no segments.
-    - `partitionBytes`: the minimum size of a partition, 16 MiB by default. Partitions end at batch boundaries.
+    - `partitionBytes`: the size of a partition, 16 MiB by default: a large file is cut at batch boundaries, small ones
+      share a partition.
     - `damaged`: `fail` (default): reading damaged bytes raises an error with path and byte position. `setAside`: a
       row of record_type DAMAGED stands for them, with the first missing offset and, in `damage`, what is wrong and
       where; everything else is read. A batch is set aside as a whole.
@@ -82,7 +83,7 @@ class LogReader(DataSourceReader):
         self._query = Query(schema=schema, set_aside=options.set_aside)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the ranges to read, each of whole batches.
+        """Return the ranges to read, each of whole batches; small ones share a partition.
 
         Raises:
             MetadataError: see aclog.pipeline.source.directory.plan.

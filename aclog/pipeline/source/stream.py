@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import (
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.source.directory_stream import DirectoryStream, LostRange, StreamOffset
 from aclog.pipeline.source.options import Options
-from aclog.pipeline.source.partitions import Part, read_partition
+from aclog.pipeline.source.partitions import Part, packed, read_partition
 from aclog.pipeline.source.range_reader import Query
 
 _LOG = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for part in parts:
             if isinstance(part, LostRange):
                 _LOG.warning("%s", part.text)
-        return [InputPartition(part) for part in parts]
+        return [InputPartition(each) for each in packed(parts, self._options.partition_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the rows of a partition."""

@@ -15,6 +15,8 @@ from aclog.metalog.filelog.file_names import segment_name
 from aclog.pipeline.source import register
 from aclog.pipeline.source.schema import LOG_SCHEMA
 from tests.support.builders.log_files import small_log, value
+from tests.support.builders.state_logs import write_log
+from tests.support.builders.state_records import acl
 from tests.support.spark import source
 
 CHURN = next(each for each in source.LOGS if "churn" in str(each))
@@ -56,6 +58,14 @@ def test_a_log_and_a_checkpoint_are_tables(spark: SparkSession):
     assert rows(frame.orderBy("offset")) == source.expected_rows(source.segments(SMALL))
     newest = max(SMALL.glob("*.checkpoint"))
     assert rows(spark.read.format("aclog").load(str(newest)).orderBy("offset")) == source.expected_rows([newest])
+
+
+def test_a_log_of_many_small_segments_is_a_few_tasks(spark: SparkSession, tmp_path):
+    for number in range(100):
+        write_log(tmp_path, [acl(number)], base=number)
+    frame = spark.read.format("aclog").load(str(tmp_path))
+    assert frame.rdd.getNumPartitions() == 1
+    assert [row["offset"] for row in rows(frame)] == list(range(100))
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,11 @@ from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.file_names import segment_name
 from aclog.pipeline.source.directory import plan
 from aclog.pipeline.source.options import read_options
+from aclog.pipeline.source.partitions import packed
 from aclog.pipeline.source.row_selection import RowSelection
 from tests.support.builders.log_files import small_log, value
+from tests.support.builders.state_logs import write_log
+from tests.support.builders.state_records import acl
 from tests.support.spark import source
 
 
@@ -48,6 +51,18 @@ def test_checkpoints_are_read_instead_of_the_log_on_request():
     directory = source.LOGS[-1]
     newest = max(directory.glob("*.checkpoint"))
     assert source.read_rows(directory, checkpoints="newest") == source.expected_rows([newest])
+
+
+def test_small_files_share_a_partition(tmp_path):
+    for number in range(300):
+        write_log(tmp_path, [acl(number)], base=number)
+    size = (tmp_path / segment_name(0)).stat().st_size
+    found = ranges(tmp_path)
+    for most, count in ((16 << 20, 1), (10 * size, 31), (1, 300)):  # numbers of two and three digits take more bytes
+        partitions = packed(found, most)
+        assert [each for part in partitions for each in part] == found
+        assert count - 2 <= len(partitions) <= count + 4
+    assert packed([], 1) == []
 
 
 def test_a_range_is_of_whole_batches_and_knows_where_it_ends():

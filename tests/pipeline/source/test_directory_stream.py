@@ -9,7 +9,7 @@ from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import open_log
 from aclog.pipeline.source.directory_stream import DirectoryStream, LostRange
 from aclog.pipeline.source.options import read_options
-from aclog.pipeline.source.partitions import read_partition
+from aclog.pipeline.source.partitions import read_part
 from aclog.pipeline.source.range_reader import Query
 from tests.support.builders.log_files import small_log, value
 from tests.support.spark import source
@@ -22,7 +22,7 @@ def stream(path, **options) -> DirectoryStream:
 def rows_between(followed: DirectoryStream, start: int, end: int) -> list[dict]:
     options, query = followed.options, Query(set_aside=followed.options.set_aside)
     parts = followed.ranges({"offset": start}, {"offset": end})
-    return [row for part in parts for row in source.rows_of(read_partition(part, options, query))]
+    return [row for part in parts for row in source.rows_of(read_part(part, options, query))]
 
 
 def ends_of(log) -> list[int]:

@@ -12,7 +12,7 @@ from aclog.metalog.errors import ConfigError, DecodeError, LogError
 from aclog.metalog.topic_message import Placement, encode_headers
 from aclog.metalog.topiclog import TopicSettings, ensure_topic, open_topic_log
 from aclog.pipeline.source.options import read_options
-from aclog.pipeline.source.partitions import read_partition
+from aclog.pipeline.source.partitions import read_part
 from aclog.pipeline.source.range_reader import Query
 from aclog.pipeline.source.topic_source import TopicStream, plan_topic
 from tests.support.builders.log_files import value
@@ -78,7 +78,7 @@ def given(client: dict[str, str], topic: str, **more: str) -> dict[str, str]:
 
 def read(client: dict[str, str], topic: str) -> list[dict]:
     options = read_options(given(client, topic))
-    return [row for part in plan_topic(options) for row in source.rows_of(read_partition(part, options, Query()))]
+    return [row for part in plan_topic(options) for row in source.rows_of(read_part(part, options, Query()))]
 
 
 def texts_of(rows: list[dict]) -> list[str]:
@@ -128,9 +128,7 @@ def test_a_stream_resumes_from_its_offsets(client, topic):
     ends = []
     while (end := stream.latest(at, horizon, 3)) != at:
         found += [
-            row
-            for part in stream.ranges(at, end)
-            for row in source.rows_of(read_partition(part, stream.options, Query()))
+            row for part in stream.ranges(at, end) for row in source.rows_of(read_part(part, stream.options, Query()))
         ]
         ends.append(end["offset"])
         at = end
@@ -141,7 +139,7 @@ def test_a_stream_resumes_from_its_offsets(client, topic):
         begins = TopicStream(read_options(given(client, topic, startingOffset=start)))
         assert begins.initial()["offset"] == first
         (*parts,) = begins.ranges(begins.initial(), begins.latest(begins.initial(), begins.horizon(), None))
-        rows = [row for part in parts for row in source.rows_of(read_partition(part, begins.options, Query()))]
+        rows = [row for part in parts for row in source.rows_of(read_part(part, begins.options, Query()))]
         assert [row["offset"] for row in rows] == list(range(first, 9))
         begins.close()
     with pytest.raises(ConfigError, match="startingOffset: 10"):
@@ -165,9 +163,7 @@ def test_removed_records_are_an_error_or_a_row(client, topic):
     stream.close()
     stream = TopicStream(read_options(given(client, topic, failOnDataLoss="false")))
     lost, *rest = [
-        row
-        for part in stream.ranges(begin, end)
-        for row in source.rows_of(read_partition(part, stream.options, Query()))
+        row for part in stream.ranges(begin, end) for row in source.rows_of(read_part(part, stream.options, Query()))
     ]
     assert (lost["record_type"], lost["offset"]) == ("DAMAGED", 0)
     assert texts_of(rest) == texts_of(read(client, topic)) == ["c", "d"]
