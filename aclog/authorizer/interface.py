@@ -120,6 +120,13 @@ class Authorizer(ABC):
     ) -> "Future[list[AclDeleteResult]]":
         """Delete the ACLs that the filters match; see AclMutator."""
 
+    def pinned(self) -> "Authorizer":
+        """Return an authorizer that answers every call from the image of this moment, for an answer of many calls.
+
+        One that cannot do so returns itself.
+        """
+        return self
+
     def acl_count(self) -> int:
         """Return the number of ACLs (KIP-801); -1 if the authorizer does not support it."""
         return -1

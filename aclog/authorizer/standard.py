@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from copy import copy
 from typing import TypeAlias
 
 from attrs import Factory, define, field
@@ -114,6 +115,10 @@ class StandardAuthorizer(Authorizer):
         """Decide from this image from now on (Kafka's loadSnapshot, addAcl and removeAcl in one)."""
         with self._swapping:
             self._view = self._new_view(image)
+
+    def pinned(self) -> "StandardAuthorizer":
+        """Return an authorizer with the current image, settings and readiness, which nobody changes any more."""
+        return copy(self)
 
     def complete_initial_load(self) -> None:
         """Mark the authorizer as ready: the image has reached the high-water mark. It stays ready."""

@@ -11,6 +11,9 @@ T = TypeVar("T")
 MANY = 256
 """Requests with more entries than this are processed in an executor thread; one entry takes about 10 us."""
 
+MANY_BYTES = 16 << 10
+"""Larger requests are decoded, and answered with per-entry errors, in a thread."""
+
 
 async def offload_if(large: bool, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Call `work` and return its result, in a thread if it is `large`. Raises what `work` raises."""

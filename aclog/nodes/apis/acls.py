@@ -55,7 +55,8 @@ class AclApis:
         filters = await filters_of(request)
         authorizer = self._authorized(request, AclOperation.ALTER)
         results = await committed(authorizer.delete_acls(request.context, filters))
-        return await _joined(delete_acls_chunks(request.header.api_version, results))
+        many = len(results) > MANY or sum(len(each.deleted) for each in results) > MANY
+        return await offload_if(many, b"".join, delete_acls_chunks(request.header.api_version, results))
 
     def _authorized(self, request: Request, operation: int) -> Authorizer:
         self.auth.authorize_cluster_operation(request, operation)

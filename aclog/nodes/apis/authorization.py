@@ -20,6 +20,10 @@ class AuthHelper:
 
     authorizer: Authorizer | None
 
+    def pinned(self) -> "AuthHelper":
+        """Return one that decides all of a request by the image of this moment (see Authorizer.pinned)."""
+        return self if self.authorizer is None else AuthHelper(self.authorizer.pinned())
+
     def authorize_cluster_operation(self, request: Request, operation: int) -> None:
         """Require that the operation on the cluster is allowed.
 

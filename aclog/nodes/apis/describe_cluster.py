@@ -47,7 +47,7 @@ def describe_cluster(
         brokers=tuple(
             _node(version, broker_id=each, host=at.host, port=at.port, rack=rack) for each, at in nodes.items()
         ),
-        cluster_authorized_operations=auth.cluster_operations(request) if asked else NOT_ASKED,
+        cluster_authorized_operations=auth.pinned().cluster_operations(request) if asked else NOT_ASKED,
     )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from attrs import define
+from attrs import define, evolve
 
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.principals import KafkaPrincipal
@@ -82,8 +82,9 @@ class BrokerTokenApis:
             return describe_tokens_response(version, (), DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
         if not secret:
             return describe_tokens_response(version, (), DELEGATION_TOKEN_AUTH_DISABLED)
-        tokens = self.publisher.current.tokens
-        return await offload_if(len(tokens) > MANY, self._described, request, tokens, secret)
+        tokens, pinned = self.publisher.current.tokens, evolve(self, auth=self.auth.pinned())
+        many = len(tokens) + len(request.body.owners or ()) > MANY
+        return await offload_if(many, pinned._described, request, tokens, secret)
 
     def _described(self, request: Request, tokens: TokensImage, secret: str) -> bytes:
         owners = request.body.owners

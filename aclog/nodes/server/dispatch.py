@@ -12,7 +12,7 @@ from aclog.authorizer.api_keys import api_name
 from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.nodes.apis.request import Handler, MalformedRequestError, OutcomeUnknownError, Request, RequestError
-from aclog.nodes.offload import offload_if
+from aclog.nodes.offload import MANY_BYTES, offload_if
 from aclog.nodes.session import Session
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.nodes.wire.api_keys import API_VERSIONS, DESCRIBE_ACLS, ENVELOPE, SASL_AUTHENTICATE, SASL_HANDSHAKE
@@ -33,9 +33,6 @@ _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _DESCRIBE_ACLS_OF_JAVA = 3
 """librdkafka, which sends older versions, takes a DescribeAcls error for an empty list: its connection is closed, so
 that it tries again or fails."""
-
-_MANY_BYTES = 16 << 10
-"""Larger requests are decoded, and answered with per-entry errors, in a thread."""
 
 _WARM_OLDER_VERSIONS = 1
 """How many versions before the newest are warmed up; the first request of an older client pays for its own."""
@@ -118,7 +115,7 @@ class Dispatcher:
 
     async def _call_handler(self, header: RequestHeader, payload: bytes, position: int, session: Session) -> bytes:
         key, version = header.api_key, header.api_version
-        body = await offload_if(len(payload) > _MANY_BYTES, _decoded, key, version, payload, position)
+        body = await offload_if(len(payload) > MANY_BYTES, _decoded, key, version, payload, position)
         request = Request(header=header, body=body, session=session, frame=payload)
         if key in _BUILT_IN_APIS:
             text = "SaslAuthenticate request received after successful authentication"
@@ -143,7 +140,7 @@ class Dispatcher:
     async def _error(self, request: Request, code: int, message: str | None) -> bytes:
         key, version = request.header.api_key, request.header.api_version
         self.metrics.request_errors.labels(api_name(key), str(code)).inc()
-        much = len(request.frame) > _MANY_BYTES
+        much = len(request.frame) > MANY_BYTES
         return await offload_if(much, error_response, request.body, key, version, code, message=message)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
 from aclog.authorizer.errors import AuthorizerNotReadyError, InvalidRequestError
@@ -22,7 +22,7 @@ _ALLOWED = AuthorizationResult.ALLOWED
 
 @frozen(kw_only=True, eq=False)
 class CountingAuthorizer(Authorizer):
-    """Delegates to another authorizer and counts its decisions, one per action. For the event loop's thread only."""
+    """Delegates to another authorizer and counts its decisions, one per action."""
 
     authorizer: Authorizer
     decisions: Decisions
@@ -37,15 +37,18 @@ class CountingAuthorizer(Authorizer):
         try:
             results = self.authorizer.authorize(context, actions)
         except AuthorizerNotReadyError:
-            decisions.not_ready += len(actions)
+            decisions.count(not_ready=len(actions))
             raise
         except InvalidRequestError:
-            decisions.failed += len(actions)
+            decisions.count(failed=len(actions))
             raise
         allowed = results.count(_ALLOWED)
-        decisions.allowed += allowed
-        decisions.denied += len(results) - allowed
+        decisions.count(allowed, len(results) - allowed)
         return results
+
+    def pinned(self) -> Authorizer:
+        """See Authorizer.pinned."""
+        return evolve(self, authorizer=self.authorizer.pinned())
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: int, resource_type: int
@@ -55,15 +58,12 @@ class CountingAuthorizer(Authorizer):
         try:
             result = self.authorizer.authorize_by_resource_type(context, operation, resource_type)
         except AuthorizerNotReadyError:
-            decisions.not_ready += 1
+            decisions.count(not_ready=1)
             raise
         except InvalidRequestError:
-            decisions.failed += 1
+            decisions.count(failed=1)
             raise
-        if result is _ALLOWED:
-            decisions.allowed += 1
-        else:
-            decisions.denied += 1
+        decisions.count(int(result is _ALLOWED), int(result is not _ALLOWED))
         return result
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[StandardAclWithId]:

@@ -27,16 +27,8 @@ class QuorumDescription:
     now: int
 
     def encoded(self, request: Request) -> bytes:
-        """Return the encoded body of the DescribeQuorumResponse (versions 0 to 2).
-
-        If the request names anything but the metadata partition, every partition is reported as unknown, as in Kafka.
-        """
+        """Return the encoded body of the DescribeQuorumResponse (versions 0 to 2) on the metadata partition."""
         version = request.header.api_version
-        asked = [(topic.topic_name, each.partition_index) for topic in request.body.topics for each in topic.partitions]
-        if asked != [(METADATA_TOPIC, 0)]:
-            return build_response(
-                DESCRIBE_QUORUM, version, topics=tuple(_unknown(version, each) for each in request.body.topics)
-            )
         topic = _part(version, "TopicData", topic_name=METADATA_TOPIC, partitions=(self._partition(version),))
         return build_response(
             DESCRIBE_QUORUM, version, topics=(topic,), nodes=self._nodes(version) if version >= 2 else ()
@@ -88,6 +80,24 @@ class QuorumDescription:
         nodes = {voter: {first: at} for voter, at in quorum.voters.items()}
         nodes[quorum.node_id] = {name: at for name, at in quorum.advertised.items() if name in quorum.listener_names}
         return tuple(_node(version, node_id, nodes[node_id]) for node_id in sorted(nodes))
+
+
+def names_metadata_partition(request: Request) -> bool:
+    """Whether a DescribeQuorum request names the metadata partition and no other."""
+    topics = [topic for topic in request.body.topics if topic.partitions]
+    return (
+        len(topics) == 1
+        and topics[0].topic_name == METADATA_TOPIC
+        and [each.partition_index for each in topics[0].partitions] == [0]
+    )
+
+
+def unknown_partitions(request: Request) -> bytes:
+    """Return the encoded response to a request that names another partition: all are unknown then, as in Kafka."""
+    version = request.header.api_version
+    return build_response(
+        DESCRIBE_QUORUM, version, topics=tuple(_unknown(version, each) for each in request.body.topics)
+    )
 
 
 def _not_known(voter_id: int) -> ReplicaState:

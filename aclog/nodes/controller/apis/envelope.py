@@ -14,7 +14,7 @@ from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from aclog.authorizer.hosts import host_address
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.nodes.apis.request import Handler, MalformedRequestError, OutcomeUnknownError, Request, RequestError
-from aclog.nodes.offload import offload_if
+from aclog.nodes.offload import MANY_BYTES, offload_if
 from aclog.nodes.session import Session
 from aclog.nodes.wire.api_versions import ApiVersion
 from aclog.nodes.wire.envelope import (
@@ -34,9 +34,6 @@ from aclog.nodes.wire.error_codes import (
 from aclog.nodes.wire.error_responses import error_response
 from aclog.nodes.wire.headers import RequestHeader, decode_header, response_header
 from aclog.nodes.wire.messages import decode_request
-
-_MANY_BYTES = 16 << 10
-"""Larger embedded requests are decoded, and answered with per-entry errors, in a thread."""
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +81,7 @@ class EnvelopeHandler:
         if not any(api.api_key == header.api_key and header.api_version in api for api in self.apis):
             raise RequestError(UNSUPPORTED_VERSION, f"API {header.api_key} version {header.api_version}")
         try:
-            much = len(frame) > _MANY_BYTES
+            much = len(frame) > MANY_BYTES
             body = await offload_if(much, decode_request, header.api_key, header.api_version, frame, position)
         except DecodeError as error:
             raise RequestError(UNSUPPORTED_VERSION, str(error)) from None
@@ -138,5 +135,5 @@ def _header(header: RequestHeader) -> bytes:
 
 
 async def _error(inner: Request, code: int, message: str | None) -> bytes:
-    key, version, much = inner.header.api_key, inner.header.api_version, len(inner.frame) > _MANY_BYTES
+    key, version, much = inner.header.api_key, inner.header.api_version, len(inner.frame) > MANY_BYTES
     return await offload_if(much, error_response, inner.body, key, version, code, message=message)

@@ -12,11 +12,12 @@ from aclog.nodes.apis.acls import AclApis
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.describe_cluster import CONTROLLER_ENDPOINTS, describe_cluster
 from aclog.nodes.apis.request import Handler, Request
-from aclog.nodes.controller.apis.describe_quorum import QuorumDescription
+from aclog.nodes.controller.apis.describe_quorum import QuorumDescription, names_metadata_partition, unknown_partitions
 from aclog.nodes.controller.apis.envelope import EnvelopeHandler
 from aclog.nodes.controller.apis.scram import ScramApis
 from aclog.nodes.controller.apis.serving_state import ServingState
 from aclog.nodes.controller.apis.tokens import TokenApis
+from aclog.nodes.offload import MANY_BYTES, offload_if
 from aclog.nodes.wire import api_keys
 from aclog.nodes.wire.api_versions import CONTROLLER_APIS
 
@@ -138,6 +139,8 @@ class ControllerApis:
 
 
 async def _describe_quorum(serving: ServingState, request: Request) -> bytes:
+    if not names_metadata_partition(request):
+        return await offload_if(len(request.frame) > MANY_BYTES, unknown_partitions, request)
     log, now = serving.log, current_time_ms()
     mark = log.high_watermark()
     end = mark if serving.controller is None else serving.controller.log.end_offset()

@@ -159,9 +159,11 @@ class QuorumController(AclMutator):
             deletion = delete_acls(image.acls, filters)
             return ControllerResult(records=deletion.records, response=list(deletion.results))
 
+        return self.write(operation, offload=len(filters) > _MANY_FILTERS or self._reads_many(filters))
+
+    def _reads_many(self, filters: Sequence[AclBindingFilter]) -> bool:
         wide = any(wanted.resource_name is None or wanted.principal is None for wanted in filters)
-        offload = len(filters) > _MANY_FILTERS or (wide and len(self.publisher.latest.acls) > MANY)
-        return self.write(operation, offload=offload)
+        return wide and len(self.publisher.latest.acls) > MANY
 
     def write(self, operation: Operation[T], *, offload: bool = False) -> "Future[T]":
         """Decide on the newest state, append, and respond when committed, in call order.
