@@ -85,8 +85,8 @@ bench-quick: venv build/jvm/.ready  ## the same, smaller and shorter, and not ke
 	$(BIN)/python -m benchmarks --quick
 
 .PHONY: campaigns
-campaigns: venv  ## nodes killed 50 times under load, 200 connections, 100,000 hostile frames; kept under benchmarks/results
-	$(BIN)/python -m tests.scenarios.nodes.faults --kills 50 --out benchmarks/results/faults.txt
+campaigns: venv  ## nodes killed 60 times under 8 writers, 200 connections, 100,000 hostile frames; kept under benchmarks/results
+	$(BIN)/python -m tests.scenarios.nodes.faults --kills 60 --writers 8 --out benchmarks/results/faults.txt
 	$(BIN)/python -m tests.scenarios.nodes.load --connections 200 --requests 20000 --slow 10 --half 50 --out benchmarks/results/load.txt
 	$(BIN)/python -m tests.scenarios.wire_fuzz --frames 100000 --seed 1 | tee benchmarks/results/wire-fuzz.txt
 

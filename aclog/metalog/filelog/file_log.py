@@ -16,7 +16,7 @@ from aclog.metalog.filelog.appender import Appender
 from aclog.metalog.filelog.committed_mark import CommittedMark
 from aclog.metalog.filelog.locks import WriterLock
 from aclog.metalog.filelog.mark import Mark, MarkFile
-from aclog.metalog.filelog.retention import remove_segments_below
+from aclog.metalog.filelog.retention import check_recoverable, remove_segments_below
 from aclog.metalog.filelog.segments import Segments
 from aclog.metalog.group_commit import GroupCommit, read_prebuilt_header
 from aclog.metalog.log import Appended
@@ -145,7 +145,7 @@ class FileLog(Closeable):
         self._lock.check()
         self._marks.check()
         self._appender.file.check()
-        self._segments.check()
+        check_recoverable(self._segments)
 
     def abandon(self, why: str) -> None:
         """Fail all appends that wait, and all later ones (GroupCommit.abandon)."""

@@ -8,6 +8,7 @@ durable: a crash leaves a log that begins at a segment boundary and has no gap.
 from pathlib import Path
 
 from aclog.metalog.errors import LogError
+from aclog.metalog.filelog.epochs import EPOCHS_FILE
 from aclog.metalog.filelog.file_names import DELETED_SUFFIX, list_checkpoints, list_deleted_segments
 from aclog.metalog.filelog.filesystem import fsync_directory, log_error
 from aclog.metalog.filelog.segments import Segments
@@ -50,6 +51,24 @@ def _is_covered(segments: Segments, start: int) -> bool:
         if not any(verify_checkpoint(checkpoint, segments.epochs, log_start)):
             return True
     return False
+
+
+def check_recoverable(segments: Segments) -> None:
+    """Check that all files from which the next start would read the state exist. Contents are not read.
+
+    Raises:
+        LogError: a segment, leader-epoch-checkpoint, or every checkpoint that covers what precedes the log is gone.
+
+    """
+    segments.check()
+    directory, start = segments.directory, segments.start_offset()
+    if not (directory / EPOCHS_FILE).exists():
+        raise LogError(f"{directory / EPOCHS_FILE}: removed while the log is open: restore it")
+    if start and all(checkpoint.end_offset < start for checkpoint in list_checkpoints(directory)):
+        raise LogError(
+            f"{directory}: the log begins at offset {start}, and the checkpoints that cover what precedes it were "
+            "removed while the log is open: restore one"
+        )
 
 
 def unlink_deleted_segments(directory: Path) -> None:

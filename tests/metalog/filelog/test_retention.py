@@ -5,6 +5,7 @@ import pytest
 from aclog.metalog.control_records import SnapshotFooter, SnapshotHeader, control_batch
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog import open_log, open_reader, retention, verify
+from aclog.metalog.filelog.epochs import EPOCHS_FILE
 from aclog.metalog.filelog.file_names import checkpoint_name
 from tests.support.builders.log_files import read_batches, segment_paths, small_log
 
@@ -117,3 +118,19 @@ def test_a_disk_error(log, monkeypatch):
     with pytest.raises(LogError, match="cannot remove segments"):
         log.delete_segments_below(before[3])
     assert log.start_offset() == before[3]
+
+
+def test_the_check_finds_what_the_next_start_would_miss(log):
+    epochs = (log.directory / EPOCHS_FILE).read_bytes()
+    (log.directory / EPOCHS_FILE).unlink()
+    with pytest.raises(LogError, match="leader-epoch-checkpoint: removed while the log is open"):
+        log.check_files()
+    (log.directory / EPOCHS_FILE).write_bytes(epochs)
+    path = checkpoint(log, bases(log)[3])
+    assert log.delete_segments_below(bases(log)[3])
+    log.check_files()
+    path.unlink()
+    with pytest.raises(
+        LogError, match="the checkpoints that cover what precedes it were removed while the log is open"
+    ):
+        log.check_files()

@@ -1,8 +1,9 @@
 """Controllers and brokers are killed under load, connections are cut, delayed and held; then the log is looked through.
 
-`python -m tests.scenarios.nodes.faults --kills 50 --out FILE`; with `--short-log` checkpoints are written all the time,
-and the log moves on from under the brokers. What a client was told is what must have happened: a
-change that was acknowledged stands in the log once, one whose answer was lost once or not at all.
+`python -m tests.scenarios.nodes.faults --kills 60 --writers 8 --out FILE`; with `--short-log` checkpoints are written
+all the time, and the log moves on from under the brokers. The controller's log goes away between two starts, comes back
+older, or is renamed under the running controller: it does not start then, or ends. What a client was told is what must
+have happened: a change that was acknowledged stands in the log once, one whose answer was lost once or not at all.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.metalog.codec import decode_record
@@ -26,6 +27,7 @@ from aclog.metalog.filelog.file_names import list_segments
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from aclog.nodes.client.errors import LoginError
 from aclog.snapshots.recovery import recover
+from tests.scenarios.nodes.lost_logs import LostLogs
 from tests.support.builders.acls import acl, acl_of
 from tests.support.builders.log_files import read_directory
 from tests.support.models.ledger import Ledger
@@ -36,11 +38,20 @@ from tests.support.processes.node_zygote import NodeZygote
 
 UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, CLUSTER_AUTHORIZATION_FAILED = -1, 7, 31
 NOT_READY = "AUTHORIZER_NOT_READY"
-WORKERS_PER_PORT = 3
+WRITERS = 8
 CLIENT_SECONDS = 4.0
 CONVERGE_SECONDS = 60.0
 RETENTION_SECONDS = 60.0
 INTRUDER = "User:intruder"
+
+
+@frozen(kw_only=True)
+class Plan:
+    """How much of what, and the seed of all chance."""
+
+    kills: int
+    writers: int
+    seed: int
 
 
 @define(eq=False, repr=False)
@@ -117,8 +128,9 @@ class Worker:
             self.ledger.answers["not ready"] += 1
             maybe.discard(rule)
             return
-        assert code == REQUEST_TIMED_OUT, f"error {code}: {message}"
-        self.ledger.answers["timed out"] += 1
+        lost = code == UNKNOWN_SERVER_ERROR and message is None  # what a request is told whose append failed
+        assert lost or code == REQUEST_TIMED_OUT, f"error {code}: {message}"
+        self.ledger.answers["log lost" if lost else "timed out"] += 1
 
 
 async def intrude(port: int, ledger: CampaignLedger) -> None:
@@ -164,6 +176,7 @@ class Faults:
     proxies: list[TcpProxy]
     ledger: CampaignLedger
     chance: Random
+    logs: LostLogs
     done: Counter[str] = field(factory=Counter)
 
     async def run(self, kills: int) -> None:
@@ -172,6 +185,10 @@ class Faults:
             await asyncio.sleep(self.chance.uniform(0.05, 0.8))
             if number % 3 == 2:
                 await self._kill_broker()
+            if number % 5 == 1:
+                await asyncio.to_thread(self.logs.take_away)
+                await self._start_controller()
+                await asyncio.sleep(self.chance.uniform(0.05, 1.5))
             await self._trouble()
             await self._kill_controller()
         for proxy in self.proxies:
@@ -181,7 +198,17 @@ class Faults:
         node, begun = self.cluster.controller, time.monotonic()
         await asyncio.to_thread(node.kill)
         self.done["controller killed"] += 1
+        await asyncio.to_thread(self.logs.look)
         await asyncio.sleep(self.chance.choice((0, 0, 0.3)))
+        harm = self.chance.choice((self.logs.start_without, self.logs.start_older, None, None, None, None))
+        if harm is not None:
+            await asyncio.to_thread(harm)
+            begun = time.monotonic()
+        await self._start_controller()
+        self.ledger.longest_gap = max(self.ledger.longest_gap, time.monotonic() - begun)
+
+    async def _start_controller(self) -> None:
+        node = self.cluster.controller
         await asyncio.to_thread(node.spawn)
         if self.chance.random() < 0.2:  # again, while it starts
             await asyncio.sleep(self.chance.uniform(0, 0.3))
@@ -189,7 +216,6 @@ class Faults:
             await asyncio.to_thread(node.spawn)
             self.done["controller killed as it started"] += 1
         await asyncio.to_thread(node.wait_until_ready)
-        self.ledger.longest_gap = max(self.ledger.longest_gap, time.monotonic() - begun)
 
     async def _kill_broker(self) -> None:
         node = self.chance.choice(self.cluster.brokers)
@@ -253,19 +279,19 @@ def check_log(directory: Path, ledger: Ledger) -> int:
 
 
 async def _campaign(
-    cluster: Cluster, proxies: list[TcpProxy], ledger: CampaignLedger, kills: int, seed: int, *, short_log: bool
+    cluster: Cluster, proxies: list[TcpProxy], ledger: CampaignLedger, plan: Plan, *, short_log: bool
 ) -> Faults:
-    chance = Random(seed)
-    faults = Faults(cluster, proxies, ledger, chance)
+    faults = Faults(cluster, proxies, ledger, Random(plan.seed), LostLogs(cluster.controller))
     ports = [proxies[1].port, proxies[2].port, cluster.controller.ports.controller]
     workers = [
-        Worker(number, port, ledger, Random(f"{seed} {number}")) for number, port in enumerate(ports * WORKERS_PER_PORT)
+        Worker(number, ports[number % len(ports)], ledger, Random(f"{plan.seed} {number}"))
+        for number in range(plan.writers)
     ]
     forever: list[Callable[[], Awaitable[None]]] = [worker.run for worker in workers]
     forever.extend([lambda port=port: intrude(port, ledger) for port in ports])
     forever.extend([lambda node=node: watch_offset(node, ledger) for node in cluster.brokers])
     tasks = [asyncio.create_task(each()) for each in forever]
-    await _beside(tasks, _faults_and_retention(faults, kills) if short_log else faults.run(kills))
+    await _beside(tasks, _faults_and_retention(faults, plan.kills) if short_log else faults.run(plan.kills))
     return faults
 
 
@@ -307,8 +333,11 @@ def check_rules(directory: Path, ledger: Ledger) -> int:
     return len(standing)
 
 
-def run(root: Path, zygote: NodeZygote, *, kills: int, seed: int, short_log: bool = False) -> str:
+def run(
+    root: Path, zygote: NodeZygote, *, kills: int, seed: int, writers: int = WRITERS, short_log: bool = False
+) -> str:
     """A whole campaign; returns what to report, or raises AssertionError for what must not be."""
+    plan = Plan(kills=kills, writers=writers, seed=seed)
     begun, ledger, changes = time.monotonic(), CampaignLedger(), SHORT_LOG if short_log else {}
     with ExitStack() as stack:
         proxies = [stack.enter_context(TcpProxy(0)) for _ in range(3)]
@@ -317,7 +346,7 @@ def run(root: Path, zygote: NodeZygote, *, kills: int, seed: int, short_log: boo
         for proxy in proxies[1:]:
             proxy.target = cluster.add_broker().ports.broker
         cluster.start()
-        faults = asyncio.run(_campaign(cluster, proxies, ledger, kills, seed, short_log=short_log))
+        faults = asyncio.run(_campaign(cluster, proxies, ledger, plan, short_log=short_log))
         asyncio.run(_same_everywhere(cluster))
     directory = cluster.controller.log_directory
     size = f"{check_rules(directory, ledger)} rules in the end"
@@ -327,8 +356,10 @@ def run(root: Path, zygote: NodeZygote, *, kills: int, seed: int, short_log: boo
         size += f", {check_log(directory, ledger)} records in the log"
     return "\n".join(
         (
-            f"seed {seed}, {time.monotonic() - begun:.0f} s; {size}",
+            f"seed {seed}, {writers} writers, {time.monotonic() - begun:.0f} s; {size}",
             f"faults: {_counted(faults.done)}",
+            f"the log: {_counted(faults.logs.done)}",
+            f"marks looked at: {faults.logs.looks}; none ahead, {faults.logs.behind} records behind at most",
             f"answers: {_counted(ledger.answers)}",
             f"intruders: {_counted(ledger.refused)}",
             f"offsets looked at: {ledger.looks}; none went back",
@@ -346,13 +377,21 @@ def _counted(counts: Counter[str]) -> str:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.scenarios.nodes.faults", description=__doc__)
-    parser.add_argument("--kills", type=int, default=50, help="of the controller")
+    parser.add_argument("--kills", type=int, default=60, help="of the controller")
+    parser.add_argument("--writers", type=int, default=WRITERS, help="clients that change rules all the time")
     parser.add_argument("--short-log", action="store_true", help="checkpoints and retention at work all the time")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, help="where the report is kept, beside being printed")
     arguments = parser.parse_args()
     with NodeZygote() as zygote, tempfile.TemporaryDirectory() as directory:
-        report = run(Path(directory), zygote, kills=arguments.kills, seed=arguments.seed, short_log=arguments.short_log)
+        report = run(
+            Path(directory),
+            zygote,
+            kills=arguments.kills,
+            seed=arguments.seed,
+            writers=arguments.writers,
+            short_log=arguments.short_log,
+        )
     print(report)
     if arguments.out is not None:
         arguments.out.write_text(report + "\n", encoding="utf-8")

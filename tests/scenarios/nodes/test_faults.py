@@ -1,4 +1,4 @@
-"""Short campaigns of tests.scenarios.nodes.faults; `make campaigns` kills the controller 50 times."""
+"""Short campaigns of tests.scenarios.nodes.faults; `make campaigns` kills the controller 60 times."""
 
 import pytest
 
