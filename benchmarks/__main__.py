@@ -16,6 +16,7 @@ from aclog.pipeline.session import open_session
 from benchmarks import (
     commit,
     decide,
+    read_back,
     replay,
     request_lines,
     serve,
@@ -74,6 +75,10 @@ def _topic(*, quick: bool) -> Iterator[Row]:
     yield from topic.run(_disk_scratch(), 1 if quick else 10)
 
 
+def _read_back(*, quick: bool) -> Iterator[Row]:
+    yield from read_back.run(_disk_scratch(), 1 if quick else 5, 1 if quick else 7)
+
+
 def _tokens(*, quick: bool) -> Iterator[Row]:
     yield from tokens.run(_disk_scratch(), 100 if quick else 400)
 
@@ -108,6 +113,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "requests": ("Authorization requests in a file", _requests),
     "serve": ("Nodes vs. a real Kafka", _serve),
     "topic": ("Controllers with the log on a topic of a real Kafka vs. its own controller", _topic),
+    "read-back": ("Controllers with the log on a topic: reading back before acknowledging vs. not", _read_back),
     "tokens": ("Delegation tokens vs. a real Kafka", _tokens),
     "zookeeper": ("ACLs in ZooKeeper vs. the real AclAuthorizer of Kafka 3.9", _zookeeper),
     "spark": ("Batch authorization on Spark vs. the cheapest possible job", _spark),

@@ -75,10 +75,11 @@ async def _connect(port: int) -> Connection:
 
 @frozen
 class Rate:
-    """Acknowledged changes: number, rate, and 99th percentile of the latency."""
+    """Acknowledged changes: number, rate, median and 99th percentile of the latency."""
 
     count: int
     per_second: float
+    p50_ms: float
     p99_ms: float
 
 
@@ -118,7 +119,7 @@ async def creations(port: int, clients: int, seconds: float, prefix: str) -> Rat
     elapsed = time.monotonic() - begun
     for each in connections:
         await each.close()
-    return Rate(len(took), len(took) / elapsed, percentile(took, 0.99))
+    return Rate(len(took), len(took) / elapsed, percentile(took, 0.5), percentile(took, 0.99))
 
 
 async def _visible(controller: int, broker: int, rounds: int, prefix: str) -> list[float]:
