@@ -240,8 +240,14 @@ class Node:
             address=address,
             metrics=self.metrics.text,
             healthy=lambda: str(self._failure.exception()) if self._failure.done() else None,
-            ready=lambda: None if self.serving.is_set() else "the log has not been replayed yet",
+            ready=self._unready,
         )
+
+    def _unready(self) -> str | None:
+        """Return why no clients should be routed here; None if they may."""
+        if not self.serving.is_set():
+            return "the log has not been replayed yet"
+        return None if self._topic_controller is None else self._topic_controller.trouble
 
     def _watch(self) -> None:
         """Register callbacks for the gauges; they are evaluated when /metrics is read."""

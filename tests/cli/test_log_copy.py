@@ -8,9 +8,10 @@ import pytest
 
 from aclog.metalog.batches import decode_batch, encode_batch, iter_batches
 from aclog.metalog.filelog import open_log
+from aclog.metalog.topic_message import BatchMessage, Placement
 from aclog.metalog.topiclog import TopicReader, open_topic_log
 from tests.support.cli.command import aclog
-from tests.support.kafka.topics import contents, new_topic, topic_settings, whole
+from tests.support.kafka.topics import contents, new_topic, send, topic_settings, whole
 
 DATA = Path(__file__).parents[1] / "data"
 KAFKAS = ("kafka-4.3.1-small", "kafka-4.3.1-churn", "kafka-3.9.1")
@@ -196,3 +197,37 @@ def test_a_wrong_password_is_not_shown(topic_kafka, tmp_path, config):
     assert refused.code == 2
     assert "Authentication failed" in refused.complaint
     assert "swordfish" not in refused.err + refused.out
+
+
+def test_until_damage_without_damage_copies_all(topic_kafka, tmp_path, copy):
+    topic = topic_settings(topic_kafka)
+    copy(LOG, topic.name).ok()
+    said = copy(topic.name, tmp_path / "back", "--until-damage").ok()
+    assert len(said.lines) == 1
+    assert segments(tmp_path / "back") == segments(LOG)
+
+
+def test_until_damage_says_what_stands_after_it(topic_kafka, tmp_path, copy):
+    topic = topic_settings(topic_kafka)
+    copy(LOG, topic.name).ok()
+    end = len(segments(LOG)[1])
+    place = Placement(offset=9999, base_offset=9999, count=1, epoch=1)
+    send(topic, BatchMessage(place=place, value=b"stranger", timestamp=1))
+    assert copy(topic.name, tmp_path / "refused").code == 2
+    said = copy(topic.name, tmp_path / "back", "--until-damage")
+    assert said.code == 1
+    assert f"damage: {topic.name}, Kafka's offset " in said.lines[1]
+    assert re.fullmatch(
+        r"not copied: 1 messages, from Kafka's offset [0-9]+ on; "
+        r"1 of them have the headers of records, offsets 9999 to 9999",
+        said.lines[2],
+    )
+    assert len(segments(tmp_path / "back")[1]) == end
+
+
+def test_until_damage_is_for_topics(tmp_path, copy):
+    said = copy(LOG, tmp_path / "other", "--until-damage")
+    assert (said.code, said.complaint) == (
+        2,
+        f"{LOG}: --until-damage: only for a log in a topic: `aclog log verify` shows where a directory is damaged",
+    )

@@ -8,7 +8,7 @@ import typer
 from aclog.cli.flags.common import ShowSecrets
 from aclog.terminal.output import emit, say
 
-app = typer.Typer(name="log", help="Print the records of a log, verify it, or copy it.", no_args_is_help=True)
+app = typer.Typer(name="log", help="Print the records of a log, verify it, copy it, or adopt it.", no_args_is_help=True)
 
 
 @app.command()
@@ -90,6 +90,10 @@ def copy(
             help="For a log that begins after offset 0: the checkpoint to put into the directory TO.",
         ),
     ] = None,
+    until_damage: Annotated[
+        bool,
+        typer.Option("--until-damage", metavar="", help="Copy what stands before the damage of a topic."),
+    ] = False,
 ) -> None:
     """Copy a log from a directory to a Kafka topic, or back: the same records at the same offsets.
 
@@ -97,6 +101,10 @@ def copy(
     that is not empty is refused. Stop the writers of FROM first if they are to
     continue on TO. The copy is atomic: a topic gets the whole log or nothing, a
     directory appears when it is complete.
+
+    With --until-damage a topic that readers refuse is copied up to the last whole
+    batch before the damage; what stands after it is counted. Exit code 1 if
+    there is any.
 
     [bold]Examples[/]
 
@@ -109,4 +117,28 @@ def copy(
 
     where = "" if command_config is None else f"{command_config}: "
     properties = librdkafka_properties(client_security(command_config), where)
-    copy_log(source, target, TopicClient(properties=properties, replication_factor=replication_factor), checkpoint)
+    client = TopicClient(properties=properties, replication_factor=replication_factor)
+    if not copy_log(source, target, client, checkpoint, until_damage=until_damage):
+        raise typer.Exit(1)
+
+
+@app.command()
+def adopt(
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="The controller's server.properties.", show_default=False)
+    ],
+    force: Annotated[bool, typer.Option("--force", metavar="", help="Do not ask.")] = False,
+) -> None:
+    """Make a controller on a Kafka topic accept another topic as its log.
+
+    A controller refuses a topic that is not the one it has followed, or that
+    does not hold all that it has seen committed. This shows both ends, asks,
+    and records the topic that CONFIG names now. Stop the controller first.
+
+    [bold]Example[/]
+
+      aclog log adopt server.properties
+    """
+    from aclog.cli.log.adopt import adopt_topic
+
+    adopt_topic(config, force=force)

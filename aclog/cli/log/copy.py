@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from attrs import define, field, frozen
 
 from aclog.cli.log.directory_copy import copied_directory
+from aclog.cli.log.until_damage import describe_damage, opened_until_damage
 from aclog.metalog.batches import check_crc, iter_batches, read_header
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import open_reader
@@ -52,8 +53,13 @@ class Copied:
 Place: TypeAlias = "Path | TopicSettings"
 
 
-def copy_log(source: str, target: str, client: TopicClient, checkpoint: Path | None) -> None:
+def copy_log(
+    source: str, target: str, client: TopicClient, checkpoint: Path | None, *, until_damage: bool = False
+) -> bool:
     """Copy everything that is committed now, read the copy again, and print what was copied.
+
+    With `until_damage` only what stands before the first damage of a topic is copied, and the rest is described.
+    Returns whether all was copied.
 
     Raises:
         ConfigError: an invalid address; a topic that cannot hold a log; confluent-kafka is missing.
@@ -62,7 +68,7 @@ def copy_log(source: str, target: str, client: TopicClient, checkpoint: Path | N
 
     """
     origin, destination = parse_place(source, client), parse_place(target, client)
-    with _opened(origin) as reader:
+    with (opened_until_damage if until_damage else _opened)(origin) as reader:
         checkpoints = _checkpoints(origin, checkpoint)
         if reader.high_watermark() <= reader.start_offset():
             raise LogError(f"{reader.name}: empty: nothing to copy")
@@ -75,6 +81,7 @@ def copy_log(source: str, target: str, client: TopicClient, checkpoint: Path | N
     say(f"{target}: {what}, read back and verified: SHA-256 {copied.digest}")
     if not isinstance(destination, Path) and copied.start_offset:
         _note_missing_checkpoints(copied.start_offset, checkpoints)
+    return describe_damage(reader) if until_damage else True
 
 
 def parse_place(text: str, client: TopicClient) -> Place:

@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING
 
 from aclog.metalog.errors import ConfigError, FencedError
 from aclog.metalog.topiclog.leader_change import Leader
-from aclog.metalog.topiclog.settings import TopicSettings
+from aclog.metalog.topiclog.settings import TopicId, TopicSettings
 
 if TYPE_CHECKING:
     from aclog.metalog.topiclog.election import Election
     from aclog.metalog.topiclog.reader import TopicReader
     from aclog.metalog.topiclog.takeover import open_topic_log
     from aclog.metalog.topiclog.topic_creation import ensure_topic
+    from aclog.metalog.topiclog.topic_inspector import TopicInspector
     from aclog.metalog.topiclog.topic_log import TopicLog
 
 __all__ = [
     "Election",
     "FencedError",
     "Leader",
+    "TopicId",
+    "TopicInspector",
     "TopicLog",
     "TopicReader",
     "TopicSettings",
@@ -37,6 +40,7 @@ def __getattr__(name: str) -> object:
     homes = {
         "Election": "election",
         "TopicLog": "topic_log",
+        "TopicInspector": "topic_inspector",
         "TopicReader": "reader",
         "ensure_topic": "topic_creation",
         "open_topic_log": "takeover",

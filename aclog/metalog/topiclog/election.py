@@ -89,6 +89,7 @@ class Election(Closeable):
             "enable.auto.commit": "false",
             "enable.auto.offset.store": "false",
             "auto.offset.reset": "latest",
+            "allow.auto.create.topics": "false",
         }
         return new_consumer(self.settings.name, properties, self._errors)
 

@@ -3,13 +3,14 @@
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from attrs import define, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from aclog.metalog.errors import DecodeError, LogError, ReplayError
-from aclog.metalog.topic_message import decode_headers
+from aclog.metalog.topic_message import Placement, decode_headers
 from aclog.metalog.topiclog.clients import ClientErrors, new_consumer
 from aclog.metalog.topiclog.kafka_errors import error_in, kafka_error, retriable
 from aclog.metalog.topiclog.positions import StoredMessage
@@ -125,15 +126,34 @@ class Partition:
         """
         if self._deferred is not None:
             raise self._deferred
+        return self._records(self._fetched(timeout, most))
+
+    def poll_places(self, timeout: float) -> list[tuple[int, Placement | None]]:
+        """Return the next messages, whatever they are: Kafka's offset, and the placement, None if it is not a record.
+
+        Raises:
+            LogError: as `poll`.
+
+        """
+        found: list[tuple[int, Placement | None]] = []
+        for message in self._fetched(timeout, _POLL_MESSAGES):
+            if self._is_record(message):
+                place = None
+                with suppress(DecodeError):
+                    place = decode_headers(_headers(message))
+                found.append((message.offset() or 0, place))
+        return found
+
+    def _fetched(self, timeout: float, most: int) -> list[Message]:
         try:
             first = self._consumer.poll(timeout)
             if first is None:
                 return []
             # consume alone would wait for all messages or the timeout; poll returns with the first.
             others = self._consumer.consume(most - 1, timeout=0) if most > 1 else []
-            return self._records([first, *others])
         except KafkaException as error:
             raise kafka_error(error, self.name) from error
+        return [first, *others]
 
     def _records(self, messages: list[Message]) -> list[StoredMessage]:
         """Return the records before the first error; that error is raised at once only if there are none."""
@@ -176,21 +196,21 @@ class Partition:
             LogError, DecodeError: as `poll`; or no broker responds in time.
 
         """
-        for message in self._from(position, most=1):
+        for message in self.messages_from(position, most=1):
             return message if message.position < end else None
         return None
 
     def last_in(self, position: int, end: int) -> StoredMessage | None:
         """Return the last committed message from `position` on and before `end`. Raises as `first_from`."""
         last = None
-        for message in self._from(position):
+        for message in self.messages_from(position):
             if message.position >= end:
                 break
             last = message
         return last
 
-    def _from(self, position: int, most: int = _POLL_MESSAGES) -> Iterator[StoredMessage]:
-        """Yield the committed messages from a position on, up to the last stable offset."""
+    def messages_from(self, position: int, most: int = _POLL_MESSAGES) -> Iterator[StoredMessage]:
+        """Yield the committed messages from a position on, up to the last stable offset. Raises as first_from."""
         self.seek(position)
         deadline = time.monotonic() + RESPONSE_SECONDS
         while not self.ended:

@@ -1,4 +1,4 @@
-"""Where a topic log is, and how to connect to it."""
+"""Where a topic log is, how to connect to it, and which topic it is."""
 
 from collections.abc import Mapping
 
@@ -11,6 +11,7 @@ BOOTSTRAP_SERVERS = "bootstrap.servers"
 _RESERVED = frozenset(
     {
         "acks",
+        "allow.auto.create.topics",
         "auto.offset.reset",
         "enable.auto.commit",
         "enable.auto.offset.store",
@@ -66,3 +67,14 @@ class TopicSettings:
     def name(self) -> str:
         """kafka://SERVERS/TOPIC, the log's name in messages and commands."""
         return f"kafka://{self.servers}/{self.topic}"
+
+
+@frozen(kw_only=True)
+class TopicId:
+    """Which topic of which Kafka it is, whatever it is called: two of Kafka's 22-character ids.
+
+    A topic that is deleted and created again has another id. A Kafka before 2.8 gives all topics the id of zeros.
+    """
+
+    kafka_cluster_id: str
+    topic_id: str

@@ -31,7 +31,11 @@ PRODUCER_DEFAULTS = {
     # Below the topic's limit, by more than Kafka's framing of a message.
     "message.max.bytes": str(MAX_MESSAGE_BYTES - (64 << 10)),
 }
-PRODUCER_FIXED = {"delivery.report.only.error": True}  # a callback into Python for each message is slow
+PRODUCER_FIXED = {
+    "delivery.report.only.error": True,  # a callback into Python for each message is slow
+    # Otherwise a Kafka with auto.create.topics.enable would make a deleted topic anew, with settings of its own.
+    "allow.auto.create.topics": "false",
+}
 
 
 @define(eq=False)

@@ -108,6 +108,15 @@ class Metrics:
     )
     unsent_bytes: Gauge = _gauge("aclog_unsent_bytes", "Bytes of responses that clients have not read yet.")
 
+    topic_wrong: Gauge = _gauge(
+        "aclog_topic_wrong",
+        "1 while the log's topic is missing or another one (identity), or could lose records (settings).",
+        "check",
+    )
+    topic_check_age: Gauge = _gauge(
+        "aclog_topic_check_age_seconds", "Seconds since brokers last answered this check of the log's topic.", "check"
+    )
+
     def __attrs_post_init__(self) -> None:
         if self.process:
             ProcessCollector(registry=self.registry)

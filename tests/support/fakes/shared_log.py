@@ -9,10 +9,10 @@ from concurrent.futures import Future
 
 from aclog.metalog.batches import build_batch, read_header
 from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter, control_batch
-from aclog.metalog.errors import FencedError, LogError, MetadataError
+from aclog.metalog.errors import ConfigError, FencedError, LogError, MetadataError
 from aclog.metalog.group_commit import read_prebuilt_header
 from aclog.metalog.log import Appended
-from aclog.metalog.topiclog import Leader
+from aclog.metalog.topiclog import Leader, TopicId
 from tests.support.fakes.memory_log import MemoryLog
 
 
@@ -28,6 +28,9 @@ class SharedTopic:
         self.elected: int | None = None
         self.logs: list[WriterLog] = []
         self.lock = threading.RLock()
+        self.topic_id: str | None = "a-topic"
+        self.unsuitable: str | None = None
+        self.silent = False
 
     def of(self, node_id: int) -> "NodeView":
         """The log as one controller has it."""
@@ -77,8 +80,21 @@ class NodeView:
         """Why the log cannot be opened for writing."""
         self.reader: Reader | None = None
 
-    def ensure(self) -> None:
-        pass
+    def identify(self) -> TopicId | None:
+        if self.topic.silent:
+            raise LogError(f"{self.name}: no response")
+        if self.topic.topic_id is None:
+            return None
+        return TopicId(kafka_cluster_id="a-kafka", topic_id=self.topic.topic_id)
+
+    def check_settings(self) -> None:
+        if self.topic.silent:
+            raise LogError(f"{self.name}: no response")
+        if self.topic.unsuitable is not None:
+            raise ConfigError(f"{self.name}: unsuitable for a log: {self.topic.unsuitable}")
+
+    def create(self) -> None:
+        self.topic.topic_id = "created"
 
     def open_reader(self) -> "Reader":
         self.reader = Reader(self.topic)

@@ -18,8 +18,8 @@ class FakeMessage:
     """confluent_kafka.Message, as far as it is used."""
 
     position: int
-    stored: BatchMessage | None
-    """None for the end of the partition."""
+    stored: BatchMessage | bytes | None
+    """Bytes for a message that is not a record, None for the end of the partition."""
 
     def error(self) -> KafkaError | None:
         return KafkaError(KafkaError._PARTITION_EOF) if self.stored is None else None
@@ -28,29 +28,27 @@ class FakeMessage:
         return self.position
 
     def headers(self) -> list[tuple[str, bytes]]:
-        assert self.stored is not None
-        return encode_headers(self.stored.place)
+        return encode_headers(self.stored.place) if isinstance(self.stored, BatchMessage) else []
 
     def value(self) -> bytes | None:
-        assert self.stored is not None
-        return self.stored.value
+        return self.stored.value if isinstance(self.stored, BatchMessage) else self.stored
 
     def timestamp(self) -> tuple[int, int]:
-        assert self.stored is not None
-        return 1, self.stored.timestamp
+        return 1, self.stored.timestamp if isinstance(self.stored, BatchMessage) else 0
 
 
 @define(eq=False)
 class FakeTopic:
     """All messages, by position. `skips` says for a position which one is handed over in its place."""
 
-    messages: list[BatchMessage] = field(factory=list)
+    messages: list[BatchMessage | bytes] = field(factory=list)
     skips: Callable[[int], int] = lambda position: position
     consumers: int = 0
 
     def add(self, *values: bytes, epoch: int = 1) -> bytes:
         """Commit a batch; its bytes."""
-        end = self.messages[-1].place.end_offset if self.messages else 0
+        ends = [each.place.end_offset for each in self.messages if isinstance(each, BatchMessage)]
+        end = ends[-1] if ends else 0
         batch = build_batch(values, base_offset=end, leader_epoch=epoch, timestamp=1)
         self.messages += read_batch(batch, 0, read_header(batch)).messages()
         return batch

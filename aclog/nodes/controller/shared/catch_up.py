@@ -11,7 +11,8 @@ from aclog.metalog.filelog.file_names import PARTIAL_SUFFIX, CheckpointFile
 from aclog.metalog.filelog.filesystem import FILE_MODE, fsync_directory, log_error
 from aclog.nodes.config.node_config import NodeConfig
 from aclog.nodes.controller.shared.fenced_log import SharedLog, SharedReader
-from aclog.nodes.controller.shared.followed_log import check_checkpoints, checkpoints_in
+from aclog.nodes.controller.shared.followed_log import checkpoints_in
+from aclog.nodes.controller.shared.identity_keeper import IdentityKeeper
 from aclog.nodes.observer.quorum_log import QuorumLog
 
 WORTH_A_DOWNLOAD = 10_000
@@ -23,11 +24,12 @@ _DOWNLOAD_SECONDS = 5.0
 _log = logging.getLogger(__name__)
 
 
-async def open_reader(shared: SharedLog) -> SharedReader:
+async def open_reader(shared: SharedLog, keeper: IdentityKeeper) -> SharedReader:
     """Open a reader of the log and wait until its high-water mark is known, however long brokers are unavailable.
 
     Raises:
-        ConfigError: The topic or the client configuration is unusable.
+        ConfigError: The topic or the client configuration is unusable; OtherLogError if the topic is not the log that
+            this controller has followed.
         DecodeError: The topic does not contain a metadata log.
 
     """
@@ -36,9 +38,10 @@ async def open_reader(shared: SharedLog) -> SharedReader:
         while True:
             try:
                 if reader is None:
-                    await asyncio.to_thread(shared.ensure)
+                    await asyncio.to_thread(keeper.establish)
                     reader = shared.open_reader()
                 await asyncio.to_thread(reader.wait_known, _RETRY_SECONDS)
+                await asyncio.to_thread(keeper.check_contents, reader)
             except LogError as error:
                 if str(error) != last_error:
                     last_error = str(error)
@@ -53,13 +56,7 @@ async def open_reader(shared: SharedLog) -> SharedReader:
 
 
 async def ensure_checkpoint(config: NodeConfig, cluster_id: str, directory: Path, reader: SharedReader) -> None:
-    """Download a checkpoint from another controller if reading the log would take long; failing that, continue.
-
-    Raises:
-        LogError: A local checkpoint is ahead of the log.
-
-    """
-    await asyncio.to_thread(check_checkpoints, directory, reader)
+    """Download a checkpoint from another controller if reading the log would take long; failing that, continue."""
     newest = max((each.end_offset for each in checkpoints_in(directory)), default=0)
     if reader.high_watermark() - newest < WORTH_A_DOWNLOAD:
         return

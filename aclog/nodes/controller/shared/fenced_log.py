@@ -10,7 +10,7 @@ from typing import Protocol
 
 from aclog.metalog.errors import LogError, MetadataError
 from aclog.metalog.log import LogReader
-from aclog.metalog.topiclog import Leader
+from aclog.metalog.topiclog import Leader, TopicId
 from aclog.nodes.controller.write_path.activation import LedLog
 
 
@@ -60,8 +60,16 @@ class SharedLog(Protocol):
         """The location, for messages."""
         ...
 
-    def ensure(self) -> None:
-        """Create the log or check its settings. Raises as aclog.metalog.topiclog.ensure_topic."""
+    def identify(self) -> TopicId | None:
+        """Return which log it is; None if there is none. Raises as TopicInspector.identify."""
+        ...
+
+    def check_settings(self) -> None:
+        """Check that the place can hold a log. Raises as TopicInspector.check_settings."""
+        ...
+
+    def create(self) -> None:
+        """Create an empty log. Raises as TopicInspector.create."""
         ...
 
     def open_reader(self) -> SharedReader:

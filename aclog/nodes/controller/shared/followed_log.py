@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from aclog.metalog.errors import DecodeError, LogError
+from aclog.metalog.errors import DecodeError
 from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints
 from aclog.nodes.controller.shared.fenced_log import SharedReader
 from aclog.nodes.observer.errors import FollowingEndedError
@@ -67,19 +67,3 @@ def _decode_error_is_final() -> Iterator[None]:
 def checkpoints_in(directory: Path) -> tuple[CheckpointFile, ...]:
     """Return the checkpoints by offset, without the empty one that `format` writes at offset 0."""
     return tuple(each for each in list_checkpoints(directory) if each.end_offset)
-
-
-def check_checkpoints(directory: Path, reader: SharedReader) -> None:
-    """Check that no checkpoint is ahead of the log.
-
-    Raises:
-        LogError: One is: it belongs to another log, or the log has lost its end.
-
-    """
-    mark = reader.high_watermark()
-    for each in checkpoints_in(directory)[-1:]:
-        if each.end_offset > mark:
-            raise LogError(
-                f"{each.path}: checkpoint of offset {each.end_offset}, but {reader.name} ends at {mark}: if the "
-                "checkpoint belongs to another log, move it away"
-            )

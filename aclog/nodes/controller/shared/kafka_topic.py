@@ -1,15 +1,19 @@
 """The shared log on a topic of a Kafka cluster (aclog.metalog.topiclog)."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import field, frozen
 
 from aclog.metalog import topiclog
 from aclog.metalog.errors import LogError
-from aclog.metalog.topiclog import TopicSettings
+from aclog.metalog.topiclog import TopicId, TopicSettings
 from aclog.nodes.controller.shared.fenced_log import Candidacy, FencedLog, SharedReader
 
-_ENSURE_SECONDS = 5.0
+if TYPE_CHECKING:
+    from aclog.metalog.topiclog import TopicInspector
+
+_INSPECT_SECONDS = 5.0
 _OPEN_SECONDS = 20.0
 """Timeout of one attempt. Short, so that the caller can check between attempts whether it is still elected."""
 
@@ -31,15 +35,28 @@ class KafkaTopic:
     settings: TopicSettings
     node_id: int
     voters: Sequence[int]
+    _inspector: "TopicInspector" = field(init=False)
+
+    @_inspector.default
+    def _of_topic(self) -> "TopicInspector":
+        return topiclog.TopicInspector(self.settings)
 
     @property
     def name(self) -> str:
         """The name in messages: kafka://SERVERS/TOPIC."""
         return self.settings.name
 
-    def ensure(self) -> None:
+    def identify(self) -> TopicId | None:
         """See SharedLog."""
-        topiclog.ensure_topic(self.settings, timeout=_ENSURE_SECONDS)
+        return self._inspector.identify(_INSPECT_SECONDS)
+
+    def check_settings(self) -> None:
+        """See SharedLog."""
+        self._inspector.check_settings(_INSPECT_SECONDS)
+
+    def create(self) -> None:
+        """See SharedLog."""
+        self._inspector.create(_INSPECT_SECONDS)
 
     def open_reader(self) -> SharedReader:
         """See SharedLog."""

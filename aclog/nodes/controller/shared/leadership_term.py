@@ -79,7 +79,7 @@ class LeadershipTerm:
         if reader.failure is not None:
             raise reader.failure
         try:
-            self._log = log = await asyncio.to_thread(self.shared.open, reader, self._fail)
+            self._log = log = await asyncio.to_thread(self.shared.open, reader, self.fail)
             # The epoch's LeaderChange is the last record so far, so the epoch starts right below the log's end.
             quorum.epochs = (EpochStart(epoch=log.leader_epoch, start_offset=log.end_offset() - 1),)
             activating = asyncio.ensure_future(asyncio.to_thread(self._replay_and_activate, log))
@@ -115,7 +115,7 @@ class LeadershipTerm:
             self.config,
             authorizer=self.authorizer,
             metrics=self.metrics,
-            on_failure=self._fail,
+            on_failure=self.fail,
             contested=True,
         )
         self._active.controller.watch(self.on_commit)
@@ -131,11 +131,11 @@ class LeadershipTerm:
     def _heed(self, reader: SharedReader) -> None:
         """End the term if the log as others see it says so."""
         if reader.failure is not None:
-            self._fail(reader.failure)
+            self.fail(reader.failure)
         # The election may lag behind the log: an epoch above ours means that this controller is fenced already.
         leader = reader.leader()
         if leader is not None and leader.epoch > self.epoch:
-            self._fail(FencedError(f"{self.shared.name}: node {leader.node_id} leads epoch {leader.epoch}"))
+            self.fail(FencedError(f"{self.shared.name}: node {leader.node_id} leads epoch {leader.epoch}"))
 
     async def end(self) -> None:
         """Fail pending requests, close the log, and go back to the committed image.
@@ -155,7 +155,7 @@ class LeadershipTerm:
         # Drops the images staged ahead of the commit; `current` never showed them, so readers see no step back.
         self.publisher.replace(self.publisher.current)
 
-    def _fail(self, why: MetadataError) -> None:
+    def fail(self, why: MetadataError) -> None:
         """Record why the term must end. Called from any thread."""
         self.failure = self.failure or why
         self.election.wake()

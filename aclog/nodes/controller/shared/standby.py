@@ -33,6 +33,8 @@ class Standby:
     """The checkpoint directory."""
     on_read: Callable[[int], None]
     """Receives, on the event loop, the number of bytes read."""
+    may_lead: Callable[[], bool] = lambda: True
+    """Whether this node may stand for election."""
     _first_mark: int = field(init=False)
     """The high-water mark at startup. A controller joins the election only after replaying up to it; if elected
     earlier, it would leave the cluster without an active controller during its replay."""
@@ -59,7 +61,7 @@ class Standby:
                     follower = self._follow()
                 if follower is not None and follower.wait_ended(0):
                     raise follower.failure or LogError(f"{self.shared.name}: the follower has ended")
-                if self._candidacy is None and self._caught_up:
+                if self._candidacy is None and self._caught_up and self.may_lead():
                     self._candidacy = await asyncio.to_thread(
                         self.shared.join_election, self.election.elect, self.election.depose
                     )

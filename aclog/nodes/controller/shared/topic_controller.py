@@ -24,8 +24,11 @@ from aclog.nodes.controller.shared.catch_up import ensure_checkpoint, open_reade
 from aclog.nodes.controller.shared.election_state import ElectionState
 from aclog.nodes.controller.shared.fenced_log import SharedLog, SharedReader
 from aclog.nodes.controller.shared.followed_log import checkpoints_in
+from aclog.nodes.controller.shared.identity_keeper import IdentityKeeper
 from aclog.nodes.controller.shared.leadership_term import LeadershipTerm
 from aclog.nodes.controller.shared.standby import Standby
+from aclog.nodes.controller.shared.topic_identity import LogEnd
+from aclog.nodes.controller.shared.topic_watch import TopicWatch
 from aclog.nodes.controller.write_path.snapshot_generator import SnapshotGenerator
 from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY, lock_checkpoints
 from aclog.nodes.telemetry.metrics import Metrics
@@ -57,6 +60,8 @@ class TopicController:
     serving: ServingState | None = field(default=None, init=False)
     notes: tuple[str, ...] = field(default=(), init=False)
     _quorum: Quorum = field(init=False)
+    _watch: TopicWatch = field(init=False)
+    _watching: "asyncio.Task[None] | None" = field(default=None, init=False)
     _reader: SharedReader | None = field(default=None, init=False)
     _standby: Standby | None = field(default=None, init=False)
     _term: LeadershipTerm | None = field(default=None, init=False)
@@ -74,6 +79,10 @@ class TopicController:
             self.publisher.subscribe(lambda image: authorizer.load(image.acls))
         Merger(publisher=self.publisher)
         self._files = OpenCheckpoints(directory=self._directory)
+        keeper = IdentityKeeper(self.shared, self.config.metadata_log_dir, self._directory)
+        self._watch = TopicWatch(keeper=keeper, committed=self._committed_end, on_lost=self._lose)
+        if self.metrics is not None:
+            self._watch.observe(self.metrics)
         self._quorum = Quorum(
             cluster_id=self.cluster_id,
             node_id=self.config.node_id,
@@ -97,6 +106,11 @@ class TopicController:
         return self._term is not None and self._term.serving is not None
 
     @property
+    def trouble(self) -> str | None:
+        """What is wrong with the log's topic, in one line; None if nothing is known to be."""
+        return self._watch.trouble
+
+    @property
     def leader(self) -> HostPort | None:
         """The address of the active controller, if known."""
         return self._quorum.leader_address(self.config.controller_listener_names[0])
@@ -110,18 +124,21 @@ class TopicController:
 
         Raises:
             LockedError: Another process holds the directory's lock.
-            ConfigError: The topic is unusable, or the directory contains log segments.
+            ConfigError: The topic is unusable, or not the log that this controller has followed (OtherLogError), or the
+                directory contains log segments.
             LogError, DecodeError, CheckpointError: The log cannot be replayed.
 
         """
         try:
             # Stops a second process with the same configuration: the two would fence each other in turn.
             self._lock = lock_checkpoints(self._directory)
-            self._reader = reader = await open_reader(self.shared)
+            self._reader = reader = await open_reader(self.shared, self._watch.keeper)
+            self._watch.begin()
             self.serving = self._standby_state(reader)
             await ensure_checkpoint(self.config, self.cluster_id, self._directory, reader)
             self._write_checkpoints()
             self._standby = self._new_standby(reader)
+            self._watching = asyncio.create_task(self._watch.run(), name="topic watch")
             self._main_task = asyncio.create_task(self._run(reader, self._standby), name="controller")
             # Ready as standby suffices: waiting for leadership would keep the node's listeners closed.
             while not self.ready and not self._main_task.done():
@@ -165,6 +182,11 @@ class TopicController:
             await asyncio.gather(main_task, return_exceptions=True)
         if self._standby is not None:
             await self._standby.resign()
+        if self._watching is not None:
+            watching, self._watching = self._watching, None
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+            await self._watch.record()
         serving, self.serving = self.serving, None
         if serving is not None:
             serving.fetching.close()
@@ -200,6 +222,7 @@ class TopicController:
             reader=reader,
             directory=self._directory,
             on_read=self._on_read,
+            may_lead=lambda: self._watch.trouble is None,
         )
 
     async def _run(self, reader: SharedReader, standby: Standby) -> None:
@@ -208,7 +231,10 @@ class TopicController:
             while not standby.election.stopping:
                 await standby.run()
                 if standby.election.should_lead:
-                    await self._lead(reader, standby)
+                    if await self._watch.fit_to_lead(lambda: standby.election.should_lead):
+                        await self._lead(reader, standby)
+                    elif self._watch.trouble is not None:
+                        await standby.resign()
         except MetadataError:
             raise
         except Exception as error:
@@ -219,6 +245,15 @@ class TopicController:
         if isinstance(error, MetadataError):
             _log.critical("the controller stops: %s", error)
             self.on_failure(error)
+
+    def _lose(self, why: LogError) -> None:
+        """End the term, if there is one: the topic is not this log any more."""
+        if self._term is not None:
+            self._term.fail(why)
+
+    def _committed_end(self) -> LogEnd:
+        image = self.publisher.current
+        return LogEnd(end_offset=image.end_offset, epoch=image.epoch)
 
     def _on_read(self, size: int) -> None:
         self._committed_bytes += size

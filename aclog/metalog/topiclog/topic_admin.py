@@ -1,0 +1,120 @@
+"""Requests about a log's topic to the brokers, repeated until one responds."""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own names, which it does not declare as such
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+    TopicDescription,
+)
+
+from aclog.metalog.errors import LogError
+from aclog.metalog.topiclog.clients import ClientErrors
+from aclog.metalog.topiclog.kafka_errors import error_in, kafka_error
+
+_SLICE_SECONDS = 2.0
+_RETRY_SECONDS = 0.2
+
+_T = TypeVar("_T")
+
+
+class TopicAdmin:
+    """Requests to an admin client, with one deadline for all of them."""
+
+    def __init__(self, name: str, client: AdminClient, errors: ClientErrors, timeout: float) -> None:
+        self._name, self._client, self._errors = name, client, errors
+        self._timeout, self._deadline = timeout, time.monotonic() + timeout
+
+    def kafka_cluster_id(self) -> str:
+        """Return the id of the Kafka cluster."""
+        try:
+            found = self._ask(lambda seconds: self._client.describe_cluster(request_timeout=seconds))
+        except KafkaException as error:
+            raise kafka_error(error, self._name) from error
+        return str(found.cluster_id)
+
+    def describe(self, topic: str) -> TopicDescription | None:
+        """Return the topic; None if there is none."""
+        topics = TopicCollection([topic])
+        try:
+            found: TopicDescription = self._ask(
+                lambda seconds: self._client.describe_topics(topics, request_timeout=seconds)[topic]
+            )
+        except KafkaException as error:
+            if _code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise kafka_error(error, self._name) from error
+            return None
+        return found
+
+    def create(self, topic: str, replication_factor: int, config: Mapping[str, str]) -> bool:
+        """Create a topic of one partition; return False if it was created by somebody else meanwhile."""
+        new = NewTopic(topic, num_partitions=1, replication_factor=replication_factor, config=dict(config))
+        try:
+            self._ask(lambda seconds: self._client.create_topics([new], request_timeout=seconds)[topic])
+        except KafkaException as error:
+            if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise kafka_error(error, self._name) from error
+            return False
+        return True
+
+    def configuration(self, topic: str) -> Mapping[str, str | None]:
+        """Return all settings of the topic, including the broker's defaults."""
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        try:
+            found: Mapping[str, Any] = self._ask(
+                lambda seconds: self._client.describe_configs([resource], request_timeout=seconds)[resource]
+            )
+        except KafkaException as error:
+            raise kafka_error(error, self._name) from error
+        return {name: entry.value for name, entry in found.items()}
+
+    def back_off(self) -> None:
+        """Sleep before the next attempt.
+
+        Raises:
+            LogError: the deadline has passed.
+
+        """
+        if time.monotonic() > self._deadline:
+            raise self._errors.latest or LogError(f"{self._name}: no response within {self._timeout:g} s")
+        time.sleep(_RETRY_SECONDS)
+
+    def _ask(self, question: Callable[[float], "Future[_T]"]) -> _T:
+        """Repeat a request until a broker responds; a refusal is raised as KafkaException."""
+        while True:
+            try:
+                return question(_SLICE_SECONDS).result(_SLICE_SECONDS * 10)
+            except KafkaException as error:
+                found = error_in(error)
+                if found is None or found.code() not in _NO_RESPONSE:
+                    raise
+            with suppress(KafkaException):
+                self._client.poll(0)
+            if self._errors.refused and self._errors.latest is not None:
+                raise self._errors.latest
+            self.back_off()
+
+
+_NO_RESPONSE = frozenset(
+    {
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._WAIT_COORD,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.BROKER_NOT_AVAILABLE,
+    }
+)
+
+
+def _code(error: KafkaException) -> int | None:
+    found = error_in(error)
+    return None if found is None else found.code()
