@@ -2,11 +2,13 @@
 
 The semantics are those of CidrUtils in Kafka's trunk: host bits may be set and are ignored; `/0` is every address of
 its family; an IPv4 range contains no IPv6 address and vice versa; an IPv4-mapped base is rejected, since such clients
-show up as IPv4; the scope of a link-local address is ignored.
+show up as IPv4. An IPv6 base is read as Java's InetAddress reads it, a prefix length as its Integer.parseInt. A base's
+numeric scope is ignored. A named one is rejected: in Java it depends on the interfaces of the machine that decides.
 """
 
 import re
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
+from unicodedata import decimal
 
 from attrs import frozen
 
@@ -14,9 +16,14 @@ from aclog.authorizer.hosts import host_address
 from aclog.metalog.errors import ConfigError
 
 _IPV4_RANGE = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})/([0-9]{1,2})")
-_IPV6_RANGE = re.compile(r"([^/]{2,80})/\+?([0-9]{1,10})")
-_LIKE_A_RANGE = re.compile(r"(?=[^/]*[.:])\[?[0-9A-Fa-f.:]+(%[0-9A-Za-z]+)?\]?/\+?[0-9]+")
+_IPV6_RANGE = re.compile(
+    r"(?P<open>\[)?(?P<base>[0-9A-Fa-f:.]+)(%(?P<scope>[0-9]+))?(?(open)\])/(?P<sign>[+-]?)(?P<bits>\d+)"
+)
+_LIKE_A_RANGE = re.compile(r"(?=[^/]*[.:])\[?[0-9A-Fa-f.:]+(%[0-9A-Za-z]+)?\]?/[+-]?\d+")
+_BMP = "\uffff"
+_LONGEST_IPV4 = 15
 _BITS = {4: 32, 6: 128}
+_MAX_SCOPE = (1 << 31) - 1
 _SHOWN = 80
 
 
@@ -76,15 +83,34 @@ def _parse_ipv4(text: str) -> tuple[int, int]:
 
 def _parse_ipv6(text: str) -> tuple[int, int]:
     found = _IPV6_RANGE.fullmatch(text)
-    if not found:
+    if not found or max(found["bits"]) > _BMP:  # parseInt reads UTF-16 units
         raise _no_range(text)
+    bits, scope = _number(found["bits"]), _number(found["scope"] or "0")
     try:
-        address = ip_address(host_address(found[1]))
-    except ConfigError as e:
+        address = IPv6Address(_without_zeros(found["base"]))
+    except ValueError as e:
         raise _no_range(text) from e
-    if address.version != 6:
+    if address.ipv4_mapped is not None or scope > _MAX_SCOPE or (found["sign"] == "-" and bits):
         raise _no_range(text)
-    return int(address), int(found[2])
+    return int(address), bits
+
+
+def _number(digits: str) -> int:
+    """Return a number in any decimal digits, as Java's parseInt reads it; one too large for every use if it is long."""
+    plain = "".join(str(decimal(digit)) for digit in digits).lstrip("0")
+    return int(plain or "0") if len(plain) <= len(str(_MAX_SCOPE)) else _MAX_SCOPE + 1
+
+
+def _without_zeros(base: str) -> str:
+    """Return an IPv6 address without the leading zeros that Java allows and `ipaddress` does not."""
+    *groups, last = base.split(":")
+    if "." in last and len(last) <= _LONGEST_IPV4:
+        last = ".".join(_strip(part) for part in last.split("."))
+    return ":".join([*map(_strip, groups), last if "." in last else _strip(last)])
+
+
+def _strip(digits: str) -> str:
+    return digits.lstrip("0") or digits[:1]
 
 
 def _no_range(text: str) -> ConfigError:

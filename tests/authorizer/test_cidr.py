@@ -1,6 +1,8 @@
 """CIDR ranges (KIP-1276)."""
 
+import json
 from ipaddress import ip_network
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -38,12 +40,42 @@ def test_who_is_in(text, inside, outside):
     "text",
     ["", "*", "10.0.0.1", "::1", "10.0.0.0/33", "10.0.0.0/", "/8", "10.0.0/8", "10.0.0.256/8", "10.0.0.0/8/8", "::/129",
      "::/-1", "::/", "::ffff:10.0.0.0/104", "example.org/24", "host:80/24", "10.0.0.0/+8", "10.0.0.0/ 8", " ::/0",
+     "fe80::1%zz9/64", "fe80::1%eth0/64", "2001:db8::/\U0001d7db\U0001d7da",
      "::/" + "1" * 100_000, "1" * 100_000 + ":/1", "\u0661\u0660.0.0.0/8"],
 )  # fmt: skip
 def test_no_ranges(text):
     with pytest.raises(ConfigError, match="is not a CIDR range") as e:
         parse_cidr(text)
     assert len(str(e.value)) < 250
+
+
+FIRST, *TABLE = map(json.loads, (Path(__file__).parents[1] / "data/cidr/ranges.jsonl").read_text().splitlines())
+
+
+def test_what_the_classes_that_kafka_asks_answer():
+    """Texts that are ranges, nearly: each as commons-net's SubnetUtils and SubnetUtils6 answer (tests/data/cidr)."""
+    differing = []
+    for row in TABLE:
+        text, expected = row["host"], row["contains"]
+        try:
+            found = parse_cidr(text)
+        except ConfigError:
+            ours = None
+        else:
+            ours = [host for host in FIRST["hosts"] if found.contains(host)]
+            assert looks_like_cidr(text)
+        if ours != expected:
+            differing.append((text, expected, ours))
+    assert differing == []
+    assert sum(row["contains"] is None for row in TABLE) > 500
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [("00000:0db8::/32", "0:db8:0:0:0:0:0:1"), ("2001:db8::/\u0663\u0662", "2001:db8:0:0:0:0:0:1")],
+)
+def test_java_reads_more_than_people_write(text, inside):
+    assert parse_cidr(text).contains(inside)
 
 
 def test_contains_takes_what_is_no_address():
