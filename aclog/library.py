@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
@@ -21,8 +21,10 @@ from aclog.authorizer.acl import (
     parse_name,
 )
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.decision import Decision
 from aclog.authorizer.explain import explain
+from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Explanation
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.hosts import host_address
@@ -32,7 +34,7 @@ from aclog.metalog.closeable import Closeable
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.snapshots import image
 from aclog.snapshots import rule_history as history
-from aclog.snapshots.moments import Moment
+from aclog.snapshots.moments import Moment, moment_text
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.choice import SourceSelection, choose_source
 from aclog.sources.paths import LogSource, open_path
@@ -107,10 +109,10 @@ class Log(Closeable):
         if as_of is None:
             newest = source.image()
             self._end_offset = newest.end_offset
-            return Image(newest)
+            return Image(newest, place=source.change_place)
         if isinstance(as_of, datetime) and as_of.tzinfo is None:
             as_of = as_of.replace(tzinfo=UTC)
-        return Image(source.image_at(as_of))
+        return Image(source.image_at(as_of), as_of=moment_text(as_of), place=source.change_place)
 
     @property
     def age(self) -> float | None:
@@ -211,6 +213,9 @@ class Image:
     """
 
     state: image.Image
+    _as_of: str | None = field(default=None, kw_only=True, eq=False)
+    """The moment of a state of the past, for explanations."""
+    _place: ChangePlace = field(factory=ChangePlace, kw_only=True, eq=False)
 
     @property
     def end_offset(self) -> int:
@@ -290,7 +295,8 @@ class Image:
             cidr=cidr,
         )
         acls = self.state.acls.with_options(documented=documented, cidr=cidr)
-        return Authorizer(standard, acls, allow_everyone_if_no_acl_found)
+        options = ExplainOptions(allow_everyone=allow_everyone_if_no_acl_found, as_of=self._as_of, place=self._place)
+        return Authorizer(standard, acls, options)
 
 
 @frozen
@@ -299,22 +305,23 @@ class Authorizer:
 
     standard: StandardAuthorizer = field(repr=False)
     _acls: AclsImage = field(repr=False)
-    _allow_everyone: bool
+    _options: ExplainOptions = field(repr=False)
 
     def check(
-        self, principal: str, operation: str | AclOperation, resource: ResourcePattern, *, host: str = LOCALHOST
+        self, principal: str, operation: str | AclOperation, resource: ResourcePattern, *, host: str | None = None
     ) -> "Answer":
-        """Decide one request; `host` is an IP address in any textual form.
+        """Decide one request; `host` is an IP address in any textual form, 127.0.0.1 unless given.
 
         Raises:
             ConfigError: an unknown operation, or an invalid address.
             InvalidRequestError: a request for which Kafka's authorizer throws.
 
         """
-        context = RequestContext(principal=principal, host=host_address(host))
+        context = RequestContext(principal=principal, host=host_address(LOCALHOST if host is None else host))
         action = Action(operation=_code(AclOperation, operation), resource_pattern=resource)
         decision = self.standard.decide(context, action)
-        return Answer(context, action, decision, acls=self._acls, allow_everyone=self._allow_everyone)
+        options = evolve(self._options, host_given=host is not None)
+        return Answer(context, action, decision, acls=self._acls, options=options)
 
     def check_any(
         self,
@@ -340,7 +347,7 @@ class Answer:
     action: Action
     decision: Decision
     _acls: AclsImage = field(repr=False)
-    _allow_everyone: bool = field(repr=False)
+    _options: ExplainOptions = field(repr=False)
 
     def __bool__(self) -> bool:
         """Return whether the request is allowed, so that `if authorizer.check(...)` cannot let a denied one in."""
@@ -367,7 +374,7 @@ class Answer:
 
     def explanation(self) -> Explanation:
         """Return the same as a value."""
-        return explain(self._acls, self.decision, self.context, self.action, allow_everyone=self._allow_everyone)
+        return explain(self._acls, self.decision, self.context, self.action, self._options)
 
 
 def _code(kind: type[_Enum], value: Named[_Enum]) -> int:

@@ -1,8 +1,15 @@
 """Command lines that add or remove one ACL: kafka-acls.sh for a cluster, `aclog acls` for a log."""
 
-from shlex import quote
-
-from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+)
+from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.shell_word import shell_word
 
 _RESOURCE_FLAGS: dict[int, str] = {
     ResourceType.TOPIC: "--topic",
@@ -13,37 +20,25 @@ _RESOURCE_FLAGS: dict[int, str] = {
 }
 
 
-def acl_command(acl: StandardAcl, *, add: bool, log: str | None = None) -> str | None:
-    """Return the command, quoted for a shell, for the log in the directory `log` or for a running cluster.
+def acl_command(acl: StandardAcl, *, add: bool, place: ChangePlace) -> str | None:
+    """Return the command that adds or removes the ACL, quoted for a shell.
 
     None if no flags can express the ACL. Both commands ask before they remove: `--force` is left out, which for aclog
     would also allow writing to a log that belongs to a Kafka node.
     """
-    flags = acl_flags(acl)
-    if flags is None:
-        return None
-    what = "add" if add else "remove"
-    if log is None:
-        return f"kafka-acls.sh --bootstrap-server HOST:PORT --{what} {flags}"
-    return f"aclog acls {what} --log {quote(log)} {flags}"
+    flags, command = acl_flags(acl), place.command("add" if add else "remove")
+    return None if flags is None or command is None else f"{command} {flags}"
 
 
 def acl_flags(acl: StandardAcl) -> str | None:
-    """Return the flags, quoted for a shell; None if no flags can express the ACL (an unknown code, a blank name).
-
-    None also for a name with unprintable characters: a terminal would show another name than the command contains.
-    """
-    flags = _flags(acl)
-    return flags if flags is not None and flags.isprintable() else None
-
-
-def _flags(acl: StandardAcl) -> str | None:
+    """Return the flags, quoted for a shell; None if no flags can express the ACL (an unknown code, a blank name)."""
     who = _WHO.get(acl.permission_type)
-    resource = _resource_flags(acl)
-    if who is None or resource is None or acl.operation not in _OPERATIONS or ":" not in acl.principal:
+    principal, host, resource = _word(acl.principal), _word(acl.host), _resource_flags(acl)
+    if who is None or principal is None or host is None or resource is None:
         return None
-    operation = _OPERATIONS[acl.operation]
-    return f"--{who}-principal {quote(acl.principal)} --{who}-host {quote(acl.host)} --operation {operation} {resource}"
+    if acl.operation not in _OPERATIONS or ":" not in acl.principal:
+        return None
+    return f"--{who}-principal {principal} --{who}-host {host} --operation {_OPERATIONS[acl.operation]} {resource}"
 
 
 def _resource_flags(acl: StandardAcl) -> str | None:
@@ -51,12 +46,16 @@ def _resource_flags(acl: StandardAcl) -> str | None:
         return None
     pattern = "" if acl.pattern_type == PatternType.LITERAL else " --resource-pattern-type prefixed"
     if acl.resource_type == ResourceType.CLUSTER:
-        return None if pattern else "--cluster"
-    flag = _RESOURCE_FLAGS.get(acl.resource_type)
-    # kafka-acls.sh trims names and rejects empty ones.
-    if flag is None or not acl.resource_name or acl.resource_name != acl.resource_name.strip():
-        return None
-    return f"{flag} {quote(acl.resource_name)}{pattern}"
+        return None if pattern or acl.resource_name != CLUSTER_NAME else "--cluster"
+    flag, name = _RESOURCE_FLAGS.get(acl.resource_type), _word(acl.resource_name)
+    return None if flag is None or name is None else f"{flag} {name}{pattern}"
+
+
+def _word(text: str) -> str | None:
+    """Return a value as a word; None if it is empty, or begins or ends with what the commands cut off."""
+    # kafka-acls.sh trims as Java's String.trim, which takes all of C0; aclog takes blanks of all of Unicode.
+    cut = not text or text != text.strip() or text[0] <= " " or text[-1] <= " "
+    return None if cut else shell_word(text)
 
 
 _WHO: dict[int, str] = {AclPermissionType.ALLOW: "allow", AclPermissionType.DENY: "deny"}

@@ -18,6 +18,7 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.cidr import in_cidr, looks_like_cidr
 from aclog.authorizer.decision import Basis, Decision
+from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import ExaminedRule, Explanation, Role
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, rule_mask
@@ -26,8 +27,7 @@ from aclog.authorizer.quirks import quirks_of
 from aclog.authorizer.remedy import find_remedy
 from aclog.metalog.errors import ConfigError
 
-MOST_RULES = 40
-"""How many ACLs an explanation lists by default; all are counted."""
+_DEFAULTS = ExplainOptions()
 
 
 def explain(
@@ -35,26 +35,27 @@ def explain(
     decision: Decision,
     context: RequestContext,
     action: Action,
-    *,
-    allow_everyone: bool = False,
-    limit: int = MOST_RULES,
+    options: ExplainOptions = _DEFAULTS,
 ) -> Explanation:
     """Explain a decision; `image` must be the image, with the same options, that it was made on.
 
-    The explanation and the remedy list at most `limit` ACLs each; all are counted.
+    The explanation and the remedy list at most `options.limit` ACLs each; all are counted.
 
     Raises:
         InvalidRequestError: as AclsImage.verdict.
 
     """
     pattern = action.resource_pattern
-    sorter = _RuleSorter(context=context, operation=known_operation(action.operation), cidr=image.cidr, limit=limit)
+    sorter = _RuleSorter(
+        context=context, operation=known_operation(action.operation), cidr=image.cidr, limit=options.limit
+    )
     for rule in image.candidates(pattern.resource_type, pattern.name):
         sorter.examine(rule, decides=decision.rule is not None and rule == decision.rule)
     return Explanation(
         context=context,
         action=action,
         decision=decision,
+        options=options,
         rules=sorter.shown(),
         counts=sorter.counts,
         implied_by=_implied_by(decision, sorter.operation),
@@ -67,8 +68,8 @@ def explain(
             denying=sorter.denying,
             deny_count=sorter.deny_count,
             has_allow=sorter.allowing,
-            allow_everyone=allow_everyone,
             candidates=sum(sorter.counts.values()),
+            options=options,
         ),
     )
 

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType, StandardAcl, StandardAclWithId, code_name
 from aclog.authorizer.audit import Row, rule_row
 from aclog.authorizer.decision import Decision
+from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 
 
@@ -42,7 +43,7 @@ class Change:
     add: bool
     acl: StandardAcl
     command: str | None
-    """The kafka-acls.sh command line; None if no command can express the ACL."""
+    """The command line that makes the change; None if none can express the ACL."""
 
     def to_dict(self) -> Row:
         """Return this for JSON."""
@@ -84,6 +85,7 @@ class Explanation:
     implied_by: AclOperation | None
     quirks: tuple[str, ...]
     remedy: Remedy
+    options: ExplainOptions = field(repr=False)
 
     def __bool__(self) -> bool:
         """Return whether the request is allowed."""
@@ -107,6 +109,7 @@ class Explanation:
             "rule": self.decision.text,
             "principal": self.context.principal,
             "host": self.context.host,
+            "hostGiven": self.options.host_given,
             "operation": code_name(AclOperation, self.action.operation),
             "resourceType": code_name(ResourceType, pattern.resource_type),
             "resourceName": pattern.name,
@@ -117,4 +120,5 @@ class Explanation:
             "leftOff": self.left_off,
             "quirks": list(self.quirks),
             "opposite": self.remedy.to_dict(),
+            "asOf": self.options.as_of,
         }

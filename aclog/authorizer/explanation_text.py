@@ -3,25 +3,22 @@
 from collections.abc import Iterable, Iterator
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, code_name
-from aclog.authorizer.acl_command import acl_command
 from aclog.authorizer.explanation import Change, ExaminedRule, Explanation, Remedy, Role
 from aclog.metalog.printable import printable
 
 
-def explanation_lines(explanation: Explanation, log: str | None = None) -> Iterator[str]:
-    """Yield the lines of an explanation, with unprintable characters escaped.
-
-    `log` is the directory of a log that `aclog acls` can change; the suggested commands are for that log then.
-    """
-    return map(printable, _lines(explanation, log))
+def explanation_lines(explanation: Explanation) -> Iterator[str]:
+    """Yield the lines of an explanation, with unprintable characters escaped."""
+    return map(printable, _lines(explanation))
 
 
-def _lines(explanation: Explanation, log: str | None) -> Iterator[str]:
+def _lines(explanation: Explanation) -> Iterator[str]:
     context, pattern = explanation.context, explanation.action.resource_pattern
     operation = code_name(AclOperation, explanation.action.operation)
     kind = code_name(ResourceType, pattern.resource_type)
     answer = explanation.decision.result.value
-    yield f"{answer}: {context.principal} {operation} {kind} {pattern.name!r} from {context.host}"
+    none = "" if explanation.options.host_given else " (no host was given)"
+    yield f"{answer}: {context.principal} {operation} {kind} {pattern.name!r} from {context.host}{none}"
     yield f"based on {explanation.decision.text}"
     if explanation.implied_by is not None:
         yield f"A permission to {explanation.implied_by.name} implies {operation}."
@@ -31,7 +28,7 @@ def _lines(explanation: Explanation, log: str | None) -> Iterator[str]:
         yield from ("", f"Note: {quirk}")
     yield ""
     yield "It would be DENIED by:" if explanation.allowed else "It would be ALLOWED by:"
-    yield from (f"  {line}" for line in _remedy(explanation.remedy, log))
+    yield from (f"  {line}" for line in _remedy(explanation.remedy, explanation.options.as_of))
 
 
 def _rules(explanation: Explanation) -> Iterator[str]:
@@ -63,16 +60,17 @@ def acl_text(acl: StandardAcl) -> str:
     )
 
 
-def _remedy(remedy: Remedy, log: str | None) -> Iterator[str]:
+def _remedy(remedy: Remedy, as_of: str | None) -> Iterator[str]:
+    if as_of is not None and any(change.command is not None for change in remedy.changes):
+        yield f"(of the state as of {as_of}; the commands change the newest one, which may differ: explain it first)"
     for change in remedy.changes:
-        yield from _change(change, log)
+        yield from _change(change)
     if remedy.left_off:
         yield f"... and removing {remedy.left_off} more such ACLs"
     yield from remedy.notes
 
 
-def _change(change: Change, log: str | None) -> Iterator[str]:
+def _change(change: Change) -> Iterator[str]:
     yield f"{'adding' if change.add else 'removing'} {acl_text(change.acl)}"
-    command = change.command if log is None else acl_command(change.acl, add=change.add, log=log)
-    if command is not None:
-        yield f"  {command}"
+    if change.command is not None:
+        yield f"  {change.command}"

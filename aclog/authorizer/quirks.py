@@ -2,6 +2,7 @@
 
 from aclog.authorizer.acl import WILDCARD, AclBindingFilter, PatternType, ResourcePattern
 from aclog.authorizer.acls_image import AclsImage, Verdict
+from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.index.keys import utf16
 from aclog.authorizer.index.masks import known_type
 from aclog.authorizer.interface import Action, RequestContext
@@ -25,17 +26,20 @@ def _hidden_from_star(image: AclsImage, verdict: Verdict, context: RequestContex
     count = sum(1 for _ in image.matching(star))
     if not count:
         return None
-    documented = image.with_options(documented=True, cidr=image.cidr)
-    other = documented.verdict(
-        context.principal, context.host, action.operation, resource_type=pattern.resource_type, name=pattern.name
-    )
-    return (
+    hidden = (
         f"{count} ACL(s) on LITERAL * do not cover this resource: in Kafka * does not match a longer name that begins "
-        f"with *. As documented they would, and the ACLs would say {other.name} instead of {verdict.name}."
-        if other is not verdict
-        else f"{count} ACL(s) on LITERAL * do not cover this resource: in Kafka * does not match a longer name that "
-        "begins with *. The answer would be the same if they did."
+        "with *. "
     )
+    documented = image.with_options(documented=True, cidr=image.cidr)
+    try:
+        other = documented.verdict(
+            context.principal, context.host, action.operation, resource_type=pattern.resource_type, name=pattern.name
+        )
+    except InvalidRequestError as error:  # a principal without a colon, among ACLs that Kafka does not look at
+        return f"{hidden}As documented they would, and there would be no answer: {error}."
+    if other is verdict:
+        return f"{hidden}The answer would be the same if they did."
+    return f"{hidden}As documented they would, and the ACLs would say {other.name} instead of {verdict.name}."
 
 
 def _without_answer(image: AclsImage, verdict: Verdict, pattern: ResourcePattern) -> str | None:

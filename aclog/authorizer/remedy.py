@@ -4,7 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, ResourceType, StandardAcl, StandardAclWithId
 from aclog.authorizer.acl_command import acl_command
+from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.decision import Basis, Decision
+from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Change, Remedy
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 
@@ -19,8 +21,8 @@ def find_remedy(
     denying: Sequence[StandardAclWithId],
     deny_count: int,
     has_allow: bool,
-    allow_everyone: bool,
     candidates: int,
+    options: ExplainOptions,
 ) -> Remedy:
     """Return the smallest change that reverses the decision.
 
@@ -31,15 +33,15 @@ def find_remedy(
         return Remedy(notes=(f"remove {context.principal} from super.users, so that ACLs decide",))
     if decision.result is AuthorizationResult.ALLOWED:
         notes = ("or turn off allow.everyone.if.no.acl.found",) if decision.basis is Basis.DEFAULT_ALLOW else ()
-        return _with(notes, _adding(DENY, context, action))
-    removals = _removing(rule.acl for rule in denying)
+        return _with(notes, _adding(DENY, context, action, options))
+    removals = _removing((rule.acl for rule in denying), options.place)
     left_off = deny_count - len(denying)
-    if deny_count and allow_everyone and deny_count == candidates:
+    if deny_count and options.allow_everyone and deny_count == candidates:
         note = "allow.everyone.if.no.acl.found then allows it, since no ACL is left on the resource"
         return Remedy(changes=removals, left_off=left_off, notes=(note,))
     if has_allow:
         return Remedy(changes=removals, left_off=left_off)
-    added = _with((), _adding(ALLOW, context, action))
+    added = _with((), _adding(ALLOW, context, action, options))
     return Remedy(changes=(*removals, *added.changes), left_off=left_off, notes=added.notes)
 
 
@@ -51,12 +53,14 @@ def _with(notes: tuple[str, ...], change: Change | None) -> Remedy:
     return Remedy(changes=(change,), notes=notes)
 
 
-def _removing(acls: Iterable[StandardAcl]) -> tuple[Change, ...]:
-    return tuple(Change(add=False, acl=acl, command=acl_command(acl, add=False)) for acl in acls)
+def _removing(acls: Iterable[StandardAcl], place: ChangePlace) -> tuple[Change, ...]:
+    return tuple(Change(add=False, acl=acl, command=acl_command(acl, add=False, place=place)) for acl in acls)
 
 
-def _adding(permission: AclPermissionType, context: RequestContext, action: Action) -> Change | None:
-    """Return the narrowest ACL for this request; None if Kafka would reject its creation."""
+def _adding(
+    permission: AclPermissionType, context: RequestContext, action: Action, options: ExplainOptions
+) -> Change | None:
+    """Return the narrowest ACL for what was asked; None if Kafka would reject its creation."""
     pattern = action.resource_pattern
     known_type = pattern.resource_type in set(ResourceType) and pattern.resource_type > ResourceType.ANY
     known_operation = action.operation in set(AclOperation) and action.operation > AclOperation.ANY
@@ -67,8 +71,8 @@ def _adding(permission: AclPermissionType, context: RequestContext, action: Acti
         resource_name=pattern.name,
         pattern_type=pattern.pattern_type,
         principal=context.principal,
-        host=context.host,
+        host=context.host if options.host_given else WILDCARD,
         operation=action.operation,
         permission_type=permission,
     )
-    return Change(add=True, acl=acl, command=acl_command(acl, add=True))
+    return Change(add=True, acl=acl, command=acl_command(acl, add=True, place=options.place))

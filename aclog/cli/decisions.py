@@ -9,7 +9,8 @@ from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.acls_image import PROBE
 from aclog.authorizer.decision import Decision
 from aclog.authorizer.explain import explain
-from aclog.authorizer.explanation_text import explanation_lines
+from aclog.authorizer.explain_options import ExplainOptions
+from aclog.authorizer.explanation import Explanation
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
@@ -146,19 +147,14 @@ def parse_request(line: bytes) -> Request:
     )
 
 
-def explain_one(image: Image, flags: AuthorizerFlags, request: Request, log: str | None = None) -> None:
-    """Print every ACL that takes part in a decision, the determining one, and what would reverse the decision.
-
-    `log` is the directory of the log, if `aclog acls` may change it. Raises as decide_one.
-    """
+def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options: ExplainOptions) -> Explanation:
+    """Return the explanation of a decision; warn of ACLs with a CIDR range as host. Raises as decide_one."""
     context = RequestContext(principal=request.principal, host=host_address(request.host))
     pattern = ResourcePattern(resource_type=request.resource_type, name=request.name or "")
     action = Action(operation=request.operation, resource_pattern=pattern)
     decision = authorizer_of(image, flags).decide(context, action)
     acls = image.acls.with_options(documented=flags.documented, cidr=False)
-    explanation = explain(acls, decision, context, action, allow_everyone=flags.allow_everyone)
-    for line in explanation_lines(explanation, log):
-        say(line)
     watch = CidrWatch()
     watch.watch_all(acls.candidates(pattern.resource_type, pattern.name))
     watch.report()
+    return explain(acls, decision, context, action, options)

@@ -1,5 +1,8 @@
 """`aclog explain`: why a request is allowed or denied."""
 
+from enum import StrEnum
+from typing import Annotated
+
 import typer
 
 from aclog.cli.flags.authorizer import AuthorizerFlags
@@ -10,17 +13,48 @@ from aclog.cli.flags.source import SourceFlags
 app = typer.Typer()
 
 
+class ExplainFormat(StrEnum):
+    """The format of an explanation."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 @app.command()
 @with_flags
-def explain(source: SourceFlags, request: RequestFlags, authorizer: AuthorizerFlags) -> None:
+def explain(
+    source: SourceFlags,
+    request: RequestFlags,
+    authorizer: AuthorizerFlags,
+    format_: Annotated[
+        ExplainFormat, typer.Option("--format", help="Lines for people, or one JSON object.")
+    ] = ExplainFormat.TEXT,
+) -> None:
     """Show every ACL that takes part in a decision, the determining one, and what would reverse the decision.
 
-    [bold]Example[/]
+    [bold]Examples[/]
 
       aclog explain --log DIR --principal User:bob --operation WRITE --topic pay
+      aclog explain --log DIR --principal User:bob --operation READ --topic t --format json
     """
+    from aclog.authorizer.explain_options import ExplainOptions
+    from aclog.authorizer.explanation_text import explanation_lines
     from aclog.cli.decisions import explain_one
+    from aclog.snapshots.moments import moment_text
+    from aclog.terminal.json_text import json_text
+    from aclog.terminal.output import emit, say
 
     asked = request.request()
     chosen = source.choose()
-    explain_one(chosen.image(), authorizer, asked, chosen.source.writable_log)
+    options = ExplainOptions(
+        allow_everyone=authorizer.allow_everyone,
+        host_given=asked.host_given,
+        as_of=None if chosen.moment is None else moment_text(chosen.moment),
+        place=chosen.source.change_place,
+    )
+    explanation = explain_one(chosen.image(), authorizer, asked, options)
+    if format_ is ExplainFormat.JSON:
+        emit(json_text(explanation.to_dict()))
+        return
+    for line in explanation_lines(explanation):
+        say(line)

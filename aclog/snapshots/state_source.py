@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from aclog.authorizer.change_place import ChangePlace
 from aclog.metalog.log import LogReader
 from aclog.snapshots.freshness import Freshness
 from aclog.snapshots.image import Image
@@ -22,8 +23,8 @@ class StateSource(Protocol):
         ...
 
     @property
-    def writable_log(self) -> str | None:
-        """The directory of a log that `aclog acls` can change in place; None if there is none, or Kafka owns it."""
+    def change_place(self) -> ChangePlace:
+        """Where its ACLs can be changed: a log that `aclog acls` may write, or the cluster that was read."""
         ...
 
     def image(self) -> Image:

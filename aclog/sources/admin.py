@@ -9,6 +9,7 @@ from attrs import define, field
 
 from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.change_place import ChangePlace
 from aclog.credentials.scram import ScramImage, UserCredentials
 from aclog.metalog.clock import current_time_ms, elapsed_seconds
 from aclog.metalog.errors import ConfigError, LogError
@@ -44,6 +45,8 @@ class AdminSource:
     servers: tuple[HostPort, ...]
     security: ClientSecurity
     notify: Notify
+    command_config: str | None = None
+    """The file that `security` comes from."""
     max_age: float | None = None
     """In seconds: a state that took longer to read is not returned."""
     _notified: set[str] = field(factory=set, init=False)
@@ -53,13 +56,16 @@ class AdminSource:
 
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
-    writable_log: None = field(default=None, init=False)
-    """None: there is no directory that `aclog acls` could change."""
 
     @property
     def name(self) -> str:
         """The servers that were given."""
         return ",".join(map(str, self.servers))
+
+    @property
+    def change_place(self) -> ChangePlace:
+        """These servers."""
+        return ChangePlace(bootstrap_server=self.name, command_config=self.command_config)
 
     def image(self) -> Image:
         """Return the current state, requested on each call.

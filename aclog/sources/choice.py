@@ -124,8 +124,9 @@ def _live_source(selection: SourceSelection, notify: Notify) -> StateSource:
     from aclog.sources.quorum import QuorumSource
 
     security = client_security(selection.command_config)
+    config = None if selection.command_config is None else str(selection.command_config)
     if selection.bootstrap_controller is not None:
         controllers = parse_servers("--bootstrap-controller", selection.bootstrap_controller)
-        return QuorumSource(controllers, security, notify, max_age=selection.max_age)
+        return QuorumSource(controllers, security, notify, command_config=config, max_age=selection.max_age)
     brokers = parse_servers("--bootstrap-server", selection.bootstrap_server)
-    return AdminSource(brokers, security, notify, max_age=selection.max_age)
+    return AdminSource(brokers, security, notify, command_config=config, max_age=selection.max_age)

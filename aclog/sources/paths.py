@@ -7,6 +7,7 @@ from typing import TypeAlias
 from attrs import define, field
 
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.change_place import ChangePlace
 from aclog.metalog.batches import decode_batch
 from aclog.metalog.control_records import LeaderChange, decode_control
 from aclog.metalog.errors import ConfigError, LogError, ReplayError
@@ -61,14 +62,14 @@ class LogSource:
         return self._reader
 
     @property
-    def writable_log(self) -> str | None:
+    def change_place(self) -> ChangePlace:
         """The directory if `aclog acls` may change it: it has segments, and neither Kafka nor `aclog sync` owns it."""
         owned = (
             list_segments(self.directory)
             and kafka_log_dir(self.directory) is None
             and read_sync_properties(self.directory) is None
         )
-        return self.name if owned else None
+        return ChangePlace(log=self.name) if owned else ChangePlace()
 
     def image(self) -> Image:
         """Return the newest committed state. Raises as aclog.snapshots.recovery.recover."""
@@ -187,8 +188,8 @@ class CheckpointSource:
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
 
-    writable_log: None = field(default=None, init=False)
-    """None: `aclog acls` cannot change it."""
+    change_place: ChangePlace = field(factory=ChangePlace, init=False)
+    """A cluster whose address is not known."""
 
     @property
     def name(self) -> str:
@@ -230,8 +231,8 @@ class AclsSource:
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
 
-    writable_log: None = field(default=None, init=False)
-    """None: `aclog acls` cannot change it."""
+    change_place: ChangePlace = field(factory=ChangePlace, init=False)
+    """A cluster whose address is not known."""
 
     @property
     def name(self) -> str:

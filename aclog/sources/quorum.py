@@ -4,6 +4,7 @@ import atexit
 
 from attrs import define, field
 
+from aclog.authorizer.change_place import ChangePlace
 from aclog.metalog.errors import LogError
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.observer.fetch_options import ObserverOptions
@@ -29,19 +30,23 @@ class QuorumSource:
     security: ClientSecurity
     notify: Notify
     progress: Progress | None = None
+    command_config: str | None = None
+    """The file that `security` comes from."""
     max_age: float | None = None
     """In seconds: an older state is not returned."""
     _log: QuorumLog | None = field(default=None, init=False)
     _closed: bool = field(default=False, init=False)
     _newest: Recovered | None = field(default=None, init=False)
 
-    writable_log: None = field(default=None, init=False)
-    """None: there is no directory that `aclog acls` could change."""
-
     @property
     def name(self) -> str:
         """The controllers that were given."""
         return ",".join(map(str, self.controllers))
+
+    @property
+    def change_place(self) -> ChangePlace:
+        """These controllers."""
+        return ChangePlace(bootstrap_controller=self.name, command_config=self.command_config)
 
     @property
     def log(self) -> QuorumLog:

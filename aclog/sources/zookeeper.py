@@ -7,6 +7,7 @@ from attrs import define, field
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.change_place import ChangePlace
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, moment_text
@@ -62,8 +63,8 @@ class ZooKeeperSource:
 
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
-    writable_log: None = field(default=None, init=False)
-    """None: there is no directory that `aclog acls` could change."""
+    change_place: ChangePlace = field(factory=ChangePlace, init=False)
+    """A cluster whose address is not known."""
 
     @property
     def name(self) -> str:

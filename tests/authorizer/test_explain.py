@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import subprocess
 from uuid import UUID
 
 import pytest
@@ -11,12 +12,16 @@ from hypothesis import strategies as st
 from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourcePattern, StandardAcl, StandardAclWithId
 from aclog.authorizer.acl_command import acl_flags
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.config import parse_allow_everyone, parse_super_users
+from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.explain import explain
+from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Role
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.interface import Action, RequestContext
-from aclog.authorizer.standard import StandardAuthorizer
+from aclog.authorizer.shell_word import shell_word
+from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from tests.support.builders import acls
 from tests.support.models import estates
 from tests.support.models.reference import ReferenceAuthorizer
@@ -33,7 +38,7 @@ def acl(permission=ALLOW, operation=READ, *, name="t", pattern=3, principal="Use
 
 def ask(
     acls, principal="User:a", host="10.0.0.1", operation=READ, name="t", kind=2, *,
-    super_users=None, everyone=None, cidr=False, documented=False, limit=1000,
+    super_users=None, everyone=None, cidr=False, documented=False, limit=1000, **options,
 ):  # fmt: skip
     """Return the explanation of one request."""
     authorizer = StandardAuthorizer(cidr=cidr, documented=documented)
@@ -54,8 +59,7 @@ def ask(
         authorizer.decide(context, action),
         context,
         action,
-        allow_everyone=parse_allow_everyone(everyone),
-        limit=limit,
+        ExplainOptions(allow_everyone=parse_allow_everyone(everyone), limit=limit, **options),
     )
 
 
@@ -195,7 +199,9 @@ def test_the_text():
             "--allow-principal User:a --allow-host 10.0.0.1 --operation Read --topic t"
         ),
     ]
-    commands = [line.strip() for line in explanation_lines(shown, "my logs/0") if "aclog" in line]
+    rules = [acl(DENY, ALL, principal="User:*"), acl(ALLOW, READ, host="10.0.0.9")]
+    shown = ask(rules, place=ChangePlace(log="my logs/0"))
+    commands = [line.strip() for line in explanation_lines(shown) if "aclog" in line]
     assert commands == [
         "aclog acls remove --log 'my logs/0' --deny-principal 'User:*' --deny-host '*' --operation All --topic t",
         "aclog acls add --log 'my logs/0' --allow-principal User:a --allow-host 10.0.0.1 --operation Read --topic t",
@@ -224,11 +230,110 @@ def test_flags(rule, flags):
 @pytest.mark.parametrize(
     "rule",
     [acl(name=""), acl(name=" t"), acl(kind=0), acl(kind=99), acl(pattern=2), acl(9), acl(operation=1),
-     acl(kind=4, name="kafka-cluster", pattern=4), acl(principal="x"),
-     acl(name="two\nlines"), acl(principal="User:\x1b")],
+     acl(kind=4, name="kafka-cluster", pattern=4), acl(kind=4, name="other"), acl(principal="x"),
+     acl(name="line\n"), acl(principal="User:\x1b"), acl(host=" h"), acl(host=""),
+     acl(name="a\0b"), acl(name="\udc80")],
 )  # fmt: skip
 def test_no_flags_can_name_it(rule):
     assert acl_flags(rule) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "command"),
+    [
+        (ChangePlace(), "kafka-acls.sh --bootstrap-server HOST:PORT --add"),
+        (ChangePlace(bootstrap_server="a:1,b:2"), "kafka-acls.sh --bootstrap-server a:1,b:2 --add"),
+        (
+            ChangePlace(bootstrap_controller="[::1]:1", command_config="my c"),
+            "kafka-acls.sh --bootstrap-controller [::1]:1 --command-config 'my c' --add",
+        ),
+        (ChangePlace(log="d\n"), "aclog acls add --log $'d\\n'"),
+        (ChangePlace(log="d\0"), None),
+        (ChangePlace(bootstrap_server="a:1", command_config="\udcff"), None),
+    ],
+)
+def test_the_place_of_a_change(place, command):
+    assert place.command("add") == command
+    found = ask([], place=place).remedy.changes[0].command
+    assert found is None if command is None else found.startswith(f"{command} --allow-principal User:a ")
+
+
+def test_without_a_host_the_advice_is_for_any_host():
+    shown = ask([acl(DENY, host="10.0.0.1")], host_given=False)
+    lines = list(explanation_lines(shown))
+    assert lines[0] == "DENIED: User:a READ TOPIC 't' from 10.0.0.1 (no host was given)"
+    removal, addition = shown.remedy.changes
+    assert (removal.acl.host, addition.acl.host) == ("10.0.0.1", "*")
+    assert "--allow-host '*' " in addition.command
+    assert ask([acl()], host_given=False).remedy.changes[0].acl == acl(DENY)
+    assert (shown.to_dict()["hostGiven"], ask([]).to_dict()["hostGiven"]) == (False, True)
+
+
+def test_commands_from_the_past_say_so():
+    shown = ask([], as_of="2026-11-20T10:00:00Z")
+    *_, said, _, command = explanation_lines(shown)
+    assert said.startswith("  (of the state as of 2026-11-20T10:00:00Z; the commands change the newest one")
+    assert "kafka-acls.sh" in command
+    assert (shown.to_dict()["asOf"], ask([]).to_dict()["asOf"]) == ("2026-11-20T10:00:00Z", None)
+    assert not [line for line in explanation_lines(ask([], name="", as_of="5")) if "as of" in line]
+
+
+@pytest.mark.parametrize("name", ["*x", "**"])
+def test_a_hidden_star_rule_whose_principal_has_no_colon(name):
+    """authorize answers, since Kafka does not look at the rule: so does explain."""
+    shown = ask([acl(name="*", principal="alice"), acl(name=name)], name=name)
+    assert shown.allowed
+    [quirk] = shown.quirks
+    assert quirk.startswith("1 ACL(s) on LITERAL * do not cover this resource")
+    assert "As documented they would, and there would be no answer: " in quirk
+
+
+@settings(max_examples=300, deadline=None)
+@given(estates.estates(odd=True), estates.requests(), st.booleans(), st.booleans())
+def test_what_is_decided_is_explained(estate, request_, documented, everyone):
+    assume(request_.resource_name is not None)
+    r = request_
+    options = {"documented": documented, "everyone": str(everyone).lower(), "super_users": estate.super_users}
+    authorizer = build_authorizer(
+        AclsImage.from_acls(StandardAclWithId(id=UUID(int=i), acl=rule) for i, rule in enumerate(estate.acls, 2)),
+        super_users=estate.super_users or "", allow_everyone=everyone, documented=documented,
+    )  # fmt: skip
+    resource = ResourcePattern(resource_type=r.resource_type, name=r.resource_name)
+    try:
+        authorizer.decide(
+            RequestContext(principal=r.principal, host=r.host), Action(operation=r.operation, resource_pattern=resource)
+        )
+    except InvalidRequestError:
+        assume(False)
+    asked = (r.principal, r.host, r.operation, r.resource_name, r.resource_type)
+    assert list(explanation_lines(ask(estate.acls, *asked, **options)))
+
+
+NASTY = st.text(st.sampled_from("ab *?$`\"'!\\;&|<>#~=-%\n\t\r\x01\x1b\x7f\x9b\u202e\u2066é😀0123456789"), min_size=1)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(NASTY, min_size=1, max_size=12))
+def test_words_are_safe_to_paste(texts):
+    """A real bash reads the texts back, and sees no more than words."""
+    words = list(map(shell_word, texts))
+    assert all(word.isprintable() for word in words)
+    done = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {' '.join(words)}"], capture_output=True, check=True, env={"LC_ALL": "C"}
+    )
+    assert done.stdout.decode().split("\0")[:-1] == texts
+
+
+def test_an_interactive_bash_expands_no_history():
+    done = subprocess.run(
+        ["bash", "--norc", "-i"], input=f"printf '%s' {shell_word('a!!b' + chr(27))}\n".encode(), capture_output=True,
+        check=True, env={"LC_ALL": "C"}, start_new_session=True,
+    )  # fmt: skip
+    assert done.stdout == b"a!!b\x1b"
+
+
+def test_words_that_no_argument_can_hold():
+    assert [shell_word(text) for text in ("a\0", "\udc80", "", "plain")] == [None, None, "''", "plain"]
 
 
 def test_a_request_that_no_rule_can_be_made_for():

@@ -1,12 +1,16 @@
 """The command that `aclog explain` and the shell's `why` advise works on the source of the question."""
 
+import json
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
+from tests.support.fakes.broker import FakeBroker
 
 DATA = Path(__file__).parents[1] / "data" / "kafka-4.3.1-small"
 ASKED = ("--principal", "User:bob", "--operation", "WRITE", "--topic", "payments.eu")
@@ -39,3 +43,69 @@ def test_for_a_kafka_log_and_a_checkpoint_kafka_acls_is_advised():
         command = advised("explain", *source, *ASKED)
         assert command.startswith("kafka-acls.sh --bootstrap-server HOST:PORT --remove --deny-principal User:bob ")
         assert "--force" not in command
+
+
+def test_one_json_object(copy):
+    out = aclog("explain", "--log", copy, *ASKED, "--format", "json").ok().out
+    found = json.loads(out)
+    assert out == json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n"
+    assert list(found) == [
+        "decision", "rule", "principal", "host", "hostGiven", "operation", "resourceType", "resourceName",
+        "patternType", "impliedBy", "counts", "rules", "leftOff", "quirks", "opposite", "asOf",
+    ]  # fmt: skip
+    assert (found["decision"], found["host"], found["hostGiven"], found["asOf"]) == ("DENIED", "127.0.0.1", False, None)
+    assert found["rules"][0]["role"] == "DECIDES"
+    assert found["opposite"]["changes"][0]["command"] == advised("explain", "--log", copy, *ASKED)
+
+
+def test_the_address_and_the_login_of_the_cluster_are_in_the_command(tmp_path):
+    (tmp_path / "my client").write_text("security.protocol=PLAINTEXT\n")
+    with FakeBroker([acl("orders")]) as broker:
+        source = ("--bootstrap-server", str(broker.address))
+        command = shlex.split(advised("explain", *source, *ASKED))
+        assert command[:4] == ["kafka-acls.sh", *source, "--add"]
+        assert command[command.index("--allow-host") + 1] == "*"
+        source = (*source, "--command-config", str(tmp_path / "my client"))
+        command = shlex.split(advised("explain", *source, *ASKED, "--host", "10.0.0.1"))
+        assert command[:6] == ["kafka-acls.sh", *source, "--add"]
+        assert command[command.index("--allow-host") + 1] == "10.0.0.1"
+        assert shlex.split(advised("shell", *source, "why", "User:bob", "WRITE", "topic:x"))[:6] == command[:6]
+
+
+def test_a_state_of_the_past_is_named(copy):
+    asked = ("explain", "--log", copy, *ASKED, "--as-of", "40")
+    said = "  (of the state as of 40; the commands change the newest one, which may differ: explain it first)"
+    assert said in aclog(*asked).ok().lines
+    assert json.loads(aclog(*asked, "--format", "json").ok().out)["asOf"] == "40"
+    assert said not in aclog(*asked[:-2]).ok().lines
+    script = "at 40\nwhy User:bob WRITE topic:payments.eu\nat latest\nwhy User:bob WRITE topic:payments.eu\n"
+    assert aclog("shell", "--log", copy, stdin=script.encode()).ok().lines.count(said) == 1
+
+
+def test_a_hidden_rule_without_a_colon_is_no_reason_to_fail(tmp_path):
+    rules = [acl("*", "alice"), acl("*x", "User:a")]
+    rows = [
+        {
+            "resourceType": "TOPIC", "resourceName": rule.resource_name, "patternType": "LITERAL", "host": "*",
+            "principal": rule.principal, "operation": "READ", "permissionType": "ALLOW",
+        }
+        for rule in rules
+    ]  # fmt: skip
+    (tmp_path / "acls").write_text("\n".join(map(json.dumps, rows)))
+    asked = ("--acls", tmp_path / "acls", "--principal", "User:a", "--operation", "READ", "--topic", "*x")
+    assert aclog("authorize", *asked).code == 0
+    assert aclog("explain", *asked).ok().lines[0].startswith("ALLOWED: ")
+
+
+def test_names_that_need_quotes_come_back_from_a_shell(tmp_path):
+    name = "a'b\x1b[2J\u202e!$(x)"
+    asked = ("--principal", f"User:{name}", "--operation", "READ", "--topic", name)
+    log = tmp_path / f"log {name}"
+    aclog("import", DATA / "expected" / "acls.jsonl", "--log", log).ok()
+    command = advised("explain", "--log", log, *asked)
+    assert command.isprintable()
+    words = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {command}"], capture_output=True, check=True, env={"LC_ALL": "C"}
+    ).stdout.decode().split("\0")  # fmt: skip
+    assert aclog(*words[1:-1]).code == 0
+    assert aclog("authorize", "--log", log, *asked).code == 0

@@ -22,6 +22,8 @@ class Request:
     host: str
     resource_type: int
     name: str | None
+    host_given: bool = True
+    """Whether `host` was asked for, or is the default."""
 
 
 @frozen(kw_only=True)
@@ -102,6 +104,7 @@ class RequestFlags:
             host=_LOCALHOST if self.host is None else self.host,
             resource_type=resource_type,
             name=typed_text(name),
+            host_given=self.host is not None,
         )
 
     def _resources(self) -> list[tuple[ResourceType, str]]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.config import parse_allow_everyone
 from aclog.authorizer.explain import explain
+from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, RequestContext
@@ -13,6 +14,7 @@ from aclog.metalog.errors import ConfigError
 from aclog.shell.arguments import Argument, Arguments, Count, Option, Signature
 from aclog.shell.command import Command, Line
 from aclog.shell.state import ShellState
+from aclog.snapshots.moments import moment_text
 
 DEFAULT_HOST = "127.0.0.1"
 _HOST = Option(flag="--host", value="H", help=f"The client's address; by default {DEFAULT_HOST}.")
@@ -74,17 +76,17 @@ def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     authorizer = build_authorizer(
         acls, super_users=arguments.text(_SUPER_USERS.flag), allow_everyone=allow_everyone, cache=False
     )
+    options = ExplainOptions(
+        allow_everyone=allow_everyone,
+        host_given=bool(arguments.text(_HOST.flag)),
+        as_of=None if state.moment is None else moment_text(state.moment),
+        place=state.source.change_place,
+    )
     for number, pattern in enumerate(patterns):
         action = Action(operation=operation, resource_pattern=pattern)
-        explanation = explain(
-            acls,
-            authorizer.decide(context, action),
-            context,
-            action,
-            allow_everyone=allow_everyone,
-        )
+        explanation = explain(acls, authorizer.decide(context, action), context, action, options)
         yield from [Line("")] if number else []
-        yield from map(Line, explanation_lines(explanation, state.source.writable_log))
+        yield from map(Line, explanation_lines(explanation))
 
 
 def _suggestions(state: ShellState, number: int) -> Iterable[str]:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from aclog.authorizer.change_place import ChangePlace
 from aclog.metalog.errors import LogError
 from aclog.nodes.config.node_config import ClientSecurity
 from aclog.nodes.observer.fetch_messages import EpochEnd
@@ -29,7 +30,7 @@ def test_the_newest_state_follows_the_log(quorum, leader, source):
     assert source.log.wait(10, 30)
     assert len(source.image().acls) == 11
     assert source.name == str(leader.address)
-    assert source.writable_log is None
+    assert source.change_place == ChangePlace(bootstrap_controller=str(leader.address))
 
 
 def test_states_of_the_past(quorum, source):

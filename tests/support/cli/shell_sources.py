@@ -7,6 +7,7 @@ from pathlib import Path
 
 from attrs import define, field
 
+from aclog.authorizer.change_place import ChangePlace
 from aclog.metalog.batches import build_batch, iter_batches
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ConfigError, LogError
@@ -64,7 +65,7 @@ class FollowedLog:
     """A StateSource over a reader; the past is replayed from the start."""
 
     log: MemoryReader
-    writable_log: None = None
+    change_place: ChangePlace = field(factory=ChangePlace)
     applier: Applier = field(factory=lambda: Applier(newer=NewerKafka(strict=False)))
 
     @property
@@ -90,7 +91,7 @@ class OneState:
     state: Image
     name: str = "fixture"
     log: None = None
-    writable_log: None = None
+    change_place: ChangePlace = field(factory=ChangePlace)
 
     def image(self):
         return self.state

@@ -12,6 +12,7 @@ from aclog.authorizer.config import parse_allow_everyone, parse_super_users
 from aclog.authorizer.decision import Basis, Decision
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.explain import explain
+from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Role
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.authorizer.standard import StandardAuthorizer
@@ -125,7 +126,7 @@ class Comparison:
         action = Action(operation=ask.operation, resource_pattern=resource)
         try:
             decision = self.authorizer.decide(context, action)
-            told = explain(self.image, decision, context, action, limit=len(self.estate.acls))
+            told = explain(self.image, decision, context, action, ExplainOptions(limit=len(self.estate.acls)))
         except InvalidRequestError:
             return None
         marked = [examined.rule for examined in told.rules if examined.role is Role.DECIDES]
