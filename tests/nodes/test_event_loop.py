@@ -100,17 +100,24 @@ def test_the_loop_does_not_work_through_the_entries_of_a_large_request(api_key, 
 
 
 async def calls_on_the_loop(api_key, tmp_path):
-    """How many functions are called in the loop's thread while a large request is answered."""
+    """How many functions are called at most between two turns of the loop while a large request is answered."""
     version = SERVED[api_key].max_version
     payload = frame(api_key, version, large(api_key, version))
     client = evolve(session("admin", "BROKER"), security_protocol=SecurityProtocol.SASL_PLAINTEXT)
+    calls = worst = 0
+
+    def called(*_):
+        nonlocal calls
+        calls += 1
+
+    async def turn():
+        nonlocal calls, worst
+        while True:
+            worst, calls = max(worst, calls), 0
+            await asyncio.sleep(0)
+
     async with running(formatted(tmp_path)) as server:
-        serving, calls = dispatcher(server, server.authorizer, api_key), 0
-
-        def called(*_):
-            nonlocal calls
-            calls += 1
-
+        serving, turning = dispatcher(server, server.authorizer, api_key), asyncio.create_task(turn())
         sys.setprofile(called)  # of this thread alone, which is the loop's
         try:
             await serving.handle(payload, client)
@@ -118,7 +125,8 @@ async def calls_on_the_loop(api_key, tmp_path):
             pytest.fail("the request is not served")
         finally:
             sys.setprofile(None)
-    return calls
+            turning.cancel()
+    return max(worst, calls)
 
 
 def test_a_large_metadata_answer_is_of_one_image_and_leaves_the_loop_its_turns():
