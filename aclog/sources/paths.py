@@ -62,6 +62,11 @@ class LogSource:
         return self._reader
 
     @property
+    def left_out(self) -> bool:
+        """Whether the newest state lacks what a newer Kafka has added to the log."""
+        return self._newest is not None and bool(self._newest.applier.newer.warnings())
+
+    @property
     def change_place(self) -> ChangePlace:
         """The directory if `aclog acls` may change it: it has segments, and neither Kafka nor `aclog sync` owns it."""
         owned = (

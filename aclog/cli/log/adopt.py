@@ -25,6 +25,7 @@ from aclog.nodes.controller.shared.topic_identity import (
 )
 from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY, lock_checkpoints
 from aclog.terminal.notices import note
+from aclog.terminal.output import say
 
 _KNOWN_SECONDS = 30.0
 
@@ -69,15 +70,15 @@ class _Adoption:
         with closing(self.topic.open_reader()) as reader:
             reader.wait_known(_KNOWN_SECONDS)
             end = end_of(reader)
-            print(f"recorded: {'nothing' if recorded is None else _shown(recorded)}")
-            print(f"found:    {_shown(TopicIdentity(topic=found, end=end))}, begins at offset {reader.start_offset()}")
+            say(f"recorded: {'nothing' if recorded is None else _shown(recorded)}")
+            say(f"found:    {_shown(TopicIdentity(topic=found, end=end))}, begins at offset {reader.start_offset()}")
             if recorded is not None:
-                print(_comparison(reader, recorded, end))
+                say(_comparison(reader, recorded, end))
             self._check_checkpoints(reader)
         if not (force or _confirms(f"Adopt {self.topic.name} as this controller's log? (y/n)")):
             return
         write_identity(self._home, TopicIdentity(topic=found, end=end))
-        print(f"{self._home / IDENTITY_FILE}: adopted {self.topic.name}")
+        say(f"{self._home / IDENTITY_FILE}: adopted {self.topic.name}")
 
     def _recorded(self) -> TopicIdentity | None:
         try:
@@ -120,7 +121,7 @@ def _comparison(reader: SharedReader, recorded: TopicIdentity, end: LogEnd) -> s
 
 
 def _confirms(question: str) -> bool:
-    print(question, flush=True)
+    say(question, flush=True)
     answer = sys.stdin.readline()
     if not answer:
         raise ConfigError("no answer on stdin: nothing is adopted; use --force to adopt without asking")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.log import LogReader
+from aclog.terminal.output import say
 
 if TYPE_CHECKING:
     from aclog.metalog.topiclog import TopicSettings
@@ -37,10 +38,10 @@ def describe_damage(reader: LogReader) -> bool:
     damage = reader.damage if isinstance(reader, SalvagedLog) else None
     if damage is None:
         return True
-    print(f"damage: {damage.error}")
+    say(f"damage: {damage.error}")
     what = "none of them has the headers of a record"
     if damage.offsets is not None:
         first, last = damage.offsets
         what = f"{damage.records} of them have the headers of records, offsets {first} to {last}"
-    print(f"not copied: {damage.messages} messages, from Kafka's offset {damage.position} on; {what}")
+    say(f"not copied: {damage.messages} messages, from Kafka's offset {damage.position} on; {what}")
     return False

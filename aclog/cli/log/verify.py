@@ -10,7 +10,7 @@ from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.filelog.verify import FindingKind
 from aclog.metalog.printable import printable
 from aclog.snapshots.image import Image
-from aclog.snapshots.recovery import recover
+from aclog.sources.paths import LogSource
 from aclog.terminal.notices import note
 from aclog.terminal.output import say
 from aclog.terminal.progress import progress
@@ -48,12 +48,14 @@ def _replay(directory: Path, found: Findings) -> Image | None:
     """Return the newest state; if the log cannot be replayed, print the reason and return None."""
     try:
         with progress(f"replaying {directory.name}") as advance:
-            recovered = recover(directory, strict=False, progress=advance)
+            source = LogSource(directory, note, advance)
+            try:
+                image = source.image()
+            finally:
+                source.close()
     except MetadataError as error:
         found.add(error)
         say(printable(f"cannot be replayed: {error}"))
         return None
-    for text in recovered.notes:
-        note(text)
-    found.newer |= bool(recovered.applier.newer.warnings())
-    return recovered.image
+    found.newer |= source.left_out
+    return image

@@ -1,6 +1,6 @@
 """Asks the classes that Kafka's CidrUtils asks about each text of ranges.jsonl anew, and rewrites the file.
 
-    python make_table.py DIRECTORY_OF_JARS
+python make_table.py DIRECTORY_OF_JARS
 """
 
 import json
