@@ -11,7 +11,9 @@ from attrs import define, field
 from aclog.metalog.errors import ConfigError
 
 _POOL_BYTES = 4096
-_RESERVED = (UUID(int=0), UUID(int=1))
+ZERO = UUID(int=0)
+"""Uuid.ZERO_UUID: no uuid."""
+_RESERVED = (ZERO, UUID(int=1))
 
 
 def uuid_text(value: UUID) -> str:

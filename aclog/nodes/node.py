@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import secrets
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any
+from uuid import UUID
 
 from attrs import define, field
 
@@ -13,13 +15,17 @@ from aclog.authorizer.interface import Authorizer
 from aclog.authorizer.loader import load_authorizer_class
 from aclog.authorizer.standard import AuditHook, StandardAuthorizer
 from aclog.metalog.errors import MetadataError
+from aclog.metalog.records import BrokerEndpoint
+from aclog.metalog.uuids import random_uuid
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.request import Handler
+from aclog.nodes.broker.controller_channel import ControllerChannel, LocalChannel, RemoteChannel
 from aclog.nodes.broker.forwarder import EnvelopeForwarder, Forwarder, LocalForwarder
 from aclog.nodes.broker.handlers import BrokerApis
+from aclog.nodes.broker.lifecycle import BrokerLifecycle
 from aclog.nodes.broker.metadata import ClusterView
 from aclog.nodes.broker.metadata_follower import MetadataFollower
-from aclog.nodes.config.node_config import HostPort, NodeConfig
+from aclog.nodes.config.node_config import HostPort, LogKind, NodeConfig
 from aclog.nodes.controller.apis.handlers import ControllerApis
 from aclog.nodes.controller.controller_server import ControllerServer
 from aclog.nodes.controller.shared.kafka_topic import KafkaTopic
@@ -64,6 +70,10 @@ class Node:
     _topic_controller: TopicController | None = field(default=None, init=False)
     """The same object as `_controller` if the log is shared: another controller may be active."""
     _follower: MetadataFollower | None = field(default=None, init=False)
+    _lifecycle: BrokerLifecycle | None = field(default=None, init=False)
+    """The broker's registration; None for one that follows a real Kafka's quorum, which must not know of it."""
+    _own_broker: Mapping[int, Handler] = field(factory=dict, init=False)
+    """The handlers of the controller in this process for its broker, if there is one that is always active."""
     _failure: "asyncio.Future[None]" = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -91,6 +101,9 @@ class Node:
             stack.push_async_callback(listeners.close, GRACE_SECONDS)
             watching = asyncio.create_task(watch_storage(self._check_storage, self._lose_storage), name="storage")
             stack.callback(watching.cancel)
+            if self._lifecycle is not None:
+                # Before its listeners close, so that the other brokers name this one to no more clients.
+                stack.push_async_callback(self._lifecycle.stop)
             await self._serve(listeners, stop)
             _log.info("stopping")
 
@@ -120,6 +133,8 @@ class Node:
         await listeners.open(early=False)
         self.serving.set()
         _log.info("serving")
+        if self._lifecycle is not None:
+            self._lifecycle.start()
 
     async def _replay(self) -> None:
         if self._controller is not None:
@@ -177,15 +192,30 @@ class Node:
             server = self._topic_controller = TopicController(**common, shared=shared)
         self._controller = server
         stack.push_async_callback(server.stop)
-        return ControllerApis(auth=auth, serving=lambda: server.serving).handlers()
+        apis = ControllerApis(auth=auth, serving=lambda: server.serving)
+        if topic is None:
+            self._own_broker = apis.own_broker()
+        return apis.handlers()
 
     def _make_broker(self, stack: AsyncExitStack, auth: AuthHelper, forwarder: Forwarder | None) -> Dispatcher:
+        channel: ControllerChannel = LocalChannel(self._own_broker)
         if forwarder is None:
             leader = self._topic_controller or self._follow(stack)
             security, name = self.config.controller_client, str(self.config.node_id)
             forwarder = EnvelopeForwarder(leader=lambda: leader.leader, security=security, client_id=name)
+            channel = RemoteChannel(leader=lambda: leader.leader, security=security, client_id=name)
             stack.push_async_callback(forwarder.close)
-        cluster = ClusterView(cluster_id=self.meta.cluster_id, node_id=self.config.node_id, advertised=self.advertised)
+        incarnation_id = random_uuid(secrets.token_bytes)
+        if self.config.log_kind is not LogKind.QUORUM:
+            self._lifecycle = self._make_lifecycle(channel, incarnation_id)
+        cluster = ClusterView(
+            cluster_id=self.meta.cluster_id,
+            node_id=self.config.node_id,
+            advertised=self.advertised,
+            rack=self.config.brokers.rack,
+            incarnation_id=incarnation_id,
+            registered=lambda: self.publisher.current.cluster,
+        )
         apis = BrokerApis(
             publisher=self.publisher,
             replayed=self._replayed,
@@ -195,6 +225,24 @@ class Node:
             tokens=self.config.tokens,
         )
         return self._dispatcher(apis.handlers(), BROKER_APIS)
+
+    def _make_lifecycle(self, channel: ControllerChannel, incarnation_id: UUID) -> BrokerLifecycle:
+        listeners = [listener for listener in self.config.listeners if not listener.controller]
+        return BrokerLifecycle(
+            channel=channel,
+            settings=self.config.brokers,
+            node_id=self.config.node_id,
+            cluster_id=self.meta.cluster_id,
+            incarnation_id=incarnation_id,
+            # A directory that a Kafka before 3.7 formatted has no id; nothing is stored under it here.
+            log_dirs=(self.meta.directory_id or random_uuid(secrets.token_bytes),),
+            endpoints=lambda: [
+                BrokerEndpoint(name=each.name, host=at.host, port=at.port, security_protocol=each.security_protocol.id)
+                for each in listeners
+                for at in (self.advertised[each.name],)
+            ],
+            replayed=lambda: self.publisher.current.end_offset - 1,
+        )
 
     def _follow(self, stack: AsyncExitStack) -> MetadataFollower:
         authorizer = self._authorizer

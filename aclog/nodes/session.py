@@ -16,6 +16,11 @@ class SecurityProtocol(Enum):
     SASL_SSL = "SASL_SSL"
 
     @property
+    def id(self) -> int:
+        """The protocol's number in a broker's registration."""
+        return list(SecurityProtocol).index(self)
+
+    @property
     def sasl(self) -> bool:
         """Whether clients authenticate with SASL."""
         return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)

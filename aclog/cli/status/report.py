@@ -44,7 +44,8 @@ def _rows(status: Status, now: float) -> Iterator[tuple[str, str]]:
         for each in replicas:
             yield kind, _replica(each, quorum.high_watermark, now)
     for node in status.cluster.nodes:
-        yield "controller" if status.controller else "broker", f"{node.node_id} at {node.address}"
+        fenced = ", fenced: it sends no heartbeats" if node.fenced else ""
+        yield "controller" if status.controller else "broker", f"{node.node_id} at {node.address}{fenced}"
     for name, level in sorted(features.finalized.items()):
         least, most = features.supported.get(name, (level, level))
         yield "feature", f"{name} {level} (of {least} to {most})"
@@ -66,7 +67,10 @@ def _object(status: Status) -> dict[str, Any]:
         "clusterId": status.cluster.cluster_id,
         "asked": str(status.address),
         "controllerId": status.cluster.controller_id,
-        "nodes": [{"nodeId": each.node_id, "address": str(each.address)} for each in status.cluster.nodes],
+        "nodes": [
+            {"nodeId": each.node_id, "address": str(each.address), "fenced": each.fenced}
+            for each in status.cluster.nodes
+        ],
         "leaderId": quorum.leader_id,
         "leaderEpoch": quorum.leader_epoch,
         "highWatermark": quorum.high_watermark,

@@ -1,8 +1,9 @@
 """DescribeCluster for brokers and controllers (kafka.server.AuthHelper.computeDescribeClusterResponse)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
+from attrs import frozen
 from kio.schema.errors import ErrorCode
 
 from aclog.nodes.apis.authorization import AuthHelper
@@ -18,6 +19,16 @@ NOT_ASKED = -(2**31)
 """Authorized operations that were not requested (the schema default, Integer.MIN_VALUE)."""
 
 
+@frozen(kw_only=True)
+class DescribedNode:
+    """A broker or a controller, and how clients reach it."""
+
+    node_id: int
+    address: HostPort
+    rack: str | None = None
+    fenced: bool = False
+
+
 def describe_cluster(
     request: Request,
     auth: AuthHelper,
@@ -25,13 +36,11 @@ def describe_cluster(
     endpoint_type: int,
     cluster_id: str,
     controller_id: int,
-    nodes: Mapping[int, HostPort],
-    rack: str | None = None,
+    nodes: Iterable[DescribedNode],
 ) -> bytes:
     """Return the encoded DescribeClusterResponse for nodes of `endpoint_type`.
 
-    `nodes` are addresses by node id, all in `rack`; `controller_id` is -1 if unknown. A request for the other
-    endpoint type gets MISMATCHED_ENDPOINT_TYPE.
+    `controller_id` is -1 if unknown. A request for the other endpoint type gets MISMATCHED_ENDPOINT_TYPE.
     """
     body, version = request.body, request.header.api_version
     wanted = getattr(body, "endpoint_type", BROKER_ENDPOINTS)
@@ -45,7 +54,15 @@ def describe_cluster(
         cluster_id=cluster_id,
         controller_id=controller_id,
         brokers=tuple(
-            _node(version, broker_id=each, host=at.host, port=at.port, rack=rack) for each, at in nodes.items()
+            _node(
+                version,
+                broker_id=each.node_id,
+                host=each.address.host,
+                port=each.address.port,
+                rack=each.rack,
+                is_fenced=each.fenced,
+            )
+            for each in nodes
         ),
         cluster_authorized_operations=auth.pinned().cluster_operations(request) if asked else NOT_ASKED,
     )

@@ -20,7 +20,7 @@ from aclog.nodes.wire import api_keys
 from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED
 from aclog.snapshots.publisher import Publisher
 
-FORWARDED = (api_keys.ALTER_USER_SCRAM_CREDENTIALS, api_keys.DESCRIBE_QUORUM)
+FORWARDED = (api_keys.ALTER_USER_SCRAM_CREDENTIALS, api_keys.DESCRIBE_QUORUM, api_keys.UNREGISTER_BROKER)
 """The APIs that are forwarded unchecked; the controller authorizes them."""
 
 BEFORE_REPLAY = frozenset(

@@ -2,30 +2,56 @@
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from uuid import UUID
 
 from attrs import define, field, frozen
 from kio.schema.errors import ErrorCode
 
 from aclog.authorizer.acl import AclOperation
 from aclog.nodes.apis.authorization import AuthHelper
-from aclog.nodes.apis.describe_cluster import BROKER_ENDPOINTS, NOT_ASKED, describe_cluster
+from aclog.nodes.apis.describe_cluster import BROKER_ENDPOINTS, NOT_ASKED, DescribedNode, describe_cluster
 from aclog.nodes.apis.request import Request
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.offload import MANY, offload_if
 from aclog.nodes.wire.api_keys import METADATA
 from aclog.nodes.wire.message_builder import build, build_response
+from aclog.snapshots.cluster import ClusterImage
 
 
 @frozen(kw_only=True)
 class ClusterView:
-    """The cluster as clients see it: this broker alone. `advertised` is its address by listener name."""
+    """The cluster as clients see it: all brokers that live. `advertised` are this one's addresses by listener name.
+
+    A broker names others only while it is registered itself, in the log that it follows: then that log is of aclog's
+    controllers, and says who lives. It is always among those that it names.
+    """
 
     cluster_id: str
     node_id: int
     advertised: Mapping[str, HostPort] = field(factory=dict)
     rack: str | None = None
+    incarnation_id: UUID | None = None
+    """This process's id in its registration."""
+    registered: Callable[[], ClusterImage] = lambda: ClusterImage.EMPTY
+
+    def brokers(self, listener_name: str, *, include_fenced: bool = False) -> tuple[DescribedNode, ...]:
+        """Return the brokers that clients of a listener reach, by ascending id (MetadataCache.getAliveBrokerNodes)."""
+        image = self.registered()
+        own = image.get(self.node_id)
+        address = self.advertised[listener_name]
+        if own is None or own.incarnation_id != self.incarnation_id:
+            return (DescribedNode(node_id=self.node_id, address=address, rack=self.rack),)
+        found = []
+        for broker in image.brokers():
+            endpoint = next((each for each in broker.end_points if each.name == listener_name), None)
+            here = broker.broker_id == self.node_id
+            if endpoint is None or (broker.fenced and not (include_fenced or here)):
+                continue
+            at = address if here else HostPort(host=endpoint.host, port=endpoint.port)
+            found.append(DescribedNode(node_id=broker.broker_id, address=at, rack=broker.rack, fenced=broker.fenced))
+        return tuple(found)
 
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -45,7 +71,7 @@ class MetadataApis:
     auth: AuthHelper
 
     async def metadata(self, request: Request) -> bytes:
-        """Handle Metadata: this broker, and an error for each requested topic."""
+        """Handle Metadata: the brokers that are alive, and an error for each requested topic."""
         body, version = request.body, request.header.api_version
         operations, topics = getattr(body, "include_cluster_authorized_operations", False), []
         pinned = MetadataApis(self.cluster, self.auth.pinned())  # the image may change between two pieces
@@ -58,7 +84,7 @@ class MetadataApis:
             build_response,
             METADATA,
             version,
-            brokers=(self._broker(request),),
+            brokers=tuple(self._brokers(request)),
             cluster_id=self.cluster.cluster_id,
             controller_id=self.cluster.node_id,
             topics=tuple(topics),
@@ -66,21 +92,21 @@ class MetadataApis:
         )
 
     async def describe_cluster(self, request: Request) -> bytes:
-        """Handle DescribeCluster: this broker; a request for controller endpoints is an error."""
+        """Handle DescribeCluster: the brokers; a request for controller endpoints is an error."""
+        include_fenced = getattr(request.body, "include_fenced_brokers", False)
         return describe_cluster(
             request,
             self.auth,
             endpoint_type=BROKER_ENDPOINTS,
             cluster_id=self.cluster.cluster_id,
             controller_id=self.cluster.node_id,
-            nodes={self.cluster.node_id: self.cluster.advertised[request.session.listener_name]},
-            rack=self.cluster.rack,
+            nodes=self.cluster.brokers(request.session.listener_name, include_fenced=include_fenced),
         )
 
-    def _broker(self, request: Request) -> Any:
-        address = self.cluster.advertised[request.session.listener_name]
-        about = {"node_id": self.cluster.node_id, "host": address.host, "port": address.port, "rack": self.cluster.rack}
-        return build(METADATA, request.header.api_version, "response", "MetadataResponseBroker", **about)
+    def _brokers(self, request: Request) -> Iterator[Any]:
+        for each in self.cluster.brokers(request.session.listener_name):
+            about = {"node_id": each.node_id, "host": each.address.host, "port": each.address.port, "rack": each.rack}
+            yield build(METADATA, request.header.api_version, "response", "MetadataResponseBroker", **about)
 
     def _topics(self, request: Request) -> Iterator[Any]:
         version = request.header.api_version

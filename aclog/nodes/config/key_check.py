@@ -19,11 +19,13 @@ ssl.keystore.location ssl.keystore.password ssl.keystore.type ssl.principal.mapp
 ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type
 """
 _USED_NAMES = """
-advertised.listeners allow.everyone.if.no.acl.found broker.id connection.failed.authentication.delay.ms
+advertised.listeners allow.everyone.if.no.acl.found broker.heartbeat.interval.ms broker.id broker.rack
+broker.session.timeout.ms connection.failed.authentication.delay.ms
 connections.max.idle.ms controller.listener.names controller.quorum.bootstrap.servers controller.quorum.voters
 delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
 delegation.token.secret.key
-early.start.listeners inter.broker.listener.name internal.metadata.log.segment.bytes listener.security.protocol.map
+early.start.listeners initial.broker.registration.timeout.ms inter.broker.listener.name
+internal.metadata.log.segment.bytes listener.security.protocol.map
 listeners log.dir log.dirs max.connections max.connections.per.ip metadata.log.dir
 metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms metadata.log.segment.bytes
 metadata.max.retention.bytes metadata.max.retention.ms node.id process.roles queued.max.request.bytes

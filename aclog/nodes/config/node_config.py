@@ -146,6 +146,20 @@ class CheckpointPolicy:
 
 
 @frozen(kw_only=True)
+class BrokerSettings:
+    """How brokers register with the active controller, and how it notices that one is gone (KIP-631)."""
+
+    session_timeout_ms: int = 9000
+    """broker.session.timeout.ms, of controllers: a broker that is silent for longer is fenced."""
+    heartbeat_interval_ms: int = 2000
+    """broker.heartbeat.interval.ms, of brokers"""
+    registration_timeout_ms: int = 60_000
+    """initial.broker.registration.timeout.ms, of brokers: when a registration that keeps failing becomes an error"""
+    rack: str | None = None
+    """broker.rack, of brokers"""
+
+
+@frozen(kw_only=True)
 class NodeConfig:
     """A node's checked configuration. `properties` are the raw ones, for an authorizer's `configure`."""
 
@@ -171,6 +185,7 @@ class NodeConfig:
     limits: Limits = field(factory=Limits)
     checkpoints: CheckpointPolicy = field(factory=CheckpointPolicy)
     tokens: TokenSettings = field(factory=TokenSettings)
+    brokers: BrokerSettings = field(factory=BrokerSettings)
     http: HostPort | None = None
     """The address of /metrics, /healthz and /readyz: aclog.http.listener."""
     properties: Mapping[str, str] = field(factory=dict, repr=lambda values: f"{len(values)} properties")

@@ -9,6 +9,7 @@ from attrs import evolve
 from aclog.authorizer.config import parse_super_users
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.addresses import servers
+from aclog.nodes.config.broker_settings import read_broker_settings
 from aclog.nodes.config.java_properties import Properties, read_properties
 from aclog.nodes.config.key_check import check_keys
 from aclog.nodes.config.limits import read_checkpoint_policy, read_limits
@@ -93,6 +94,7 @@ def parse_config(
         limits=read_limits(source),
         checkpoints=read_checkpoint_policy(source),
         tokens=read_token_settings(source),
+        brokers=read_broker_settings(source),
         http=_http(source),
         properties=source.values,
         notes=(*unused, *_log_dir_notes(source), *early_start_notes(source, listeners)),

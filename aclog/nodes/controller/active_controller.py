@@ -1,4 +1,4 @@
-"""An active controller: its QuorumController and its periodic work (expiring delegation tokens)."""
+"""An active controller: its QuorumController and its periodic work (expired delegation tokens, silent brokers)."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from aclog.metalog.errors import MetadataError
 from aclog.metalog.log import Log
 from aclog.nodes.config.node_config import NodeConfig
 from aclog.nodes.controller.apis.serving_state import ServingState
+from aclog.nodes.controller.write_path.broker_writer import BrokerWriter
 from aclog.nodes.controller.write_path.quorum_controller import QuorumController
 from aclog.nodes.controller.write_path.token_writer import TokenWriter
 from aclog.nodes.telemetry.metrics import Metrics
@@ -23,21 +24,23 @@ class ActiveController:
     """Created by `activate` on the event loop; ended once, by `stop` or `depose`."""
 
     controller: QuorumController
-    _sweeping: "asyncio.Task[None]" = field(alias="sweeping")
+    _periodic: "tuple[asyncio.Task[None], ...]" = field(alias="periodic")
 
     async def stop(self) -> None:
         """Accept no more requests; commit and respond to the pending ones."""
-        await self._stop_sweeping()
+        await self._stop_periodic()
         await self.controller.close()
 
     async def depose(self, why: MetadataError) -> None:
         """Fail all pending requests; returns once no thread works on the image."""
-        await asyncio.gather(self._stop_sweeping(), self.controller.depose(why))
+        await asyncio.gather(self._stop_periodic(), self.controller.depose(why))
 
-    async def _stop_sweeping(self) -> None:
-        self._sweeping.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._sweeping
+    async def _stop_periodic(self) -> None:
+        for task in self._periodic:
+            task.cancel()
+        for task in self._periodic:
+            with suppress(asyncio.CancelledError):
+                await task
 
 
 def activate(
@@ -66,7 +69,9 @@ def activate(
     )
     controller.watch(serving.fetching.wake)
     serving.tokens = TokenWriter(settings=config.tokens, controller=controller)
+    serving.brokers = BrokerWriter(settings=config.brokers, controller=controller)
     if isinstance(authorizer, StandardAuthorizer):
         authorizer.set_acl_mutator(controller)
     serving.fetching.wake()
-    return ActiveController(controller, asyncio.create_task(serving.tokens.run(), name="expired tokens"))
+    tokens = asyncio.create_task(serving.tokens.run(), name="expired tokens")
+    return ActiveController(controller, (tokens, asyncio.create_task(serving.brokers.run(), name="silent brokers")))

@@ -10,6 +10,8 @@ from kio.schema.errors import ErrorCode
 from aclog.nodes.wire.api_keys import (
     ALTER_USER_SCRAM_CREDENTIALS,
     API_VERSIONS,
+    BROKER_HEARTBEAT,
+    BROKER_REGISTRATION,
     CREATE_ACLS,
     CREATE_DELEGATION_TOKEN,
     DELETE_ACLS,
@@ -27,6 +29,7 @@ from aclog.nodes.wire.api_keys import (
     RENEW_DELEGATION_TOKEN,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
+    UNREGISTER_BROKER,
 )
 from aclog.nodes.wire.messages import encode_response, message_type
 
@@ -68,6 +71,7 @@ _EVERYWHERE = (
     ApiVersion(ALTER_USER_SCRAM_CREDENTIALS, 0, 0),
     ApiVersion(DESCRIBE_QUORUM, 0, 2),
     ApiVersion(DESCRIBE_CLUSTER, 0, 2),
+    ApiVersion(UNREGISTER_BROKER, 0, 0),
 )
 
 
@@ -83,7 +87,13 @@ BROKER_APIS = _sorted(
 )
 """The APIs of a broker's listeners."""
 
-CONTROLLER_APIS = _sorted(ApiVersion(FETCH, 4, 18), ApiVersion(ENVELOPE, 0, 1), ApiVersion(FETCH_SNAPSHOT, 0, 1))
+CONTROLLER_APIS = _sorted(
+    ApiVersion(FETCH, 4, 18),
+    ApiVersion(ENVELOPE, 0, 1),
+    ApiVersion(FETCH_SNAPSHOT, 0, 1),
+    ApiVersion(BROKER_REGISTRATION, 0, 4),
+    ApiVersion(BROKER_HEARTBEAT, 0, 2),
+)
 """The APIs of a controller's listeners. Fetch is advertised as by Kafka's controllers, but versions below 13 fail."""
 
 

@@ -117,7 +117,7 @@ def test_every_broker_with_the_secret_lets_a_token_in(tmp_path: Path) -> None:
         with TokenClient(second.ports, 0) as client:
             settled_at_once(client).ids = ids
             by = patiently(lambda: client.log_in("everywhere"))
-            assert len(by.ask(METADATA, 1, topics=()).brokers) == 1
+            assert second.ports.broker in {each.port for each in by.ask(METADATA, 1, topics=()).brokers}
             assert client.create("", by=by)[0] == 64
             assert client.describe("alice", None)[1][:5] == ["everywhere", "User", "alice", "User", "alice"]
         with TokenClient(third.ports, 0) as client:

@@ -10,8 +10,9 @@ from aclog.authorizer.errors import AuthorizerNotReadyError
 from aclog.metalog.clock import current_time_ms
 from aclog.nodes.apis.acls import AclApis
 from aclog.nodes.apis.authorization import AuthHelper
-from aclog.nodes.apis.describe_cluster import CONTROLLER_ENDPOINTS, describe_cluster
+from aclog.nodes.apis.describe_cluster import CONTROLLER_ENDPOINTS, DescribedNode, describe_cluster
 from aclog.nodes.apis.request import Handler, Request
+from aclog.nodes.controller.apis.brokers import BrokerRegistrationApis
 from aclog.nodes.controller.apis.describe_quorum import QuorumDescription, names_metadata_partition, unknown_partitions
 from aclog.nodes.controller.apis.envelope import EnvelopeHandler
 from aclog.nodes.controller.apis.scram import ScramApis
@@ -29,6 +30,7 @@ FORWARDABLE = (
     api_keys.RENEW_DELEGATION_TOKEN,
     api_keys.EXPIRE_DELEGATION_TOKEN,
     api_keys.DESCRIBE_QUORUM,
+    api_keys.UNREGISTER_BROKER,
 )
 """The APIs that an Envelope may carry."""
 
@@ -65,6 +67,13 @@ class ControllerApis:
             api_keys.CREATE_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().create(request)),
             api_keys.RENEW_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().renew(request)),
             api_keys.EXPIRE_DELEGATION_TOKEN: self._when_active(lambda request: self._tokens().expire(request)),
+            api_keys.UNREGISTER_BROKER: self._authorized(
+                AclOperation.ALTER, self._of_brokers(BrokerRegistrationApis.unregister)
+            ),
+            **{
+                key: self._authorized(AclOperation.CLUSTER_ACTION, handler)
+                for key, handler in self.own_broker().items()
+            },
         }
         forwardable = {key: handlers[key] for key in FORWARDABLE}
         versions = [api for api in CONTROLLER_APIS if api.api_key in forwardable]
@@ -108,6 +117,24 @@ class ControllerApis:
 
         return gated
 
+    def own_broker(self) -> dict[int, Handler]:
+        """Return the handlers for the broker in the same process, which needs no permission to register."""
+        return {
+            api_keys.BROKER_REGISTRATION: self._of_brokers(BrokerRegistrationApis.register),
+            api_keys.BROKER_HEARTBEAT: self._of_brokers(BrokerRegistrationApis.heartbeat),
+        }
+
+    def _of_brokers(self, serve: Callable[[BrokerRegistrationApis, Request], Awaitable[bytes]]) -> Handler:
+        """Return a handler of the active controller for an API of broker registrations."""
+
+        async def handler(request: Request) -> bytes:
+            """Handle with the registrations' writer."""
+            serving = self._serving()
+            assert serving.brokers is not None  # noqa: S101 - see _when_active
+            return await serve(BrokerRegistrationApis(serving.quorum.cluster_id, serving.brokers), request)
+
+        return self._when_active(handler)
+
     def _serving(self) -> ServingState:
         serving = self.serving()
         if serving is None:
@@ -134,7 +161,10 @@ class ControllerApis:
             endpoint_type=CONTROLLER_ENDPOINTS,
             cluster_id=quorum.cluster_id,
             controller_id=quorum.node_id if leader_id < 0 else leader_id,
-            nodes=quorum.addresses(request.session.listener_name),
+            nodes=(
+                DescribedNode(node_id=node_id, address=address)
+                for node_id, address in quorum.addresses(request.session.listener_name).items()
+            ),
         )
 
 

@@ -10,6 +10,7 @@ from aclog.nodes.apis.request import RequestError
 from aclog.nodes.controller.apis.fetch import FetchHandler
 from aclog.nodes.controller.apis.fetch_snapshot import FetchSnapshotHandler, OpenCheckpoints
 from aclog.nodes.controller.apis.quorum_state import Quorum
+from aclog.nodes.controller.write_path.broker_writer import BrokerWriter
 from aclog.nodes.controller.write_path.quorum_controller import QuorumController
 from aclog.nodes.controller.write_path.token_writer import TokenWriter
 from aclog.nodes.wire.error_codes import NOT_CONTROLLER
@@ -19,8 +20,8 @@ from aclog.nodes.wire.error_codes import NOT_CONTROLLER
 class ServingState:
     """An open log and the objects that serve it.
 
-    `controller` and `tokens` are None unless writes are accepted: after the log is replayed completely and, if several
-    controllers share it, while this one is active.
+    `controller`, `tokens` and `brokers` are None unless writes are accepted: after the log is replayed completely and,
+    if several controllers share it, while this one is active.
     """
 
     log: LogReader
@@ -31,6 +32,7 @@ class ServingState:
     snapshots: FetchSnapshotHandler
     controller: QuorumController | None = None
     tokens: TokenWriter | None = None
+    brokers: BrokerWriter | None = None
 
     @classmethod
     def of(

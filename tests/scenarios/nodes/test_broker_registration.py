@@ -1,0 +1,140 @@
+"""Brokers register with aclog's controllers, and name to their clients all brokers that live (KIP-631)."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.kafka.jvm import run_tool
+from tests.support.nodes.cluster import HOST, Cluster
+from tests.support.nodes.server_properties import PLAIN, password
+from tests.support.nodes.wire_client import WireClient
+
+pytestmark = pytest.mark.server
+
+METADATA, DESCRIBE_CLUSTER, UNREGISTER_BROKER, REGISTRATION, HEARTBEAT = 3, 60, 64, 62, 63
+SOON = {"broker_session_timeout_ms": "2500"}
+OFTEN = {"broker_heartbeat_interval_ms": "300"}
+SECONDS = 60
+
+
+def eventually(done: Callable[[], bool], what: Callable[[], object]) -> None:
+    """Until that is so."""
+    deadline = time.monotonic() + SECONDS
+    while not done():
+        assert time.monotonic() < deadline, what()
+        time.sleep(0.05)
+
+
+def named(node) -> dict[int, int]:
+    """The brokers that Metadata of one names: their ports by id."""
+    with WireClient(node.ports.broker).plain("admin", password("admin")) as client:
+        answer = client.ask(METADATA, 12, topics=(), allow_auto_topic_creation=False,
+                            include_topic_authorized_operations=False)  # fmt: skip
+    assert answer.controller_id in {each.node_id for each in answer.brokers}
+    return {each.node_id: each.port for each in answer.brokers}
+
+
+def described(node, *, include_fenced: bool = False) -> dict[int, bool]:
+    """The brokers that DescribeCluster of one describes: by id, whether they are fenced."""
+    with WireClient(node.ports.broker).plain("admin", password("admin")) as client:
+        answer = client.ask(DESCRIBE_CLUSTER, 2, include_cluster_authorized_operations=False, endpoint_type=1,
+                            include_fenced_brokers=include_fenced)  # fmt: skip
+    return {each.broker_id: each.is_fenced for each in answer.brokers}
+
+
+def ports_of(*nodes) -> dict[int, int]:
+    return {int(node.home.name.rpartition("-")[2]): node.ports.broker for node in nodes}
+
+
+def all_name(nodes, *wanted) -> None:
+    """Every one of these names these."""
+    eventually(lambda: all(named(node) == ports_of(*wanted) for node in nodes), lambda: [named(node) for node in nodes])
+
+
+@pytest.fixture
+def cluster(tmp_path, zygote):
+    with Cluster(tmp_path, zygote, **SOON) as found:
+        found.add_broker(**OFTEN)
+        found.add_broker(**OFTEN)
+        yield found.start()
+
+
+def test_brokers_name_all_that_live(cluster):
+    one, two = cluster.brokers
+    all_name([one, two], one, two)
+    # A broker that dies is fenced once its session is over, and comes back under a new epoch.
+    two.kill()
+    all_name([one], one)
+    assert described(one) == {2: False}
+    assert described(one, include_fenced=True) == {2: False, 3: True}
+    two.start()
+    all_name([one, two], one, two)
+    # One that stops says so: nobody waits for its session.
+    two.stop()
+    all_name([one], one)
+    # A controller that takes over fences whoever it does not hear.
+    two.start()
+    all_name([one, two], one, two)
+    cluster.controller.kill()
+    two.kill()
+    assert named(one) == ports_of(one, two), "no controller says otherwise"
+    cluster.controller.start()
+    all_name([one], one)
+
+
+def test_a_broker_without_a_controller_that_knows_it_names_itself(tmp_path, zygote):
+    with Cluster(tmp_path, zygote, **SOON) as cluster:
+        cluster.add_broker(**OFTEN)
+        twin = cluster.add_broker(node_id="2", **OFTEN)
+        cluster.start()
+        one = cluster.brokers[0]
+        lists = [{2: one.ports.broker}, {2: twin.ports.broker}]
+        eventually(lambda: sorted(map(str, (named(one), named(twin)))) == sorted(map(str, lists)), lambda: named(twin))
+        both = one.output + twin.output
+        assert both.count("registered as broker 2 with epoch") == 1
+        assert "broker 2: not registered yet: another broker with this node.id is alive" in both
+
+
+def client_properties(path):
+    login = f'sasl.jaas.config={PLAIN} required username="admin" password="{password("admin")}";'
+    path.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n{login}\n")
+    return path
+
+
+def test_kafkas_tool_lists_and_unregisters(cluster, tmp_path):
+    one, two = cluster.brokers
+    all_name([one, two], one, two)
+    config = str(client_properties(tmp_path / "client.properties"))
+    server, controller = f"{HOST}:{one.ports.broker}", f"{HOST}:{cluster.controller.ports.controller}"
+
+    def tool(*arguments: str) -> list[str]:
+        done = run_tool("org.apache.kafka.tools.ClusterTool", *arguments, "--config", config)
+        return (done.out + done.err).splitlines()
+
+    def endpoints(*arguments: str) -> list[list[str]]:
+        """Id, host, port, rack, state, kind."""
+        return [line.split() for line in tool("list-endpoints", *arguments) if line[:1].isdigit()]
+
+    assert endpoints("--bootstrap-server", server) == [
+        [str(number), HOST, str(node.ports.broker), "null", "unfenced", "broker"]
+        for number, node in ((2, one), (3, two))
+    ]
+    assert [row[0] for row in endpoints("--bootstrap-controller", controller)] == ["1"]
+    two.kill()
+    all_name([one], one)
+    assert [(row[0], row[4]) for row in endpoints("--bootstrap-server", server, "--include-fenced-brokers")] == [
+        ("2", "unfenced"),
+        ("3", "fenced"),
+    ]
+    assert "Broker 3 is no longer registered." in tool("unregister", "--bootstrap-server", server, "--id", "3")
+    eventually(lambda: described(one, include_fenced=True) == {2: False}, lambda: described(one, include_fenced=True))
+    assert "Broker ID 9 is not currently registered" in "".join(
+        tool("unregister", "--bootstrap-controller", controller, "--id", "9")
+    )
+    command = [sys.executable, "-m", "aclog", "status", "--bootstrap-server", server, "--command-config", config]
+    status = json.loads(subprocess.run([*command, "--json"], capture_output=True, check=True).stdout)
+    assert status["nodes"] == [{"nodeId": 2, "address": server, "fenced": False}]
