@@ -18,6 +18,7 @@ from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Int64s
 from aclog.pipeline.arrow_batches import regrouped
+from aclog.pipeline.broadcasts import broadcast
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS, AclIntervals, rule_table
 from aclog.pipeline.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer, Settings
@@ -108,8 +109,8 @@ def _authorized(frame: DataFrame, rules: Rules, settings: Settings, *, own_time:
 
     That is faster than a Python UDF: while a UDF runs, Spark queues the other columns row by row and then joins them.
     """
-    sent = frame.sparkSession.sparkContext.broadcast(rules.intervals)
-    texts = frame.sparkSession.sparkContext.broadcast(rules.texts)
+    sent = broadcast(frame, rules.intervals)
+    texts = broadcast(frame, rules.texts)
     width, names = len(frame.columns), [*frame.columns, *TEXT_COLUMNS]
     asked = [_position(frame, name) for name in REQUEST_COLUMNS]
     times = [F.unix_micros(frame["timestamp"]).alias(_TIME)] if own_time else []
@@ -137,7 +138,7 @@ def _position(frame: DataFrame, name: str) -> int:
 
 def decision_codes(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool = False) -> DataFrame:
     """Return the decision code of each row of `frame` and nothing else, in no order: the cheapest form of decisions."""
-    sent = frame.sparkSession.sparkContext.broadcast(rules.intervals)
+    sent = broadcast(frame, rules.intervals)
 
     def decide(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Decide one partition, on a worker."""
@@ -149,7 +150,7 @@ def decision_codes(frame: DataFrame, rules: Rules, settings: Settings, *, own_ti
 
 def decision_code(frame: DataFrame, rules: Rules, settings: Settings, *, own_time: bool = False) -> Column:
     """Return the decision code of each row of `frame` as an INT column (aclog.pipeline.decisions.decision_codes)."""
-    sent = frame.sparkSession.sparkContext.broadcast(rules.intervals)
+    sent = broadcast(frame, rules.intervals)
     asked = _asked(frame, own_time=own_time)
     names = list(map(str, range(len(asked))))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from aclog.metalog.errors import ConfigError
 from aclog.pipeline.source import register
 
 _SETTINGS = {
@@ -36,7 +37,16 @@ def open_session(master: str | None = None, settings: Mapping[str, str] | None =
     """Return the running session or a new one, with the data source `aclog` registered.
 
     `master` is a Spark master URL, by default that of spark-submit or else `local[*]`.
+
+    Raises:
+        ConfigError: a server of Spark Connect, by `master` or by SPARK_REMOTE.
+
     """
+    if (master or os.environ.get("SPARK_REMOTE", "")).startswith("sc://"):
+        raise ConfigError(
+            "Spark Connect (sc://...) has no broadcast variables, by which ACLs reach the workers: "
+            "expected --master local[*] or spark://HOST:7077 without SPARK_REMOTE, or spark-submit"
+        )
     # Spark would start workers with the first `python3` on the path, which may lack PyArrow and aclog.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

@@ -11,7 +11,6 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark import authorize as authorize_module
 from aclog.cli.spark.authorize import authorize_command
 from aclog.cli.spark.flags import UsageFlags
-from aclog.cli.spark.jobs import failure
 from aclog.cli.spark.policy import Policy, rules_of, settings_of
 from aclog.cli.spark.usage import usage_command
 from aclog.metalog.errors import ConfigError
@@ -131,21 +130,6 @@ def test_an_existing_directory_is_not_overwritten(tmp_path):
         check_new(tmp_path)
     with pytest.raises(ConfigError, match="no such directory: expected one to create new in"):
         check_new(tmp_path / "missing" / "new")
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        (
-            "Caused by: x.PythonException: [E] boo\naclog.metalog.errors.DecodeError: /d/0.log: byte 7: a wrong CRC\n",
-            "/d/0.log: byte 7: a wrong CRC",
-        ),
-        ("Job aborted\nCaused by: java.io.IOException: disk full\n\tat x", "Spark failed: IOException: disk full"),
-        ("Something else\nmore", "Spark failed: Something else"),
-    ],
-)
-def test_failures_are_reported_in_one_line(text, told):
-    assert str(failure(Exception(text))) == told
 
 
 def test_without_pyspark_the_command_says_what_to_install(tmp_path):

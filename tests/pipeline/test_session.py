@@ -1,6 +1,19 @@
-import sys
+"""The session: which Python its workers run, its times, and sessions that are refused."""
 
+import sys
+from pathlib import Path
+
+import pytest
 from pyspark.sql import functions as F
+
+from aclog.authorizer.acls_image import AclsImage
+from aclog.metalog.errors import ConfigError
+from aclog.pipeline.authorize import Rules, decision_codes
+from aclog.pipeline.decisions.bulk_authorizer import Settings
+from aclog.pipeline.source import register
+from tests.support.cli.command import aclog
+
+LOG = Path(__file__).parents[1] / "data" / "kafka-4.3.1-small" / "__cluster_metadata-0"
 
 
 def test_workers_run_this_interpreter_and_have_what_is_installed_here(spark):
@@ -19,3 +32,28 @@ def test_workers_run_this_interpreter_and_have_what_is_installed_here(spark):
 def test_times_are_utc(spark):
     (row,) = spark.sql("select cast(timestamp_millis(0) as string) as t").collect()
     assert row.t == "1970-01-01 00:00:00"
+
+
+def test_without_pyspark_python_the_data_source_is_read_by_this_interpreter(spark, monkeypatch):
+    """Spark would run the first `python3` of the path, which need not have aclog."""
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "no-such-python")
+    register(spark)
+    assert spark.read.format("aclog").load(str(LOG)).count() == 231
+
+
+@pytest.mark.parametrize("remote", [None, "sc://127.0.0.1:15002"])
+def test_a_server_of_spark_connect_is_refused(tmp_path, monkeypatch, remote):
+    if remote:
+        monkeypatch.setenv("SPARK_REMOTE", remote)
+    master = () if remote else ("--master", "sc://127.0.0.1:15002")
+    refused = aclog("spark", "ingest", tmp_path, "--out", tmp_path / "out", *master)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.complaint.startswith("Spark Connect (sc://...) has no broadcast variables")
+
+
+def test_a_frame_of_spark_connect_is_refused_where_acls_are_broadcast():
+    """Such frames need gRPC to be made; Spark's own module is what tells them apart."""
+    frame = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
+    with pytest.raises(ConfigError, match="decisions do not run on Spark Connect"):
+        decision_codes(frame, Rules.of_image(AclsImage.empty()), Settings())

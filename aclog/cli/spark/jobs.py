@@ -1,6 +1,5 @@
 """Spark for a command: its session, its failures in one line, and the check of a log before a job starts."""
 
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,11 +12,6 @@ from aclog.terminal.notices import note
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# A worker's traceback reaches the driver as text inside a Java exception: our error is the line that names its class.
-_OWN_ERROR = re.compile(r"^aclog\.(?:metalog|authorizer)\.errors\.\w+: (.*)$", re.MULTILINE)
-_CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+(?:: .*)?)$", re.MULTILINE)
-_SHOWN = 300
 
 
 @contextmanager
@@ -46,13 +40,11 @@ def spark_session(master: str | None) -> "Iterator[SparkSession]":
 
 
 def failure(error: Exception) -> MetadataError:
-    """Return the error to report for a failed job: the one aclog raised in a worker if any, else Spark's last cause."""
-    text = str(error)
-    own = _OWN_ERROR.search(text)
-    if own is not None:
-        return ConfigError(own[1])
-    causes = _CAUSE.findall(text)
-    return ConfigError(f"Spark failed: {(causes[-1] if causes else text.splitlines()[0])[:_SHOWN]}")
+    """Return the error to report for a failed job: the one aclog raised in a worker if any, else the last cause."""
+    from aclog.pipeline.spark_errors import cause, own_error
+
+    own = own_error(str(error))
+    return ConfigError(own if own is not None else f"Spark failed: {cause(str(error))}")
 
 
 def check_log(log: Path) -> None:

@@ -10,8 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from aclog.metalog.errors import ConfigError
-
-_SHOWN = 300
+from aclog.pipeline.spark_errors import cause, own_error
 
 
 def read_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
@@ -45,23 +44,16 @@ def readable_errors(paths: Sequence[str]) -> Iterator[None]:
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             raise ConfigError(f"{_path_in(str(error)) or ', '.join(paths)}: no such file or directory") from error
-        raise ConfigError(f"{', '.join(paths)}: {_first_line(error)}") from error
+        raise ConfigError(f"{', '.join(paths)}: {cause(str(error))}") from error
     except (PySparkException, Py4JJavaError) as error:
+        own = own_error(str(error))
+        if own is not None:
+            raise ConfigError(own) from error
         found = re.search(r"reading file (\S+?)\.?(?:\s|$)", str(error))
         where = found[1] if found else ", ".join(paths)
-        raise ConfigError(f"{where}: {_cause(str(error))}") from error
+        raise ConfigError(f"{where}: {cause(str(error))}") from error
 
 
 def _path_in(text: str) -> str | None:
     found = re.search(r"does not exist: (?:file:)?(\S+?)\.(?:\s|$)", text)
     return found[1] if found else None
-
-
-def _first_line(error: PySparkException) -> str:
-    return str(error).split("\n", 1)[0][:_SHOWN]
-
-
-def _cause(text: str) -> str:
-    """Return the innermost cause in Spark's text, or its first line."""
-    causes = re.findall(r"^Caused by: (?:[\w$]+\.)*([\w$]+(?:: .*)?)$", text, re.MULTILINE)
-    return (causes[-1] if causes else text.split("\n", 1)[0])[:_SHOWN]

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.pipeline.authorize import DECISION_CODE, Rules, decision_code, with_decision, with_texts
+from aclog.pipeline.broadcasts import broadcast
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 from aclog.pipeline.decisions.acl_intervals import ALWAYS, FOREVER
 from aclog.pipeline.decisions.bulk_authorizer import Settings
@@ -101,7 +102,7 @@ def usage(
     known = F.lit(True)
     if own_time and rules.intervals.known_from > ALWAYS:
         known = F.unix_micros("timestamp") >= rules.intervals.known_from * 1000
-    sent = accesses.sparkSession.sparkContext.broadcast(rules.intervals)
+    sent = broadcast(accesses, rules.intervals)
     once = count_accesses(accesses.where(inside & known), sent, settings, own_time=own_time)
     decided = _decided(once, rules, settings, window, own_time=own_time).persist()
     try:
