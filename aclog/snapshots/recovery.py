@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pyarrow as pa
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from aclog.metalog.batch_scan import scan_batches
 from aclog.metalog.batches import end_offset
 from aclog.metalog.errors import CheckpointError, DecodeError, LogError
 from aclog.metalog.filelog import open_reader
+from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints, list_segments
 from aclog.metalog.log import LogReader
 from aclog.snapshots.applier import Applier
@@ -77,11 +78,15 @@ def _recover_directory(
     newer: NewerKafka,
     progress: Progress | None,
 ) -> Recovered:
+    committed = read_committed(path)  # before the log: a live writer moves the log on first
     if checkpoints and not list_segments(path):
-        return recover_log(None, checkpoints, as_of, newer=newer, progress=progress)
+        found = recover_log(None, checkpoints, as_of, newer=newer, progress=progress)
+        missing = () if committed is None else committed.notes(checkpoints[-1].end_offset)
+        return evolve(found, notes=(*missing, *found.notes))
     with open_reader(path) as reader:
         found = recover_log(reader, checkpoints, as_of, newer=newer, progress=progress)
-        notes = (*reader.notes, *found.notes)
+        missing = () if committed is None else committed.notes(reader.high_watermark())
+        notes = (*missing, *reader.notes, *found.notes)
         return Recovered(image=found.image, notes=notes, source=found.source, applier=found.applier)
 
 

@@ -10,7 +10,8 @@ from aclog.metalog.batches import build_batch, read_header
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import CheckpointError, ConfigError, DecodeError, LogError, ReplayError
 from aclog.metalog.filelog import open_log, open_reader
-from aclog.metalog.filelog.file_names import list_checkpoints, segment_name
+from aclog.metalog.filelog.committed_mark import CommittedMark
+from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, list_checkpoints, segment_name
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from aclog.snapshots import recovery
 from aclog.snapshots.applier import Applier
@@ -40,6 +41,23 @@ def checkpoint_at(directory, offset):
 def log(tmp_path):
     """Offsets 0 to 5, one batch and one ACL each."""
     return write_log(tmp_path / "log", *([acl(number)] for number in range(6)))
+
+
+@pytest.mark.parametrize("only_checkpoints", [False, True])
+def test_what_a_node_had_committed_and_is_not_there_any_more_is_said(tmp_path, only_checkpoints):
+    directory = write_log(tmp_path / METADATA_DIRECTORY, *([acl(number)] for number in range(6)))
+    checkpoint_at(directory, 6)
+    if only_checkpoints:
+        (directory / segment_name(0)).unlink()
+    before = recover(directory).notes
+    mark = CommittedMark.beside(directory, cluster_id="c", end_offset=6, epoch=1)
+    mark.write()
+    assert recover(directory).notes == before
+    mark.moved(7, 1).write()
+    note = (
+        f"{directory}: ends at offset 6, but {mark.path} says that the log was committed up to 7: this state is older"
+    )
+    assert recover(directory).notes == (f"{note} than the node's, and no node starts on it", *before)
 
 
 class TestWhatIsRead:

@@ -96,6 +96,13 @@ class CommittedMark:
                 f"accept this log as it is, remove {self.path}",
             )
 
+    def notes(self, end_offset: int) -> tuple[str, ...]:
+        """Return what a reader should be told of a log with this end: nothing if it contains what was committed."""
+        if end_offset >= self.end_offset:
+            return ()
+        found = f"{self.directory}: ends at offset {end_offset}, but {self.path} says that the log was committed up to"
+        return (f"{found} {self.end_offset}: this state is older than the node's, and no node starts on it",)
+
     def check_cluster(self, cluster_id: str) -> None:
         """Check that the log is this cluster's.
 

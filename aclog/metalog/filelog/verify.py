@@ -19,6 +19,7 @@ from attrs import define, field, frozen
 
 from aclog.metalog.errors import DecodeError, is_newer_kafka
 from aclog.metalog.filelog.batch_walk import Epochs, check_records, walk_batches
+from aclog.metalog.filelog.committed_mark import CommittedMark, read_committed
 from aclog.metalog.filelog.epochs import EPOCHS_FILE, read_epochs
 from aclog.metalog.filelog.file_names import CheckpointFile, SegmentFile, find_segments, list_checkpoints, list_segments
 from aclog.metalog.filelog.filesystem import log_error, read_small
@@ -65,6 +66,7 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
         return
     find_segments(directory)
     problems: list[DecodeError] = []
+    committed = _committed(directory, problems)  # before the mark, which a live writer moves first
     mark = _mark(directory, problems)
     epochs = _epochs(directory, problems)
     segments = find_segments(directory)  # listed after reading the mark, so that they contain all that it covers
@@ -78,7 +80,7 @@ def verify(directory: Path | str, progress: Progress | None = None) -> Iterator[
         what = "missing: epochs were only checked for their order"
         yield Finding(kind=FindingKind.NOTE, path=directory / EPOCHS_FILE, what=what)
     yield from map(_finding, problems)
-    yield from _verify_segments(segments, mark, epochs, meter)
+    yield from _verify_segments(segments, mark, epochs, meter, committed=committed)
     for checkpoint in checkpoints:
         # A controller may have fetched a snapshot that is ahead of its own log.
         ahead = mark is not None and checkpoint.end_offset > mark  # then the epochs of the log do not apply
@@ -175,6 +177,14 @@ def _mark(directory: Path, problems: list[DecodeError]) -> int | None:
     return mark
 
 
+def _committed(directory: Path, problems: list[DecodeError]) -> CommittedMark | None:
+    try:
+        return read_committed(directory)
+    except DecodeError as error:
+        problems.append(error)
+        return None
+
+
 def _epochs(directory: Path, problems: list[DecodeError]) -> Epochs:
     try:
         return read_epochs(directory)
@@ -184,7 +194,12 @@ def _epochs(directory: Path, problems: list[DecodeError]) -> Epochs:
 
 
 def _verify_segments(
-    segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epochs, meter: _ProgressMeter
+    segments: tuple[SegmentFile, ...],
+    mark: int | None,
+    epochs: Epochs,
+    meter: _ProgressMeter,
+    *,
+    committed: CommittedMark | None = None,
 ) -> Iterator[Finding]:
     end = segments[0].base_offset
     for file in segments:
@@ -204,6 +219,9 @@ def _verify_segments(
         yield Finding(path=last.parent / MARK_FILE, what=what)
     if mark is not None and end < mark:
         yield Finding(path=last, offset=end, what=f"the log ends here, below its high-water mark {mark}")
+    if committed is not None and end < committed.end_offset:
+        what = f"the log ends here, but {committed.path} says that it was committed up to {committed.end_offset}"
+        yield Finding(path=last, offset=end, what=what)
     for start in epochs or ():
         if start.start_offset > end:
             what = f"epoch {start.epoch} begins at offset {start.start_offset}, beyond the log's end {end}"

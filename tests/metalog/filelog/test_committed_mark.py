@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from aclog.metalog.errors import DecodeError, LogError
-from aclog.metalog.filelog import open_log
+from aclog.metalog.filelog import open_log, verify
 from aclog.metalog.filelog.committed_mark import (
     COMMITTED_FILE,
     CommittedMark,
@@ -18,6 +18,7 @@ from aclog.metalog.filelog.committed_mark import (
 from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, checkpoint_name, list_segments
 from aclog.metalog.filelog.locks import LOCK_FILE
 from aclog.metalog.filelog.mark import MARK_FILE
+from aclog.metalog.filelog.verify import FindingKind
 from tests.support.builders.log_files import segment_paths, small_log, value
 
 CLUSTER = "ZDUkooY3wL1SfPIPJQqLYw"
@@ -126,12 +127,25 @@ def test_an_older_copy_is_refused_and_not_touched_until_the_mark_is_removed(dire
     with segment_paths(directory)[-1].open("ab") as file:
         file.write(b"torn")
     before = content(directory)
+    (found,) = verify(directory)
+    assert found.kind is FindingKind.DAMAGE
+    assert found.what == f"the log ends here, but {committed_path(directory)} says that it was committed up to 9"
     with pytest.raises(LogError, match=r"ends at offset 8, but .* up to 9: .*accept this log as it is, remove .*aclog"):
         open_log(directory, new_epoch=True)
     assert content(directory) == before
     committed_path(directory).unlink()
     with open_log(directory) as log:
         assert log.end_offset() == 8
+
+
+def test_a_published_mark_that_a_power_loss_took_back_is_no_shortage(directory):
+    """The committed mark is durable, the published one need not be: what counts is what is in the log."""
+    data = (directory / MARK_FILE).read_bytes()
+    with open_log(directory) as log:
+        end = log.append([value("x")], timestamp=1).result(60).last_offset + 1
+    (directory / MARK_FILE).write_bytes(data)
+    with open_log(directory) as log:
+        assert log.high_watermark() == end
 
 
 def test_the_mark_counts_without_the_published_one(directory):

@@ -5,11 +5,13 @@ import pytest
 from aclog.metalog.control_records import KRaftVersion, KRaftVoters
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import open_log
+from aclog.metalog.filelog.committed_mark import COMMITTED_FILE
 from aclog.metalog.uuids import parse_uuid, uuid_text
 from aclog.nodes.config.node_config import NodeConfig
 from aclog.nodes.config.server_properties import parse_config
 from aclog.nodes.storage import format_files
 from aclog.nodes.storage.format import FormatOptions, ensure_formatted, format_storage
+from aclog.nodes.storage.log_directories import require_formatted
 from aclog.nodes.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from tests.support.kafka.format_bytes import control_records, values_of
 from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, changed
@@ -162,6 +164,27 @@ def test_a_log_without_meta_properties_is_not_formatted_over(tmp_path: Path) -> 
         format_storage(config_of(COMBINED, tmp_path), CLUSTER, FormatOptions(standalone=True))
     with pytest.raises(ConfigError, match="not formatted, but contains __cluster_metadata-0/0000"):
         ensure_formatted(config_of(COMBINED, tmp_path))
+
+
+def test_a_committed_mark_is_not_formatted_over(tmp_path: Path) -> None:
+    (tmp_path / COMMITTED_FILE).touch()
+    with pytest.raises(ConfigError, match=r"no meta\.properties, but aclog\.committed says that a log was committed"):
+        format_storage(config_of(COMBINED, tmp_path), CLUSTER, FormatOptions(standalone=True))
+    with pytest.raises(ConfigError, match=r"not formatted, but contains aclog\.committed"):
+        ensure_formatted(config_of(COMBINED, tmp_path))
+
+
+def test_a_node_needs_a_formatted_directory_of_its_own(tmp_path: Path) -> None:
+    config = config_of(COMBINED, tmp_path / "data")
+    with pytest.raises(
+        ConfigError, match=r"No `meta\.properties` found in .*/data \(have you run `aclog format CONFIG`"
+    ):
+        require_formatted(config)
+    assert not (tmp_path / "data").exists()
+    meta = ensure_formatted(config)
+    assert require_formatted(config) == meta
+    with pytest.raises(ConfigError, match=r"Invalid node\.id"):
+        require_formatted(config_of(COMBINED, tmp_path / "data", {"node.id": "9"}))
 
 
 def test_an_interrupted_run_is_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

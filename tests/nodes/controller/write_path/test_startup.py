@@ -7,8 +7,9 @@ import pytest
 from attrs import evolve
 
 from aclog.metalog.control_records import KRaftVersion
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import open_log
+from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.file_names import list_segments
 from aclog.metalog.filelog.quorum_state import QuorumState, write_quorum_state
 from aclog.nodes.controller import controller_server as server_module
@@ -77,3 +78,14 @@ def test_other_voters_recorded_in_the_log_are_refused(tmp_path):
 async def start(config):
     async with running(config):
         pass
+
+
+def test_the_mark_of_another_cluster_is_refused_before_anything_is_written(tmp_path):
+    config = formatted(tmp_path)
+    log = tmp_path / LOG_DIRECTORY
+    asyncio.run(start(config))
+    evolve(read_committed(log), cluster_id="another").write()
+    before = list_segments(log)[-1].path.read_bytes()
+    with pytest.raises(LogError, match=r"aclog\.committed: of cluster another, but meta\.properties beside it is of"):
+        asyncio.run(start(config))
+    assert list_segments(log)[-1].path.read_bytes() == before
