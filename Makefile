@@ -94,6 +94,10 @@ campaigns: venv  ## nodes killed 60 times under 8 writers, 200 connections, 100,
 campaign-failover: venv build/jvm/.ready  ## the active of three controllers killed, paused, cut off 60 times under load; kept under benchmarks/results
 	$(BIN)/python -m tests.scenarios.failover.campaign --rounds 60 --out benchmarks/results/failover.txt
 
+.PHONY: campaign-brokers
+campaign-brokers: venv build/jvm/.ready  ## 20 of these failovers under 8 writers, a broker of the Kafka killed after each; kept too
+	$(BIN)/python -m tests.scenarios.failover.campaign --rounds 20 --workers 8 --broker-kills --out benchmarks/results/failover-brokers.txt
+
 .PHONY: campaign-observer
 campaign-observer: venv build/jvm/.ready  ## 10,000 changes on a real Kafka of three nodes whose leaders die, followed live; kept too
 	$(BIN)/python -m tests.scenarios.quorum.observer --changes 10000 --points 200 --faults 20 --out benchmarks/results/observer.txt

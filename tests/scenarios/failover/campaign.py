@@ -1,10 +1,13 @@
 """Three controllers on a Kafka of three brokers: the active one killed, paused and cut off under load, many times.
 
     python -m tests.scenarios.failover.campaign --rounds 60 --out benchmarks/results/failover.txt
+    python -m tests.scenarios.failover.campaign --rounds 20 --workers 8 --broker-kills --out ...
+
+With --broker-kills one of Kafka's brokers is killed (SIGKILL) after each failover as well, and started again.
 
 Clients remember what was acknowledged, Kafka's own kafka-acls changes rules all the while, and at the end the topic is
 read by Kafka's own client: what was acknowledged is in it, once; epochs never go back, each has one leader, and nothing
-of a deposed one stands behind its successor's first record.
+of a deposed one stands behind its successor's first record. No node may have ended by itself, and no reader for good.
 """
 
 import argparse
@@ -19,7 +22,7 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from aclog.metalog.topiclog import TopicSettings
 from aclog.nodes.config.server_properties import load_config
@@ -35,8 +38,20 @@ from tests.support.nodes.cluster import HOST
 from tests.support.nodes.topic_cluster import CONTROLLERS, TopicCluster
 from tests.support.processes.node_zygote import NodeZygote
 
-WORKERS = 6
 BROKERS = 2
+_ENDED = ("the controller stops", "replay has stopped", "stopped: ")
+"""What a node logs when it cannot go on."""
+_READ_AGAIN = "reading the topic again from the last good batch"
+
+
+@frozen(kw_only=True)
+class Plan:
+    """How long a campaign is, and what it does; `broker_kills`: after each failover a broker is killed as well."""
+
+    rounds: int
+    seed: int
+    workers: int
+    broker_kills: bool
 
 
 @define(eq=False, repr=False)
@@ -59,8 +74,8 @@ class ToolLoop:
             self.seconds.append(time.monotonic() - begun)
 
 
-async def _campaign(cluster: TopicCluster, kafka: CutKafka, tool: ToolLoop, rounds: int, seed: int) -> Faults:
-    ledger, chance = Ledger(last=time.monotonic()), Random(seed)
+async def _campaign(cluster: TopicCluster, kafka: CutKafka, tool: ToolLoop, plan: Plan) -> Faults:
+    ledger, chance = Ledger(last=time.monotonic()), Random(plan.seed)
     controllers = [node.ports.controller for node in cluster.controllers.values()]
     brokers = [node.ports.broker for node in cluster.brokers]
     workers = [
@@ -68,12 +83,13 @@ async def _campaign(cluster: TopicCluster, kafka: CutKafka, tool: ToolLoop, roun
             number,
             controllers if number % 3 == 2 else brokers[number % 2 :] + brokers,
             ledger,
-            Random(f"{seed} {number}"),
+            Random(f"{plan.seed} {number}"),
         )
-        for number in range(WORKERS)
+        for number in range(plan.workers)
     ]
     faults = Faults(cluster, kafka, ledger, chance, lambda: len(tool.seconds))
-    await _beside([worker.run() for worker in workers] + [tool.run()], faults.run(rounds))
+    work = faults.run(plan.rounds, broker_kills=plan.broker_kills)
+    await _beside([worker.run() for worker in workers] + [tool.run()], work)
     return faults
 
 
@@ -110,7 +126,17 @@ async def _same_everywhere(
         await asyncio.sleep(1)
 
 
-def run(root: Path, *, rounds: int, seed: int) -> str:
+def _reread(cluster: TopicCluster) -> int:
+    """Return how often a reader read again; no node may have ended, or stopped to read."""
+    outputs = [node.output for node in cluster.nodes]
+    for node, output in zip(cluster.nodes, outputs, strict=True):
+        assert node.running, f"{node.home} has ended: {output[-2000:]}"
+        for line in output.splitlines():
+            assert not any(each in line for each in _ENDED), f"{node.home}: {line}"
+    return sum(output.count(_READ_AGAIN) for output in outputs)
+
+
+def run(root: Path, plan: Plan) -> str:
     """A whole campaign; returns what to report, or raises AssertionError for what must not be."""
     begun, load = time.monotonic(), os.getloadavg()
     with ExitStack() as stack:
@@ -121,12 +147,14 @@ def run(root: Path, *, rounds: int, seed: int) -> str:
             TopicCluster(root, zygote, servers, brokers=BROKERS, replication_factor=3)
         ).start()
         tool = ToolLoop(AclsTool.of(stack.enter_context(ToolPipe()), root), cluster)
-        faults = asyncio.run(_campaign(cluster, kafka, tool, rounds, seed))
+        faults = asyncio.run(_campaign(cluster, kafka, tool, plan))
         settings = load_config(cluster.controllers[1].home / "server.properties").topic
         assert isinstance(settings, TopicSettings)
         count_, leaders = asyncio.run(_same_everywhere(cluster, settings, faults.ledger))
+        reread = _reread(cluster)
         seconds = time.monotonic() - begun
-        return report(faults, tool, count_, leaders, seconds=seconds, load=(load, os.getloadavg()), seed=seed)
+        text = report(faults, tool, count_, leaders, seconds=seconds, load=(load, os.getloadavg()), plan=plan)
+        return f"{text}no node ended by itself, no reader for good; records out of order, read again: {reread} times\n"
 
 
 def report(
@@ -137,14 +165,17 @@ def report(
     *,
     seconds: float,
     load: tuple[tuple[float, ...], tuple[float, ...]],
-    seed: int,
+    plan: Plan,
 ) -> str:
     """What is kept of a campaign that went well."""
     ledger = faults.ledger
     takeovers = [each for kind in KINDS for each in faults.takeovers[kind]]
     lines = [
         "Failover of three controllers of aclog on a Kafka 4.3.1 of three brokers, under load",
-        f"seed {seed}; {seconds:.0f} s; session timeout 6 s; {os.cpu_count()} cores, shared with others",
+        (
+            f"seed {plan.seed}; {plan.workers} writers and kafka-acls; {seconds:.0f} s; session timeout 6 s; "
+            f"{os.cpu_count()} cores, shared with others"
+        ),
         f"load average: {load[0][0]:.1f} at the beginning, {load[1][0]:.1f} at the end",
         "",
         *(f"{what}: {times}" for what, times in sorted(faults.done.items())),
@@ -181,11 +212,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=6)
+    parser.add_argument("--broker-kills", action="store_true")
     parser.add_argument("--out", type=Path)
     flags = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="aclog-failover-"))
     print(f"nodes and their output are in {root}", flush=True)
-    text = run(root, rounds=flags.rounds, seed=flags.seed)
+    plan = Plan(rounds=flags.rounds, seed=flags.seed, workers=flags.workers, broker_kills=flags.broker_kills)
+    text = run(root, plan)
     print(text)
     if flags.out:
         flags.out.write_text(text, encoding="utf-8")

@@ -42,8 +42,8 @@ class Faults:
     done: Counter[str] = field(factory=Counter)
     _ghosts: int = 0
 
-    async def run(self, rounds: int) -> None:
-        """So many rounds; in every fifth one a broker of Kafka's is killed as well."""
+    async def run(self, rounds: int, *, broker_kills: bool = False) -> None:
+        """So many rounds; in every fifth one a broker of Kafka's is killed as well, with `broker_kills` after each."""
         for number in range(rounds):
             await asyncio.sleep(self.chance.uniform(0.3, 2.0))
             active = await asyncio.to_thread(self.cluster.wait_active, CONTROLLERS, SECONDS)
@@ -58,6 +58,18 @@ class Faults:
                 await asyncio.to_thread(broker.start)
             self.done[f"controller {kind}"] += 1
             await self._go_on()
+            if broker_kills:
+                await self._kill_broker()
+
+    async def _kill_broker(self) -> None:
+        """One of Kafka's, while the writers go on."""
+        broker = self.chance.choice(self.kafka.nodes)
+        print(f"  broker {broker.node_id} killed", flush=True)
+        await asyncio.to_thread(broker.kill)
+        self.done["broker of Kafka's killed, in between"] += 1
+        await asyncio.sleep(self.chance.uniform(0, 4))
+        await asyncio.to_thread(broker.start)
+        await self._go_on()
 
     async def _kill(self, active: int, broker: QuorumNode | None) -> None:
         node = self.cluster.controllers[active]
