@@ -3,12 +3,21 @@
 import time
 from collections.abc import Callable, Iterable
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from aclog.metalog.batch_run import BatchRun
 from aclog.metalog.committed_log import CommittedLog
+from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.observer.fetch_messages import EpochEnd
 from aclog.nodes.observer.fetch_options import ObserverOptions
+
+
+@frozen(kw_only=True)
+class Confirmation:
+    """A fetch that a leader answered: its address, and when it was asked (aclog.metalog.clock.elapsed_seconds)."""
+
+    server: HostPort
+    asked: float
 
 
 @define(kw_only=True, eq=False)
@@ -22,6 +31,8 @@ class FetchBuffer(CommittedLog):
     made_room: Callable[[], None]
     snapshot: EpochEnd | None = field(default=None, init=False)
     """The snapshot that replaces all records below `start_offset`."""
+    confirmed: Confirmation | None = field(default=None, init=False)
+    """The last answer of a leader by which the mark is current."""
     _read_to: int = field(default=0, init=False)
 
     @property
@@ -29,16 +40,18 @@ class FetchBuffer(CommittedLog):
         """Whether to stop fetching for now."""
         return self._window.size >= self.options.buffer_bytes
 
-    def add(self, committed: Iterable[BatchRun], high_watermark: int) -> None:
-        """Append newly committed batches, and clear the error."""
+    def add(self, committed: Iterable[BatchRun], high_watermark: int, confirmed: Confirmation | None = None) -> None:
+        """Append newly committed batches, and clear the error; `confirmed` if the mark is known to be current."""
         with self._changed:
             for run in committed:
                 self._window.append(run)
             self.high_watermark = max(self.high_watermark, high_watermark)
+            # After the mark: who reads the age first, then the mark, is never told too young an age.
+            self.confirmed = confirmed or self.confirmed
             self._clear_error()
             self._changed.notify_all()
 
-    def begin_at(self, snapshot: EpochEnd, high_watermark: int) -> None:
+    def begin_at(self, snapshot: EpochEnd, high_watermark: int, confirmed: Confirmation | None = None) -> None:
         """Restart after this snapshot: batches below its end offset are dropped."""
         with self._changed:
             self.start_offset, self.snapshot = snapshot.end_offset, snapshot
@@ -48,6 +61,7 @@ class FetchBuffer(CommittedLog):
             # and a node that takes the snapshot for everything would report itself caught up too early.
             if max(self.high_watermark, high_watermark) >= 0:
                 self.high_watermark = max(self.high_watermark, high_watermark, snapshot.end_offset)
+            self.confirmed = confirmed or self.confirmed
             self._changed.notify_all()
 
     def start_at(self, offset: int) -> None:

@@ -16,7 +16,7 @@ from aclog.nodes.client.cluster_requests import CONTROLLERS, describe_cluster, d
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.observer.errors import CommittedRecordsLostError, OtherClusterError, QuorumRefusedError
-from aclog.nodes.observer.fetch_buffer import FetchBuffer
+from aclog.nodes.observer.fetch_buffer import Confirmation, FetchBuffer
 from aclog.nodes.observer.fetch_messages import (
     FETCH,
     NEWEST_VERSION,
@@ -78,8 +78,6 @@ class Fetcher:
     identity: LogIdentity = field(factory=LogIdentity)
     leader: HostPort | None = field(default=None, init=False)
     """The address of the last successful fetch."""
-    confirmed: tuple[HostPort, float] | None = field(default=None, init=False)
-    """The leader that last answered a fetch, and when it was asked (aclog.metalog.clock.elapsed_seconds)."""
     refusals: Refusals = field(init=False)
     room: asyncio.Event = field(factory=asyncio.Event, init=False)
     _warned: set[str] = field(factory=set, init=False)
@@ -156,7 +154,7 @@ class Fetcher:
             self.buffer.report(error, retriable=self._damaged < _DAMAGED_RESPONSES)
             return 0.0
         permanent = self.refusals.permanent
-        waits = self.options.wait_for_servers or self.confirmed is not None or self.refusals.unreachable is None
+        waits = self.options.wait_for_servers or self.buffer.confirmed is not None or self.refusals.unreachable is None
         self.buffer.report(permanent or error, retriable=permanent is None and waits)
         return self.options.refused_backoff if permanent is not None else 0.0
 
@@ -188,15 +186,14 @@ class Fetcher:
                     self._succeeded(connection)
                     again = 0
                     self.identity.add(committed)
-                    self.buffer.add(committed, self.state.high_watermark)
-                    self._confirm(connection, asked, response)
+                    self.buffer.add(committed, self.state.high_watermark, self._confirmation(asked, response))
                 case SnapshotNeeded(snapshot=snapshot):
                     # The fetcher only skips ahead; SnapshotDownload fetches the snapshot when a caller needs the state.
                     self._succeeded(connection)
                     self.state.loaded(snapshot)
                     self.identity.skip()
-                    self.buffer.begin_at(snapshot, self.state.high_watermark)
-                    self._confirm(connection, asked, response)
+                    confirmed = self._confirmation(asked, response)
+                    self.buffer.begin_at(snapshot, self.state.high_watermark, confirmed)
                 case FetchAgain():
                     again += 1
                     await asyncio.sleep(self._next_backoff() if again > _IMMEDIATE_RETRIES else 0)
@@ -238,10 +235,14 @@ class Fetcher:
         self.refusals.clear()
         self._older_leaders.clear()
 
-    def _confirm(self, connection: Connection, asked: float, response: FetchResponse) -> None:
-        """Note that the known mark is current. That of a new leader is below it until the quorum has confirmed it."""
-        if response.high_watermark >= self.state.high_watermark:
-            self.confirmed = connection.address, asked
+    def _confirmation(self, asked: float, response: FetchResponse) -> Confirmation | None:
+        """Return what confirms that the known mark is current; None if the response does not.
+
+        The mark of a new leader is unknown, or below what is known, until the quorum has confirmed it.
+        """
+        if self.leader is None or response.high_watermark < max(self.state.high_watermark, 0):
+            return None
+        return Confirmation(server=self.leader, asked=asked)
 
     async def _wait_for_room(self) -> bool:
         """Wait a moment for room in the buffer; return whether it is still full."""

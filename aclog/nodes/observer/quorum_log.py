@@ -113,13 +113,16 @@ class QuorumLog(Closeable):
 
     def freshness(self) -> Freshness | None:
         """Return when the leader last answered a fetch; None before the first answer."""
-        if self._fetcher.confirmed is None:
+        confirmed = self._buffer.confirmed
+        if confirmed is None:
             return None
-        server, asked = self._fetcher.confirmed
-        seconds = max(elapsed_seconds() - asked, 0.0)
+        seconds = max(elapsed_seconds() - confirmed.asked, 0.0)
         problem = "" if self.error is None else str(self.error)
         return Freshness(
-            seconds=seconds, time=current_time_ms() - round(1000 * seconds), server=str(server), problem=problem
+            seconds=seconds,
+            time=current_time_ms() - round(1000 * seconds),
+            server=str(confirmed.server),
+            problem=problem,
         )
 
     def start_offset(self) -> int:
