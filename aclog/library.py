@@ -374,7 +374,7 @@ class Answer:
 
     def explanation(self) -> Explanation:
         """Return the same as a value."""
-        return explain(self._acls, self.decision, self.context, self.action, self._options)
+        return explain(self._acls, self.decision, self.context, self.action, options=self._options)
 
 
 def _code(kind: type[_Enum], value: Named[_Enum]) -> int:

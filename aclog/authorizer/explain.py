@@ -35,6 +35,7 @@ def explain(
     decision: Decision,
     context: RequestContext,
     action: Action,
+    *,
     options: ExplainOptions = _DEFAULTS,
 ) -> Explanation:
     """Explain a decision; `image` must be the image, with the same options, that it was made on.

@@ -157,4 +157,4 @@ def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options:
     watch = CidrWatch()
     watch.watch_all(acls.candidates(pattern.resource_type, pattern.name))
     watch.report()
-    return explain(acls, decision, context, action, options)
+    return explain(acls, decision, context, action, options=options)

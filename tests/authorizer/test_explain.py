@@ -59,7 +59,7 @@ def ask(
         authorizer.decide(context, action),
         context,
         action,
-        ExplainOptions(allow_everyone=parse_allow_everyone(everyone), limit=limit, **options),
+        options=ExplainOptions(allow_everyone=parse_allow_everyone(everyone), limit=limit, **options),
     )
 
 

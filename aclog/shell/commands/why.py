@@ -84,7 +84,7 @@ def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     )
     for number, pattern in enumerate(patterns):
         action = Action(operation=operation, resource_pattern=pattern)
-        explanation = explain(acls, authorizer.decide(context, action), context, action, options)
+        explanation = explain(acls, authorizer.decide(context, action), context, action, options=options)
         yield from [Line("")] if number else []
         yield from map(Line, explanation_lines(explanation))
 

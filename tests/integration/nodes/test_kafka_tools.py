@@ -1,9 +1,13 @@
 """Kafka's own kafka-acls and kafka-configs on aclog: they print and exit as on a real Kafka 4.3.1."""
 
+import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.cli.command import aclog
 from tests.support.kafka import tools as kafka_tools
 from tests.support.kafka.commands import COMMANDS
 from tests.support.nodes.aclog_node import AclogNode
@@ -34,3 +38,45 @@ def test_they_print_on_aclog_what_they_print_on_kafka(tmp_path: Path) -> None:
     with AclogNode(tmp_path, ports).format(), kafka_tools.ToolPipe() as pipe:
         texts = kafka_tools.differences(kafka_tools.recorded(), kafka_tools.Tools(pipe, ports, tmp_path).run())
         assert not texts, f"{len(texts)} differences\n" + "\n".join(texts)
+
+
+ODD = "o'b\x1b[2J \u202e!$(touch x)é"
+"""A name that steers a terminal, and a shell."""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("flag", ["--bootstrap-server", "--bootstrap-controller"])
+def test_what_explain_advises_is_done_by_the_real_tool(tmp_path: Path, flag: str) -> None:
+    """The command in the last line of an explanation, pasted into a bash, reverses the answer."""
+    ports = Ports.free()
+    with AclogNode(tmp_path, ports).format(), kafka_tools.ToolPipe() as pipe:
+        port = ports.broker if flag == "--bootstrap-server" else ports.controller
+        config = kafka_tools.client_properties(tmp_path, "admin")
+        source = (flag, f"localhost:{port}", "--command-config", config)
+        asked = ("--principal", f"User:{ODD}", "--operation", "READ", "--topic", ODD)
+        for expected in (0, 1):
+            assert aclog("authorize", *source, *asked).code == 1 - expected
+            *_, line = aclog("explain", *source, *asked).ok().lines
+            assert line.isprintable()
+            words = _words_of_bash(line.strip())
+            assert words[:3] == ["kafka-acls.sh", flag, f"localhost:{port}"]
+            printed = pipe.run(kafka_tools.MAINS["acls"], words[1:])
+            assert printed.code == 0, printed
+            assert ODD in printed.out
+            assert _comes(lambda: aclog("authorize", *source, *asked).code == expected)  # noqa: B023
+
+
+def _words_of_bash(line: str) -> list[str]:
+    done = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, check=True, env={"LC_ALL": "C"}
+    )
+    return done.stdout.decode().split("\0")[:-1]
+
+
+def _comes(condition: Callable[[], bool]) -> bool:
+    end = time.monotonic() + 60
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True

@@ -126,7 +126,7 @@ class Comparison:
         action = Action(operation=ask.operation, resource_pattern=resource)
         try:
             decision = self.authorizer.decide(context, action)
-            told = explain(self.image, decision, context, action, ExplainOptions(limit=len(self.estate.acls)))
+            told = explain(self.image, decision, context, action, options=ExplainOptions(limit=len(self.estate.acls)))
         except InvalidRequestError:
             return None
         marked = [examined.rule for examined in told.rules if examined.role is Role.DECIDES]
