@@ -11,8 +11,11 @@ T = TypeVar("T")
 MANY = 256
 """Requests with more entries than this are processed in an executor thread; one entry takes about 10 us."""
 
-MANY_BYTES = 16 << 10
-"""Larger requests are decoded, and answered with per-entry errors, in a thread."""
+MANY_BYTES = 4 << 10
+"""Larger requests are decoded in a thread: these bytes may take 3 ms."""
+
+MANY_ENTRIES_BYTES = 1 << 10
+"""Larger requests are answered with errors in a thread: an entry may take 3 bytes, and its error 20 us."""
 
 
 async def offload_if(large: bool, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

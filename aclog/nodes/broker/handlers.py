@@ -17,11 +17,19 @@ from aclog.nodes.broker.scram_users import describe_scram_users
 from aclog.nodes.broker.token_apis import BrokerTokenApis
 from aclog.nodes.offload import MANY, offload_if
 from aclog.nodes.wire import api_keys
-from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED
+from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION
 from aclog.snapshots.publisher import Publisher
 
 FORWARDED = (api_keys.ALTER_USER_SCRAM_CREDENTIALS, api_keys.DESCRIBE_QUORUM, api_keys.UNREGISTER_BROKER)
 """The APIs that are forwarded unchecked; the controller authorizes them."""
+
+UNSUPPORTED = {
+    api_keys.ALTER_CLIENT_QUOTAS: "aclog enforces no client quotas, and shows only those that a Kafka wrote",
+    api_keys.LIST_GROUPS: "aclog has no consumer groups",
+    api_keys.DESCRIBE_CONFIGS: "aclog keeps no dynamic configuration: see each node's server.properties",
+}
+"""The APIs that are served with an error alone: administration tools ask them and would take a closed connection for a
+broken broker, and an empty answer for the state."""
 
 BEFORE_REPLAY = frozenset(
     {
@@ -83,6 +91,7 @@ class BrokerApis:
             api_keys.DESCRIBE_ACLS: AclApis(self.auth).describe_acls,
             api_keys.DESCRIBE_CLIENT_QUOTAS: self._describe_client_quotas,
             api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: self._describe_scram,
+            **{api_key: _refused(why) for api_key, why in UNSUPPORTED.items()},
             **dict.fromkeys(FORWARDED, self.forwarder.forward),
             api_keys.CREATE_ACLS: self._create_acls,
             api_keys.DELETE_ACLS: self._delete_acls,
@@ -115,3 +124,10 @@ class BrokerApis:
     def _require(self, request: Request, operation: int) -> None:
         if not self.auth.on_cluster(request, operation):
             raise RequestError(CLUSTER_AUTHORIZATION_FAILED)
+
+
+def _refused(why: str) -> Handler:
+    async def refuse(_: Request) -> bytes:
+        raise RequestError(UNSUPPORTED_VERSION, why)
+
+    return refuse

@@ -12,7 +12,7 @@ from aclog.authorizer.api_keys import api_name
 from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.nodes.apis.request import Handler, MalformedRequestError, OutcomeUnknownError, Request, RequestError
-from aclog.nodes.offload import MANY_BYTES, offload_if
+from aclog.nodes.offload import MANY_BYTES, MANY_ENTRIES_BYTES, offload_if
 from aclog.nodes.session import Session
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.nodes.wire.api_keys import API_VERSIONS, DESCRIBE_ACLS, ENVELOPE, SASL_AUTHENTICATE, SASL_HANDSHAKE
@@ -140,7 +140,7 @@ class Dispatcher:
     async def _error(self, request: Request, code: int, message: str | None) -> bytes:
         key, version = request.header.api_key, request.header.api_version
         self.metrics.request_errors.labels(api_name(key), str(code)).inc()
-        much = len(request.frame) > MANY_BYTES
+        much = len(request.frame) > MANY_ENTRIES_BYTES
         return await offload_if(much, error_response, request.body, key, version, code, message=message)
 
 

@@ -8,6 +8,7 @@ from attrs import field, frozen
 from kio.schema.errors import ErrorCode
 
 from aclog.nodes.wire.api_keys import (
+    ALTER_CLIENT_QUOTAS,
     ALTER_USER_SCRAM_CREDENTIALS,
     API_VERSIONS,
     BROKER_HEARTBEAT,
@@ -18,6 +19,7 @@ from aclog.nodes.wire.api_keys import (
     DESCRIBE_ACLS,
     DESCRIBE_CLIENT_QUOTAS,
     DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
     DESCRIBE_DELEGATION_TOKEN,
     DESCRIBE_QUORUM,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
@@ -25,6 +27,7 @@ from aclog.nodes.wire.api_keys import (
     EXPIRE_DELEGATION_TOKEN,
     FETCH,
     FETCH_SNAPSHOT,
+    LIST_GROUPS,
     METADATA,
     RENEW_DELEGATION_TOKEN,
     SASL_AUTHENTICATE,
@@ -82,7 +85,10 @@ def _sorted(*more: ApiVersion) -> tuple[ApiVersion, ...]:
 BROKER_APIS = _sorted(
     ApiVersion(METADATA, 0, 13),
     ApiVersion(DESCRIBE_DELEGATION_TOKEN, 1, 3),
+    ApiVersion(LIST_GROUPS, 0, 5),
+    ApiVersion(DESCRIBE_CONFIGS, 1, 4),
     ApiVersion(DESCRIBE_CLIENT_QUOTAS, 0, 1),
+    ApiVersion(ALTER_CLIENT_QUOTAS, 0, 1),
     ApiVersion(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0),
 )
 """The APIs of a broker's listeners."""

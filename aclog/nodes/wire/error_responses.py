@@ -115,6 +115,40 @@ def _client_quotas(_request: Any, _version: int, code: int, message: str | None)
     return {"error_code": code, "error_message": message, "entries": None}
 
 
+def _alter_client_quotas(request: Any, version: int, code: int, message: str | None) -> _Fields:
+    """One entry per quota entity."""
+
+    def entity(each: Any) -> tuple[Any, ...]:
+        return tuple(
+            build(
+                api_keys.ALTER_CLIENT_QUOTAS, version, "response", "EntityData",
+                entity_type=part.entity_type, entity_name=part.entity_name,
+            )
+            for part in each.entity
+        )  # fmt: skip
+
+    entries = tuple(
+        build(
+            api_keys.ALTER_CLIENT_QUOTAS, version, "response", "EntryData",
+            error_code=code, error_message=message, entity=entity(each),
+        )
+        for each in request.entries
+    )  # fmt: skip
+    return {"entries": entries}
+
+
+def _describe_configs(request: Any, version: int, code: int, message: str | None) -> _Fields:
+    """One result per resource."""
+    results = tuple(
+        build(
+            api_keys.DESCRIBE_CONFIGS, version, "response", "DescribeConfigsResult", error_code=code,
+            error_message=message, resource_type=each.resource_type, resource_name=each.resource_name,
+        )
+        for each in request.resources
+    )  # fmt: skip
+    return {"results": results}
+
+
 def _describe_scram(request: Any, version: int, code: int, message: str | None) -> _Fields:
     """One entry per user without its name, as in Kafka, and the error at the top level."""
     result = build(
@@ -147,6 +181,8 @@ _SHAPES: dict[int, Callable[[Any, int, int, str | None], _Fields]] = {
     api_keys.SASL_AUTHENTICATE: _top_level_with_message,
     api_keys.CREATE_DELEGATION_TOKEN: _create_token,
     api_keys.DESCRIBE_CLIENT_QUOTAS: _client_quotas,
+    api_keys.ALTER_CLIENT_QUOTAS: _alter_client_quotas,
+    api_keys.DESCRIBE_CONFIGS: _describe_configs,
     api_keys.DESCRIBE_USER_SCRAM_CREDENTIALS: _describe_scram,
     api_keys.ALTER_USER_SCRAM_CREDENTIALS: _alter_scram,
     api_keys.DESCRIBE_QUORUM: _describe_quorum,

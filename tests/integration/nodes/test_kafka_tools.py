@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, ListConsumerGroupsResult
 
 from tests.support.cli.command import aclog
 from tests.support.kafka import tools as kafka_tools
 from tests.support.kafka.commands import COMMANDS
 from tests.support.nodes.aclog_node import AclogNode
-from tests.support.nodes.server_properties import Ports
+from tests.support.nodes.server_properties import Ports, password
 
 
 def test_every_flag_is_tried_on_both_addresses() -> None:
@@ -80,3 +82,40 @@ def _comes(condition: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.1)
     return True
+
+
+AT_ONCE = 10.0
+"""Seconds: no client tries again until it loses patience."""
+
+
+@pytest.mark.timeout(120)
+def test_what_aclog_does_not_have_is_refused_in_words(tmp_path: Path) -> None:
+    """AlterClientQuotas, DescribeConfigs and ListGroups, as administration tools ask them."""
+    configs, groups = "kafka.admin.ConfigCommand", "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    quota = ("--alter", "--entity-type", "users", "--entity-name", "bob", "--add-config", "producer_byte_rate=1024")
+    asked = (
+        (configs, ("--describe", "--entity-type", "brokers", "--entity-name", "1"), "no dynamic configuration"),
+        (configs, quota, "enforces no client quotas"),
+        (groups, ("--list",), "UnsupportedVersionException: Error listing groups"),
+    )
+    ports = Ports.free()
+    with AclogNode(tmp_path, ports).format(), kafka_tools.ToolPipe() as pipe:
+        client = kafka_tools.client_properties(tmp_path, "admin")
+        at = ["--bootstrap-server", f"127.0.0.1:{ports.broker}", "--command-config", str(client)]
+        for main, arguments, text in asked:
+            printed = pipe.run(main, [*at, *arguments])
+            assert text in printed.out + printed.err, printed
+        config, listed = asked_by_confluent(ports.broker)
+        assert config.code() == KafkaError.UNSUPPORTED_VERSION
+        assert "no dynamic configuration" in config.str()
+        assert [each.code() for each in listed.errors] == [KafkaError.UNSUPPORTED_VERSION]
+        assert listed.valid == []
+
+
+def asked_by_confluent(port: int) -> tuple[KafkaError, ListConsumerGroupsResult]:
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "admin"}
+    client = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", **login, "sasl.password": password("admin")})
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1")
+    with pytest.raises(KafkaException) as refused:
+        client.describe_configs([resource], request_timeout=AT_ONCE)[resource].result(AT_ONCE)
+    return refused.value.args[0], client.list_consumer_groups(request_timeout=AT_ONCE).result(AT_ONCE)

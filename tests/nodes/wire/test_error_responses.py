@@ -133,3 +133,21 @@ def test_a_code_that_is_not_kafkas_is_an_unknown_server_error():
 
 def test_a_message_that_quotes_a_long_name_is_cut():
     assert len(answer(29, 1, message="é" * 40000).error_message) == MAX_MESSAGE
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_quota_changes_have_the_error_at_every_entity(version):
+    entity = part(49, version, "EntityData", entity_type="user", entity_name=None)
+    found = answer(49, version, entries=(part(49, version, "EntryData", entity=(entity,)),) * 2)
+    told = [(each.error_code, each.error_message, each.entity[0].entity_type) for each in found.entries]
+    assert told == [(CODE, MESSAGE, "user")] * 2
+
+
+@pytest.mark.parametrize("version", [1, 4])
+def test_configs_have_the_error_at_every_resource(version):
+    resources = tuple(
+        part(32, version, "DescribeConfigsResource", resource_type=4, resource_name=name) for name in ("1", "2")
+    )
+    found = answer(32, version, resources=resources)
+    told = [(each.error_code, each.error_message, each.resource_type, each.resource_name) for each in found.results]
+    assert told == [(CODE, MESSAGE, 4, "1"), (CODE, MESSAGE, 4, "2")]

@@ -14,7 +14,7 @@ from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from aclog.authorizer.hosts import host_address
 from aclog.metalog.errors import DecodeError, MetadataError
 from aclog.nodes.apis.request import Handler, MalformedRequestError, OutcomeUnknownError, Request, RequestError
-from aclog.nodes.offload import MANY_BYTES, offload_if
+from aclog.nodes.offload import MANY_BYTES, MANY_ENTRIES_BYTES, offload_if
 from aclog.nodes.session import Session
 from aclog.nodes.wire.api_versions import ApiVersion
 from aclog.nodes.wire.envelope import (
@@ -135,5 +135,5 @@ def _header(header: RequestHeader) -> bytes:
 
 
 async def _error(inner: Request, code: int, message: str | None) -> bytes:
-    key, version, much = inner.header.api_key, inner.header.api_version, len(inner.frame) > MANY_BYTES
+    key, version, much = inner.header.api_key, inner.header.api_version, len(inner.frame) > MANY_ENTRIES_BYTES
     return await offload_if(much, error_response, inner.body, key, version, code, message=message)

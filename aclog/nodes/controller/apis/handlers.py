@@ -18,7 +18,7 @@ from aclog.nodes.controller.apis.envelope import EnvelopeHandler
 from aclog.nodes.controller.apis.scram import ScramApis
 from aclog.nodes.controller.apis.serving_state import ServingState
 from aclog.nodes.controller.apis.tokens import TokenApis
-from aclog.nodes.offload import MANY_BYTES, offload_if
+from aclog.nodes.offload import MANY_ENTRIES_BYTES, offload_if
 from aclog.nodes.wire import api_keys
 from aclog.nodes.wire.api_versions import CONTROLLER_APIS
 
@@ -170,7 +170,7 @@ class ControllerApis:
 
 async def _describe_quorum(serving: ServingState, request: Request) -> bytes:
     if not names_metadata_partition(request):
-        return await offload_if(len(request.frame) > MANY_BYTES, unknown_partitions, request)
+        return await offload_if(len(request.frame) > MANY_ENTRIES_BYTES, unknown_partitions, request)
     log, now = serving.log, current_time_ms()
     mark = log.high_watermark()
     end = mark if serving.controller is None else serving.controller.log.end_offset()
