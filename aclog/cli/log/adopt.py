@@ -24,6 +24,7 @@ from aclog.nodes.controller.shared.topic_identity import (
     write_identity,
 )
 from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY, lock_checkpoints
+from aclog.nodes.storage.log_directories import require_formatted
 from aclog.terminal.notices import note
 from aclog.terminal.output import say
 
@@ -34,7 +35,8 @@ def adopt_topic(path: Path, *, force: bool) -> None:
     """Show what the controller has recorded and what the topic holds; record the latter if the operator agrees.
 
     Raises:
-        ConfigError: the file does not describe a controller on a topic; the topic cannot hold a log; no answer.
+        ConfigError: the file does not describe a controller on a topic; its directory is not formatted; the topic
+            cannot hold a log; no answer.
         LockedError: the controller runs.
         LogError: there is no such topic, it does not hold the newest checkpoint, or no broker responds.
         DecodeError: the topic does not end in a log.
@@ -44,6 +46,7 @@ def adopt_topic(path: Path, *, force: bool) -> None:
     if config.topic is None:
         raise ConfigError(f"{path}: metadata.log.kind is not topic: there is no topic to adopt")
     check_installed()
+    require_formatted(config)
     with closing(lock_checkpoints(config.metadata_log_dir / LOG_DIRECTORY)):
         _Adoption(config, KafkaTopic(settings=config.topic, node_id=config.node_id, voters=config.voter_ids)).run(force)
 

@@ -5,9 +5,12 @@ from attrs import evolve
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from aclog.metalog.errors import ConfigError, LogError
-from aclog.metalog.topiclog import TopicSettings, ensure_topic
+from aclog.metalog.topiclog import TopicInspector, TopicSettings, ensure_topic
+from aclog.metalog.uuids import parse_uuid
 from tests.support.kafka.server import free_port
 from tests.support.kafka.topics import client_properties, topic_settings
+from tests.support.nodes.secured_clients import eventually
+from tests.support.nodes.server_properties import CLUSTER_ID
 
 GOOD = {
     "cleanup.policy": "delete",
@@ -105,3 +108,33 @@ def test_a_wrong_password_is_reported_at_once_and_not_shown(topic_kafka, capfd):
 def test_properties_that_the_client_refuses(capfd):
     with pytest.raises(ConfigError, match=r"no\.such"):
         ensure_topic(TopicSettings(topic="log", properties={"bootstrap.servers": "localhost:1", "no.such": "x"}))
+
+
+def test_a_topic_is_known_by_its_id(topic_kafka):
+    settings = topic_settings(topic_kafka)
+    inspector = TopicInspector(settings)
+    assert inspector.identify(60) is None
+    assert settings.topic not in AdminClient(dict(settings.properties)).list_topics(timeout=60).topics
+    inspector.create(60)
+    inspector.create(60)
+    inspector.check_settings(60)
+    found = inspector.identify(60)
+    assert parse_uuid(found.topic_id).int > 1
+    assert found.kafka_cluster_id == CLUSTER_ID
+    admin = AdminClient(dict(settings.properties))
+    admin.delete_topics([settings.topic])[settings.topic].result(60)
+    eventually(lambda: inspector.identify(60) is None, "it is gone")
+    with pytest.raises(LogError, match="there is no such topic"):
+        inspector.check_settings(60)
+    create(settings, retention_ms="1000")
+    eventually(lambda: inspector.identify(60) is not None, "it is there again")
+    other = inspector.identify(60)
+    assert (other.kafka_cluster_id, other.topic_id == found.topic_id) == (found.kafka_cluster_id, False)
+    with pytest.raises(ConfigError, match=r"retention\.ms is 1000: expected -1"):
+        inspector.check_settings(60)
+
+
+def test_nothing_is_found_out_without_a_broker():
+    settings = TopicSettings(topic="log", properties={"bootstrap.servers": f"localhost:{free_port()}"})
+    with pytest.raises(LogError, match=r"kafka://localhost:\d+/log: .*"):
+        TopicInspector(settings).identify(1)

@@ -573,6 +573,17 @@ class TestEnds:
         ):
             await candidate(SharedTopic(), tmp_path / "c1", 1).start()
 
+    async def test_a_reader_that_has_met_something_else_ends_the_active_one(self, tmp_path):
+        topic, failures = SharedTopic(), []
+        async with three(tmp_path, topic, on_failure=failures.append) as nodes:
+            nodes[1].shared.reader.failure = DecodeError("a stranger's message", path="memory topic")
+            await until(lambda: not nodes[1].active and 1 not in topic.candidates)
+            await until(lambda: 1 in topic.candidates)
+            topic.elect(1)
+            await until(lambda: failures)
+            assert str(failures[0]) == "memory topic: a stranger's message"
+            assert len(topic.logs) == 1, "it has opened the log again"
+
     async def test_a_cancelled_start_leaves_nothing_open(self, tmp_path):
         topic = SharedTopic()
         node = candidate(topic, tmp_path, 1)
