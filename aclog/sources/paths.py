@@ -15,6 +15,7 @@ from aclog.metalog.filelog import FileLogReader, open_reader
 from aclog.metalog.filelog.epochs import read_epochs
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.filelog.locks import kafka_log_dir
+from aclog.metalog.filelog.notice import notices
 from aclog.metalog.filelog.reader import UNCOMMITTED_TAIL
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, moment_text
@@ -43,6 +44,10 @@ class LogSource:
     _reader: FileLogReader | None = field(default=None, init=False)
     _newest: Recovered | None = field(default=None, init=False)
     _notified: set[str] = field(factory=set, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.directory.is_dir():
+            self._notify(notices(self.directory))
 
     @property
     def name(self) -> str:
@@ -79,6 +84,7 @@ class LogSource:
     def image(self) -> Image:
         """Return the newest committed state. Raises as aclog.snapshots.recovery.recover."""
         log = self.log
+        self._notify(notices(self.directory))  # it may be newer than the log's last recovery
         if self._newest is None or log is None:
             self._newest = self._recover(None)
             return self._newest.image

@@ -16,8 +16,8 @@ def warn(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print a note on something the user may not expect: a torn tail, a lowered offset."""
-    _print(f"note: {text}")
+    """Print a note on something the user may not expect: a torn tail, a lowered offset; or a warning that says so."""
+    _print(text if text.startswith("warning: ") else f"note: {text}")
 
 
 def _print(text: str) -> None:

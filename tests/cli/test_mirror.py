@@ -1,5 +1,6 @@
 """`aclog mirror` of an aclog node: the contents of the mirror, its end, and what it refuses."""
 
+import http.client
 import json
 import signal
 import subprocess
@@ -74,7 +75,12 @@ def dumped(directory):
 @contextmanager
 def mirroring(node, directory):
     """`aclog mirror` as a process, which the test stops."""
-    command = [sys.executable, "-m", "aclog", "mirror", *place(node), "--to", str(directory)]
+    with running([sys.executable, "-m", "aclog", "mirror", *place(node), "--to", str(directory)]) as process:
+        yield process
+
+
+@contextmanager
+def running(command):
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
             yield process
@@ -246,3 +252,34 @@ def test_a_cluster_that_lost_committed_records(tmp_path):
     assert "does not have the log that was committed up to offset 20" in found.complaint
     assert f"{directory} is left unchanged: find out what was lost, or mirror into another" in found.complaint
     assert content(directory) == before
+
+
+def asked(port, path):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    except OSError:
+        return 0, ""
+    finally:
+        connection.close()
+
+
+def test_it_tells_how_it_is_and_gives_up(tmp_path):
+    quorum, port = FakeQuorum(epoch=3), free_port()
+    quorum.append([value("one")])
+    with FakeLeader(quorum) as leader:
+        place = ["--bootstrap-controller", str(leader.address), "--http", f"127.0.0.1:{port}", "--give-up-after", "1.5"]
+        command = [sys.executable, "-m", "aclog", "mirror", *place, "--to", str(tmp_path / "mirror")]
+        with running(command) as process:
+            until(lambda: asked(port, "/readyz") == (200, "ok\n"))
+            assert asked(port, "/healthz") == (200, "ok\n")
+            until(lambda: "\naclog_lag_records 0.0\n" in asked(port, "/metrics")[1])
+            assert "\naclog_age_seconds " in asked(port, "/metrics")[1]
+            leader.close()
+            until(lambda: asked(port, "/readyz")[0] == 503)
+            assert str(leader.address) in asked(port, "/readyz")[1]
+            _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert f"given up after 1.5 s without a usable leader: {leader.address}: " in said.splitlines()[-1]

@@ -1,7 +1,9 @@
 """`aclog sync` against a fake broker: what is recorded, what is rejected, and how it ends."""
 
+import http.client
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,17 +13,20 @@ from pathlib import Path
 import pytest
 
 import aclog as library
+from aclog.cli.spark.jobs import check_log
 from aclog.cli.sync.sync import retry_seconds
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log, verify
 from aclog.metalog.records import AccessControlEntryRecord, BeginTransactionRecord
 from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER
 from aclog.nodes.wire.api_versions import BROKER_APIS
+from aclog.pipeline.source.directory import extent
 from aclog.snapshots.rule_history import history
 from aclog.sources.sync_properties import SYNC_FILE, SyncProperties, read_sync_properties
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker
+from tests.support.kafka.server import free_port
 
 ROOT = Path(__file__).parents[2]
 RULES = [acl("orders"), acl("orders", "User:bob", operation=4), acl("pay", host="10.0.0.1")]
@@ -103,16 +108,10 @@ class TestPolls:
         polled(broker, directory)
         first = recorded_acls(directory)
         broker.rules = []
-        polled(broker, directory)
+        polled(broker, directory, "--accept-removal", 3).ok()
         broker.rules = RULES
         polled(broker, directory)
         assert not set(first.values()) & set(recorded_acls(directory).values())
-
-    def test_a_valid_response_without_acls_removes_all(self, broker, directory):
-        polled(broker, directory)
-        broker.rules = []
-        assert len(polled(broker, directory).ok().lines) == 3
-        assert recorded_acls(directory) == {}
 
     def test_a_cluster_without_acls_is_recorded(self, broker, directory):
         broker.rules = []
@@ -162,13 +161,213 @@ class TestOutput:
         assert recorded_acls(directory).keys() == set(broker.rules)
 
 
+MANY = [acl(f"topic-{number}") for number in range(50)]
+WOULD_GO = re.compile(r"newest poll refused at \d{4}-\d\d-\d\dT[\d:.]+Z: (\d+) of (\d+) rules would go")
+
+
+def warned(result):
+    """How many rules would go, as a reader is warned."""
+    (line,) = [line for line in result.err.splitlines() if "newest poll refused" in line]
+    assert line.startswith("aclog: warning: ")
+    return tuple(map(int, WOULD_GO.search(line).groups()))
+
+
+class TestRemovals:
+    @pytest.fixture
+    def many(self, broker, directory):
+        broker.rules = MANY
+        polled(broker, directory).ok()
+        return broker
+
+    def test_a_response_without_acls_is_not_believed(self, broker, directory):
+        polled(broker, directory)
+        broker.rules = []
+        result = polled(broker, directory)
+        assert (result.code, result.out) == (2, "")
+        assert "3 of 3 rules would go" in result.complaint
+        assert "--accept-removal 3" in result.complaint
+        assert len(broker.told) == 3, "it is asked again"
+        assert recorded_acls(directory).keys() == set(RULES)
+
+    def test_a_share_is_not_believed_either(self, many, directory):
+        many.rules = MANY[:39]
+        assert "11 of 50 rules would go" in polled(many, directory).complaint
+        assert polled(many, directory, "--max-removal", 21).code == 2
+        polled(many, directory, "--max-removal", 22).ok()
+        assert recorded_acls(directory).keys() == set(MANY[:39])
+
+    def test_few_removals_are_what_people_do(self, broker, directory):
+        broker.rules = MANY[:10]
+        polled(broker, directory)
+        broker.rules = MANY[9:10]
+        polled(broker, directory).ok()
+        assert recorded_acls(directory).keys() == set(MANY[9:10])
+
+    def test_a_second_response_that_is_better_is_recorded(self, many, directory):
+        answers = iter([[], MANY[1:]])
+        many.next_rules = lambda: next(answers)
+        assert len(polled(many, directory).ok().lines) == 1
+        assert recorded_acls(directory).keys() == set(MANY[1:])
+
+    def test_another_given_broker_is_asked(self, many, directory):
+        with FakeBroker(MANY[1:]) as other:
+            many.rules = []
+            aclog("sync", "--bootstrap-server", f"{many.address},{other.address}", "--to", directory, "--once").ok()
+        assert recorded_acls(directory).keys() == set(MANY[1:])
+
+    def test_another_broker_that_the_cluster_names_is_asked(self, many, directory):
+        with FakeBroker(MANY[1:]) as other:
+            many.rules, many.others = [], [other.address]
+            polled(many, directory).ok()
+        assert recorded_acls(directory).keys() == set(MANY[1:])
+
+    def test_a_broker_of_another_cluster_is_no_witness(self, many, directory):
+        with FakeBroker(MANY[1:], cluster_id="another") as other:
+            many.rules, many.others = [], [other.address]
+            assert "belongs to cluster another" in polled(many, directory).complaint
+        assert recorded_acls(directory).keys() == set(MANY)
+
+    def test_every_reader_is_warned_until_a_good_poll(self, many, directory, tmp_path):
+        many.rules = MANY[30:]
+        polled(many, directory)
+        readers = [
+            ("acls", "list"),
+            ("acls", "list", "--as-of", "1"),
+            ("authorize", "--principal", "User:a", "--operation", "READ", "--topic", "t"),
+            ("export", "--format", "jsonl", "--out", tmp_path / "exported"),
+            ("export", "--history", "--format", "jsonl"),
+        ]
+        for words in readers:
+            assert warned(aclog(*words, "--log", directory)) == (30, 50), words
+        assert warned(aclog("snapshot", "create", "--log", directory, "--out", tmp_path / "checkpoints")) == (30, 50)
+        assert warned(aclog("shell", "--log", directory, "ls")) == (30, 50)
+        assert warned(aclog("log", "dump", directory)) == (30, 50)
+        assert warned(aclog("log", "verify", directory)) == (30, 50)
+        assert warned(aclog("log", "copy", directory, tmp_path / "copy")) == (30, 50)
+        with library.open_log(directory) as log:
+            assert WOULD_GO.search(*log.notes)
+            many.rules = MANY
+            polled(many, directory).ok()
+        assert aclog("acls", "list", "--log", directory).ok().err == ""
+
+    def test_spark_jobs_warn(self, many, directory, capsys, caplog):
+        many.rules = []
+        polled(many, directory)
+        check_log(directory)
+        assert WOULD_GO.search(capsys.readouterr().err)
+        extent(directory)
+        assert WOULD_GO.search(caplog.text)
+
+    def test_an_open_log_tells_of_a_poll_that_is_refused_later(self, many, directory):
+        with library.open_log(directory) as log:
+            log.image()
+            many.rules = []
+            polled(many, directory)
+            assert log.notes == []
+            assert len(log.image()) == 50
+            (found,) = log.notes
+        assert WOULD_GO.search(found).groups() == ("50", "50")
+
+    def test_a_failed_poll_neither_leaves_nor_withdraws_the_warning(self, many, directory):
+        many.rules = []
+        polled(many, directory)
+        many.more = b"\0"
+        polled(many, directory)
+        assert warned(aclog("acls", "list", "--log", directory)) == (50, 50)
+
+    def test_a_removal_is_accepted_once(self, many, directory):
+        many.rules = MANY[:30]
+        assert polled(many, directory, "--accept-removal", 19).code == 2
+        result = polled(many, directory, "--accept-removal", 20).ok()
+        assert "the removal of 20 of 50 rules is accepted: --accept-removal 20 is spent" in result.err
+        assert recorded_acls(directory).keys() == set(MANY[:30])
+        assert aclog("acls", "list", "--log", directory).ok().err == ""
+
+    def test_a_service_goes_on_and_spends_what_it_may_accept(self, many, directory):
+        def each(number):
+            if number == 2:
+                many.rules = MANY[:25]  # accepted
+            if number == 4:
+                many.rules = []  # refused, asked twice each time
+            if number == 9:
+                many.rules = MANY[:24]
+
+        result = running(many, directory, 12, "--interval", "0.01", "--accept-removal", "30", each=each).ok()
+        assert result.err.count("is spent") == 1
+        assert "warning: poll failed, nothing recorded: the poll of" in result.err
+        assert "25 of 25 rules would go" in result.err
+        assert recorded_acls(directory).keys() == set(MANY[:24])
+        assert aclog("acls", "list", "--log", directory).ok().err == ""
+        assert {change.end_offset for change in history(directory)} == {51, 76, 77}
+
+    @pytest.mark.parametrize(
+        ("flag", "value"),
+        [("--max-removal", "0"), ("--max-removal", "101"), ("--max-removal", "nan"), ("--accept-removal", "0")],
+    )
+    def test_invalid_limits(self, broker, directory, flag, value):
+        result = polled(broker, directory, flag, value)
+        assert (result.code, flag in result.complaint) == (2, True)
+        assert broker.requests == {}
+
+
+class TestWatched:
+    def test_metrics_and_readiness(self, broker, directory):
+        port, seen = free_port(), {}
+
+        def asked(path):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            try:
+                connection.request("GET", path)
+                response = connection.getresponse()
+                return response.status, response.read().decode()
+            finally:
+                connection.close()
+
+        def each(number):
+            if number == 2:
+                seen["good"] = asked("/readyz"), asked("/healthz"), asked("/metrics")
+                broker.rules = []
+            if number == 4:
+                seen["refused"] = asked("/readyz"), asked("/healthz"), asked("/metrics")
+
+        running(broker, directory, 5, "--interval", "0.01", "--http", f"127.0.0.1:{port}", each=each).ok()
+        ready, healthy, metrics = seen["good"]
+        assert (ready[0], healthy[0]) == (200, 200)
+        assert "aclog_acls 3.0" in metrics[1]
+        assert "aclog_refused_removals 0.0" in metrics[1]
+        ready, healthy, metrics = seen["refused"]
+        assert (ready[0], healthy[0]) == (503, 200)
+        assert "3 of 3 rules would go" in ready[1]
+        for line in ("aclog_acls 3.0", "aclog_polls 2.0", "aclog_failed_polls 1.0", "aclog_refused_removals 3.0"):
+            assert line in metrics[1].splitlines()
+        assert re.search(r"^aclog_age_seconds \d", metrics[1], re.MULTILINE)
+
+    def test_it_gives_up(self, broker, directory):
+        polled(broker, directory)
+        broker.more = b"\0"
+        flags = ("--interval", "0.01", "--give-up-after", "0.2")
+        result = aclog("sync", "--bootstrap-server", broker.address, "--to", directory, *flags)
+        assert result.code == 2
+        assert f"given up after 0.2 s without a successful poll: {broker.address}" in result.complaint
+
+    @pytest.mark.parametrize("flags", [("--give-up-after", "0"), ("--give-up-after", "nan"), ("--http", "x"),
+                                       ("--http", "a:1,b:2")])  # fmt: skip
+    def test_invalid_flags(self, broker, directory, flags):
+        result = polled(broker, directory, *flags)
+        assert (result.code, flags[0] in result.complaint) == (2, True)
+
+    def test_an_address_in_use(self, broker, directory):
+        result = polled(broker, directory, "--http", broker.address)
+        assert (result.code, f"--http: cannot listen on {broker.address}" in result.complaint) == (2, True)
+
+
 class TestTimeTravel:
     def test_each_poll_can_be_read_by_offset(self, broker, directory):
         states = [RULES, RULES[:1], [], [*RULES, acl("later")]]
         moments = []
         for rules in states:
             broker.rules = rules
-            polled(broker, directory)
+            polled(broker, directory, "--accept-removal", 3).ok()
             moments.append(end_offset(directory))
         assert [recorded_acls(directory, moment).keys() for moment in moments] == [set(rules) for rules in states]
 
@@ -236,7 +435,7 @@ class TestFailures:
 
     def test_a_failed_poll_is_reported_and_retried(self, broker, directory):
         def each(number):
-            broker.rules = [] if number == 3 else [acl(f"poll-{number}")]
+            broker.rules = [] if number == 3 else [acl("lasting"), acl(f"poll-{number}")]
             broker.more = b"\0" if number in {2, 3} else b""
 
         result = running(broker, directory, 5, each=each).ok()
@@ -246,7 +445,7 @@ class TestFailures:
         assert warnings[0].endswith("retrying in 0.01 s")
         assert warnings[1].endswith("retrying in 0.02 s")
         kinds = [(change.kind.name, change.rule.acl.resource_name) for change in history(directory)]
-        assert kinds[:3] == [("ADDED", "poll-1"), ("REMOVED", "poll-1"), ("ADDED", "poll-4")]
+        assert kinds[1:4] == [("ADDED", "poll-1"), ("REMOVED", "poll-1"), ("ADDED", "poll-4")]
         assert ", 2 failed;" in result.err
 
     def test_a_connection_closed_while_idle_is_no_failure(self, broker, directory):
@@ -409,7 +608,7 @@ class TestLarge:
     def test_changes_larger_than_a_batch_become_visible_together(self, broker, directory):
         polled(broker, directory)
         broker.rules = [acl(f"topic-{number}") for number in range(4)]
-        polled(broker, directory).ok()
+        polled(broker, directory, "--accept-removal", 3).ok()
         changes = list(history(directory))
         assert [change.offset for change in changes] == [2, 3, 4, 7, 8, 9, 10, 11, 12, 13]
         assert {change.end_offset for change in changes} == {6, 15}

@@ -32,7 +32,11 @@ def dump(
       aclog log dump --json DIR | jq 'select(.leaderEpoch > 3)'
     """
     from aclog.cli.log.dump import dump_json, dump_text
+    from aclog.metalog.filelog.notice import notices
+    from aclog.terminal.notices import note
 
+    for text in [text for path in paths if path.is_dir() for text in notices(path)]:
+        note(text)
     for line in (dump_json if json else dump_text)(paths, show_secrets=show_secrets):
         (emit if json else say)(line)
 

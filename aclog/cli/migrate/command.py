@@ -3,6 +3,7 @@
 import typer
 
 from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.removal import RemovalFlags
 from aclog.cli.migrate.flags import MetadataLogFlags, ModeFlags, ZooKeeperFlags
 
 app = typer.Typer()
@@ -10,7 +11,7 @@ app = typer.Typer()
 
 @app.command()
 @with_flags
-def migrate(zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeFlags) -> int:
+def migrate(zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeFlags, removal: RemovalFlags) -> int:
     """Migrate ACLs, SCRAM credentials and delegation tokens from ZooKeeper to a metadata log, or back.
 
     In a log, everything becomes visible at once at the switchover, or nothing.
@@ -27,4 +28,4 @@ def migrate(zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeFlags
     """
     from aclog.cli.migrate.dispatch import run_migrate
 
-    return run_migrate(zookeeper, target, mode)
+    return run_migrate(zookeeper, target, mode, removal)

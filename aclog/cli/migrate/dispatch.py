@@ -1,5 +1,8 @@
 """Checks the flags of `aclog migrate` and runs the migration that they ask for."""
 
+from attrs import evolve
+
+from aclog.cli.flags.removal import RemovalFlags
 from aclog.cli.migrate.checkpoint_target import CheckpointTarget
 from aclog.cli.migrate.flags import MetadataLogFlags, ModeFlags, ZooKeeperFlags
 from aclog.cli.migrate.log_target import LogTarget
@@ -14,7 +17,7 @@ from aclog.sources.bootstrap import client_security, parse_servers
 _MAX_QUIET_S = 86_400.0
 
 
-def run_migrate(zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeFlags) -> int:
+def run_migrate(zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeFlags, removal: RemovalFlags) -> int:
     """Run the command; return its exit code. Raises as `run_migration` and `run_reverse_migration`."""
     if (zookeeper.zookeeper is None) is (zookeeper.to_zookeeper is None):
         raise ConfigError("exactly one ZooKeeper must be given: --zookeeper HOST:PORT or --to-zookeeper HOST:PORT")
@@ -23,8 +26,9 @@ def run_migrate(zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeF
     if target.command_config is not None and target.bootstrap_controller is None:
         raise ConfigError("--command-config: expected only with --bootstrap-controller")
     if zookeeper.zookeeper is not None:
-        return run_migration(_migration(zookeeper.zookeeper, zookeeper, target, mode))
-    return run_reverse_migration(_reverse_migration(zookeeper, target, mode))
+        options = _migration(zookeeper.zookeeper, zookeeper, target, mode)
+        return run_migration(evolve(options, limit=removal.limit()))
+    return run_reverse_migration(evolve(_reverse_migration(zookeeper, target, mode), limit=removal.limit()))
 
 
 def _migration(connect: str, zookeeper: ZooKeeperFlags, target: MetadataLogFlags, mode: ModeFlags) -> MigrationOptions:

@@ -3,12 +3,14 @@
 import time
 from collections.abc import Iterator
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
+from aclog.cli.migrate.removals import confirmed, suspicion
 from aclog.cli.migrate.report import report_comparison, report_left_out, report_plan, warn_of_limitation
 from aclog.cli.migrate.store import connected, decide_by, patience, read_store, store_decides
 from aclog.cli.migrate.switchover import SwitchRequest, switch_request
 from aclog.cli.migrate.target import Target, TargetWriter
+from aclog.cli.removal_limit import RemovalLimit
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.notices import note, warn
 from aclog.zkstore.client.settings import ZkSettings
@@ -35,13 +37,14 @@ class MigrationOptions:
     until_quiet: float | None
     replace: bool
     skip_unreadable: bool
+    limit: RemovalLimit = field(factory=RemovalLimit)
 
 
 def run_migration(options: MigrationOptions) -> int:
     """Migrate, show what that would do, or compare; return the exit code, 1 if sides differ or something blocks it.
 
     Raises:
-        ConfigError: entries that cannot be read, or a target with entries of its own.
+        ConfigError: entries that cannot be read, a target with entries of its own, or too many of these to remove.
         StoreError: ZooKeeper is unavailable.
         MetadataError: the target cannot be read or written.
 
@@ -63,6 +66,8 @@ def _show(options: MigrationOptions, watch: StoreWatch) -> int:
     change = difference(current, wanted)
     report_plan(options.store.where, options.target, found, change)
     obstacles = [*_unreadable(options, found), *_own_entries(options, current, wanted)]
+    if options.replace and (suspicious := suspicion(options.target.name, current, wanted, options.limit)):
+        obstacles.append(suspicious)
     for obstacle in obstacles:
         warn(obstacle)
     return 1 if obstacles else 0
@@ -93,6 +98,7 @@ def _migrate(options: MigrationOptions, watch: StoreWatch) -> None:
     with options.target.open() as writer:
         wanted = options.target.supported(found.state)
         _refuse(_own_entries(options, writer.state, wanted))
+        options = evolve(options, limit=confirmed(options.target.name, writer.state, wanted, options.limit))
         run = _Run(options, watch, writer)
         run.follow()
         run.switch_over()
@@ -111,9 +117,12 @@ class _Run:
     _watch: StoreWatch
     _writer: TargetWriter
     _reported: frozenset[LeftOut] = field(init=False)
+    _begun: AccessState = field(init=False)
+    """What the target held at the start."""
     _quiet_since: float = field(factory=time.monotonic, init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._begun = self._writer.state
         # Reported by _migrate already.
         self._reported = frozenset(self._watch.state().left_out)
 
@@ -134,13 +143,22 @@ class _Run:
         return request.is_set() or (not follow and quiet is None)
 
     def catch_up(self) -> int:
-        """Write what has changed since the last call; return the number of changes. Raises StoreError."""
+        """Write what has changed since the last call; return the number of changes.
+
+        Raises:
+            ConfigError: it would remove too much of what the target held at the start.
+            StoreError: ZooKeeper is unavailable.
+
+        """
         if not self._watch.catch_up(patience(self._options.store)):
             return 0
         found = self._watch.state()
         report_left_out(each for each in found.left_out if each not in self._reported)
         self._reported |= frozenset(found.left_out)
-        change = self._writer.write(self._options.target.supported(found.state))
+        wanted = self._options.target.supported(found.state)
+        suspicious = suspicion(self._options.target.name, self._begun, wanted, self._options.limit)
+        _refuse(iter([suspicious] if suspicious else []))
+        change = self._writer.write(wanted)
         if len(change):
             # Only migrated entries count: quotas, for example, may keep changing.
             self._quiet_since = time.monotonic()

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import field, frozen
 
 from aclog.cli.migrate.log_target import LogTarget
+from aclog.cli.migrate.removals import confirmed, suspicion
 from aclog.cli.migrate.report import report_comparison, report_left_out, report_removals
 from aclog.cli.migrate.store import connected, decide_by, read_store, store_decides
 from aclog.cli.migrate.target import TargetContents
+from aclog.cli.removal_limit import RemovalLimit
 from aclog.metalog.errors import ConfigError
 from aclog.terminal.notices import note, warn
 from aclog.terminal.output import say
@@ -34,13 +36,15 @@ class ReverseOptions:
     compare_only: bool
     replace: bool
     skip_unreadable: bool
+    limit: RemovalLimit = field(factory=RemovalLimit)
 
 
 def run_reverse_migration(options: ReverseOptions) -> int:
     """Write a log's state to ZooKeeper, show what that would do, or compare; return the exit code.
 
     Raises:
-        ConfigError: entries that ZooKeeper cannot hold, or that only ZooKeeper has, without the flags that allow them.
+        ConfigError: entries that ZooKeeper cannot hold, or that only ZooKeeper has, without the flags that allow them;
+            or too many of these to remove.
         StoreError: ZooKeeper is unavailable.
         MetadataError: the log cannot be read.
 
@@ -53,6 +57,7 @@ def run_reverse_migration(options: ReverseOptions) -> int:
             is_clear = _report(options, watch, wanted, left_out)
             if options.dry_run:
                 return 0 if is_clear else 1
+            confirmed(options.store.where, watch.state().state, wanted, options.limit)
             _write(client, watch, wanted)
             # Read again, so that the comparison is with what was really written.
             watch = read_store(client, may_be_new=True)
@@ -79,6 +84,8 @@ def _report(options: ReverseOptions, watch: StoreWatch, wanted: AccessState, lef
             f"{options.store.where}: {change.removals} entries are not in the log: remove them first, or let --replace "
             "remove them"
         )
+    elif options.dry_run and (suspicious := suspicion(options.store.where, found.state, wanted, options.limit)):
+        obstacles.append(suspicious)
     for obstacle in obstacles:
         if not options.dry_run:
             raise ConfigError(obstacle)

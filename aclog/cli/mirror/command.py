@@ -5,10 +5,14 @@ from typing import Annotated
 
 import typer
 
+from aclog.cli.flags.follower import FollowerFlags
+from aclog.cli.flags.groups import with_flags
+
 app = typer.Typer()
 
 
 @app.command()
+@with_flags
 def mirror(
     bootstrap_controller: Annotated[
         str,
@@ -40,6 +44,8 @@ def mirror(
         bool,
         typer.Option("--once", metavar="", help="Stop at the high-water mark seen at the start."),
     ] = False,
+    *,
+    follower: FollowerFlags,
 ) -> None:
     """Copy everything a quorum commits, byte for byte, into a directory of segments.
 
@@ -52,8 +58,17 @@ def mirror(
       aclog mirror --bootstrap-controller HOST:9093 --to DIR --once
       aclog acls list --log DIR --as-of 2026-11-20T10:00:00Z
     """
-    from aclog.cli.mirror.run import mirror_quorum
+    from aclog.cli.mirror.run import MirrorOptions, mirror_quorum
     from aclog.sources.bootstrap import client_security, parse_servers
 
     controllers = parse_servers("--bootstrap-controller", bootstrap_controller)
-    mirror_quorum(controllers, client_security(command_config), to, once=once)
+    mirror_quorum(
+        MirrorOptions(
+            controllers=controllers,
+            security=client_security(command_config),
+            directory=to,
+            once=once,
+            http=follower.address(),
+            give_up_after=follower.patience(),
+        )
+    )

@@ -8,6 +8,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from types import FrameType
 
+from attrs import frozen
+
+from aclog.cli.follower_endpoint import FollowerStatus, serving
 from aclog.metalog.filelog.mirror_log import MirrorLog, open_mirror
 from aclog.metalog.filelog.mirror_properties import LogEnd
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
@@ -25,24 +28,44 @@ _OPTIONS = ObserverOptions(read_seconds=5.0)
 _ONCE_PATIENCE_SECONDS = 30.0
 
 
-def mirror_quorum(controllers: tuple[HostPort, ...], security: ClientSecurity, directory: Path, *, once: bool) -> None:
+@frozen(kw_only=True)
+class MirrorOptions:
+    """The quorum, the mirror, and how to run; `give_up_after` is in seconds without a usable leader."""
+
+    controllers: tuple[HostPort, ...]
+    security: ClientSecurity
+    directory: Path
+    once: bool
+    http: HostPort | None
+    give_up_after: float | None
+
+    @property
+    def patience(self) -> float | None:
+        """Seconds without a usable leader after which to give up; None is never."""
+        return _ONCE_PATIENCE_SECONDS if self.once and self.give_up_after is None else self.give_up_after
+
+
+def mirror_quorum(options: MirrorOptions) -> None:
     """Mirror until SIGINT or SIGTERM, or with `once` up to the first high-water mark; print a note at the end.
 
     Raises:
         LockedError: another process mirrors into the directory.
         CommittedRecordsLostError, OtherClusterError: the history of the quorum differs from that of the mirror, which
             is left unchanged.
-        LogError: the directory is not a mirror, or cannot be written; or the quorum is unreachable, or refuses.
+        ConfigError: the HTTP endpoint cannot listen.
+        LogError: the directory is not a mirror, or cannot be written; or the quorum refuses, or is unreachable for too
+            long.
         DecodeError: the mirror is damaged.
 
     """
-    with open_mirror(directory) as mirror:
+    status = FollowerStatus()
+    with open_mirror(options.directory) as mirror, serving(options.http, status):
         for text in mirror.notes:
             note(text)
         began = mirror.end
         log = QuorumLog(
-            servers=controllers,
-            security=security,
+            servers=options.controllers,
+            security=options.security,
             client_id="aclog-mirror",
             cluster_id=mirror.cluster_id,
             options=_OPTIONS,
@@ -50,17 +73,22 @@ def mirror_quorum(controllers: tuple[HostPort, ...], security: ClientSecurity, d
             after=None if began is None else EpochEnd(epoch=began.epoch, end_offset=began.end_offset),
             identity=LogIdentity.of(*mirror.outer_batches()),
         )
-        with log, _stopped_by_signals(log) as stop, progress(f"mirroring into {directory.name}") as advance:
+        with log, _stopped_by_signals(log) as stop, progress(f"mirroring into {options.directory.name}") as advance:
             mirroring = QuorumMirror(
                 quorum=log,
                 mirror=mirror,
                 stop=stop,
                 notify=note,
                 advance=advance,
-                patience=_ONCE_PATIENCE_SECONDS if once else None,
+                patience=options.patience,
+                succeeded=status.succeeded,
+                failed=status.failed,
+            )
+            status.gauge("aclog_lag_records", "Committed records known that are not mirrored yet.").set_function(
+                lambda: mirroring.lag
             )
             with _advising(mirror):
-                mirroring.run(once=once)
+                mirroring.run(once=options.once)
         note(_summary(mirroring, began))
 
 

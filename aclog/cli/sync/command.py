@@ -6,7 +6,9 @@ from typing import Annotated
 import typer
 from attrs import frozen
 
+from aclog.cli.flags.follower import FollowerFlags
 from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.removal import RemovalFlags
 from aclog.cli.sync.format import SyncFormat
 
 app = typer.Typer()
@@ -45,12 +47,21 @@ class RecordFlags:
     ] = None
 
 
+@frozen(kw_only=True)
+class PollFlags:
+    """When to poll."""
+
+    interval: Annotated[float, typer.Option("--interval", metavar="SECONDS", help="Time between two polls.")] = 30.0
+    once: Annotated[bool, typer.Option("--once", metavar="", help="Poll once, then exit.")] = False
+
+
 @app.command()
 @with_flags
 def sync(
     record: RecordFlags,
-    interval: Annotated[float, typer.Option("--interval", metavar="SECONDS", help="Time between two polls.")] = 30.0,
-    once: Annotated[bool, typer.Option("--once", metavar="", help="Poll once, then exit.")] = False,
+    polls: PollFlags,
+    removal: RemovalFlags,
+    follower: FollowerFlags,
     format_: Annotated[
         SyncFormat,
         typer.Option(
@@ -61,7 +72,9 @@ def sync(
     """Poll the ACLs of a cluster, and record changes in a log, those of each poll atomically.
 
     DIR can be used like any other --log, with --as-of, shell and history.
-    A failed poll records nothing and is retried. SIGTERM or Ctrl-C stops it.
+    A failed poll records nothing and is retried. One that would remove too much
+    is asked again, of other brokers too, then refused: every reader of DIR is
+    warned until a later poll is good. SIGTERM or Ctrl-C stops it.
     Needs DESCRIBE on the cluster.
 
     [bold]Examples[/]
@@ -77,8 +90,11 @@ def sync(
             servers=parse_servers("--bootstrap-server", record.bootstrap_server),
             security=client_security(record.command_config),
             directory=record.to,
-            interval=interval,
-            once=once,
+            interval=polls.interval,
+            once=polls.once,
             format=format_,
+            limit=removal.limit(),
+            http=follower.address(),
+            give_up_after=follower.patience(),
         )
     )

@@ -16,6 +16,7 @@ from aclog.cli.sync.poller import Poll
 from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.filesystem import fsync_directory, log_error
+from aclog.metalog.filelog.notice import leave_notice, withdraw_notice
 from aclog.metalog.records import BeginTransactionRecord, EndTransactionRecord
 from aclog.metalog.uuids import random_uuid
 from aclog.snapshots.image import Image
@@ -68,6 +69,18 @@ class SyncLog:
     def changes(self, poll: Poll) -> AclChanges:
         """Return the changes from the newest state to a poll, with new ids for added ACLs."""
         return _changes(self.recorded, poll)
+
+    def removed_by(self, poll: Poll) -> int:
+        """Return how many of the recorded ACLs are not in a poll."""
+        return len(self.recorded.keys() - set(poll.acls))
+
+    def leave_notice(self, text: str) -> None:
+        """Tell every reader of the log something until `withdraw_notice`, durably. Raises LogError."""
+        leave_notice(self.directory, text)
+
+    def withdraw_notice(self) -> None:
+        """End what `leave_notice` began, durably. Raises LogError."""
+        withdraw_notice(self.directory)
 
     def append(self, changes: AclChanges, timestamp: int) -> list[Change]:
         """Append changes atomically and durably, with a timestamp in ms since 1970.

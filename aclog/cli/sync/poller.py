@@ -9,12 +9,17 @@ from attrs import define, field, frozen
 from aclog.authorizer.acl import StandardAcl
 from aclog.cli.sync.changes import check_acls
 from aclog.metalog.clock import current_time_ms
-from aclog.metalog.errors import ConfigError, DecodeError
+from aclog.metalog.errors import ConfigError, DecodeError, MetadataError
+from aclog.nodes.client.cluster_requests import describe_cluster
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.errors import UnreachableError
+from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.sources.admin import describe_all_acls, describe_cluster_id
 from aclog.sources.bootstrap import connect_to_first
+
+_MOST_BROKERS = 6
+"""How many are asked again; each response has all ACLs."""
 
 
 class WrongClusterError(ConfigError):
@@ -58,6 +63,36 @@ class ClusterPoller:
         except BaseException:  # also cancelled: a response may be in flight
             await self._move_to_end()
             raise
+
+    async def poll_again(self, is_plausible: Callable[[Poll], bool]) -> Poll | None:
+        """Ask the same broker again, then others; return the first plausible response, None if there is none.
+
+        A broker that cannot be asked is skipped. The poller stays with the broker whose response it returns.
+
+        Raises:
+            WrongClusterError: as `poll`.
+
+        """
+        for address in await self._brokers():
+            try:
+                await self.close()
+                self._connection = await connect(address, self.security)
+                poll = await self._describe(self._connection)
+            except WrongClusterError:
+                raise
+            except MetadataError:
+                continue
+            if is_plausible(poll):
+                return poll
+        return None
+
+    async def _brokers(self) -> tuple[HostPort, ...]:
+        """Return the broker that was asked last, the other given ones, and those that the cluster names, a few."""
+        named: tuple[HostPort, ...] = ()
+        if self._connection is not None:
+            with suppress(MetadataError):  # too old for it, or not allowed
+                named = tuple(node.address for node in (await describe_cluster(self._connection)).nodes)
+        return tuple(dict.fromkeys((*self.servers, *named)))[:_MOST_BROKERS]
 
     async def _try(self) -> Poll:
         kept = self._connection

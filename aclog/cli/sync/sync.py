@@ -8,14 +8,17 @@ from pathlib import Path
 from attrs import define, field, frozen
 
 from aclog.authorizer.explanation_text import acl_text
+from aclog.cli.follower_endpoint import FollowerStatus, serving
 from aclog.cli.log_writer import check_parent
+from aclog.cli.removal_limit import RemovalLimit
 from aclog.cli.signals import pause, stop_on_signals, unless
 from aclog.cli.sync.format import SyncFormat
 from aclog.cli.sync.log import SyncLog, create_sync_log
 from aclog.cli.sync.poller import ClusterPoller, Poll, WrongClusterError
+from aclog.cli.sync.trust import RemovalTrust
 from aclog.cli.transfer.history import change_row
 from aclog.cli.transfer.json_rows import row_line
-from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.errors import ConfigError, LogError, MetadataError
 from aclog.metalog.printable import printable
 from aclog.metalog.uuids import uuid_text
 from aclog.nodes.apis.request import RequestError
@@ -35,7 +38,10 @@ _PERMANENT_ERRORS = {CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED}
 
 @frozen(kw_only=True)
 class SyncOptions:
-    """Cluster, log, seconds between the end of a poll and the next one, and output format."""
+    """Cluster, log, seconds between the end of a poll and the next one, output format, and what is not believed.
+
+    `give_up_after` is in seconds without a successful poll; None is never.
+    """
 
     servers: tuple[HostPort, ...]
     security: ClientSecurity
@@ -43,6 +49,9 @@ class SyncOptions:
     interval: float
     once: bool
     format: SyncFormat
+    limit: RemovalLimit
+    http: HostPort | None
+    give_up_after: float | None
 
 
 def run_sync(options: SyncOptions) -> None:
@@ -50,8 +59,8 @@ def run_sync(options: SyncOptions) -> None:
 
     Raises:
         ConfigError: an invalid interval, a directory that is not a log of `aclog sync`, or servers of another cluster.
-        MetadataError: the log cannot be written, the only poll failed, or all polls so far failed and the last one with
-            an error that retries cannot resolve.
+        MetadataError: the log cannot be written, the only poll failed or was refused, no poll succeeded for too long,
+            or all polls so far failed and the last one with an error that retries cannot resolve.
 
     """
     if not 0 < options.interval <= MAX_INTERVAL_S:
@@ -59,7 +68,8 @@ def run_sync(options: SyncOptions) -> None:
     with ExitStack() as stack:
         sync = _Sync(options, stack)
         sync.open()
-        asyncio.run(sync.run())
+        with serving(options.http, sync.status):
+            asyncio.run(sync.run())
 
 
 def retry_seconds(failures: int, interval: float) -> float:
@@ -74,12 +84,28 @@ class _Sync:
 
     options: SyncOptions
     _stack: ExitStack
+    status: FollowerStatus = field(factory=FollowerStatus, init=False)
+    _trust: RemovalTrust = field(init=False)
     _log: SyncLog | None = field(default=None, init=False)
     _polls: int = field(default=0, init=False)
     _failed: int = field(default=0, init=False)
     _consecutive_failures: int = field(default=0, init=False)
     _added: int = field(default=0, init=False)
     _removed: int = field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._trust = RemovalTrust(limit=self.options.limit)
+        numbers = {
+            "aclog_polls": ("Polls so far.", lambda: self._polls),
+            "aclog_failed_polls": ("Polls that failed or were refused.", lambda: self._failed),
+            "aclog_refused_removals": (
+                "Rules that the newest poll would have removed, if it was refused.",
+                lambda: self._trust.refused,
+            ),
+            "aclog_acls": ("ACLs in the log.", lambda: 0 if self._log is None else len(self._log.recorded)),
+        }
+        for name, (text, value) in numbers.items():
+            self.status.gauge(name, text).set_function(value)
 
     def open(self) -> None:
         """Open an existing log; a missing or empty directory is left to the first poll. Raises as SyncLog.open."""
@@ -108,7 +134,7 @@ class _Sync:
     async def _poll_once(self, poller: ClusterPoller, stop: asyncio.Event) -> float:
         """Poll, and record and print changes; return the seconds until the next poll."""
         try:
-            poll = await unless(stop, poller.poll())
+            poll = await unless(stop, self._trust.trusted_poll(poller, self._log))
         except WrongClusterError:
             raise
         except MetadataError as error:
@@ -119,6 +145,7 @@ class _Sync:
         if poll is not None:
             self._polls, self._consecutive_failures = self._polls + 1, 0
             self._print(self._record(poll))
+            self.status.succeeded()
         return self.options.interval
 
     def _failure(self, error: MetadataError) -> float:
@@ -127,8 +154,12 @@ class _Sync:
             self._failed + 1,
             self._consecutive_failures + 1,
         )
-        seconds = retry_seconds(self._consecutive_failures, self.options.interval)
-        warn(f"poll failed, nothing recorded: {error}; retrying in {seconds:g} s")
+        self.status.failed(str(error))
+        seconds, most = retry_seconds(self._consecutive_failures, self.options.interval), self.options.give_up_after
+        if most is not None and self.status.age >= most:
+            raise LogError(f"given up after {most:g} s without a successful poll: {error}")
+        seconds = seconds if most is None else min(seconds, most - self.status.age)
+        warn(f"poll failed, nothing recorded: {error}; retrying in {max(round(seconds, 3), 0):g} s")
         return seconds
 
     def _record(self, poll: Poll) -> list[Change]:

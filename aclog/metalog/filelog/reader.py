@@ -12,6 +12,7 @@ from aclog.metalog.filelog.epochs import EPOCHS_FILE, read_epochs
 from aclog.metalog.filelog.file_names import find_segments
 from aclog.metalog.filelog.filesystem import log_error
 from aclog.metalog.filelog.mark import MarkFile, open_valid_mark_file
+from aclog.metalog.filelog.notice import notices
 from aclog.metalog.filelog.segments import Segments
 from aclog.metalog.filelog.tail import Tail, find_tail
 
@@ -32,7 +33,7 @@ class FileLogReader(Closeable):
     """
 
     directory: Path
-    notes: tuple[str, ...] = field(init=False, default=())
+    _tail_notes: tuple[str, ...] = field(init=False, default=())
     _segments: Segments
     _marks: MarkFile | None = field(init=False, default=None)
     _high_watermark: int = field(init=False, default=-1)
@@ -46,6 +47,11 @@ class FileLogReader(Closeable):
     def name(self) -> str:
         """The directory."""
         return str(self.directory)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know: the writer's notice at this moment, and where a log that Kafka wrote is cut."""
+        return (*notices(self.directory), *self._tail_notes)
 
     def start_offset(self) -> int:
         """Return the first offset that can still be read; retention raises it."""
@@ -99,7 +105,7 @@ class FileLogReader(Closeable):
             self._marks.close()
             self._marks = None
         self._marks = open_valid_mark_file(self.directory)
-        self.notes = self.notes if self._marks is None else ()
+        self._tail_notes = self._tail_notes if self._marks is None else ()
 
     def _kafka_log_end(self) -> int:
         """Return the end of the last whole batch, computed again only if the last segment has changed."""
@@ -109,7 +115,7 @@ class FileLogReader(Closeable):
         if seen != self._end_seen:
             tail = find_tail(self._segments.files(), None, self._segments.epochs)
             self._end, self._end_seen = tail.end_offset, seen
-            self.notes = _kafka_notes(self.directory, tail)
+            self._tail_notes = _kafka_notes(self.directory, tail)
         self._reopen_marks()  # an aclog writer may have taken over in the meantime
         return self._end if self._marks is None else self._marks.read().offset
 

@@ -176,7 +176,7 @@ class Fetcher:
             max_bytes = 1 if full else self.options.fetch_bytes
             position, asked = self.state.position, elapsed_seconds()
             response = await fetch(connection, position, self.options, max_bytes=max_bytes, cluster_id=self.cluster_id)
-            if not response.error and not is_same_log:
+            if not (is_same_log or response.error or response.diverging):
                 # On each connection: the server may have been formatted again since the last one, and offsets and
                 # epochs may fit by chance. Nothing of its response has been taken over yet.
                 await self.identity.check(self._fetch_at(connection, self.state.leader_epoch))

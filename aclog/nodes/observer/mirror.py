@@ -39,6 +39,10 @@ class QuorumMirror:
     notify: Notify = field(default=lambda _: None)
     advance: Advance = field(default=lambda _done, _total: None)
     patience: float | None = None
+    succeeded: Callable[[], None] = field(default=lambda: None)
+    """Called whenever the quorum is known to be followed, at least once a second then."""
+    failed: Callable[[str], None] = field(default=lambda _: None)
+    """Called with the error whenever it is known not to be."""
     batches: int = field(default=0, init=False)
     """Number of batches appended."""
     size: int = field(default=0, init=False)
@@ -50,6 +54,11 @@ class QuorumMirror:
     _suspect: MetadataError | None = field(default=None, init=False)
     """The log's error when a wait last timed out."""
     _last_success: float = field(factory=time.monotonic, init=False)
+
+    @property
+    def lag(self) -> int:
+        """How many records are known to be committed and not mirrored yet."""
+        return max(self.quorum.high_watermark() - max(self._mirrored_to(), 0), 0)
 
     def run(self, *, once: bool) -> None:
         """Mirror until `stop` is set; `once`: up to the first high-water mark.
@@ -124,15 +133,18 @@ class QuorumMirror:
         """After a wait without records: report an error of the log that has lasted since the previous one."""
         suspect, self._suspect = self._suspect, self.quorum.error
         if self._suspect is None:
-            self._note_success()
+            if self._known:  # before that, nobody has answered yet
+                self._note_success()
         elif suspect is not None:
             self._back_off(self._suspect)
 
     def _back_off(self, error: MetadataError) -> None:
         refused = not self._known and isinstance(error, QuorumRefusedError | LoginError | ConfigError)
-        failing_for = time.monotonic() - self._last_success
-        if refused or (self.patience is not None and failing_for >= self.patience):
+        self.failed(str(error))
+        if refused:
             raise error.with_traceback(None)
+        if self.patience is not None and time.monotonic() - self._last_success >= self.patience:
+            raise LogError(f"given up after {self.patience:g} s without a usable leader: {error}")
         if str(error) not in self._notified:
             self._notified.add(str(error))
             self.notify(f"{error}; trying again")
@@ -140,6 +152,7 @@ class QuorumMirror:
 
     def _note_success(self) -> None:
         self._last_success = time.monotonic()
+        self.succeeded()
         self._suspect = None
         if self._notified:
             self._notified.clear()

@@ -49,6 +49,8 @@ class HttpEndpoint:
     """The check of /healthz: on failure the process should be restarted."""
     ready: Check
     """The check of /readyz: on failure no clients should be routed here."""
+    flag: str = "aclog.http.listener"
+    """Where the address was given, for the error."""
     _server: asyncio.Server | None = field(default=None, init=False)
     _idle: dict[asyncio.StreamWriter, None] = field(factory=dict, init=False)
     """The connections without a whole request, oldest first."""
@@ -62,7 +64,7 @@ class HttpEndpoint:
             self._server = await asyncio.start_server(self._serve, host, self.address.port, limit=_HEAD_BYTES)
         except OSError as error:
             where = HostPort(host=host, port=self.address.port)
-            raise ConfigError(f"aclog.http.listener: cannot listen on {where}: {error.strerror or error}") from error
+            raise ConfigError(f"{self.flag}: cannot listen on {where}: {error.strerror or error}") from error
 
     @property
     def port(self) -> int:

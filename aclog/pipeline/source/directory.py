@@ -1,5 +1,6 @@
 """A log directory, or checkpoints, as ranges to read: the records committed at the time of planning."""
 
+import logging
 from pathlib import Path
 
 from attrs import frozen
@@ -15,10 +16,13 @@ from aclog.metalog.filelog.file_names import (
     list_segments,
     parse_checkpoint_name,
 )
+from aclog.metalog.filelog.notice import notices
 from aclog.metalog.log import EpochStart
 from aclog.pipeline.source.options import Options
 from aclog.pipeline.source.ranges import FileRange, OffsetPosition, file_ranges
 from aclog.pipeline.source.row_selection import MAX_OFFSET, RowSelection
+
+_log = logging.getLogger(__name__)
 
 
 @frozen(kw_only=True)
@@ -71,6 +75,8 @@ def extent(directory: Path, *, set_aside: bool = False) -> Extent:
     try:
         with open_reader(directory) as reader:
             end = reader.high_watermark()
+        for text in notices(directory):
+            _log.warning(text)
     except DecodeError as error:
         if not set_aside or Path(error.path or "") not in {file.path for file in list_segments(directory)}:
             raise

@@ -31,6 +31,9 @@ class AccessState:
     credentials: Mapping[CredentialKey, UserScramCredentialRecord] = field(factory=dict, repr=False)
     tokens: Mapping[str, DelegationTokenRecord] = field(factory=dict, repr=False)
 
+    def __len__(self) -> int:
+        return len(self.acls) + len(self.credentials) + len(self.tokens)
+
     def counts(self) -> str:
         """Return the numbers of entries as text."""
         return f"{len(self.acls)} ACLs, {len(self.credentials)} SCRAM credentials, {len(self.tokens)} delegation tokens"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 
 from aclog.authorizer.acl import StandardAcl
+from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER, DESCRIBE_USER_SCRAM_CREDENTIALS, METADATA
 from aclog.nodes.wire.api_versions import BROKER_APIS
 from aclog.nodes.wire.message_builder import build
@@ -25,6 +26,8 @@ class FakeBroker(FakeLeader):
         self.next_rules: Callable[[], list[StandardAcl]] | None = None
         self.told: list[frozenset[StandardAcl]] = []
         self.more = b""
+        self.others: list[HostPort] = []
+        """The brokers that DescribeCluster names."""
         self.tamper_body: Callable[[bytes], bytes] = lambda body: body
         handlers = {
             METADATA: self._metadata,
@@ -69,10 +72,14 @@ class FakeBroker(FakeLeader):
         return build(key, version, "response", results=results)
 
     def _cluster(self, version, _body):
-        code, message = self.refusals.get(DESCRIBE_CLUSTER, (0, None))
-        return build(
-            DESCRIBE_CLUSTER, version, "response", cluster_id=self.cluster_id, error_code=code, error_message=message
+        key = DESCRIBE_CLUSTER
+        code, message = self.refusals.get(key, (0, None))
+        brokers = tuple(
+            build(key, version, "response", "DescribeClusterBroker", broker_id=number, host=at.host, port=at.port)
+            for number, at in enumerate(self.others, 2)
         )
+        known = {"cluster_id": self.cluster_id, "brokers": brokers}
+        return build(key, version, "response", error_code=code, error_message=message, **known)
 
     def _metadata(self, version, _body):
         return build(METADATA, version, "response", cluster_id=self.cluster_id)

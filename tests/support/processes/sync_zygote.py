@@ -3,7 +3,8 @@
 Commands on stdin, one a line, each answered by a line: `start DIRECTORY SERVER` forks one that polls as fast as it can,
 `kill` kills it (SIGKILL) and says `killed`, or the exit code that it ended with before; `once DIRECTORY SERVER` forks
 one that polls once and says its exit code. What they print goes to `DIRECTORY.out`. Few records fill a batch here, so
-that most polls are transactions. Being single-threaded, it may fork.
+that most polls are transactions. Most rules change with each poll: a removal of any share is believed. Being
+single-threaded, it may fork.
 """
 
 import os
@@ -28,7 +29,7 @@ def forked(directory: str, server: str, *flags: str) -> int:
     os.dup2(output, 1)
     os.dup2(output, 2)
     with Path(os.devnull).open(encoding="utf-8") as sys.stdin:
-        os._exit(run(["sync", "--bootstrap-server", server, "--to", directory, *flags]))
+        os._exit(run(["sync", "--bootstrap-server", server, "--to", directory, "--max-removal", "100", *flags]))
 
 
 def ended(child: int) -> str:

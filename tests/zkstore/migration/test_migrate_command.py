@@ -137,6 +137,55 @@ def test_entries_of_the_log_only_block(store, migrate, tmp_path):
     assert held(log) == in_store(store)
 
 
+def test_more_than_a_share_is_removed_only_if_accepted(store, migrate, connect, tmp_path):
+    log = tmp_path / "log"
+    migrate("--log", log).ok()
+    own = [word for number in range(13) for word in ("--topic", f"own-{number}")]
+    aclog("acls", "add", "--log", log, *own, "--operation", "READ", "--allow-principal", "User:x").ok()
+    before = record_types(log)
+    refused = migrate("--log", log, "--replace")
+    assert refused.code == 2
+    assert (
+        f"{log}: 13 of 63 entries would go: if that is right, accept it with --accept-removal 13" in refused.complaint
+    )
+    assert migrate("--log", log, "--replace", "--dry-run").code == 1
+    assert migrate("--log", log, "--replace", "--accept-removal", 12).code == 2
+    assert migrate("--log", log, "--replace", "--max-removal", 20.5).code == 2
+    assert record_types(log) == before
+    migrate("--log", log, "--replace", "--dry-run", "--accept-removal", 13).ok()
+    migrate("--log", log, "--replace", "--max-removal", 21).ok()
+    assert held(log) == in_store(store)
+
+
+def test_more_than_a_share_is_not_removed_on_the_way_back_either(store, connect, migrate, tmp_path):
+    log = tmp_path / "log"
+    migrate("--log", log).ok()
+    store.create(PATH, rules(*({**RULE, "principal": f"User:{number}"} for number in range(13))))
+    before = in_store(store)
+    place = ("--log", log, "--to-zookeeper", connect, "--replace")
+    assert aclog("migrate", *place, "--dry-run").code == 1
+    assert "13 of 63 entries would go" in aclog("migrate", *place).complaint
+    assert in_store(store) == before
+    aclog("migrate", *place, "--accept-removal", 13).ok()
+    assert held(log) == in_store(store) != before
+
+
+def test_what_zookeeper_loses_while_it_is_followed_is_not_removed(store, connect, migrate, tmp_path):
+    log = tmp_path / "log"
+    migrate("--log", log).ok()
+    before = held(log)
+    process = start("migrate", "--zookeeper", connect, "--log", log, "--follow", stdin=subprocess.PIPE)
+    while "copied into" not in process.stderr.readline():
+        assert process.poll() is None
+    for root in ("/kafka-acl", "/kafka-acl-extended/prefixed"):
+        for kind in store.get_children(root):
+            for name in store.get_children(f"{root}/{kind}"):
+                store.set(f"{root}/{kind}/{name}", rules())
+    code, _, err = finish(process)
+    assert (code, " of 50 entries would go" in err.splitlines()[-1]) == (2, True), err
+    assert held(log) == before
+
+
 def test_an_open_transaction_is_aborted_first(store, migrate, tmp_path):
     log = tmp_path / "log"
     migrate("--log", log).ok()
