@@ -91,6 +91,14 @@ class Authentication:
         return self._sasl
 
     @property
+    def ends(self) -> bool:
+        """Whether the session ends at some time, by connections.max.reauth.ms or its token's expiry.
+
+        Only then may the client re-authenticate (KafkaChannel.maybeBeginServerReauthentication).
+        """
+        return self.complete and self._ends_ms is not None
+
+    @property
     def expired(self) -> bool:
         """Whether the session has ended without re-authentication."""
         return self.complete and self._ends_ms is not None and self.clock() >= self._ends_ms
@@ -101,7 +109,7 @@ class Authentication:
         return self._raw and self._state is _State.AUTHENTICATE
 
     def receive(self, payload: bytes) -> Step:
-        """Process the client's next message; once `complete`, only a SaslHandshake, which starts re-authentication.
+        """Process the client's next message; if the session `ends`, a SaslHandshake starts re-authentication.
 
         Raises:
             DecodeError: The message is malformed or not allowed in this state; close the connection without a response.

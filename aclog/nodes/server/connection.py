@@ -85,7 +85,8 @@ class Connection:
         stream.latest_deadline, stream.max_bytes, stream.pool = math.inf, limits.frame_bytes, self.admission.memory
         while (payload := await stream.next()) is not None:
             # SaslHandshake starts re-authentication, also on an expired session: the client may just be late.
-            if sasl and _api_key(payload) == SASL_HANDSHAKE:
+            # In a session without an end it gets ILLEGAL_SASL_STATE from the dispatcher, as in Kafka.
+            if self._authentication.ends and _api_key(payload) == SASL_HANDSHAKE:
                 stream.max_bytes = limits.unauthenticated_frame_bytes
                 failed = await self._log_in(payload)
                 if failed is not None:

@@ -11,7 +11,7 @@ import pytest
 from tests.support.kafka.server import AdminClient
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.server_properties import Ports, password, server_properties
-from tests.support.nodes.wire_client import ClosedError, WireClient
+from tests.support.nodes.wire_client import ClosedError, RefusedError, WireClient
 
 SESSION_SECONDS = 1.5
 PATIENCE_SECONDS = 60.0
@@ -60,3 +60,8 @@ def test_a_client_that_does_not_is_let_go_at_its_next_request(node: AclogNode) -
         time.sleep(SESSION_SECONDS + 0.1)
         client.plain("alice", password("alice"))
         assert client.ask(METADATA, 1, topics=()).controller_id == 1, "also late, as in Kafka"
+    with WireClient(node.ports.broker) as client:
+        client.scram("SCRAM-SHA-256", "admin", "admin-secret")
+        assert client.session_lifetime_ms == 0
+        with pytest.raises(RefusedError, match="illegal_sasl_state"):  # what a real Kafka 4.3.1 answers there
+            client.scram("SCRAM-SHA-256", "admin", "admin-secret")

@@ -20,6 +20,7 @@ from tests.support.nodes.served_listener import SASL, Known, run
 
 SCRAM = evolve(SASL, sasl_mechanisms=("SCRAM-SHA-256", "PLAIN"))
 INVALID = "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256"
+SASL_WITH_AN_END = evolve(SASL, session_lifetimes_ms={"PLAIN": 3_600_000})
 
 
 def credential(user="bob", password="bob-secret"):
@@ -260,6 +261,20 @@ def test_reauthentication():
         assert refused.error_code == 34, "no requests while it is not known who it is"
         assert await client.closed()
 
+    run(scenario, SASL_WITH_AN_END)
+
+
+def test_a_login_without_an_end_cannot_be_renewed():
+    """Neither connections.max.reauth.ms nor a token: ILLEGAL_SASL_STATE, and the connection goes on as it was."""
+
+    async def scenario(served):
+        client = await served.connect()
+        await client.log_in()
+        for version in (0, 1):
+            refused = await client.ask(SASL_HANDSHAKE, version, mechanism="PLAIN")
+            assert (refused.error_code, refused.mechanisms) == (34, ())
+            assert await client.who() == "User:alice"
+
     run(scenario, SASL)
 
 
@@ -334,7 +349,7 @@ def test_a_password_login_lasts_for_max_reauth_ms():
         assert (done.error_code, done.session_lifetime.total_seconds()) == (0, 3600)
         assert await client.who() == "User:alice"
 
-    run(scenario, evolve(SASL, session_lifetimes_ms={"PLAIN": 3_600_000}))
+    run(scenario, SASL_WITH_AN_END)
 
 
 def test_an_expired_login_ends_the_connection(monkeypatch):
@@ -348,7 +363,7 @@ def test_an_expired_login_ends_the_connection(monkeypatch):
         await client.log_in()
         assert (await client.log_in()).error_code == 0, "which is how it goes on"
 
-    run(scenario, SASL)
+    run(scenario, SASL_WITH_AN_END)
 
 
 def test_frames_are_small_during_reauthentication():
@@ -365,4 +380,4 @@ def test_frames_are_small_during_reauthentication():
         client.request(DESCRIBE_CLUSTER, 1, bytes(5000))
         await client.frame()
 
-    run(scenario, SASL, unauthenticated_frame_bytes=4000)
+    run(scenario, SASL_WITH_AN_END, unauthenticated_frame_bytes=4000)
