@@ -4,14 +4,19 @@ import json
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka.admin as cka
 import pytest
 
 from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.committed_mark import committed_path, read_committed
 from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.records import RegisterBrokerRecord
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.recovery import recover
 from tests.support.admin.answers import comparable
 from tests.support.admin.requests import (
     ALTER_SCRAM,
@@ -25,10 +30,13 @@ from tests.support.admin.requests import (
     rule,
     upsert,
 )
+from tests.support.kafka.metadata_shell import shell_answers
 from tests.support.kafka.real_node import RealNode
+from tests.support.kafka.server import AdminClient
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.barrier import NAME, Barrier
 from tests.support.nodes.server_properties import Ports, password, server_properties
+from tests.support.nodes.topic_cluster import wait_until
 from tests.support.nodes.wire_client import WireClient, nested
 
 CHANGES = 1000
@@ -161,3 +169,61 @@ def test_aclog_starts_on_a_directory_that_kafka_formatted(tmp_path: Path) -> Non
             pass
     with kafka:
         assert described(ports) == wanted
+
+
+def broker_of(log: Path) -> RegisterBrokerRecord:
+    """The registration of the node's broker in a stopped node's log."""
+    (broker,) = recover(log).image.cluster.brokers()
+    return broker
+
+
+def leaders(ports: Ports, topic: str) -> list[int]:
+    """The leaders of a topic's partitions, as soon as all have one."""
+    login = {"sasl.mechanism": "PLAIN", "sasl.username": "admin", "sasl.password": password("admin")}
+    admin = cka.AdminClient(
+        {"bootstrap.servers": f"localhost:{ports.broker}", "security.protocol": "SASL_PLAINTEXT", **login}
+    )
+    deadline = time.monotonic() + 60
+    while True:
+        partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions.values()
+        found = [partition.leader for partition in partitions]
+        if found and min(found) >= 0:
+            return found
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)
+
+
+@pytest.mark.slow(25)
+@pytest.mark.timeout(300)
+def test_kafka_registers_in_place_of_a_broker_of_ours_that_was_killed(tmp_path: Path) -> None:
+    """And the other way round; a topic that Kafka made meanwhile has its leader when it comes back."""
+    ports = Ports.free()
+    properties = server_properties(ports, broker_session_timeout_ms="3000", broker_heartbeat_interval_ms="500")
+    aclog, kafka = AclogNode(tmp_path, ports, properties).format(), RealNode(tmp_path, ports, properties)
+    aclog.start()
+    wait_until(lambda: "registered as broker 1" in aclog.output, 30, "its registration")
+    wanted = change_live(ports, random.Random(5), 10, "aclog")
+    aclog.kill()
+    ours = broker_of(aclog.log_directory)
+    assert not ours.fenced, "it could not say that it ends"
+    with kafka:
+        assert described(ports) == wanted
+        with AdminClient(ports.broker) as admin:
+            admin("createTopic", topic="kept")
+        assert leaders(ports, "kept") == [1, 1]
+    kafkas = broker_of(aclog.log_directory)
+    assert kafkas.incarnation_id != ours.incarnation_id
+    assert (kafkas.fenced, kafkas.broker_epoch > ours.broker_epoch) == (True, True)
+    with aclog:
+        wait_until(lambda: "registered as broker 1" in aclog.output, 30, "its registration")
+        assert described(ports) == wanted
+    again = broker_of(aclog.log_directory)
+    assert again.fenced, "it said that it ends"
+    assert [each.name for each in again.end_points] == ["SASL_PLAINTEXT"]
+    with kafka:
+        assert leaders(ports, "kept") == [1, 1]
+    image = recover(aclog.log_directory).image
+    path = write_checkpoint(image, tmp_path)
+    (shown,) = shell_answers(path, ["ls /image/cluster/brokers"], until=f"epoch {image.epoch}")
+    assert shown == ["1"]
+    assert list(verify(aclog.log_directory)) == []

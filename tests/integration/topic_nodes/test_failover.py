@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 
 import pytest
@@ -19,11 +19,14 @@ from tests.support.kafka.acls_tool import TO_BROKERS, TO_CONTROLLERS, AclsTool
 from tests.support.kafka.shared import SharedKafka
 from tests.support.nodes.acl_client import AclClient, exactly
 from tests.support.nodes.cluster import HOST
+from tests.support.nodes.server_properties import password
 from tests.support.nodes.topic_cluster import COMBINED, CONTROLLERS, TopicCluster, wait_until
+from tests.support.nodes.wire_client import ClosedError, WireClient
 
 pytestmark = pytest.mark.slow(5)
 
-NOT_CONTROLLER = 41
+NOT_CONTROLLER, METADATA = 41, 3
+BROKER_ID = 11
 QUORUM_TOOL = "org.apache.kafka.tools.MetadataQuorumCommand"
 _NUMBERS = count()
 
@@ -97,6 +100,34 @@ def suspended(cluster: TopicCluster, node_id: int) -> Iterator[None]:
 
 def others(node_id: int) -> list[int]:
     return [each for each in CONTROLLERS if each != node_id]
+
+
+def named(port: int) -> set[int]:
+    """The brokers that Metadata of one names; none while it cannot be asked."""
+    with suppress(OSError, ClosedError), WireClient(port).plain("admin", password("admin")) as client:
+        asked = {"topics": (), "allow_auto_topic_creation": False}
+        asked |= {"include_cluster_authorized_operations": False, "include_topic_authorized_operations": False}
+        return {each.node_id for each in client.ask(METADATA, 8, **asked).brokers}
+    return set()
+
+
+@pytest.mark.timeout(180)
+def test_brokers_are_named_across_a_takeover_and_fenced_by_the_new_controller(cluster: TopicCluster) -> None:
+    broker, combined = cluster.brokers[0], cluster.controllers[COMBINED]
+    both = {BROKER_ID, COMBINED}
+    wait_until(lambda: named(broker.ports.broker) == both == named(combined.ports.broker), 30, "both brokers")
+    active = cluster.wait_active()
+    # The one that is a broker, too, dies while no controller leads: the next one finds out by its silence.
+    cluster.controllers[active].kill()
+    if active != COMBINED:
+        combined.kill()
+    assert cluster.wait_active(others(active))
+    wait_until(lambda: named(broker.ports.broker) == {BROKER_ID}, 60, "the one that lives")
+    for node in (cluster.controllers[active], combined):
+        if not node.running:
+            node.spawn()
+            node.wait_until_ready()
+    wait_until(lambda: named(broker.ports.broker) == both == named(combined.ports.broker), 60, "both again")
 
 
 @pytest.mark.timeout(180)

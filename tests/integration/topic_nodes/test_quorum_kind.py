@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from aclog.nodes.config.node_config import HostPort
+from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.config.server_properties import load_config
+from aclog.nodes.observer.quorum_log import QuorumLog
+from aclog.nodes.session import SecurityProtocol
 from aclog.nodes.storage.format import format_storage
+from aclog.nodes.wire.api_keys import METADATA
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_reader import read_checkpoint
 from tests.integration.conftest import CONTROLLER_PORT
 from tests.support.cli.command import aclog
 from tests.support.kafka.acls_tool import TO_BROKERS, AclsTool
@@ -19,12 +24,21 @@ from tests.support.kafka.shared import SharedKafka
 from tests.support.nodes.cluster import HOST, ClusterNode, lasting_ports
 from tests.support.nodes.server_properties import CLUSTER_ID, PLAIN, USERS, password
 from tests.support.nodes.topic_cluster import wait_until
+from tests.support.nodes.wire_client import WireClient
 
 TOPIC = "of-a-real-quorum"
 
 
+NODE_ID = 77
+
+
 def follower(
-    home: Path, controllers: Sequence[HostPort], *, user: str = "admin", cluster_id: str = CLUSTER_ID
+    home: Path,
+    controllers: Sequence[HostPort],
+    *,
+    user: str = "admin",
+    cluster_id: str = CLUSTER_ID,
+    kind: str = "quorum",
 ) -> ClusterNode:
     """A broker of aclog, formatted for a Kafka's cluster, which logs in to its controllers as a user."""
     ports = lasting_ports()
@@ -32,8 +46,8 @@ def follower(
     line = f'{PLAIN} required username="{user}" password="{password(user)}" {users};'
     properties = {
         "process.roles": "broker",
-        "node.id": "77",
-        "metadata.log.kind": "quorum",
+        "node.id": str(NODE_ID),
+        "metadata.log.kind": kind,
         "controller.quorum.bootstrap.servers": ",".join(map(str, controllers)),
         "controller.listener.names": "CONTROLLER",
         "listeners": f"CLIENT://{HOST}:{ports.broker}",
@@ -69,6 +83,48 @@ def test_it_follows_kafkas_controllers_and_forwards_to_them(
         assert acls_tool.remove(TO_BROKERS, place, TOPIC).code == 0
         assert TOPIC not in [acl["resourceName"] for acl in admin.acls()]
         wait_until(lambda: TOPIC not in acls_tool.run(TO_BROKERS, place, "--list").out, 30, "its removal")
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("kind", ["quorum", "file"])
+def test_it_never_registers_with_kafkas_controllers(kind: str, topic_kafka: SharedKafka, tmp_path: Path) -> None:
+    """Kafka would place partitions on it. The kind `file` is a mistake: the controllers tell that they are Kafka's."""
+    kafkas = {node.node_id for node in topic_kafka.nodes}
+    with (
+        follower(tmp_path / "node", topic_kafka.controllers, kind=kind) as node,
+        AdminClient(topic_kafka.nodes[0].ports.broker) as admin,
+    ):
+        if kind == "file":
+            wait_until(lambda: "not registered yet" in node.output, 30, "what keeps it from registering")
+            assert "not a controller of aclog: this broker does not register with it" in node.output
+        else:
+            assert "registered" not in node.output
+        admin("createTopic", topic=f"not-on-{NODE_ID}-{kind}")
+        assert registered(topic_kafka) == kafkas
+        # Nor does it lead its clients to Kafka's brokers, which are not its own cluster's.
+        with WireClient(node.ports.broker).plain("admin", password("admin")) as client:
+            brokers = client.ask(METADATA, 8, topics=(), allow_auto_topic_creation=False,
+                                 include_cluster_authorized_operations=False,
+                                 include_topic_authorized_operations=False).brokers  # fmt: skip
+        assert [(each.node_id, each.port) for each in brokers] == [(NODE_ID, node.ports.broker)]
+
+
+def registered(kafka: SharedKafka) -> set[int]:
+    """The brokers in its log: where Kafka places partitions."""
+    login = ClientSecurity(
+        security_protocol=SecurityProtocol.SASL_PLAINTEXT,
+        sasl_mechanism="PLAIN",
+        username="admin",
+        password=password("admin"),
+    )
+    with QuorumLog(servers=kafka.controllers, security=login) as log:
+        log.wait_known(30)
+        applier = Applier()
+        if (snapshot := log.latest_snapshot()) is not None:
+            applier.load(read_checkpoint(snapshot.path))
+        while applier.next_offset < log.high_watermark():
+            applier.apply(log.read(applier.next_offset))
+    return {broker.broker_id for broker in applier.image.cluster.brokers()}
 
 
 @pytest.mark.timeout(180)

@@ -5,10 +5,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
 
 import pytest
 
+from tests.support.admin.client_scripts import KafkaPython
 from tests.support.kafka.jvm import run_tool
+from tests.support.kafka.server import AdminClient, KafkaError
 from tests.support.nodes.cluster import HOST, Cluster
 from tests.support.nodes.server_properties import PLAIN, password
 from tests.support.nodes.wire_client import WireClient
@@ -19,6 +22,10 @@ METADATA, DESCRIBE_CLUSTER, UNREGISTER_BROKER, REGISTRATION, HEARTBEAT = 3, 60, 
 SOON = {"broker_session_timeout_ms": "2500"}
 OFTEN = {"broker_heartbeat_interval_ms": "300"}
 SECONDS = 60
+RULE = {
+    "resourceType": "TOPIC", "resourceName": "orders", "patternType": "LITERAL", "principal": "User:alice", "host": "*",
+    "operation": "READ", "permissionType": "ALLOW",
+}  # fmt: skip
 
 
 def eventually(done: Callable[[], bool], what: Callable[[], object]) -> None:
@@ -97,6 +104,40 @@ def test_a_broker_without_a_controller_that_knows_it_names_itself(tmp_path, zygo
         both = one.output + twin.output
         assert both.count("registered as broker 2 with epoch") == 1
         assert "broker 2: not registered yet: another broker with this node.id is alive" in both
+
+
+def java_lists(node):
+    """Kafka's Admin, which never asks its bootstrap servers again."""
+    admin = AdminClient(f"{HOST}:{node.ports.broker}", recovery="none")
+    return admin, lambda: [acl["resourceName"] for acl in admin.acls()]
+
+
+def kafka_python_lists(node):
+    """kafka-python's."""
+    client = KafkaPython(node.ports.broker, "admin")
+    return client, lambda: [row[1] for row in client.describe(("ANY", None, "ANY", None, None, "ANY", "ANY"))]
+
+
+@pytest.mark.parametrize("client", [java_lists, kafka_python_lists])
+def test_a_client_that_knows_one_broker_goes_on_at_another(cluster, client):
+    one, two = cluster.brokers
+    all_name([one, two], one, two)
+    admin, listed = client(one)
+    with closing(admin) if isinstance(admin, KafkaPython) else admin:
+        with AdminClient(f"{HOST}:{two.ports.broker}") as other:
+            other("createAcls", acls=[RULE])
+        eventually(lambda: listed() == ["orders"], lambda: "the rule at the first broker")
+        one.kill()
+        found: list[str] = []
+
+        def answered() -> bool:
+            nonlocal found
+            with suppress(KafkaError, KafkaPython.ERROR, OSError):
+                found = listed()
+            return bool(found)
+
+        eventually(answered, lambda: "no answer by the other broker")
+        assert found == ["orders"]
 
 
 def client_properties(path):

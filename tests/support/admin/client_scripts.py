@@ -138,6 +138,9 @@ class Confluent:
 class KafkaPython:
     """kafka-python's KafkaAdminClient."""
 
+    ERROR = kafka.errors.KafkaError
+    """The base class of what it raises."""
+
     def __init__(self, port: int, user: str) -> None:
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
         self._admin = kafka.KafkaAdminClient(

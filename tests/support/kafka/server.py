@@ -78,17 +78,24 @@ class AdminClient:
     """Kafka's Admin client in a JVM of its own, as one of the fixtures' users."""
 
     def __init__(
-        self, servers: int | str, user: str = "admin", *, controllers: bool = False, request_ms: int = 30_000
+        self,
+        servers: int | str,
+        user: str = "admin",
+        *,
+        controllers: bool = False,
+        request_ms: int = 30_000,
+        recovery: str = "rebootstrap",
     ) -> None:
         """`servers` is a broker's port, or a list of HOST:PORT; of `controllers`, where those are to be asked.
 
-        `request_ms` is how long one server may take for an answer before another one is asked.
+        `request_ms` is how long one server may take for an answer before another one is asked; `recovery` is the
+        metadata.recovery.strategy.
         """
         places = f"localhost:{servers}" if isinstance(servers, int) else servers
         config = {"bootstrap.controllers" if controllers else "bootstrap.servers": places} | {
             key: value.replace("{user}", user) for key, value in ADMIN.items()
         }
-        config["request.timeout.ms"] = str(request_ms)
+        config |= {"request.timeout.ms": str(request_ms), "metadata.recovery.strategy": recovery}
         command = java_command("aclog.AdminPipe", *(f"{key}={value}" for key, value in config.items()))
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf-8"
