@@ -14,12 +14,17 @@ import unicodedata
 import pexpect
 import pytest
 
+from aclog.authorizer.acl import StandardAclWithId
+from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.printable import printable
 from aclog.nodes.wire.api_keys import DESCRIBE_ACLS
+from aclog.shell.completion import complete
+from aclog.snapshots.image import Image
 from aclog.terminal import notices
 from aclog.terminal.json_text import json_string, json_text
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
+from tests.support.cli.shell_sources import session
 from tests.support.fakes.broker import FakeBroker
 
 # Since Python 3.12 forking a process with threads, such as a test worker, is a warning
@@ -167,13 +172,13 @@ def test_no_command_lets_a_name_steer_the_terminal(home, tmp_path):
         listed = [*commands(home, broker), ("acls", "list", "--bootstrap-server", str(refusing.address))]
         script = [([str(word) for word in words], lines if words[0] == "shell" else "y\ny\n") for words in listed]
         (tmp_path / "script").write_text(json.dumps(script))
-        session = pexpect.spawn(
+        shell = pexpect.spawn(
             sys.executable, ["-c", SESSION, str(tmp_path / "script")],
             env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"}, timeout=120,
             dimensions=(50, 120), echo=False,
         )  # fmt: skip
-        said = session.read().decode()
-        session.close()
+        said = shell.read().decode()
+        shell.close()
     assert "DONE" in said, said[-2000:]
     parts = re.split(r"@@(?:\d+|None)\r\n", said)
     assert len(parts) == len(script) + 1
@@ -222,3 +227,41 @@ def test_notices_are_escaped_everywhere(capsys):
     notices.warn(f"znode /kafka-acl/{NAME}: unknown")
     said = capsys.readouterr().err
     assert said == f"aclog: warning: znode /kafka-acl/{printable(NAME)}: unknown\n"
+
+
+@pytest.mark.slow(4)
+def test_the_prompt_and_its_completion_show_no_name_raw(home, tmp_path):
+    shell = pexpect.spawn(
+        sys.executable, ["-m", "aclog", "shell", "--log", str(home / "log")],
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path), "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"},
+        encoding="utf-8", timeout=30, dimensions=(40, 200), echo=False,
+    )  # fmt: skip
+    said = []
+    for typed, awaited in (
+        ("cd /acl/resource/TOPIC/LITERAL\r", "LITERAL>"),
+        ("ls\r", "LITERAL>"),
+        ("cd x\t", "end"),
+        ("\r", "end>"),
+        ("cat \t", "[-_A-Za-z0-9]{22} "),
+        ("\x03", "end>"),
+        ("cat *\r", "end>"),
+        ("watch\r", "stop with Ctrl-C"),
+    ):
+        shell.send(typed)
+        shell.expect(awaited)
+        said.append(shell.before + shell.after)
+    shell.send("\x03")
+    shell.expect_exact("end>")
+    shell.sendeof()
+    said.append(shell.before + shell.read())
+    shell.close()
+    text = "".join(said)
+    assert [piece for piece in PIECES if len(piece) > 1 and piece in text] == []
+    assert [c for c in text if unicodedata.category(c) == "Cf" or "\x80" <= c < "\xa0" or c in "\x7f\u2028"] == []
+    assert "%1B[31mRED" in text
+
+
+def test_no_principal_that_could_garble_the_line_is_offered():
+    rules = [acl("t", "User:alice"), acl("t", f"User:{NAME}")]
+    image = Image(acls=AclsImage.from_acls(StandardAclWithId(id=None, acl=rule) for rule in rules))
+    assert [each.display for each in complete("why User:", session(image)).candidates] == ["User:alice"]
