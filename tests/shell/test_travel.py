@@ -27,12 +27,21 @@ from aclog.metalog.records import (
     UserScramCredentialRecord,
 )
 from aclog.metalog.uuids import uuid_text
+from aclog.nodes.config.node_config import ClientSecurity
+from aclog.nodes.observer.fetch_messages import EpochEnd
 from aclog.shell.differences import differences
 from aclog.shell.engine import run_command
 from aclog.shell.prompt import prompt_text
 from aclog.shell.state import ShellState
+from aclog.snapshots.applier import Applier
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.recovery import recover
+from aclog.sources.paths import LogSource
+from aclog.sources.quorum import QuorumSource
 from tests.support.builders.acls import acl, acl_record
 from tests.support.cli.shell_sources import SMALL, FollowedLog, MemoryReader, batches_of, fixture_image, session, shown
+from tests.support.fakes.leader import FakeLeader
+from tests.support.fakes.quorum import FakeQuorum
 
 
 def run(state, line):
@@ -334,3 +343,60 @@ def test_watch_of_a_directory_that_another_writes(tmp_path):
         assert [line.text.split()[3] for line in islice(lines, 2)] == ["-", "-"]
         assert run(state, "ls /acl/id") == ""
         assert run(state, "cat /local/behind") == "0\n"
+
+
+def snapshot_of(log, directory):
+    """Retention: a checkpoint replaces everything that a log holds."""
+    image = recover(directory).image
+    write_checkpoint(image, directory)
+    log.delete_segments_below(image.end_offset)
+
+
+def test_watch_goes_on_past_retention(tmp_path):
+    """Of a live directory: the records that it has not shown yet are removed."""
+    directory = tmp_path / "log"
+    with open_log(directory, create=True, segment_bytes=1) as writer:
+
+        def append(*records):
+            writer.append([encode_record(each) for each in records], timestamp=1_800_000_000_000).result(30)
+
+        append(rule(5), rule(6))
+        state = ShellState(source=LogSource(directory, print))
+        lines = run_command("watch /acl/id", state)
+        start = state.image().end_offset
+        assert next(lines).text == f"watching /acl/id from offset {start}; stop with Ctrl-C"
+        append(gone(5), rule(7))
+        append(gone(7), rule(8))
+        snapshot_of(writer, directory)
+        append(rule(9))
+        where = f"offset {start}..{start + 4} 2027-01-15T08:00:00Z[UTC]"
+        assert next(lines).text.startswith(f"{where} the log no longer has all of these offsets")
+        shown = [line.text.split()[3:5] for line in islice(lines, 3)]
+        assert sorted(shown) == sorted(
+            [["-", f"/acl/id/{rule_id(5)}"], *(["+", f"/acl/id/{rule_id(n)}"] for n in (8, 9))]
+        )
+        append(gone(9))
+        assert f"offset {start + 5}..{start + 5} " in (line := next(lines).text)
+        assert f"- /acl/id/{rule_id(9)} " in line
+        state.source.close()
+
+
+def test_watch_of_a_quorum_goes_on_past_retention(tmp_path):
+    """Of a leader that could not be reached for a while, and has a snapshot in the place of its log since."""
+    quorum = FakeQuorum(epoch=3)
+    with FakeLeader(quorum) as leader:
+        quorum.append([encode_record(rule(5)), encode_record(rule(6))], timestamp=1_800_000_000_000)
+        source = QuorumSource(controllers=(leader.address,), security=ClientSecurity(), notify=print)
+        lines = run_command("watch /acl/id", ShellState(source=source))
+        assert next(lines).text == "watching /acl/id from offset 2; stop with Ctrl-C"
+        with leader.down():
+            quorum.append([encode_record(gone(5)), encode_record(rule(7))], timestamp=1_800_000_000_000)
+            image = Applier().apply(quorum.committed)
+            snapshot = EpochEnd(epoch=image.epoch, end_offset=image.end_offset)
+            quorum.forget_below(snapshot, write_checkpoint(image, tmp_path).read_bytes())
+        assert next(lines).text.startswith("offset 2..3 2027-01-15T08:00:00Z[UTC] the log no longer has all")
+        shown = [line.text.split()[3:5] for line in islice(lines, 2)]
+        assert sorted(shown) == sorted([["-", f"/acl/id/{rule_id(5)}"], ["+", f"/acl/id/{rule_id(7)}"]])
+        quorum.append([encode_record(gone(6))], timestamp=1_800_000_000_000)
+        assert f"- /acl/id/{rule_id(6)} " in next(lines).text
+        source.close()
