@@ -4,10 +4,13 @@ They are the contents of `/image/...`, with the unbalanced parentheses of delega
 shell work with this one. Secrets are `***` unless requested.
 """
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
+from uuid import UUID
 
-from aclog.metalog.records import DelegationTokenRecord, UserScramCredentialRecord
+from aclog.metalog.records import DelegationTokenRecord, RegisterBrokerRecord, UserScramCredentialRecord
+from aclog.metalog.uuids import uuid_text
 
 HIDDEN = "***"
 """Replaces a secret."""
@@ -20,6 +23,9 @@ _FROM_LEVEL_1_ON = (
     "4.2-IV1 4.3-IV0 4.4-IV0"
 )
 _METADATA_VERSIONS = MappingProxyType(dict(enumerate(_FROM_LEVEL_1_ON.split(), start=1)))
+
+
+_SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 def metadata_version_name(level: int) -> str | None:
@@ -47,6 +53,40 @@ def token_text(record: DelegationTokenRecord) -> str:
         f"(renewers={' '.join(record.renewers)}, issueTimestamp={record.issue_timestamp}, "
         f"maxTimestamp={record.max_timestamp}), expiryTimestamp={record.expiration_timestamp}"
     )
+
+
+def broker_text(broker: RegisterBrokerRecord) -> str:
+    """Return `/image/cluster/brokers/<id>` (BrokerRegistration.toString)."""
+    listeners = ", ".join(
+        f"Endpoint(listenerName='{at.name}', securityProtocol={_protocol(at.security_protocol)}, host='{at.host}', "
+        f"port={at.port})"
+        for at in sorted(broker.end_points, key=lambda at: at.name)
+    )
+    features = ", ".join(
+        f"{each.name}: {each.min_supported_version}-{each.max_supported_version}"
+        for each in sorted(broker.features, key=lambda each: each.name)
+    )
+    cordoned = broker.cordoned_log_dirs
+    return (
+        f"BrokerRegistration(id={broker.broker_id}, epoch={broker.broker_epoch}, "
+        f"incarnationId={uuid_text(broker.incarnation_id)}, listeners=[{listeners}], supportedFeatures={{{features}}}, "
+        f"rack={'Optional.empty' if broker.rack is None else f'Optional[{broker.rack}]'}, "
+        f"fenced={_boolean(broker.fenced)}, inControlledShutdown={_boolean(broker.in_controlled_shutdown)}, "
+        f"isMigratingZkBroker={_boolean(broker.is_migrating_zk_broker)}, directories={_ids(broker.log_dirs)}, "
+        f"cordonedDirectories={'null' if cordoned is None else _ids(cordoned)})"
+    )
+
+
+def _protocol(number: int) -> str:
+    return _SECURITY_PROTOCOLS[number] if 0 <= number < len(_SECURITY_PROTOCOLS) else str(number)
+
+
+def _boolean(value: bool) -> str:
+    return str(value).lower()
+
+
+def _ids(values: Iterable[UUID]) -> str:
+    return f"[{', '.join(map(uuid_text, values))}]"
 
 
 def provenance_text(last_offset: int, epoch: int, timestamp: int) -> str:

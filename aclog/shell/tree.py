@@ -7,8 +7,15 @@ from attrs import frozen
 
 from aclog.shell.acl_tree import acl_directory, ids_directory
 from aclog.shell.credential_tree import kafka_scram_directory, kafka_token_directory, scram_directory, token_directory
-from aclog.shell.kafka_text import metadata_version_name, metadata_version_text, provenance_text, zoned_time
+from aclog.shell.kafka_text import (
+    broker_text,
+    metadata_version_name,
+    metadata_version_text,
+    provenance_text,
+    zoned_time,
+)
 from aclog.shell.tree_nodes import Directory, File, Node, computed, directory, file
+from aclog.snapshots.cluster import ClusterImage
 from aclog.snapshots.features import METADATA_VERSION, FeaturesImage
 from aclog.snapshots.image import Image
 
@@ -45,12 +52,18 @@ def _kafka_image(image: Image, *, show_secrets: bool) -> Directory:
     return computed(
         {
             "acls": lambda: computed({"byId": lambda: ids_directory(image.acls, lambda rule: str(rule.acl))}),
+            "cluster": lambda: computed({"brokers": lambda: _kafka_brokers(image.cluster)}),
             "delegationToken": lambda: kafka_token_directory(image.tokens),
             "features": lambda: _kafka_features(image.features),
             "provenance": lambda: file(_provenance(image)),
             "scram": lambda: kafka_scram_directory(image.scram, show_secrets=show_secrets),
         }
     )
+
+
+def _kafka_brokers(cluster: ClusterImage) -> Directory:
+    texts = {str(broker.broker_id): _constant(broker_text(broker)) for broker in cluster.brokers()}
+    return computed(texts)
 
 
 def _provenance(image: Image) -> str:
