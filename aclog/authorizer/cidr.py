@@ -8,6 +8,7 @@ numeric scope is ignored. A named one is rejected: in Java it depends on the int
 
 import re
 from ipaddress import IPv6Address, ip_address
+from typing import NamedTuple
 from unicodedata import decimal
 
 from attrs import frozen
@@ -37,16 +38,31 @@ class CidrRange:
 
     def contains(self, host: str) -> bool:
         """Return whether the range contains an address in any textual form; False for a text that is not an address."""
-        try:
-            address = ip_address(host_address(host))
-        except ConfigError:
+        return self.contains_number(address_number(host))
+
+    def contains_number(self, address: "AddressNumber | None") -> bool:
+        """Return whether the range contains an address (`address_number`); False for None."""
+        if address is None:
             return False
+        version, number = address
         # No IPv4 range contains 0.0.0.0 in the library that Kafka uses; no client has that address anyway.
-        return (
-            address.version == self.version
-            and self.first <= int(address) <= self.last
-            and (self.version == 6 or int(address) != 0)
-        )
+        return version == self.version and self.first <= number <= self.last and (version == 6 or number != 0)
+
+
+class AddressNumber(NamedTuple):
+    """An address as an integer; `version` is 4 or 6."""
+
+    version: int
+    number: int
+
+
+def address_number(host: str) -> AddressNumber | None:
+    """Return an address in any textual form as a number, without its scope; None for a text that is not an address."""
+    try:
+        address = ip_address(host_address(host))
+    except ConfigError:
+        return None
+    return AddressNumber(address.version, int(address))
 
 
 def parse_cidr(text: str) -> CidrRange:
@@ -62,6 +78,15 @@ def parse_cidr(text: str) -> CidrRange:
         raise ConfigError(f"{text[:_SHOWN]!r} is not a CIDR range: expected a prefix length of 0 to {_BITS[version]}")
     below = (1 << (_BITS[version] - bits)) - 1
     return CidrRange(version=version, first=base & ~below, last=base | below)
+
+
+def is_cidr(text: str) -> bool:
+    """Return whether a text is a CIDR range."""
+    try:
+        parse_cidr(text)
+    except ConfigError:
+        return False
+    return True
 
 
 def in_cidr(text: str, host: str) -> bool:

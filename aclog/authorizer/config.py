@@ -1,12 +1,27 @@
-"""The properties of the authorizer: `super.users` and `allow.everyone.if.no.acl.found`."""
+"""The properties of the authorizer: `super.users`, `allow.everyone.if.no.acl.found` and `aclog.cidr.enabled`."""
 
 from aclog.metalog.errors import ConfigError
 
 SUPER_USERS_CONFIG = "super.users"
 ALLOW_EVERYONE_CONFIG = "allow.everyone.if.no.acl.found"
+CIDR_CONFIG = "aclog.cidr.enabled"
+"""Whether the host of an ACL may be a CIDR range (KIP-1276); not a property of Kafka's."""
 
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 """What Java's String.trim strips: every character up to the space, control characters included."""
+
+
+def parse_cidr_enabled(text: str | None, name: str = CIDR_CONFIG) -> bool:
+    """Parse `aclog.cidr.enabled`; off if it is not set. `name` is the property or flag that an error names.
+
+    Raises:
+        ConfigError: it is neither `true` nor `false`: a typo must not turn a DENY off.
+
+    """
+    value = "false" if text is None else text.strip(_JAVA_BLANKS).lower()
+    if value not in {"true", "false"}:
+        raise ConfigError(f"{name}: {text!r}: expected true or false")
+    return value == "true"
 
 
 def parse_super_users(text: str | None) -> frozenset[str]:

@@ -16,7 +16,7 @@ from aclog.authorizer.acl import (
     code_name,
 )
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.cidr import in_cidr, looks_like_cidr
+from aclog.authorizer.cidr import in_cidr, is_cidr, looks_like_cidr
 from aclog.authorizer.decision import Basis, Decision
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import ExaminedRule, Explanation, Role
@@ -164,7 +164,10 @@ def _notes(acl: StandardAcl, context: RequestContext, role: Role, *, cidr: bool)
 
 
 def _host_notes(text: str, host: str, *, cidr: bool) -> Iterator[str]:
-    if looks_like_cidr(text) and not cidr:
+    if cidr and "/" in text:
+        yield f"the range {text} does not contain {host}" if is_cidr(text) else f"{text} is no range: it matches nobody"
+        return
+    if looks_like_cidr(text):
         inside = "would contain" if in_cidr(text, host) else "would not contain"
         yield f"{text} looks like a range, which {inside} {host}; Kafka 4.3.1 compares hosts as text: it matches nobody"
         return

@@ -19,8 +19,10 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import PROBE, AclsImage, check_by_resource_type
 from aclog.authorizer.config import (
     ALLOW_EVERYONE_CONFIG,
+    CIDR_CONFIG,
     SUPER_USERS_CONFIG,
     parse_allow_everyone,
+    parse_cidr_enabled,
     parse_super_users,
 )
 from aclog.authorizer.decision import Basis, Decision
@@ -89,16 +91,19 @@ class StandardAuthorizer(Authorizer):
     _view: _View = field(init=False, default=Factory(lambda self: self._new_view(AclsImage.empty()), takes_self=True))
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """Set `super.users` and `allow.everyone.if.no.acl.found`; ACLs and readiness are unchanged.
+        """Set `super.users`, `allow.everyone.if.no.acl.found` and, if given, `aclog.cidr.enabled`.
+
+        ACLs and readiness are unchanged.
 
         Raises:
-            ConfigError: a super user has no colon.
+            ConfigError: a super user has no colon, or `aclog.cidr.enabled` is neither true nor false.
 
         """
         super_users = parse_super_users(properties.get(SUPER_USERS_CONFIG))
         allow_everyone = parse_allow_everyone(properties.get(ALLOW_EVERYONE_CONFIG))
+        cidr = parse_cidr_enabled(properties[CIDR_CONFIG]) if CIDR_CONFIG in properties else self.cidr
         with self._swapping:
-            self._super_users, self._allow_everyone = super_users, allow_everyone
+            self._super_users, self._allow_everyone, self.cidr = super_users, allow_everyone, cidr
             self._view = self._new_view(self._view.image)
 
     def set_acl_mutator(self, mutator: AclMutator) -> None:

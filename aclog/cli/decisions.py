@@ -42,6 +42,7 @@ def authorizer_of(image: Image, flags: AuthorizerFlags) -> StandardAuthorizer:
         super_users=flags.super_users,
         allow_everyone=flags.allow_everyone,
         documented=flags.documented,
+        cidr=flags.cidr,
         cache=False,
     )
 
@@ -153,8 +154,9 @@ def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options:
     pattern = ResourcePattern(resource_type=request.resource_type, name=request.name or "")
     action = Action(operation=request.operation, resource_pattern=pattern)
     decision = authorizer_of(image, flags).decide(context, action)
-    acls = image.acls.with_options(documented=flags.documented, cidr=False)
-    watch = CidrWatch()
-    watch.watch_all(acls.candidates(pattern.resource_type, pattern.name))
-    watch.report()
+    acls = image.acls.with_options(documented=flags.documented, cidr=flags.cidr)
+    if not flags.cidr:
+        watch = CidrWatch()
+        watch.watch_all(acls.candidates(pattern.resource_type, pattern.name))
+        watch.report()
     return explain(acls, decision, context, action, options=options)

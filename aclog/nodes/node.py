@@ -11,10 +11,11 @@ from uuid import UUID
 
 from attrs import define, field
 
+from aclog.authorizer.config import CIDR_CONFIG
 from aclog.authorizer.interface import Authorizer
 from aclog.authorizer.loader import load_authorizer_class
 from aclog.authorizer.standard import AuditHook, StandardAuthorizer
-from aclog.metalog.errors import MetadataError
+from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.records import BrokerEndpoint
 from aclog.metalog.uuids import random_uuid
 from aclog.nodes.apis.authorization import AuthHelper
@@ -34,7 +35,7 @@ from aclog.nodes.node_listeners import NodeListeners
 from aclog.nodes.security.published_credentials import PublishedCredentials
 from aclog.nodes.server.admission import Admission
 from aclog.nodes.server.dispatch import Dispatcher
-from aclog.nodes.storage.feature_levels import KRAFT_VERSION, SUPPORTED_FEATURES
+from aclog.nodes.storage.feature_levels import KRAFT_VERSION, supported_features
 from aclog.nodes.storage.log_directories import check_unchanged
 from aclog.nodes.storage.meta_properties import MetaProperties
 from aclog.nodes.storage.watch import watch_storage
@@ -77,7 +78,7 @@ class Node:
     _failure: "asyncio.Future[None]" = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._authorizer = _authorizer(self.config, self.audit)
+        self._authorizer = authorizer_of(self.config, self.audit)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set.
@@ -236,6 +237,7 @@ class Node:
             incarnation_id=incarnation_id,
             # A directory that a Kafka before 3.7 formatted has no id; nothing is stored under it here.
             log_dirs=(self.meta.directory_id or random_uuid(secrets.token_bytes),),
+            features=supported_features(cidr=self.config.cidr),
             endpoints=lambda: [
                 BrokerEndpoint(name=each.name, host=at.host, port=at.port, security_protocol=each.security_protocol.id)
                 for each in listeners
@@ -260,13 +262,14 @@ class Node:
         return Dispatcher(handlers=handlers, apis=apis, metrics=self.metrics, features=self._features)
 
     def _features(self) -> Features:
+        supported = supported_features(cidr=self.config.cidr)
         if not self._replayed():
-            return Features(supported=SUPPORTED_FEATURES)  # the levels of a partial image would be wrong ones
+            return Features(supported=supported)  # the levels of a partial image would be wrong ones
         image = self.publisher.current
         finalized = {record.name: record.feature_level for record in image.features.records()}
         if image.provenance.kraft_version:
             finalized[KRAFT_VERSION] = image.provenance.kraft_version
-        return Features(supported=SUPPORTED_FEATURES, finalized=finalized, finalized_epoch=image.end_offset - 1)
+        return Features(supported=supported, finalized=finalized, finalized_epoch=image.end_offset - 1)
 
     def _check_storage(self) -> None:
         """Check that the directory still holds what this node has open. Raises ConfigError, LogError."""
@@ -301,6 +304,7 @@ class Node:
         """Register callbacks for the gauges; they are evaluated when /metrics is read."""
         metrics, publisher = self.metrics, self.publisher
         metrics.acls.set_function(lambda: len(publisher.current.acls))
+        metrics.cidr.set(self.config.cidr)
         metrics.ready.set_function(self.serving.is_set)
         metrics.active.set_function(lambda: self._controller is not None and self._controller.active)
         metrics.applied_offset.set_function(lambda: publisher.current.end_offset - 1)
@@ -320,11 +324,18 @@ class Node:
         return max(now - max(image.timestamp, 0) / 1000, 0.0) if behind else 0.0
 
 
-def _authorizer(config: NodeConfig, audit: AuditHook | None) -> Authorizer | None:
-    """Return the configured authorizer; None if authorizer.class.name is not set."""
+def authorizer_of(config: NodeConfig, audit: AuditHook | None) -> Authorizer | None:
+    """Return the configured authorizer; None if authorizer.class.name is not set.
+
+    Raises:
+        ConfigError: there is no such class, it refuses its properties, or it has no CIDR ranges and they are enabled.
+
+    """
     if not config.authorizer_class_name:
         return None
     authorizer = load_authorizer_class(config.authorizer_class_name)()
+    if config.cidr and not isinstance(authorizer, StandardAuthorizer):
+        raise ConfigError(f"{CIDR_CONFIG}: {config.authorizer_class_name} has no CIDR ranges: expected false")
     authorizer.configure(config.properties)
     set_audit = getattr(authorizer, "set_audit", None)  # optional for plugins
     if set_audit is not None and audit is not None:

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from pyspark.sql import functions as F
 
-from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourceType
 from aclog.authorizer.acls_image import AclsImage
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.uuids import uuid_text
@@ -19,6 +19,7 @@ from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.history.intervals import intervals, known_from
 from aclog.snapshots.moments import milliseconds
 from aclog.snapshots.recovery import recover
+from tests.support.builders.acls import acl
 from tests.support.builders.images import with_ids
 from tests.support.models import golden
 from tests.support.models.engine_answers import decided, engine
@@ -54,6 +55,21 @@ def test_golden_estates(spark, number):
     for n, _, answer in asked:
         row = answers[n]
         assert (row.decision[0], row.rule, row.rule_id) == (answer.letter, answer.rule, ids.get(answer.rule))
+
+
+def test_hosts_that_are_ranges(spark):
+    rules = with_ids(
+        acl("t", "User:a", host=host, permission_type=permission)
+        for host, permission in (("10.0.0.0/8", AclPermissionType.ALLOW), ("10.66.0.0/16", AclPermissionType.DENY))
+    )
+    image = AclsImage.from_acls(rules)
+    asked = [("User:a", host, "READ", "TOPIC", "t") for host in ("10.1.2.3", "10.66.1.1", "11.0.0.1")]
+    frame = spark.createDataFrame(asked, ", ".join(f"{name} string" for name in REQUEST_COLUMNS))
+    for settings in (Settings(cidr=True), Settings()):
+        judged = authorize(frame, Rules.of_image(image), settings).collect()
+        told = {row.host: (row.decision[0], row.rule, row.rule_id) for row in judged}
+        assert told == {each[1]: decided(engine(image, settings), *each) for each in asked}
+    assert {letter for letter, _, _ in told.values()} == {"D"}
 
 
 def test_each_row_of_a_real_log_at_its_own_time(spark):

@@ -77,3 +77,11 @@ def slices(source: Buffer, starts: Int64s, ends: Int64s) -> Binary:
     if order is not None:
         slot[order] = slot.copy()  # back to the caller's row order
     return interleaved.take(slot)
+
+
+def expanded(starts: Int64s, ends: Int64s) -> tuple[Int64s, Int64s]:
+    """Return (i, position) for each i and each position in [starts[i], ends[i])."""
+    counts = ends - starts
+    owner = np.repeat(np.arange(len(starts)), counts)
+    first = np.cumsum(counts) - counts
+    return owner, np.arange(len(owner)) - first[owner] + starts[owner]

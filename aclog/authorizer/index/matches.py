@@ -12,10 +12,11 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL
-from aclog.authorizer.index.arrays import Int32s
+from aclog.authorizer.index.arrays import Int32s, expanded
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.keys import pair_key
 from aclog.authorizer.index.masks import ALLOWED, DENIED, Masks, mask_table
+from aclog.authorizer.index.ranges import RangePairs, SubjectPairs
 from aclog.authorizer.index.tables import PairedTable, Tables, numbers_of, tables_of
 from aclog.metalog.vectors import Bools, Int64s
 
@@ -90,14 +91,6 @@ def _resources_on(base: Base, kind: int, name: str, *, documented: bool) -> Iter
         yield wildcard
 
 
-def expanded(starts: Int64s, ends: Int64s) -> tuple[Int64s, Int64s]:
-    """Return (i, position) for each i and each position in [starts[i], ends[i])."""
-    counts = ends - starts
-    owner = np.repeat(np.arange(len(starts)), counts)
-    first = np.cumsum(counts) - counts
-    return owner, np.arange(len(owner)) - first[owner] + starts[owner]
-
-
 @frozen(eq=False, kw_only=True)
 class Matcher:
     """Finds matches in a base. Built once for many calls; takes about 30 bytes per ACL on top of the base."""
@@ -110,10 +103,12 @@ class Matcher:
     _cells: PairedTable
     """(resource, pair) -> cell + 1."""
     _cell_rows: Int64s
+    _ranges: RangePairs | None
+    """None unless the host of an ACL may be a CIDR range."""
 
     @classmethod
-    def of(cls, base: Base, *, documented: bool = False) -> Self:
-        """Build the tables; `documented` as in AclsImage."""
+    def of(cls, base: Base, *, documented: bool = False, cidr: bool = False) -> Self:
+        """Build the tables; `documented` and `cidr` as in AclsImage."""
         resources = np.repeat(np.arange(len(base.resources)), np.diff(np.asarray(base.cell_starts)))
         cell_pairs = np.asarray(base.cell_pairs).astype(np.int64)
         numbers = np.arange(1, len(cell_pairs) + 1, dtype=np.uint32)
@@ -125,6 +120,7 @@ class Matcher:
             tables=tables_of(base),
             cells=PairedTable.of(resources, cell_pairs, numbers),
             cell_rows=np.asarray(base.cell_rows).astype(np.int64),
+            ranges=RangePairs.of(base) if cidr else None,
         )
 
     def resources_on(self, requests: RequestCodes) -> NameResources:
@@ -134,11 +130,19 @@ class Matcher:
     def matches(self, requests: RequestCodes, operations: NDArray[np.uint8], resources: NameResources) -> Matches:
         """Return what matches each request. No principal may be `User:*` and no host `*`."""
         pairs = self._pairs(requests)
+        ranges = (
+            None
+            if self._ranges is None
+            else self._ranges.subject_pairs(
+                requests.principals, requests.principal_of, requests.hosts, requests.host_of
+            )
+        )
         found = [
             self._chunk(
                 operations=operations[rows],
                 covering=resources.of_requests(requests.name_of[rows]),
                 pairs=[pair[rows] for pair in pairs],
+                ranges=None if ranges is None else ranges.of_rows(rows),
                 start=rows.start,
             )
             for rows in (slice(start, start + _CHUNK) for start in range(0, max(len(operations), 1), _CHUNK))
@@ -176,7 +180,13 @@ class Matcher:
         return list(np.array(found, np.int32).reshape(-1, 4).T)
 
     def _chunk(
-        self, *, operations: NDArray[np.uint8], covering: tuple[Int64s, Int32s], pairs: list[Int32s], start: int
+        self,
+        *,
+        operations: NDArray[np.uint8],
+        covering: tuple[Int64s, Int32s],
+        pairs: list[Int32s],
+        ranges: SubjectPairs | None,
+        start: int,
     ) -> Matches:
         """Return the matches of the requests from `start` on; all columns are cut to these requests."""
         request, resource = covering
@@ -186,6 +196,12 @@ class Matcher:
             cell = self._cells.get(resource, pair[request]).astype(np.int64) - 1
             hit = np.flatnonzero(cell >= 0)
             owners.append(request[hit])
+            cells.append(cell[hit])
+        if ranges is not None:
+            at, pair = ranges.of_requests(request)
+            cell = self._cells.get(resource[at], pair).astype(np.int64) - 1
+            hit = np.flatnonzero(cell >= 0)
+            owners.append(request[at][hit])
             cells.append(cell[hit])
         owner, cell = np.concatenate(owners), np.concatenate(cells)
         at, row = expanded(self._cell_rows[cell], self._cell_rows[cell + 1])

@@ -49,6 +49,16 @@ class AuthorizerFlags:
             rich_help_panel=_PANEL,
         ),
     ] = Semantics.KAFKA
+    cidr: Annotated[
+        bool,
+        typer.Option(
+            "--cidr",
+            metavar="",
+            help="Let the host of an ACL be a CIDR range, such as 10.0.0.0/8, as nodes do with "
+            "[cyan]aclog.cidr.enabled[/]. Kafka 4.3.1 matches no such ACL.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = False
 
     @property
     def documented(self) -> bool:

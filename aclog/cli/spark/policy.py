@@ -69,6 +69,7 @@ def settings_of(flags: AuthorizerFlags) -> Settings:
         super_users=parse_super_users(flags.super_users),
         allow_everyone=flags.allow_everyone,
         documented=flags.documented,
+        cidr=flags.cidr,
     )
 
 

@@ -49,8 +49,20 @@ def _rows(status: Status, now: float) -> Iterator[tuple[str, str]]:
     for name, level in sorted(features.finalized.items()):
         least, most = features.supported.get(name, (level, level))
         yield "feature", f"{name} {level} (of {least} to {most})"
+    yield from (("CIDR hosts", f"{text} at {', '.join(nodes)}") for text, nodes in _by_cidr(status).items())
     for warning in status.warnings:
         yield "warning", warning
+
+
+def _by_cidr(status: Status) -> dict[str, list[str]]:
+    """Return the nodes by what they do with CIDR ranges; nothing if all are known not to use them."""
+    if not any(cidr is not False for cidr in status.cidr.values()):
+        return {}
+    words = {True: "on", False: "off", None: "unknown"}
+    found: dict[str, list[str]] = {}
+    for address, cidr in status.cidr.items():
+        found.setdefault(words[cidr], []).append(str(address))
+    return found
 
 
 def _replica(replica: ReplicaDescription, high_watermark: int, now: float) -> str:
@@ -77,6 +89,7 @@ def _object(status: Status) -> dict[str, Any]:
         "voters": [_replica_object(each) for each in quorum.voters],
         "observers": [_replica_object(each) for each in quorum.observers],
         "features": dict(sorted(features.finalized.items())),
+        "cidr": {str(address): cidr for address, cidr in status.cidr.items()},
         "warnings": list(status.warnings),
     }
 

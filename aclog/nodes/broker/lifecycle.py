@@ -6,7 +6,7 @@ Unlike in Kafka a broker serves whether or not it is registered: until then it n
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from uuid import UUID
@@ -61,6 +61,8 @@ class BrokerLifecycle:
     """This broker's advertised addresses."""
     replayed: Callable[[], int]
     """Returns the last replayed offset."""
+    features: Mapping[str, tuple[int, int]] = field(factory=lambda: SUPPORTED_FEATURES)
+    """The lowest and highest level of each feature that this node supports."""
     epoch: int = field(default=-1, init=False)
     """The broker epoch; -1 until registered."""
     _task: "asyncio.Task[None] | None" = field(default=None, init=False)
@@ -113,7 +115,7 @@ class BrokerLifecycle:
             ),
             features=tuple(
                 _part("Feature", name=name, min_supported_version=least, max_supported_version=most)
-                for name, (least, most) in SUPPORTED_FEATURES.items()
+                for name, (least, most) in self.features.items()
             ),
             rack=self.settings.rack,
             log_dirs=tuple(self.log_dirs),

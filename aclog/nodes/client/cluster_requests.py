@@ -12,6 +12,7 @@ from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.errors import UnreachableError
 from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.nodes.storage.feature_levels import CIDR_FEATURE
 from aclog.nodes.wire.api_keys import API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM, METADATA
 from aclog.nodes.wire.message_builder import build
 from aclog.snapshots.features import METADATA_VERSION, NEWEST_METADATA_VERSION
@@ -71,6 +72,11 @@ class FeaturesDescription:
     finalized: dict[str, int]
     finalized_epoch: int
     supported: dict[str, tuple[int, int]]
+
+    @property
+    def cidr(self) -> bool:
+        """Whether the server is a node of ours that decides by CIDR ranges (aclog.cidr.enabled)."""
+        return CIDR_FEATURE in self.supported
 
     def upgrade_warning(self, server: HostPort) -> str | None:
         """Return a warning if the cluster could be raised to a metadata.version at which nodes of ours stop."""

@@ -15,6 +15,7 @@ from aclog.nodes.client.cluster_requests import (
 )
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.login import connect
+from aclog.nodes.client.node_features import features_of_nodes
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.wire.error_codes import NOT_LEADER_OR_FOLLOWER
 
@@ -28,12 +29,23 @@ class Status:
     cluster: ClusterDescription
     quorum: QuorumDescription
     features: FeaturesDescription
+    cidr: dict[HostPort, bool | None]
+    """By node of `cluster`: whether it decides by CIDR ranges; None for one that did not tell."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to do something about, in sentences."""
-        found = (self.features.upgrade_warning(self.address),)
+        found = (self.features.upgrade_warning(self.address), self._cidr_warning())
         return tuple(filter(None, found))
+
+    def _cidr_warning(self) -> str | None:
+        on, off = ([str(at) for at, cidr in self.cidr.items() if cidr is wanted] for wanted in (True, False))
+        if not on or not off:
+            return None
+        return (
+            f"aclog.cidr.enabled is true at {', '.join(on)} and false at {', '.join(off)}: the same request is decided "
+            "differently. Set it alike at all nodes, controllers too"
+        )
 
 
 async def describe_status(connection: Connection, security: ClientSecurity, *, controller: bool) -> Status:
@@ -45,9 +57,11 @@ async def describe_status(connection: Connection, security: ClientSecurity, *, c
 
     """
     cluster = await describe_cluster(connection, CONTROLLERS if controller else BROKERS)
+    nodes = await features_of_nodes(cluster, security)
     return Status(
         address=connection.address,
         controller=controller,
+        cidr={at: features.cidr if features is not None else None for at, features in nodes.items()},
         cluster=cluster,
         quorum=await _quorum(connection, cluster, security),
         features=await describe_features(connection),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from aclog.authorizer.config import CIDR_CONFIG
 from aclog.authorizer.loader import ACL_AUTHORIZERS, AUTHORIZER_CLASS_NAME_CONFIG
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.java_properties import Properties, listener_prefix
@@ -42,7 +43,7 @@ _USED = frozenset(_USED_NAMES.split())
 USED_KEYS = _USED | _PER_LISTENER
 """Kafka's keys that are used here."""
 
-OWN_KEYS = frozenset({"aclog.authentication.timeout.ms", "aclog.http.listener"}) | METADATA_LOG_KEYS
+OWN_KEYS = frozenset({"aclog.authentication.timeout.ms", "aclog.http.listener", CIDR_CONFIG}) | METADATA_LOG_KEYS
 """Keys that Kafka does not have."""
 
 _CLIENT_NAMES = """

@@ -182,6 +182,8 @@ class NodeConfig:
     controller_client: ClientSecurity = field(factory=ClientSecurity)
     """How a broker, or one of several controllers, authenticates to the controllers."""
     authorizer_class_name: str | None = None
+    cidr: bool = False
+    """Whether the host of an ACL may be a CIDR range: aclog.cidr.enabled."""
     limits: Limits = field(factory=Limits)
     checkpoints: CheckpointPolicy = field(factory=CheckpointPolicy)
     tokens: TokenSettings = field(factory=TokenSettings)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attrs import evolve
 
-from aclog.authorizer.config import parse_super_users
+from aclog.authorizer.config import CIDR_CONFIG, parse_cidr_enabled, parse_super_users
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.addresses import servers
 from aclog.nodes.config.broker_settings import read_broker_settings
@@ -91,6 +91,7 @@ def parse_config(
         # A single controller connects to no other.
         else ClientSecurity(),
         authorizer_class_name=authorizer_class_name(source),
+        cidr=_cidr(source),
         limits=read_limits(source),
         checkpoints=read_checkpoint_policy(source),
         tokens=read_token_settings(source),
@@ -150,6 +151,16 @@ def _http(properties: Properties) -> HostPort | None:
     if len(addresses) != 1:
         raise properties.error(HTTP_LISTENER, f"{len(addresses)} addresses: expected one host:port")
     return addresses[0]
+
+
+def _cidr(properties: Properties) -> bool:
+    try:
+        enabled = parse_cidr_enabled(properties.text(CIDR_CONFIG))
+    except ConfigError as error:
+        raise ConfigError(f"{properties.where}: {error}") from error
+    if enabled and authorizer_class_name(properties) is None:
+        raise properties.error(CIDR_CONFIG, "nothing is authorized: expected an authorizer.class.name, or false")
+    return enabled
 
 
 def _check_super_users(properties: Properties) -> None:

@@ -58,6 +58,14 @@ SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = {
 }
 """The lowest and highest level of each feature that a node supports (Kafka 4.3.1's QuorumFeatures)."""
 
+CIDR_FEATURE = "aclog.cidr"
+"""A node that decides by CIDR ranges (aclog.cidr.enabled) supports level 1 of it; it is never finalized."""
+
+
+def supported_features(*, cidr: bool) -> Mapping[str, tuple[int, int]]:
+    """Return the features that a node tells others it supports."""
+    return {**SUPPORTED_FEATURES, CIDR_FEATURE: (1, 1)} if cidr else SUPPORTED_FEATURES
+
 
 @frozen(kw_only=True)
 class FeatureLevels:

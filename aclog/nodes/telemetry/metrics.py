@@ -58,6 +58,7 @@ class Metrics:
     registry: CollectorRegistry = field(factory=CollectorRegistry, init=False)
 
     acls: Gauge = _gauge("aclog_acls", "ACLs in the authorizer (KIP-801: AclCount).")
+    cidr: Gauge = _gauge("aclog_cidr_enabled", "1 if the host of an ACL may be a CIDR range (aclog.cidr.enabled).")
     ready: Gauge = _gauge("aclog_ready", "1 once the log is replayed to the high-water mark first learned (KIP-801).")
     active: Gauge = _gauge("aclog_active_controller", "1 while this is the active controller (ActiveControllerCount).")
     applied_offset: Gauge = _gauge(

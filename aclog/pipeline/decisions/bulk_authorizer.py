@@ -27,14 +27,17 @@ _MOST_REMEMBERED = 1 << 21
 
 @frozen(kw_only=True)
 class Settings:
-    """The broker properties that decide in addition to ACLs; `documented` is --semantics documented."""
+    """The broker properties that decide in addition to ACLs; `documented` is --semantics documented, `cidr` --cidr."""
 
     super_users: frozenset[str] = frozenset()
     allow_everyone: bool = False
     documented: bool = False
+    cidr: bool = False
 
     @classmethod
-    def of_texts(cls, super_users: str | None, allow_everyone: str | None, *, documented: bool = False) -> Self:
+    def of_texts(
+        cls, super_users: str | None, allow_everyone: str | None, *, documented: bool = False, cidr: bool = False
+    ) -> Self:
         """Parse the values of `super.users` and `allow.everyone.if.no.acl.found`.
 
         Raises:
@@ -45,6 +48,7 @@ class Settings:
             super_users=parse_super_users(super_users),
             allow_everyone=parse_allow_everyone(allow_everyone),
             documented=documented,
+            cidr=cidr,
         )
 
 
@@ -76,7 +80,7 @@ class BulkAuthorizer:
     @classmethod
     def of(cls, intervals: AclIntervals, settings: Settings) -> Self:
         """Return an authorizer by these ACLs."""
-        index = IntervalIndex.of(intervals, documented=settings.documented)
+        index = IntervalIndex.of(intervals, documented=settings.documented, cidr=settings.cidr)
         return cls(index=index, settings=settings, known_from=intervals.known_from)
 
     def decide(self, columns: Sequence[Any], times: Int64s | None = None) -> Int32s:

@@ -5,8 +5,7 @@ from typing import Self
 import numpy as np
 from attrs import frozen
 
-from aclog.authorizer.index.arrays import Int32s
-from aclog.authorizer.index.matches import expanded
+from aclog.authorizer.index.arrays import Int32s, expanded
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.pipeline.decisions.acl_intervals import AclIntervals
 from aclog.pipeline.decisions.versions import Versions

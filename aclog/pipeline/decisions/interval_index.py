@@ -7,8 +7,8 @@ from attrs import define, field, frozen
 from numpy.typing import NDArray
 
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.index.arrays import Int32s
-from aclog.authorizer.index.matches import Matcher, NameResources, RequestCodes, expanded
+from aclog.authorizer.index.arrays import Int32s, expanded
+from aclog.authorizer.index.matches import Matcher, NameResources, RequestCodes
 from aclog.authorizer.index.scan_rank import levels_of, ranks_of
 from aclog.metalog.acl_columns import AclColumns
 from aclog.metalog.vectors import Bools, Int64s
@@ -59,18 +59,17 @@ class IntervalIndex:
     _past: "_PastImages"
 
     @classmethod
-    def of(cls, intervals: AclIntervals, *, documented: bool) -> Self:
-        """Index the intervals; `documented` as for AclsImage.with_options."""
+    def of(cls, intervals: AclIntervals, *, documented: bool, cidr: bool = False) -> Self:
+        """Index the intervals; `documented` and `cidr` as for AclsImage.with_options."""
         columns = intervals.columns
-        # CIDR hosts are off: Kafka's authorizer, whose decisions these are, compares hosts as text
-        image = AclsImage.from_columns(columns).with_options(documented=documented, cidr=False)
+        image = AclsImage.from_columns(columns).with_options(documented=documented, cidr=cidr)
         base = image.index.base
         contents = len(columns)
         interval_starts = np.zeros(contents + 1, np.int64)
         np.cumsum(np.bincount(intervals.content_of, minlength=contents), out=interval_starts[1:])
         return cls(
             image=image,
-            matcher=Matcher.of(base, documented=documented),
+            matcher=Matcher.of(base, documented=documented, cidr=cidr),
             columns=columns,
             versions=Versions.of(intervals),
             ranks=ranks_of(base),
@@ -139,7 +138,8 @@ class _PastImages:
         image = self._images.get(version)
         if image is None:
             columns = index.columns.take(index.contents_at(version))
-            image = AclsImage.from_columns(columns).with_options(documented=index.image.documented, cidr=False)
+            options = index.image
+            image = AclsImage.from_columns(columns).with_options(documented=options.documented, cidr=options.cidr)
             if len(self._images) >= _IMAGES:
                 del self._images[next(iter(self._images))]
             self._images[version] = image

@@ -77,7 +77,7 @@ class NecessaryAcls:
             visible_from=np.full(contents, ALWAYS),
             visible_to=np.full(contents, FOREVER),
         )
-        index = IntervalIndex.of(permanent, documented=settings.documented)
+        index = IntervalIndex.of(permanent, documented=settings.documented, cidr=settings.cidr)
         return cls(
             index=index,
             allow_everyone=settings.allow_everyone,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourcePattern, ResourceType
-from aclog.authorizer.config import parse_allow_everyone
+from aclog.authorizer.config import parse_allow_everyone, parse_cidr_enabled
 from aclog.authorizer.explain import explain
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation_text import explanation_lines
@@ -22,6 +22,7 @@ _SUPER_USERS = Option(flag="--super-users", value="USERS", help="The broker's su
 _ALLOW_EVERYONE = Option(
     flag="--allow-everyone", value="BOOLEAN", help="The broker's allow.everyone.if.no.acl.found: true or false."
 )
+_CIDR = Option(flag="--cidr", value="BOOLEAN", help="Whether the host of an ACL may be a CIDR range: true or false.")
 _TYPES = [kind for kind in ResourceType if kind not in {ResourceType.UNKNOWN, ResourceType.ANY}]
 _OPERATIONS = [one for one in AclOperation if one not in {AclOperation.UNKNOWN, AclOperation.ANY}]
 
@@ -72,10 +73,10 @@ def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
         principal=arguments.text("principal"), host=host_address(arguments.text(_HOST.flag) or DEFAULT_HOST)
     )
     allow_everyone = parse_allow_everyone(arguments.text(_ALLOW_EVERYONE.flag))
-    acls = state.image().acls
-    authorizer = build_authorizer(
-        acls, super_users=arguments.text(_SUPER_USERS.flag), allow_everyone=allow_everyone, cache=False
-    )
+    cidr = parse_cidr_enabled(arguments.text(_CIDR.flag) or None, _CIDR.flag)
+    acls = state.image().acls.with_options(documented=False, cidr=cidr)
+    super_users = arguments.text(_SUPER_USERS.flag)
+    authorizer = build_authorizer(acls, super_users=super_users, allow_everyone=allow_everyone, cidr=cidr, cache=False)
     options = ExplainOptions(
         allow_everyone=allow_everyone,
         host_given=bool(arguments.text(_HOST.flag)),
@@ -110,7 +111,7 @@ WHY = Command(
                 help="The resources: TYPE:NAME, such as topic:orders, group:g, user:User:bob; or cluster.",
             ),
         ),
-        options=(_HOST, _SUPER_USERS, _ALLOW_EVERYONE),
+        options=(_HOST, _SUPER_USERS, _ALLOW_EVERYONE, _CIDR),
     ),
     run=_why,
     suggestions=_suggestions,

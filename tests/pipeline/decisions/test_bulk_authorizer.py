@@ -58,11 +58,12 @@ def test_golden_estates(number):
             assert letter == "E" or rule == expected.rule, request
 
 
-def settings_of(estate, *, documented: bool = False) -> Settings:
+def settings_of(estate, *, documented: bool = False, cidr: bool = False) -> Settings:
     return Settings(
         super_users=parse_super_users(estate.super_users),
         allow_everyone=parse_allow_everyone(estate.allow_everyone),
         documented=documented,
+        cidr=cidr,
     )
 
 
@@ -81,7 +82,7 @@ class Interval:
 @st.composite
 def histories(draw) -> list[Interval]:
     found = []
-    for rule in with_ids(draw(st.lists(estates.rules(odd=True), max_size=20, unique_by=str))):
+    for rule in with_ids(draw(st.lists(estates.rules(odd=True, cidr=True), max_size=20, unique_by=str))):
         times = sorted(draw(st.sets(st.integers(0, LAST), max_size=4)))
         if draw(st.booleans()):
             times.insert(0, None)
@@ -116,10 +117,11 @@ def answer(authorizer: StandardAuthorizer, request) -> tuple[str, str]:
     estate=estates.estates(max_size=0),
     requests=st.lists(estates.requests(odd=True).filter(lambda r: r.resource_name is not None), max_size=40),
     documented=st.booleans(),
+    cidr=st.booleans(),
 )
 @pytest.mark.slow(4)
-def test_each_row_at_its_own_time(intervals, estate, requests, documented):
-    asked_as = settings_of(estate, documented=documented)
+def test_each_row_at_its_own_time(intervals, estate, requests, documented, cidr):
+    asked_as = settings_of(estate, documented=documented, cidr=cidr)
     table = table_of(intervals)
     authorizer = BulkAuthorizer.of(AclIntervals.of_table(table), asked_as)
     times = range(-1, LAST + 2)
@@ -228,3 +230,34 @@ def test_columns_may_be_dictionaries_with_nulls_in_chunks():
         DecisionCode.MISSING,
         DecisionCode.NO_PRINCIPAL,
     ]
+
+
+def test_ranges_match_many_requests_as_they_match_one():
+    """More requests than pairs, and fewer: the two ways to find pairs."""
+    hosts = ["10.0.0.0/8", "10.1.0.0/16", "2001:db8::/32", "0.0.0.0/0", "10.0.0.0/33", "*", "10.1.2.3"]
+    acls = [
+        StandardAcl(
+            resource_type=ResourceType.TOPIC,
+            resource_name=f"t{number % 3}",
+            pattern_type=PatternType.LITERAL,
+            principal=principal,
+            host=host,
+            operation=AclOperation.READ,
+            permission_type=AclPermissionType.DENY if number % 4 == 0 else AclPermissionType.ALLOW,
+        )
+        for number, (host, principal) in enumerate((h, p) for h in hosts for p in ("User:a", "User:b", "User:*"))
+    ]
+    image = AclsImage.from_acls(with_ids(acls))
+    table, settings = rule_table(image), Settings(cidr=True)
+    bulk, single = BulkAuthorizer.of(AclIntervals.of_table(table), settings), engine(image, settings)
+    clients = ["10.1.2.3", "10.2.0.1", "11.0.0.1", "2001:db8:0:0:0:0:0:1", "0:0:0:0:0:0:0:1"]
+    asked = [
+        (user, host, "READ", "TOPIC", name)
+        for user in ("User:a", "User:c")
+        for host in clients
+        for name in ("t0", "t1", "t2", "u")
+    ]
+    for some in (asked[:3], asked * 40):
+        codes = bulk.decide([pa.array(column) for column in zip(*some, strict=True)]).tolist()
+        assert [told(code, table) for code in codes] == [decided(single, *each)[:2] for each in some]
+    assert len({told(code, table)[1] for code in codes}) > 6

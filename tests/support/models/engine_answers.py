@@ -18,7 +18,7 @@ NOBODY_SPECIAL = Settings()
 
 def engine(acls: AclsImage, settings: Settings = NOBODY_SPECIAL) -> StandardAuthorizer:
     """The authorizer that a node would have."""
-    authorizer = StandardAuthorizer(documented=settings.documented)
+    authorizer = StandardAuthorizer(documented=settings.documented, cidr=settings.cidr)
     everyone = "true" if settings.allow_everyone else "false"
     authorizer.configure({"super.users": ";".join(settings.super_users), "allow.everyone.if.no.acl.found": everyone})
     authorizer.load(acls)

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 
 from attrs import define, field
 
+from aclog.authorizer.config import CIDR_CONFIG
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.records import RegisterBrokerRecord
 from aclog.nodes.apis.request import RequestError
@@ -26,6 +27,7 @@ from aclog.nodes.controller.write_path.broker_control import (
 )
 from aclog.nodes.controller.write_path.quorum_controller import ControllerResult, QuorumController
 from aclog.nodes.offload import committed
+from aclog.nodes.storage.feature_levels import CIDR_FEATURE
 from aclog.snapshots.image import Image
 
 _CHECKS_PER_SESSION = 8
@@ -52,6 +54,12 @@ class BrokerWriter:
 
     def register(self, wanted: RegisterBrokerRecord) -> "Future[int]":
         """Register a broker (broker_control.register); the future holds its epoch."""
+        cidr = any(feature.name == CIDR_FEATURE for feature in wanted.features)
+        if cidr is not self.controller.cidr:
+            _log.warning(
+                "broker %d has %s %s, this controller %s: the same request is decided differently",
+                *(wanted.broker_id, CIDR_CONFIG, cidr, self.controller.cidr),
+            )
 
         def operation(image: Image) -> ControllerResult[int]:
             """See Operation."""
