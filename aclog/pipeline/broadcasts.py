@@ -20,6 +20,7 @@ def broadcast(frame: DataFrame, value: _Value) -> "Broadcast[_Value]":
     if type(frame).__module__.startswith("pyspark.sql.connect."):
         raise ConfigError(
             "decisions do not run on Spark Connect, which has no broadcast variables to send ACLs by: expected a "
-            "classic session (--master spark://HOST:7077, or spark-submit); format('aclog'), history and ingest do run on it"
+            "classic session (--master spark://HOST:7077, or spark-submit); format('aclog'), history and ingest do run "
+            "on it"
         )
     return frame.sparkSession.sparkContext.broadcast(value)

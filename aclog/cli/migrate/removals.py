@@ -6,6 +6,7 @@ from attrs import evolve
 
 from aclog.cli.removal_limit import RemovalLimit
 from aclog.metalog.errors import ConfigError
+from aclog.terminal.output import say
 from aclog.zkstore.migration.access_state import AccessState, difference
 
 
@@ -31,7 +32,7 @@ def confirmed(name: str, current: AccessState, wanted: AccessState, limit: Remov
     if not sys.stdin.isatty():
         raise ConfigError(found)
     removed = difference(current, wanted).removals
-    print(f"{name}: {removed} of {len(current)} entries would go. Remove them? (y/n)", flush=True)
+    say(f"{name}: {removed} of {len(current)} entries would go. Remove them? (y/n)", flush=True)
     if sys.stdin.readline().strip().lower() != "y":
         raise ConfigError(f"{name}: nothing was written")
     return evolve(limit, accepted=removed)
