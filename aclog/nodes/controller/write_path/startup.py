@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.filelog import FileLog, open_log
+from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.filelog.filesystem import DIRECTORY_MODE, log_error
 from aclog.metalog.filelog.locks import WriterLock
@@ -26,10 +27,13 @@ def open_controller_log(config: NodeConfig) -> FileLog:
     Raises:
         LockedError: Another writer or a Kafka process uses the directory.
         ConfigError: The log belongs to a quorum of several voters.
-        LogError, DecodeError, CheckpointError: As aclog.metalog.filelog.open_log and read_checkpoint.
+        LogError, DecodeError, CheckpointError: As aclog.metalog.filelog.open_log and read_checkpoint; or there is
+            neither a log nor what `aclog format` leaves for one.
 
     """
     directory = config.metadata_log_dir / LOG_DIRECTORY
+    if read_committed(directory) is None:  # else the mark says more
+        _check_begun(directory, config)
     state = read_quorum_state(directory) if directory.is_dir() else None
     if state is not None:
         _check_state(directory, state, config.node_id)
@@ -48,6 +52,19 @@ def open_controller_log(config: NodeConfig) -> FileLog:
     )
     remove_partial_checkpoints(directory)
     return log
+
+
+def _check_begun(directory: Path, config: NodeConfig) -> None:
+    """Refuse a directory without a log that is not as it was formatted: its log was removed.
+
+    Voters that are not in the configuration are in the log, and, before there is one, in the checkpoint of the format.
+    """
+    if config.voters or (directory.is_dir() and (list_segments(directory) or list_checkpoints(directory))):
+        return
+    raise LogError(
+        f"{directory}: neither a log nor the checkpoint with the voters that formatting writes. Restore the log; to "
+        "start over without it, remove the whole directory and format it again (`aclog format CONFIG --standalone`)"
+    )
 
 
 def _check_state(directory: Path, state: QuorumState, node_id: int) -> None:

@@ -1,6 +1,7 @@
 """Cancelled starts, and directories that a single-voter controller must refuse."""
 
 import asyncio
+import shutil
 import threading
 
 import pytest
@@ -89,3 +90,12 @@ def test_the_mark_of_another_cluster_is_refused_before_anything_is_written(tmp_p
     with pytest.raises(LogError, match=r"aclog\.committed: of cluster another, but meta\.properties beside it is of"):
         asyncio.run(start(config))
     assert list_segments(log)[-1].path.read_bytes() == before
+
+
+def test_a_log_that_was_removed_before_there_was_a_mark_is_refused(tmp_path):
+    """As of a directory that only a Kafka has used: what formatting wrote beside the log is gone with it."""
+    config = formatted(tmp_path)
+    shutil.rmtree(tmp_path / LOG_DIRECTORY)
+    with pytest.raises(LogError, match="neither a log nor the checkpoint with the voters that formatting writes"):
+        asyncio.run(start(config))
+    assert not (tmp_path / LOG_DIRECTORY).exists()
