@@ -170,7 +170,13 @@ class Node:
             controller=controller,
             broker=broker,
             admission=Admission(limits=self.config.limits, metrics=self.metrics),
-            credentials=PublishedCredentials(self.publisher, self._replayed, self.config.tokens.secret),
+            credentials=PublishedCredentials(
+                publisher=self.publisher,
+                replayed=self._replayed,
+                cluster_id=self.meta.cluster_id,
+                token_secret=self.config.tokens.secret,
+                decoy_secret=self.config.scram_decoy_secret,
+            ),
             advertised=self.advertised,
         )
 

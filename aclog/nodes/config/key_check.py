@@ -43,7 +43,12 @@ _USED = frozenset(_USED_NAMES.split())
 USED_KEYS = _USED | _PER_LISTENER
 """Kafka's keys that are used here."""
 
-OWN_KEYS = frozenset({"aclog.authentication.timeout.ms", "aclog.http.listener", CIDR_CONFIG}) | METADATA_LOG_KEYS
+OWN_KEYS = METADATA_LOG_KEYS | {
+    "aclog.authentication.timeout.ms",
+    "aclog.http.listener",
+    "aclog.scram.decoy.secret",
+    CIDR_CONFIG,
+}
 """Keys that Kafka does not have."""
 
 _CLIENT_NAMES = """

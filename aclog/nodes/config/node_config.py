@@ -187,6 +187,8 @@ class NodeConfig:
     limits: Limits = field(factory=Limits)
     checkpoints: CheckpointPolicy = field(factory=CheckpointPolicy)
     tokens: TokenSettings = field(factory=TokenSettings)
+    scram_decoy_secret: str | None = field(default=None, repr=False)
+    """aclog.scram.decoy.secret: what salts of unknown users are derived from, the same on all nodes."""
     brokers: BrokerSettings = field(factory=BrokerSettings)
     http: HostPort | None = None
     """The address of /metrics, /healthz and /readyz: aclog.http.listener."""

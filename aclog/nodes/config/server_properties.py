@@ -19,7 +19,7 @@ from aclog.nodes.config.metadata_log import read_log_kind, read_topic_settings
 from aclog.nodes.config.node_config import ClientSecurity, HostPort, LogKind, NodeConfig, Role
 from aclog.nodes.config.quorum_config import controller_login, read_quorum
 from aclog.nodes.config.refused_keys import authorizer_class_name, refuse_plugins
-from aclog.nodes.config.token_settings import read_token_settings
+from aclog.nodes.config.token_settings import DECOY_SECRET, read_token_settings
 
 NODE_ID = "node.id"
 BROKER_ID = "broker.id"
@@ -95,6 +95,7 @@ def parse_config(
         limits=read_limits(source),
         checkpoints=read_checkpoint_policy(source),
         tokens=read_token_settings(source),
+        scram_decoy_secret=source.text_or_none(DECOY_SECRET),
         brokers=read_broker_settings(source),
         http=_http(source),
         properties=source.values,

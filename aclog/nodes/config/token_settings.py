@@ -6,6 +6,7 @@ from aclog.credentials.token_control import TokenSettings
 from aclog.nodes.config.java_properties import Properties
 
 SECRET = "delegation.token.secret.key"  # noqa: S105 - the key's name
+DECOY_SECRET = "aclog.scram.decoy.secret"  # noqa: S105 - the key's name
 MAX_LIFETIME = "delegation.token.max.lifetime.ms"
 EXPIRY_TIME = "delegation.token.expiry.time.ms"
 EXPIRY_CHECK_INTERVAL = "delegation.token.expiry.check.interval.ms"

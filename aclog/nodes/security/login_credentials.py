@@ -32,6 +32,11 @@ class Credentials(Protocol):
         """Whether the log has been replayed, so that an absent credential means an unknown user."""
         ...
 
+    @property
+    def decoy_key(self) -> bytes:
+        """The key that the salts of unknown users are derived from, the same on all nodes of a cluster."""
+        ...
+
     def scram(self, user: str, mechanism: ScramMechanism) -> UserScramCredentialRecord | None:
         """The user's credential, or None."""
         ...

@@ -13,6 +13,7 @@ from aclog.credentials.scram_control import credential_record
 from aclog.credentials.tokens import token_hmac
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.records import UserScramCredentialRecord
+from aclog.nodes.security.decoy_key import decoy_key
 from aclog.nodes.security.login_credentials import Credentials, TokenCredential
 from aclog.snapshots.publisher import Publisher
 
@@ -20,15 +21,18 @@ _REMEMBERED = 10_000
 """Size of the cache of token credentials, which take 1 ms and about 500 bytes each."""
 
 
-@define(eq=False)
+@define(eq=False, kw_only=True)
 class PublishedCredentials(Credentials):
     """Reads credentials from the published image (ScramPublisher's CredentialProvider, DelegationTokenPublisher)."""
 
     publisher: Publisher
     replayed: Callable[[], bool]
     """Whether the image covers everything that was committed when this node started."""
+    cluster_id: str
     token_secret: str | None = field(default=None, repr=False)
     """delegation.token.secret.key; without it token logins are disabled."""
+    decoy_secret: str | None = field(default=None, repr=False)
+    """aclog.scram.decoy.secret."""
     tokens_enabled: bool = field(init=False)
     clock: Callable[[], int] = current_time_ms
     """Returns ms since 1970."""
@@ -44,6 +48,11 @@ class PublishedCredentials(Credentials):
     def ready(self) -> bool:
         """See `replayed`."""
         return self.replayed()
+
+    @property
+    def decoy_key(self) -> bytes:
+        """See Credentials."""
+        return decoy_key(self.cluster_id, self.publisher.current.provenance.voters, self.decoy_secret)
 
     def scram(self, user: str, mechanism: ScramMechanism) -> UserScramCredentialRecord | None:
         """The user's credential, or None."""

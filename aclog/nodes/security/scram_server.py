@@ -1,7 +1,8 @@
 """Server side of SASL SCRAM (RFC 5802, RFC 7677; ScramSaslServer).
 
-An unknown user gets the same exchange and the same failure as a wrong password, with a stable salt derived from a
-secret of this process, so that user names cannot be probed. (In Kafka an unknown user fails one message earlier.)
+An unknown user gets the same exchange and the same failure as a wrong password, with a salt that stays the same, on
+every node of the cluster (nodes.security.decoy_key), so that user names cannot be probed. (In Kafka an unknown user
+fails one message earlier.)
 """
 
 import hmac
@@ -27,8 +28,6 @@ from aclog.nodes.security.scram_messages import (
     parse_client_first,
     server_final,
 )
-
-_PROCESS_SECRET = secrets.token_bytes(32)
 
 
 def new_nonce() -> str:
@@ -56,8 +55,6 @@ class ScramServer:
     credentials: Credentials = field(repr=False)
     reauthentication: bool = False
     nonce: Callable[[], str] = field(default=new_nonce, repr=False)
-    fake_secret: bytes = field(default=_PROCESS_SECRET, repr=False)
-    """The key that salts of unknown users are derived from."""
     complete: bool = field(default=False, init=False)
     _exchange: _Exchange | None = field(default=None, init=False, repr=False)
     _failed: bool = field(default=False, init=False)
@@ -141,7 +138,7 @@ class ScramServer:
 
     def _fake(self, user: str) -> UserScramCredentialRecord:
         """Return a credential without a password, stable per user, with a salt in the style of Kafka's tools."""
-        seed = hmac.new(self.fake_secret, f"{self.mechanism}\0{user}".encode(), sha512).digest()
+        seed = hmac.new(self.credentials.decoy_key, f"{self.mechanism}\0{user}".encode(), sha512).digest()
         key = seed[: scram_keys.key_size(self.scram_mechanism)]
         return UserScramCredentialRecord(
             name=user,

@@ -40,7 +40,11 @@ def credentials(now):
     provenance = Provenance(end_offset=1, epoch=1, timestamp=NOW)
     publisher.replace(Image(tokens=TokensImage.EMPTY.apply([TOKEN]), provenance=provenance))
     publisher.observe_high_watermark(1)
-    return PublishedCredentials(publisher, lambda: publisher.ready, "hush", clock=lambda: now[0])
+    return made(publisher, token_secret="hush", clock=lambda: now[0])
+
+
+def made(publisher, **options):
+    return PublishedCredentials(publisher=publisher, replayed=lambda: publisher.ready, cluster_id="c", **options)
 
 
 def log_in(credentials, password, user="the-id", mechanism=SHA_256, token_auth=True):
@@ -93,7 +97,7 @@ def test_an_expired_token_fails(credentials, now):
 
 
 def test_without_a_secret_there_are_no_tokens(credentials):
-    off = PublishedCredentials(credentials.publisher, lambda: True)
+    off = made(credentials.publisher)
     assert credentials.tokens_enabled
     assert not off.tokens_enabled
     with pytest.raises(AuthenticationError, match="not enabled"):

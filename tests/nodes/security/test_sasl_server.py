@@ -36,6 +36,8 @@ def credential(name, mechanism, password, iterations=4096):
 
 
 class Users(Credentials):
+    decoy_key = b"of a cluster"
+
     def __init__(self, users, ready=True):
         self.users, self.is_ready = users, ready
 

@@ -33,6 +33,8 @@ SERVER_FINAL = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
 class Stored(Credentials):
+    decoy_key = b"of a cluster"
+
     def __init__(self, *records):
         self.records = {(record.name, record.mechanism): record for record in records}
 
@@ -223,7 +225,6 @@ def challenge_for(user, **options):
 def test_unknown_users_have_a_stable_salt():
     assert challenge_for("nobody") == challenge_for("nobody")
     assert challenge_for("nobody") != challenge_for("somebody")
-    assert challenge_for("nobody") != challenge_for("nobody", fake_secret=b"another process")
     assert challenge_for("nobody", mechanism=SHA_512) != challenge_for("nobody")
     nonce, salt, iterations = challenge_for("nobody").split(",")
     assert nonce == f"r=abc{SERVER_NONCE}"

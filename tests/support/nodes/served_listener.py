@@ -46,6 +46,7 @@ class Known(Credentials):
         self.users, self.ready = users or {}, ready
 
     ready = True
+    decoy_key = b"of a cluster"
 
     def scram(self, user, mechanism):
         return self.users.get((user, mechanism))
