@@ -116,9 +116,12 @@ def test_a_real_quorum_is_followed_across_restarts(stopped_kafka: KafkaServer) -
             wait_until(lambda: len(names(publisher.current)) == 4)
             assert_is_what_the_files_say(publisher.current, kafka)
             epoch, reached = log.leader_epoch, publisher.current.end_offset
+            wait_until(lambda: log.freshness().seconds < 2)
+        wait_until(lambda: log.freshness().seconds > 2)  # nobody is there: the state grows old
         with stopped_kafka as kafka, AdminClient(kafka.port) as admin:
             admin("createAcls", acls=[rule(number) for number in range(100, 100 + RULES)])
             wait_until(lambda: len(names(publisher.current)) == 4 + RULES)
+            wait_until(lambda: log.freshness().seconds < 2)
             assert log.leader_epoch > epoch
             assert publisher.current.end_offset > reached
             assert_is_what_the_files_say(publisher.current, kafka)
