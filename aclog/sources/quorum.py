@@ -1,21 +1,24 @@
 """The state source of a running quorum, whose log is followed by Fetch (aclog.snapshots.state_source)."""
 
 import atexit
+from datetime import datetime
 
 from attrs import define, field
 
 from aclog.authorizer.change_place import ChangePlace
-from aclog.metalog.errors import LogError
+from aclog.metalog.errors import LogError, StaleError
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
 from aclog.nodes.observer.fetch_options import ObserverOptions
 from aclog.nodes.observer.quorum_log import QuorumLog
 from aclog.snapshots.freshness import Freshness
 from aclog.snapshots.image import Image
-from aclog.snapshots.moments import Moment
+from aclog.snapshots.moments import Moment, milliseconds, moment_text
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Progress, Recovered, recover_log
 from aclog.sources.max_age import check_age
 from aclog.sources.paths import Notify
+from aclog.terminal.age import STALE_SECONDS
+from aclog.terminal.timestamps import utc_text
 
 _KNOWN_SECONDS = 30.0
 """How long to wait for a leader that knows the high-water mark."""
@@ -106,7 +109,14 @@ class QuorumSource:
         return newest.applier.image
 
     def image_at(self, moment: Moment) -> Image:
-        """Return the state at a moment, as far back as the quorum's log reaches. Raises as `image`."""
+        """Return the state at a moment, as far back as the quorum's log reaches.
+
+        Raises:
+            StaleError: a time that a cluster which no longer answers has not confirmed.
+            MetadataError: as `image`.
+
+        """
+        self._refuse_unconfirmed(moment)
         image = self._recover(moment).image
         if self.max_age is not None:
             check_age(self.freshness(), self.max_age)
@@ -117,6 +127,17 @@ class QuorumSource:
         self._closed = True
         if self._log is not None:
             self._log.close()
+
+    def _refuse_unconfirmed(self, moment: Moment) -> None:
+        """Refuse a time after which a silent cluster may have changed: nobody knows its state then."""
+        found = self.freshness()
+        if found is None or found.seconds < STALE_SECONDS or not isinstance(moment, datetime):
+            return
+        if milliseconds(moment) > found.time:
+            raise StaleError(
+                f"{found.server}: as of {moment_text(moment)}: the state is unknown: nothing was confirmed since "
+                f"{utc_text(found.time)}{f': {found.problem}' if found.problem else ''}"
+            )
 
     def _recover(self, moment: Moment | None) -> Recovered:
         newer = NewerKafka(strict=False)

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from attrs import evolve
@@ -53,6 +54,17 @@ def test_age_and_lag_of_a_log_that_is_followed(quorum, leader, log):
     assert len(log.image()) == 3  # without max_age this is no error
     leader.faults.cut = 0
     until(lambda: log.age < 1.5)
+
+
+def test_a_time_that_nobody_has_confirmed(quorum, leader, log, monkeypatch):
+    now = datetime.now(UTC)
+    assert len(log.image(as_of=now)) == 1
+    monkeypatch.setattr(quorum_source, "STALE_SECONDS", 1)
+    silence(leader)
+    until(lambda: log.age > 1.5)
+    assert len(log.image(as_of=now - timedelta(seconds=5))) == 1
+    with pytest.raises(aclog.StaleError, match=r"as of 20.*Z: the state is unknown: nothing was confirmed since 20"):
+        log.image(as_of=datetime.now(UTC))
 
 
 def test_the_age_is_counted_from_the_request(quorum, leader, log):
