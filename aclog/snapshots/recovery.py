@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pyarrow as pa
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from aclog.metalog.batch_scan import scan_batches
 from aclog.metalog.batches import end_offset
@@ -79,10 +79,10 @@ def _recover_directory(
     progress: Progress | None,
 ) -> Recovered:
     committed = read_committed(path)  # before the log: a live writer moves the log on first
+    if committed is not None:
+        committed.check_exists()  # a checkpoint alone would be a state without most of the rules
     if checkpoints and not list_segments(path):
-        found = recover_log(None, checkpoints, as_of, newer=newer, progress=progress)
-        missing = () if committed is None else committed.notes(checkpoints[-1].end_offset)
-        return evolve(found, notes=(*missing, *found.notes))
+        return recover_log(None, checkpoints, as_of, newer=newer, progress=progress)
     with open_reader(path) as reader:
         found = recover_log(reader, checkpoints, as_of, newer=newer, progress=progress)
         missing = () if committed is None else committed.notes(reader.high_watermark())

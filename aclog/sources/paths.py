@@ -12,6 +12,7 @@ from aclog.metalog.batches import decode_batch
 from aclog.metalog.control_records import LeaderChange, decode_control
 from aclog.metalog.errors import ConfigError, LogError, ReplayError
 from aclog.metalog.filelog import FileLogReader, open_reader
+from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.epochs import read_epochs
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.filelog.locks import kafka_log_dir
@@ -115,6 +116,9 @@ class LogSource:
             self._reader.close()
 
     def _recover(self, moment: Moment | None) -> Recovered:
+        committed = read_committed(self.directory)  # before the log: a live writer moves the log on first
+        if committed is not None:
+            committed.check_exists()  # a checkpoint alone would be a state without most of the rules
         checkpoints = list_checkpoints(self.directory)
         if not checkpoints and self.log is None:
             raise LogError(f"{self.directory}: not a metadata log: {_what_is_there(self.directory)}")
@@ -123,6 +127,8 @@ class LogSource:
         # A reader skips what a newer Kafka added, with a warning; a writer (strict) must understand every record.
         newer = NewerKafka(strict=False)
         found = recover_log(self.log, checkpoints, moment, newer=newer, progress=self.progress)
+        if committed is not None and self.log is not None:
+            self._notify(committed.notes(self.log.high_watermark()))
         self._notify(found.notes if self.log is None else (*_notes_of(self.log, found.image), *found.notes))
         return found
 

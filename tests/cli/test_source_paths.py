@@ -1,4 +1,4 @@
-"""The note on an uncommitted tail of a Kafka log appears unless the quorum is known to have one voter."""
+"""Notes on a directory: the end of a Kafka log may be uncommitted if the quorum has several voters; an older copy."""
 
 import shutil
 from pathlib import Path
@@ -8,6 +8,7 @@ from attrs import evolve
 
 from aclog.metalog.batches import build_control_batch, decode_batch, iter_batches
 from aclog.metalog.control_records import decode_control, encode_control
+from aclog.metalog.filelog.committed_mark import CommittedMark
 from tests.support.cli.command import aclog
 
 DATA = Path(__file__).parents[1] / "data"
@@ -62,3 +63,17 @@ def test_a_log_without_a_voter_set_has_a_note(tmp_path):
     log = Path(shutil.copytree(DATA / "kafka-3.9.1" / "__cluster_metadata-0", tmp_path / "log"))
     (log / "leader-epoch-checkpoint").unlink()
     assert "may not be" in aclog(*LISTED, log).ok().err
+
+
+def test_an_older_copy_in_a_nodes_directory_has_a_note_and_a_log_that_is_gone_is_refused(tmp_path):
+    log = Path(shutil.copytree(DATA / "kafka-4.3.1-small" / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0"))
+    mark = CommittedMark.beside(log, cluster_id="c", end_offset=9999, epoch=1)
+    mark.write()
+    [said] = aclog(*LISTED, log).ok().err.splitlines()
+    assert said.startswith(f"aclog: note: {log}: ends at offset ")
+    assert said.endswith("up to 9999: this state is older than the node's, and no node starts on it")
+    for path in log.glob("*.log"):
+        path.unlink()
+    found = aclog(*LISTED, log)
+    assert (found.code, found.out) == (2, "")
+    assert f"{log}: no log, but {mark.path} says that one was committed up to offset 9999" in found.err
