@@ -5,12 +5,13 @@ import logging.config
 import sys
 import time
 from collections.abc import Mapping, MutableMapping
+from io import StringIO
 from typing import Any, TextIO
 
 import structlog
 from attrs import define, field
 from structlog.stdlib import ProcessorFormatter
-from structlog.typing import Processor
+from structlog.typing import ExcInfo, Processor
 
 from aclog.authorizer.audit import AUDIT_LOGGER, TRACE
 from aclog.metalog.printable import printable
@@ -67,10 +68,7 @@ def _formatter(node_id: int, *, json: bool, colors: bool) -> ProcessorFormatter:
     last: Processor = (
         structlog.processors.JSONRenderer()
         if json
-        else structlog.dev.ConsoleRenderer(
-            colors=colors,
-            exception_formatter=structlog.dev.plain_traceback,  # rich tracebacks include local variables, hence secrets
-        )
+        else structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=_traceback)
     )
     render: list[Processor] = [ProcessorFormatter.remove_processors_meta]
     if json:
@@ -87,14 +85,15 @@ def _audit_as_data(_logger: Any, _name: str, event: MutableMapping[str, Any]) ->
 
 def _one_line(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
     # Clients choose names, and must not be able to forge log lines.
-    return {
-        key: _escaped(value, lines=key == "exception") if isinstance(value, str) else value
-        for key, value in event.items()
-    }
+    return {key: printable(value) if isinstance(value, str) else value for key, value in event.items()}
 
 
-def _escaped(text: str, *, lines: bool) -> str:
-    return "\n".join(map(printable, text.split("\n"))) if lines else printable(text)
+def _traceback(out: TextIO, found: ExcInfo) -> None:
+    """Write a traceback, indented: the text of an error may hold names, too, and line ends."""
+    text = StringIO()
+    # not rich's: its tracebacks include local variables, hence secrets
+    structlog.dev.plain_traceback(text, found)
+    out.write("\n".join(f"  {printable(line)}" for line in text.getvalue().split("\n")))
 
 
 class _AuditFormatter(logging.Formatter):

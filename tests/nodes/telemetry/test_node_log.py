@@ -126,6 +126,18 @@ def test_log_lines_cannot_be_forged():
     assert "\x1b[31m" not in out.getvalue()
 
 
+def test_the_text_of_an_error_forges_no_line_either():
+    out = configured()
+    try:
+        exec("raise ValueError(text)", {"text": "a\n2026-11-22 [info] forged \x1b[31m \x9b \u202e"})
+    except ValueError:
+        logging.getLogger("aclog.nodes").exception("it broke")
+    first, *rest = out.getvalue().splitlines()
+    assert "it broke" in first
+    assert rest
+    assert all(line.startswith("  ") and line.isprintable() for line in rest)
+
+
 def test_a_flood_is_thinned_and_counted(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
