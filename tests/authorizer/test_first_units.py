@@ -48,9 +48,9 @@ def test_a_first_unit_is_that_of_utf_16(name):
     assert first_unit(name) == int.from_bytes(utf16(name)[:2])
 
 
-def steps(rules, name, operation):
+def steps(rules, name, operation, *, cidr):
     """How many functions are called to decide, and to name the rule, on a base that nobody has asked yet."""
-    authorizer, calls = build_authorizer(AclsImage.from_acls(rules), super_users="User:admin"), 0
+    authorizer, calls = build_authorizer(AclsImage.from_acls(rules), super_users="User:admin", cidr=cidr), 0
     authorizer.set_audit(lambda *_: None)
     pattern = ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
     context = RequestContext(principal="User:a", host="10.0.0.1", request_type=3)
@@ -69,15 +69,17 @@ def steps(rules, name, operation):
     return calls
 
 
+@pytest.mark.parametrize("cidr", [False, True])
 @pytest.mark.parametrize("permission", [2, 3])
 @pytest.mark.parametrize("name", ["!x", "", "*", "*foo", "a", "topic-7", "zz", "\U0001f600"])
-def test_the_first_decision_on_a_base_does_not_pass_over_its_rules(name, permission):
+def test_the_first_decision_on_a_base_does_not_pass_over_its_rules(name, permission, cidr):
     def rules(count):
         yield StandardAclWithId(id=None, acl=acl("*", principal="User:a", permission_type=permission))
         yield StandardAclWithId(id=None, acl=acl("", principal="User:a", pattern_type=PatternType.PREFIXED))
         for number in range(count):
             yield StandardAclWithId(id=None, acl=acl(f"topic-{number}", principal=f"User:{number}"))
+            yield StandardAclWithId(id=None, acl=acl("ranges", principal=f"User:{number}", host="10.0.0.0/8"))
             yield StandardAclWithId(id=None, acl=acl(f"!{number}", principal=f"User:{number}"))
 
-    few, many = (steps(list(rules(count)), name, AclOperation.READ) for count in (50, 1000))
+    few, many = (steps(list(rules(count)), name, AclOperation.READ, cidr=cidr) for count in (50, 1000))
     assert many < few + 50, (few, many)

@@ -15,7 +15,7 @@ from attrs import Factory, define, frozen
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.index.first_units import UnitCounts
 from aclog.authorizer.index.ids import IdIndex
-from aclog.authorizer.index.keys import KeyTable, pair_key, resource_key, resource_name, split_pair
+from aclog.authorizer.index.keys import KeyTable, compact, pair_key, resource_key, resource_name, split_pair
 from aclog.authorizer.index.prefixes import Prefixes
 from aclog.metalog.records import TaggedFields
 
@@ -103,6 +103,8 @@ class Base:
     irregular: int
     """The number of ACLs whose pattern type or permission authorize() and byResourceType read differently."""
     units: UnitCounts
+    range_pairs: memoryview
+    """The pairs whose host may have a slash, sorted by key: candidates for CIDR ranges."""
     memo: Memo = Factory(Memo)
 
     def __len__(self) -> int:
@@ -127,6 +129,17 @@ class Base:
             memo.lookup_count = 0
         memo.lookup_count += 1
         memo.lookups[resource_type][name] = found
+        return found
+
+    def pairs_of(self, principal: str, order: Sequence[int]) -> list[int]:
+        """Return those of the pairs `order`, which are sorted by key, that have this principal."""
+        # A compact string begins with its length, so a pair key that starts with it has exactly this principal.
+        wanted, key = compact(principal), self.pairs.key
+        at = bisect_left(order, wanted, key=key)
+        found = []
+        while at < len(order) and key(order[at]).startswith(wanted):
+            found.append(int(order[at]))
+            at += 1
         return found
 
     def cells(self, resource: int) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import frozen
 from numpy.typing import NDArray
 
@@ -26,7 +27,7 @@ from aclog.metalog.vectors import Bools, Int64s, unsigned_varints
 T = TypeVar("T")
 
 NONE: frozenset[int] = frozenset()
-_COLON = ord(":")
+_COLON, _SLASH = ord(":"), ord("/")
 _MASKS = mask_table().ravel()
 
 
@@ -173,6 +174,7 @@ def build(rows: Rows, pause: Pause = no_pause) -> Base:
         has_ids=rows.has_ids,
         raw_codes=_moved(rows.raw_codes, order),
         tags=_moved(rows.tags, order),
+        range_pairs=_range_pairs(rows.pairs).data,
         **_resources(rows, cell_resources, cell_pairs, pause),
         unbindable=unbindable,
         irregular=irregular,
@@ -295,6 +297,17 @@ def _with_colon(pairs: Binary) -> Bools:
     length, starts, _ = unsigned_varints(data, offsets[:-1])
     colons = np.append(np.flatnonzero(data == _COLON), len(data) + 1)
     return np.asarray(colons[np.searchsorted(colons, starts)] < starts + length - 1, np.bool_)
+
+
+def _range_pairs(pairs: Binary) -> Int32s:
+    """Return the pairs whose host may have a slash (or 46 bytes: a length is not told from a slash), sorted by key."""
+    offsets, data = binary_columns(pairs)
+    length, starts, _ = unsigned_varints(data, offsets[:-1])
+    slashes = np.append(-1, np.flatnonzero(data == _SLASH))
+    found = np.flatnonzero(slashes[np.searchsorted(slashes, offsets[1:]) - 1] >= starts + length - 1)
+    order: Int64s = np.asarray(pc.array_sort_indices(pairs.take(found)))
+    in_order: Int32s = found[order].astype(np.int32)
+    return in_order
 
 
 def _counts(rows: Rows) -> tuple[int, int]:

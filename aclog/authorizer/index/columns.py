@@ -1,7 +1,5 @@
 """Columns by row that only filters and byResourceType need; built on first use and kept with the base."""
 
-from bisect import bisect_left
-
 import numpy as np
 import pyarrow.compute as pc
 from attrs import frozen
@@ -9,7 +7,6 @@ from numpy.typing import NDArray
 
 from aclog.authorizer.index.arrays import Int32s
 from aclog.authorizer.index.base import Base
-from aclog.authorizer.index.keys import compact
 from aclog.authorizer.index.masks import Masks
 from aclog.metalog.vectors import Bytes, Int64s
 
@@ -94,12 +91,4 @@ def _make(base: Base) -> RowColumns:
 
 def pairs_of(base: Base, principal: str) -> list[int]:
     """Return the pairs of a principal with any host."""
-    # A compact string begins with its length, so a pair key that starts with it has exactly this principal.
-    wanted = compact(principal)
-    order, key = row_columns(base).pair_order, base.pairs.key
-    at = bisect_left(order, wanted, key=key)
-    found = []
-    while at < len(order) and key(order[at]).startswith(wanted):
-        found.append(int(order[at]))
-        at += 1
-    return found
+    return base.pairs_of(principal, row_columns(base).pair_order.data)

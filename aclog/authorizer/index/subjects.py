@@ -5,7 +5,6 @@ from aclog.authorizer.cidr import in_cidr
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.base import Subject
-from aclog.authorizer.index.columns import pairs_of
 from aclog.authorizer.index.keys import split_pair
 
 _MAX_SUBJECTS = 1 << 16
@@ -58,6 +57,6 @@ def resolve_ranges(index: AclIndex, principal: str, host: str) -> Subject:
 def _ranges(index: AclIndex, principal: str) -> set[tuple[str, str]]:
     """Return the pairs of a principal whose host has a slash."""
     base = index.base
-    found = {split_pair(base.pairs.key(pair)) for pair in pairs_of(base, principal)}
+    found = {split_pair(base.pairs.key(pair)) for pair in base.pairs_of(principal, base.range_pairs)}
     found |= {(principal, host) for host in index.overlay.ranges.get(principal, ())}
     return {(who, where) for who, where in found if "/" in where}

@@ -7,10 +7,12 @@ from aclog.metalog.errors import DecodeError
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.errors import UnreachableError
 from aclog.nodes.wire.api_keys import (
+    ALTER_CLIENT_QUOTAS,
     API_VERSIONS,
     DESCRIBE_ACLS,
     DESCRIBE_CLIENT_QUOTAS,
     DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
     DESCRIBE_DELEGATION_TOKEN,
     ENVELOPE,
     METADATA,
@@ -42,6 +44,11 @@ def _fields(api_key: int, version: int) -> dict[str, Any]:
         DESCRIBE_DELEGATION_TOKEN: {"owners": None},
         DESCRIBE_CLIENT_QUOTAS: {"components": (), "strict": False},
     }
+    if api_key == DESCRIBE_CONFIGS:
+        resource = build(api_key, version, "request", "DescribeConfigsResource", resource_type=4, resource_name="1")
+        return {"resources": (resource,)}
+    if api_key == ALTER_CLIENT_QUOTAS:
+        return {"entries": (build(api_key, version, "request", "EntryData"),)}
     if api_key == METADATA:
         return {"topics": (build(METADATA, version, "request", "MetadataRequestTopic", name="orders"),)} | operations
     return asked.get(api_key, {})
@@ -66,6 +73,8 @@ def refused_as_not_ready(answer: Any) -> bool:
     """Whether an answer is the error for a node that has not replayed its log, and nothing else; or no answer."""
     if answer is None:
         return True
-    if getattr(answer, "error_code", 0) != -1:
-        return False
-    return not hasattr(answer, "error_message") or (answer.error_message or "").startswith(NOT_READY)
+    parts = (answer,) if hasattr(answer, "error_code") else getattr(answer, "results", None) or answer.entries
+    return bool(parts) and all(
+        each.error_code == -1 and (getattr(each, "error_message", None) or NOT_READY).startswith(NOT_READY)
+        for each in parts
+    )
