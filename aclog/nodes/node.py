@@ -210,7 +210,13 @@ class Node:
             leader = self._topic_controller or self._follow(stack)
             security, name = self.config.controller_client, str(self.config.node_id)
             forwarder = EnvelopeForwarder(leader=lambda: leader.leader, security=security, client_id=name)
-            channel = RemoteChannel(leader=lambda: leader.leader, security=security, client_id=name)
+            channel = RemoteChannel(
+                leader=lambda: leader.leader,
+                security=security,
+                client_id=name,
+                # As Kafka's: what a paused controller keeps waiting reaches its successor before the session ends.
+                seconds=self.config.brokers.session_timeout_ms / 2000,
+            )
             stack.push_async_callback(forwarder.close)
         incarnation_id = random_uuid(secrets.token_bytes)
         if self.config.log_kind is not LogKind.QUORUM:

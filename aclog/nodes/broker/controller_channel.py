@@ -75,6 +75,8 @@ class RemoteChannel:
     """Returns the active controller's address, if known."""
     security: ClientSecurity
     client_id: str
+    seconds: float
+    """How long a controller may take to answer; another one may be active by then."""
     _connection: Connection | None = field(default=None, init=False)
 
     async def ask(self, api_key: int, **fields: Any) -> Any:
@@ -82,7 +84,7 @@ class RemoteChannel:
         connection = await self._connected()
         _check_ours(connection)  # of every request: the connection is kept, so as not to log in again and again
         version = connection.version(api_key, 0, _NEWEST[api_key])
-        response = await connection.ask(build(api_key, version, "request", **fields))
+        response = await connection.ask(build(api_key, version, "request", **fields), self.seconds)
         if response.error_code == NOT_CONTROLLER:
             await self.close()
         if response.error_code:
@@ -102,7 +104,9 @@ class RemoteChannel:
         await self.close()
         if address is None:
             raise UnreachableError("no controller is known")
-        self._connection = connection = await connect(address, self.security, client_id=self.client_id)
+        self._connection = connection = await connect(
+            address, self.security, client_id=self.client_id, timeout=self.seconds
+        )
         return connection
 
 

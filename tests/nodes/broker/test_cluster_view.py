@@ -85,7 +85,7 @@ def test_nothing_is_sent_to_a_controller_that_must_not_know_of_it(monkeypatch, a
         def version(self, api_key, oldest, newest):
             return newest
 
-        async def ask(self, message):
+        async def ask(self, message, timeout):
             sent.append(message)
             return SimpleNamespace(error_code=0)
 
@@ -96,7 +96,7 @@ def test_nothing_is_sent_to_a_controller_that_must_not_know_of_it(monkeypatch, a
         return Silent()
 
     monkeypatch.setattr(controller_channel, "connect", connect)
-    channel = RemoteChannel(leader=lambda: Silent.address, security=ClientSecurity(), client_id="2")
+    channel = RemoteChannel(leader=lambda: Silent.address, security=ClientSecurity(), client_id="2", seconds=4.5)
     beat = {"broker_id": 2, "broker_epoch": 1, "current_metadata_offset": 1}
 
     async def twice():
