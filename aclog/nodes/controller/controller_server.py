@@ -132,9 +132,11 @@ class ControllerServer:
             log.keep_mark()
 
     def abandon(self, why: MetadataError) -> None:
-        """Acknowledge nothing any more: pending and later requests fail."""
+        """Acknowledge nothing any more: pending and later requests fail, and long polls end."""
         if self._log is not None:
             self._log.abandon(str(why))
+        if self.serving is not None:
+            self.serving.fetching.close()
 
     def _serve(self, log: FileLog) -> ServingState:
         leader = LeaderAndEpoch(leader_id=self.config.node_id, epoch=log.leader_epoch)
