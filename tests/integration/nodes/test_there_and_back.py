@@ -198,7 +198,9 @@ def leaders(ports: Ports, topic: str) -> list[int]:
 def test_kafka_registers_in_place_of_a_broker_of_ours_that_was_killed(tmp_path: Path) -> None:
     """And the other way round; a topic that Kafka made meanwhile has its leader when it comes back."""
     ports = Ports.free()
-    properties = server_properties(ports, broker_session_timeout_ms="3000", broker_heartbeat_interval_ms="500")
+    # with a feature in its registration that no Kafka knows
+    changes = {"broker_session_timeout_ms": "3000", "broker_heartbeat_interval_ms": "500", "aclog.cidr.enabled": "true"}
+    properties = server_properties(ports, **changes)
     aclog, kafka = AclogNode(tmp_path, ports, properties).format(), RealNode(tmp_path, ports, properties)
     aclog.start()
     wait_until(lambda: "registered as broker 1" in aclog.output, 30, "its registration")
@@ -206,6 +208,7 @@ def test_kafka_registers_in_place_of_a_broker_of_ours_that_was_killed(tmp_path: 
     aclog.kill()
     ours = broker_of(aclog.log_directory)
     assert not ours.fenced, "it could not say that it ends"
+    assert "aclog.cidr" in {feature.name for feature in ours.features}
     with kafka:
         assert described(ports) == wanted
         with AdminClient(ports.broker) as admin:

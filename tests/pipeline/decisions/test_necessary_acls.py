@@ -27,7 +27,7 @@ FEW = st.builds(
     resource_name=st.sampled_from(["f", "foo", "*"]),
     pattern_type=st.sampled_from([PatternType.LITERAL, PatternType.PREFIXED]),
     principal=st.sampled_from(["User:a", "User:*", "User:b"]),
-    host=st.sampled_from(["*", "*", "10.0.0.1"]),
+    host=st.sampled_from(["*", "*", "10.0.0.1", "10.0.0.0/8"]),
     operation=st.sampled_from([AclOperation.READ, AclOperation.ALL]),
     permission_type=st.sampled_from([*[AclPermissionType.ALLOW] * 2, AclPermissionType.DENY]),
 )
@@ -65,7 +65,7 @@ def parsed(request) -> ParsedAccess:
 
 @lru_cache(1000)
 def image_of(rules, asked_as) -> AclsImage:
-    return AclsImage.from_acls(rules).with_options(documented=asked_as.documented, cidr=False)
+    return AclsImage.from_acls(rules).with_options(documented=asked_as.documented, cidr=asked_as.cidr)
 
 
 def allowed(intervals, time, request, asked_as, without=()) -> str:
@@ -106,7 +106,7 @@ def found(intervals, rows, asked_as):
     return [(*rows[row], *each) for row, each in zip(good.tolist(), sets, strict=True)]
 
 
-SETTINGS = st.builds(Settings, allow_everyone=st.booleans(), documented=st.booleans())
+SETTINGS = st.builds(Settings, allow_everyone=st.booleans(), documented=st.booleans(), cidr=st.booleans())
 TIMES = range(-1, LAST + 2)
 
 
