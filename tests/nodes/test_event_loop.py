@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import threading
 import typing
 from dataclasses import fields, replace
 
@@ -161,3 +162,24 @@ async def asked_while_rules_change():
 
 def image_of(rules):
     return AclsImage.from_acls(StandardAclWithId(id=None, acl=each) for each in rules)
+
+
+def test_messages_of_older_versions_are_imported_in_a_thread(monkeypatch):
+    """Kafka has up to 14 versions of an API, whose first import takes 50 ms."""
+    threads = []
+
+    def noted(apis):
+        threads.append((threading.current_thread(), sorted(apis)))
+
+    monkeypatch.setattr("aclog.nodes.server.dispatch.warm_up", noted)
+    authorizer = StandardAuthorizer()
+    authorizer.configure({"super.users": "User:admin"})
+    handlers = {api_keys.METADATA: MetadataApis(CLUSTER, AuthHelper(authorizer)).metadata}
+    serving = Dispatcher(handlers=handlers, apis=BROKER_APIS, metrics=Metrics(process=False))
+    assert (api_keys.METADATA, 13) in threads.pop()[1]
+    for version in (13, 12, 0, 5, 9):
+        message = build(api_keys.METADATA, version, "request", topics=())
+        asyncio.run(serving.handle(frame(api_keys.METADATA, version, message), session("admin", "BROKER")))
+    ((thread, warmed),) = threads
+    assert thread is not threading.main_thread()
+    assert warmed == [(api_keys.METADATA, version) for version in range(14)]

@@ -1,5 +1,6 @@
 """Dispatch of requests: decode a frame, call the API's handler, turn errors into responses (KafkaApis.handle)."""
 
+import asyncio
 import logging
 import re
 import time
@@ -35,7 +36,7 @@ _DESCRIBE_ACLS_OF_JAVA = 3
 that it tries again or fails."""
 
 _WARM_OLDER_VERSIONS = 1
-"""How many versions before the newest are warmed up; the first request of an older client pays for its own."""
+"""How many versions before the newest are warmed up at the start; the others when an older client first asks."""
 
 _log = logging.getLogger(__name__)
 
@@ -56,17 +57,20 @@ class Dispatcher:
     _versions: dict[int, tuple[Features, bytes]] = field(factory=dict, init=False)
     """The last ApiVersions response by version: clients send the request once or twice per connection."""
     _timers: dict[int, Callable[[float], None]] = field(init=False)
+    _warm: set[tuple[int, int]] = field(init=False)
+    """The API keys and versions whose messages are imported."""
 
     def __attrs_post_init__(self) -> None:
         self._served = {
             api.api_key: api for api in self.apis if api.api_key in self.handlers or api.api_key in _BUILT_IN_APIS
         }
         self._timers = {key: self.metrics.requests.labels(api_name(key)).observe for key in self._served}
-        warm_up(
+        self._warm = {
             (api.api_key, version)
             for api in self._served.values()
             for version in range(max(api.min_version, api.max_version - _WARM_OLDER_VERSIONS), api.max_version + 1)
-        )
+        }
+        warm_up(self._warm)
 
     async def handle(self, payload: bytes, session: Session) -> tuple[bytes, bytes]:
         """Handle a frame; return the header and the body of the response.
@@ -115,6 +119,8 @@ class Dispatcher:
 
     async def _call_handler(self, header: RequestHeader, payload: bytes, position: int, session: Session) -> bytes:
         key, version = header.api_key, header.api_version
+        if (key, version) not in self._warm:
+            await self._warm_up(self._served[key])
         body = await offload_if(len(payload) > MANY_BYTES, _decoded, key, version, payload, position)
         request = Request(header=header, body=body, session=session, frame=payload)
         if key in _BUILT_IN_APIS:
@@ -136,6 +142,12 @@ class Dispatcher:
         except Exception:  # noqa: BLE001 - the client gets a response whatever the handler failed on
             _log.exception("%s failed", api_name(key), extra=_log_context(session))
             return await self._error(request, UNKNOWN_SERVER_ERROR, None)
+
+    async def _warm_up(self, api: ApiVersion) -> None:
+        """Import the messages of all versions of an API in a thread, as that takes up to 50 ms."""
+        versions = [(api.api_key, version) for version in range(api.min_version, api.max_version + 1)]
+        await asyncio.to_thread(warm_up, versions)
+        self._warm.update(versions)
 
     async def _error(self, request: Request, code: int, message: str | None) -> bytes:
         key, version = request.header.api_key, request.header.api_version
