@@ -19,7 +19,7 @@ from tests.support.nodes.wire_client import WireClient
 pytestmark = pytest.mark.server
 
 METADATA, DESCRIBE_CLUSTER, UNREGISTER_BROKER, REGISTRATION, HEARTBEAT = 3, 60, 64, 62, 63
-SOON = {"broker_session_timeout_ms": "2500"}
+SOON = {"broker_session_timeout_ms": "4000"}
 OFTEN = {"broker_heartbeat_interval_ms": "300"}
 SECONDS = 60
 RULE = {
@@ -76,8 +76,9 @@ def test_brokers_name_all_that_live(cluster):
     # A broker that dies is fenced once its session is over, and comes back under a new epoch.
     two.kill()
     all_name([one], one)
-    assert described(one) == {2: False}
-    assert described(one, include_fenced=True) == {2: False, 3: True}
+    assert set(described(one)) == {2}
+    fenced = {2: False, 3: True}
+    eventually(lambda: described(one, include_fenced=True) == fenced, lambda: described(one, include_fenced=True))
     two.start()
     all_name([one, two], one, two)
     # One that stops says so: nobody waits for its session.
@@ -94,7 +95,7 @@ def test_brokers_name_all_that_live(cluster):
 
 
 def test_a_broker_without_a_controller_that_knows_it_names_itself(tmp_path, zygote):
-    with Cluster(tmp_path, zygote, **SOON) as cluster:
+    with Cluster(tmp_path, zygote) as cluster:
         cluster.add_broker(**OFTEN)
         twin = cluster.add_broker(node_id="2", **OFTEN)
         cluster.start()
