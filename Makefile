@@ -103,6 +103,10 @@ campaign-observer: venv build/jvm/.ready  ## 10,000 changes on a real Kafka of t
 	$(BIN)/python -m tests.scenarios.quorum.observer --changes 10000 --points 200 --faults 20 --out benchmarks/results/observer.txt
 	$(BIN)/python -m tests.scenarios.quorum.observer --changes 5000 --points 100 --faults 10 --short-log --out benchmarks/results/observer-short-log.txt
 
+.PHONY: campaign-sync
+campaign-sync: venv  ## aclog sync beside brokers that restart 20 times, also without their controller; kept too
+	$(BIN)/python -m tests.scenarios.nodes.sync_restarts --restarts 20 --out benchmarks/results/sync-restarts.txt
+
 .PHONY: campaign-streams
 campaign-streams: venv build/jvm/.ready  ## a Spark stream killed 20 times over a growing log: each record once
 	$(BIN)/python -m tests.scenarios.pipeline.stream_kills --kills 20 | tee benchmarks/results/stream-kills.txt

@@ -18,7 +18,7 @@ from aclog.cli.sync.sync import retry_seconds
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog import open_log, verify
 from aclog.metalog.records import AccessControlEntryRecord, BeginTransactionRecord
-from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER
+from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM
 from aclog.nodes.wire.api_versions import BROKER_APIS
 from aclog.pipeline.source.directory import extent
 from aclog.snapshots.rule_history import history
@@ -36,6 +36,11 @@ RULES = [acl("orders"), acl("orders", "User:bob", operation=4), acl("pay", host=
 def broker():
     with FakeBroker(RULES) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def _no_wait(monkeypatch):
+    monkeypatch.setattr("aclog.cli.sync.poller._SETTLE_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -186,7 +191,7 @@ class TestRemovals:
         assert (result.code, result.out) == (2, "")
         assert "3 of 3 rules would go" in result.complaint
         assert "--accept-removal 3" in result.complaint
-        assert len(broker.told) == 3, "it is asked again"
+        assert len(broker.told) == 4, "it is asked again, over the same connection and a new one"
         assert recorded_acls(directory).keys() == set(RULES)
 
     def test_a_share_is_not_believed_either(self, many, directory):
@@ -308,6 +313,41 @@ class TestRemovals:
         result = polled(broker, directory, flag, value)
         assert (result.code, flag in result.complaint) == (2, True)
         assert broker.requests == {}
+
+
+class TestOtherBrokers:
+    def test_a_broker_that_is_behind_the_one_before_is_given_time(self, broker, directory):
+        """It shows an older state at first: neither a removal nor an addition of that is recorded."""
+        polled(broker, directory)
+        newest = [*RULES[1:], acl("newest")]
+        broker.rules = newest
+        polled(broker, directory).ok()
+        answers = iter([RULES, newest])
+        with FakeBroker(cluster_id=broker.cluster_id) as behind:
+            behind.next_rules = lambda: next(answers)
+            assert polled(behind, directory).ok().out == ""
+        assert recorded_acls(directory).keys() == set(newest)
+
+    def test_a_broker_that_does_not_reach_its_controller_is_not_believed(self, broker, directory):
+        polled(broker, directory)
+        with FakeBroker(RULES[:2]) as cut_off:
+            cut_off.refusals[DESCRIBE_QUORUM] = (7, "controller is away")
+            result = polled(cut_off, directory)
+            assert (result.code, result.out) == (2, "")
+            assert f"{cut_off.address}: DescribeQuorum: controller is away: its rules may be old" in result.complaint
+            cut_off.refusals[DESCRIBE_QUORUM] = (31, "may not ask")
+            polled(cut_off, directory).ok()
+        assert recorded_acls(directory).keys() == set(RULES[:2])
+
+    def test_polls_over_one_connection_are_in_order(self, broker, directory):
+        """The broker that was asked before is not asked twice."""
+
+        def each(number):
+            broker.rules = [*RULES, acl(f"poll-{number}")]
+
+        running(broker, directory, 5, each=each).ok()
+        assert DESCRIBE_QUORUM not in broker.requests
+        assert len(set(broker.told)) == len(broker.told)
 
 
 class TestWatched:
@@ -445,7 +485,7 @@ class TestFailures:
         assert warnings[0].endswith("retrying in 0.01 s")
         assert warnings[1].endswith("retrying in 0.02 s")
         kinds = [(change.kind.name, change.rule.acl.resource_name) for change in history(directory)]
-        assert kinds[1:4] == [("ADDED", "poll-1"), ("REMOVED", "poll-1"), ("ADDED", "poll-4")]
+        assert kinds[1:4] == [("ADDED", "poll-1"), ("REMOVED", "poll-1"), ("ADDED", "poll-5")]
         assert ", 2 failed;" in result.err
 
     def test_a_connection_closed_while_idle_is_no_failure(self, broker, directory):

@@ -70,6 +70,10 @@ class SyncLog:
         """Return the changes from the newest state to a poll, with new ids for added ACLs."""
         return _changes(self.recorded, poll)
 
+    def differs_from(self, poll: Poll) -> bool:
+        """Return whether a poll has other ACLs than are recorded."""
+        return self.recorded.keys() != set(poll.acls)
+
     def removed_by(self, poll: Poll) -> int:
         """Return how many of the recorded ACLs are not in a poll."""
         return len(self.recorded.keys() - set(poll.acls))

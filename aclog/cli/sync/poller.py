@@ -1,22 +1,32 @@
 """Polls the ACLs of one cluster over the admin API."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.cli.sync.changes import check_acls
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import ConfigError, DecodeError, MetadataError
-from aclog.nodes.client.cluster_requests import describe_cluster
+from aclog.nodes.apis.request import RequestError
+from aclog.nodes.client.cluster_requests import describe_cluster, describe_quorum
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.errors import UnreachableError
 from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION
 from aclog.sources.admin import describe_all_acls, describe_cluster_id
 from aclog.sources.bootstrap import connect_to_first
+
+_SETTLE_SECONDS = 2.0
+"""Within this time a broker that reaches its controller applies what was committed before: fetches wait 0.5 s at most,
+and are retried after 0.5 s at most.
+"""
+
+_NO_ANSWER = {CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION}
 
 _MOST_BROKERS = 6
 """How many are asked again; each response has all ACLs."""
@@ -28,11 +38,16 @@ class WrongClusterError(ConfigError):
 
 @frozen(kw_only=True)
 class Poll:
-    """All ACLs of a cluster, its id, and when the response had arrived (ms since 1970)."""
+    """All ACLs of a cluster, its id, and when the response had arrived (ms since 1970).
+
+    `is_settled`: the state is no older than that of the poll before. Each broker applies changes in order, but one that
+    has just been connected to may be behind the one that was asked before, or behind itself before it was restarted.
+    """
 
     cluster_id: str
     acls: tuple[StandardAcl, ...]
     timestamp: int
+    is_settled: bool = False
 
 
 @define(eq=False, kw_only=True)
@@ -61,6 +76,26 @@ class ClusterPoller:
         try:
             return await self._try()
         except BaseException:  # also cancelled: a response may be in flight
+            await self._move_to_end()
+            raise
+
+    async def poll_settled(self) -> Poll:
+        """Poll the same broker again, once it must have applied what its controller has committed by now.
+
+        A broker that does not reach its controller has an old state, for any time.
+
+        Raises:
+            MetadataError: as `poll`; also if the broker does not reach its controller.
+
+        """
+        connection = self._connection
+        if connection is None:
+            raise RuntimeError("no broker has been polled")
+        try:
+            await _check_reaches_controller(connection)
+            await asyncio.sleep(_SETTLE_SECONDS)
+            return evolve(await self._describe(connection), is_settled=True)
+        except BaseException:
             await self._move_to_end()
             raise
 
@@ -98,7 +133,7 @@ class ClusterPoller:
         kept = self._connection
         if kept is not None and kept.failure is None:
             with suppress(UnreachableError):  # closed while idle, or its session expired (KIP-368): reconnect
-                return await self._describe(kept)
+                return evolve(await self._describe(kept), is_settled=True)
         await self.close()
         self._connection = await connect_to_first(self.servers, self.security)
         return await self._describe(self._connection)
@@ -140,3 +175,23 @@ class ClusterPoller:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+async def _check_reaches_controller(connection: Connection) -> None:
+    """See that the broker forwards a request to its controller, and gets an answer.
+
+    Nothing is known of a broker that is too old for DescribeQuorum, or does not allow it.
+
+    Raises:
+        MetadataError: it does not, or does not respond.
+
+    """
+    try:
+        await describe_quorum(connection)
+    except ConfigError:
+        return
+    except RequestError as error:
+        if error.code not in _NO_ANSWER:
+            raise RequestError(
+                error.code, f"{connection.address}: DescribeQuorum: {error}: its rules may be old, and are not recorded"
+            ) from None

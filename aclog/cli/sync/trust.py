@@ -42,9 +42,13 @@ class RemovalTrust:
         poll = await poller.poll()
         if log is None:
             return poll  # nothing is recorded that could be removed
+        if not poll.is_settled and log.differs_from(poll):
+            poll = await poller.poll_settled()
         if not self._is_plausible(poll, log):
             again = await poller.poll_again(lambda other: self._is_plausible(other, log))
-            poll = again or self._accepted(poll, log)
+            if again is not None and log.differs_from(again):
+                again = await poller.poll_settled()
+            poll = again if again is not None and self._is_plausible(again, log) else self._accepted(poll, log)
         self.refused = 0
         log.withdraw_notice()
         return poll

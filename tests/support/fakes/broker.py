@@ -5,7 +5,13 @@ from itertools import groupby
 
 from aclog.authorizer.acl import StandardAcl
 from aclog.nodes.config.node_config import HostPort
-from aclog.nodes.wire.api_keys import DESCRIBE_ACLS, DESCRIBE_CLUSTER, DESCRIBE_USER_SCRAM_CREDENTIALS, METADATA
+from aclog.nodes.wire.api_keys import (
+    DESCRIBE_ACLS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_QUORUM,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    METADATA,
+)
 from aclog.nodes.wire.api_versions import BROKER_APIS
 from aclog.nodes.wire.message_builder import build
 from tests.support.fakes.leader import FakeLeader
@@ -34,6 +40,7 @@ class FakeBroker(FakeLeader):
             DESCRIBE_ACLS: self._acls,
             DESCRIBE_USER_SCRAM_CREDENTIALS: self._users,
             DESCRIBE_CLUSTER: self._cluster,
+            DESCRIBE_QUORUM: self._quorum,
         }
         super().__init__(FakeQuorum(), **({"apis": BROKER_APIS, "handlers": handlers} | settings))
         self.cluster_id = cluster_id
@@ -80,6 +87,14 @@ class FakeBroker(FakeLeader):
         )
         known = {"cluster_id": self.cluster_id, "brokers": brokers}
         return build(key, version, "response", error_code=code, error_message=message, **known)
+
+    def _quorum(self, version, _body):
+        """As a broker that forwards it; a refusal stands for a controller that is out of reach."""
+        key = DESCRIBE_QUORUM
+        code, message = self.refusals.get(key, (0, None))
+        partition = build(key, version, "response", "PartitionData", partition_index=0, leader_id=1, leader_epoch=1)
+        topic = build(key, version, "response", "TopicData", topic_name="__cluster_metadata", partitions=(partition,))
+        return build(key, version, "response", error_code=code, error_message=message, topics=(topic,))
 
     def _metadata(self, version, _body):
         return build(METADATA, version, "response", cluster_id=self.cluster_id)
