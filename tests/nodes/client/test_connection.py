@@ -244,6 +244,7 @@ class _Known:
 
     record: UserScramCredentialRecord
     ready = True
+    decoy_key = b"of a cluster"
     tokens_enabled = False
 
     def scram(self, user, mechanism):
