@@ -109,8 +109,7 @@ class Fetcher:
             except (LogError, ConfigError, DecodeError) as error:
                 self._note_older_leader(address, None)
                 backoff = self._report(address, self._with_address(address, error))
-            if (final := self.refusals.final) is not None:
-                self.buffer.fail(final)
+            if self.buffer.failure is not None:
                 return
             # No backoff on the way to a named leader, but only once: two nodes may name each other during an election.
             redirected = named is not None and not redirected
@@ -146,9 +145,13 @@ class Fetcher:
         return error.at(path=str(address)) if isinstance(error, DecodeError) else error
 
     def _report(self, address: HostPort, error: MetadataError) -> float:
-        """Report a server's error to the readers; return the minimum backoff in seconds."""
+        """Report a server's error to the readers, or that it is final; return the minimum backoff in seconds."""
         self.leader = None
         error = self.refusals.note(address, error)
+        if (final := self.refusals.final) is not None:
+            # Not after a report: a reader would see the refusal first, which is not final by itself.
+            self.buffer.fail(final)
+            return 0.0
         if isinstance(error, DecodeError):
             self._damaged += 1
             self.buffer.report(error, retriable=self._damaged < _DAMAGED_RESPONSES)
