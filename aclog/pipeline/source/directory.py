@@ -7,6 +7,7 @@ from attrs import frozen
 
 from aclog.metalog.errors import ConfigError, DecodeError, LogError
 from aclog.metalog.filelog import open_reader
+from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.epochs import read_epochs
 from aclog.metalog.filelog.file_names import (
     CheckpointFile,
@@ -54,6 +55,8 @@ def plan(options: Options, selection: RowSelection) -> list[FileRange]:
     checkpoints = list_checkpoints(path) if path.is_dir() else ()
     choice = options.checkpoints
     if choice is None and checkpoints and not list_segments(path):
+        if committed := read_committed(path):
+            committed.check_exists()  # a checkpoint alone would be a state without most of the rules
         choice = "newest"
     if choice in {None, "none"}:
         return _log_ranges(extent(path, set_aside=options.set_aside), options, selection)
@@ -71,11 +74,12 @@ def extent(directory: Path, *, set_aside: bool = False) -> Extent:
         DecodeError: the mark file, leader-epoch-checkpoint or (unless `set_aside`) the end of a Kafka log is damaged.
 
     """
+    committed = read_committed(directory)  # before the log: a live writer moves the log on first
     find_segments(directory)
     try:
         with open_reader(directory) as reader:
             end = reader.high_watermark()
-        for text in notices(directory):
+        for text in (*(committed.notes(end) if committed else ()), *notices(directory)):
             _log.warning(text)
     except DecodeError as error:
         if not set_aside or Path(error.path or "") not in {file.path for file in list_segments(directory)}:

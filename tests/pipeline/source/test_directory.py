@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from aclog.metalog.errors import ConfigError, DecodeError, LogError
 from aclog.metalog.filelog import open_log
-from aclog.metalog.filelog.file_names import segment_name
+from aclog.metalog.filelog.committed_mark import CommittedMark
+from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, checkpoint_name, segment_name
 from aclog.pipeline.source.directory import plan
 from aclog.pipeline.source.options import read_options
 from aclog.pipeline.source.partitions import packed
@@ -108,6 +109,21 @@ def test_bytes_above_the_mark_are_not_read(tmp_path):
     expected = [row["offset"] for row in source.read_rows(log)]
     assert expected == list(range(len(expected)))
     assert source.read_rows(log, damaged="setAside") == source.read_rows(log)
+
+
+def test_a_nodes_log_that_is_gone_is_refused_and_an_older_copy_warned_of(tmp_path, caplog):
+    log = small_log(tmp_path / METADATA_DIRECTORY)
+    mark = CommittedMark.beside(log, cluster_id="c", end_offset=8, epoch=1)
+    mark.write()
+    assert len(ranges(log)) == 1
+    assert caplog.text == ""
+    mark.moved(9, 1).write()
+    assert len(ranges(log)) == 1
+    assert f"{log}: ends at offset 8, but {mark.path} says that the log was committed up to 9" in caplog.text
+    (log / segment_name(0)).unlink()
+    (log / checkpoint_name(0, 0)).touch()
+    with pytest.raises(LogError, match=f"no log, but {mark.path} says that one was committed up to offset 9"):
+        ranges(log)
 
 
 def test_an_empty_log_gives_no_range(tmp_path):
