@@ -12,11 +12,8 @@ def shown() -> Callable[[object], str]:
 
 
 def say(line: object = "", *, end: str = "\n", flush: bool = False) -> None:
-    """Print a line for people: on a terminal all that could steer it is escaped, except for tabs."""
-    text = str(line)
-    if sys.stdout.isatty():
-        text = "\t".join(map(printable, text.split("\t")))
-    print(text, end=end, flush=flush)
+    """Print a line for people, as `shown`."""
+    print(shown()(line), end=end, flush=flush)
 
 
 def emit(text: str, *, flush: bool = False) -> None:

@@ -10,18 +10,24 @@ import re
 import shutil
 import sys
 import unicodedata
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pexpect
 import pytest
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.principals import KafkaPrincipal
+from aclog.cli.tokens.output import print_described
 from aclog.metalog.printable import printable
+from aclog.nodes.client.delegation_tokens import DelegationToken
 from aclog.nodes.wire.api_keys import DESCRIBE_ACLS
 from aclog.shell.completion import complete
 from aclog.snapshots.image import Image
 from aclog.terminal import notices
 from aclog.terminal.json_text import json_string, json_text
+from tests.cli.test_documentation import COMMANDS
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.cli.shell_sources import session
@@ -129,6 +135,7 @@ def commands(home, broker):
     yield "log", "verify", home / "damaged"
     yield "log", "copy", home / "log", home / "copied"
     yield "log", "copy", home / "log", f"kafka://{NAME}/t"
+    yield "log", "adopt", home / "client"
     yield "snapshot", "list", home / "checkpoints"
     yield "snapshot", "verify", checkpoint, home / "acls"
     yield "snapshot", "create", *log, "--out", home / "more"
@@ -151,6 +158,8 @@ def commands(home, broker):
     yield "status", *asked
     yield "tokens", "describe", *asked, "--owner-principal", f"User:{NAME}"
     yield "tokens", "create", *asked, "--renewer-principal", NAME, "--max-life-time-period", "1"
+    yield "tokens", "renew", *asked, "--hmac", NAME, "--renew-time-period", "1"
+    yield "tokens", "expire", *asked, "--hmac", NAME, "--expiry-time-period", "1"
     yield "mirror", "--bootstrap-controller", f"{NAME}:1", "--to", home / "mirrored"
     yield "format", home / NAME
     yield "format", home / "client", "-t", NAME
@@ -229,6 +238,14 @@ def test_notices_are_escaped_everywhere(capsys):
     assert said == f"aclog: warning: znode /kafka-acl/{printable(NAME)}: unknown\n"
 
 
+def test_the_sweep_has_every_command(home):
+    """Except for Spark's, which print tables and need a JVM."""
+    with FakeBroker() as broker:
+        swept = [" ".join(map(str, words)) for words in commands(home, broker)]
+    for name in COMMANDS:
+        assert name.startswith("spark ") or any(words.startswith(f"{name} ") for words in swept), name
+
+
 @pytest.mark.slow(4)
 def test_the_prompt_and_its_completion_show_no_name_raw(home, tmp_path):
     shell = pexpect.spawn(
@@ -265,3 +282,16 @@ def test_no_principal_that_could_garble_the_line_is_offered():
     rules = [acl("t", "User:alice"), acl("t", f"User:{NAME}")]
     image = Image(acls=AclsImage.from_acls(StandardAclWithId(id=None, acl=rule) for rule in rules))
     assert [each.display for each in complete("why User:", session(image)).candidates] == ["User:alice"]
+
+
+def test_tokens_of_principals_with_such_names(monkeypatch, capsys):
+    now, owner = datetime.now(UTC), KafkaPrincipal.parse(f"User:{NAME}")
+    token = DelegationToken(
+        token_id="id", hmac=b"h", owner=owner, requester=owner, renewers=(owner,), issued=now, expires=now, longest=now
+    )
+    broker = SimpleNamespace(request=lambda _: [token])
+    print_described(broker, [f"User:{NAME}"])
+    assert capsys.readouterr().out.count(NAME) == 4  # in a pipe, as Kafka's tool
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    print_described(broker, [f"User:{NAME}"])
+    assert [line for line in capsys.readouterr().out.split("\n") if not line.isprintable()] == []
