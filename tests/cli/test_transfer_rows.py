@@ -19,6 +19,7 @@ from aclog.metalog.codec import decode_record, encode_record
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import (
     AccessControlEntryRecord,
+    BrokerRegistrationChangeRecord,
     DelegationTokenRecord,
     FeatureLevelRecord,
     NoOpRecord,
@@ -130,6 +131,12 @@ def test_records_that_may_contain_a_password_are_left_out_unless_requested():
     assert row == {"opaque": {"type": "CONFIG_RECORD", "value": None}}
     assert record_of("opaque", row["opaque"]) is None
     assert record_of("opaque", row_of(record, show_secrets=True)["opaque"]) == record
+
+
+def test_a_former_exports_changes_of_registrations_are_read():
+    change = BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, fenced=-1)
+    row = {"type": "BROKER_REGISTRATION_CHANGE_RECORD", "value": encode_record(change)}
+    assert record_of("opaque", row) == change
 
 
 def test_transaction_markers_are_not_part_of_a_state():

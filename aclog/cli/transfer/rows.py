@@ -14,6 +14,7 @@ from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.json_form import HIDDEN, record_json
 from aclog.metalog.records import (
     AccessControlEntryRecord,
+    BrokerRecord,
     DelegationTokenRecord,
     FeatureLevelRecord,
     MetadataRecord,
@@ -167,14 +168,15 @@ def _feature_record(row: Mapping[str, Any]) -> FeatureLevelRecord:
     return FeatureLevelRecord(name=row["name"], feature_level=row["level"], tagged_fields=_tagged_fields(row))
 
 
-def _opaque_record(row: Mapping[str, Any]) -> OpaqueRecord | RegisterBrokerRecord | None:
+def _opaque_record(row: Mapping[str, Any]) -> OpaqueRecord | BrokerRecord | None:
     if row["value"] is None:
         return None
     try:
         record = decode_record(row["value"])
     except DecodeError as error:
         raise ConfigError(f"not an opaque record: {error}") from error
-    if not isinstance(record, OpaqueRecord | RegisterBrokerRecord):
+    # An export by an aclog of before has changes of registrations as well, which follow them.
+    if not isinstance(record, OpaqueRecord | BrokerRecord):
         raise ConfigError(f"not an opaque record: its value is a {record.api_key.name}")
     return record
 
