@@ -78,6 +78,7 @@ def test_described_listed_and_recorded(kind: str, tmp_path: Path) -> None:
         assert_refused_without_describe(flags(tmp_path, ports, "bob"))
         directory = tmp_path / "history"
         states = recorded(flags(tmp_path, ports), directory, client)
+        states.append(recorded_once(flags(tmp_path, ports), directory, client))
     assert_history_is_what_was_described(directory, states)
 
 
@@ -113,6 +114,16 @@ def recorded(place: list[str], directory: Path, client: AdminClient) -> list[tup
     exported = aclog("export", "--log", directory, "--history", "--format", "jsonl").ok().out
     assert directory.with_suffix(".out").read_text() == exported
     return states
+
+
+def recorded_once(place: list[str], directory: Path, client: AdminClient) -> tuple[int, list[Row]]:
+    """A poll over a new connection, of a broker that says itself that it reaches its controller."""
+    rules = client.acls()
+    client("deleteAcls", acls=rules[:1])
+    until(lambda: client.acls() == rules[1:], client.acls)
+    aclog("sync", *place, "--to", directory, "--once").ok()
+    assert state(directory)[1] == rules[1:]
+    return state(directory)
 
 
 def changed(client: AdminClient, rules: list[Row], dice: random.Random, point: int) -> list[Row]:

@@ -7,6 +7,7 @@ import pytest
 from aclog.authorizer.change_place import ChangePlace
 from aclog.metalog.errors import LogError
 from aclog.nodes.config.node_config import ClientSecurity
+from aclog.nodes.observer.errors import CommittedRecordsLostError
 from aclog.nodes.observer.fetch_messages import EpochEnd
 from aclog.snapshots.applier import Applier
 from aclog.snapshots.checkpoint_writer import write_checkpoint
@@ -55,3 +56,14 @@ def test_a_snapshot_taken_meanwhile(quorum, leader, source, tmp_path: Path):
     assert len(source.image().acls) == 12
     with pytest.raises(LogError, match="expected an offset or a time from 11 to 12"):
         source.image_at(5)
+
+
+def test_a_quorum_that_is_formatted_again_has_no_newest_state(quorum, leader, source):
+    assert len(source.image().acls) == 10
+    with leader.down():
+        quorum.wipe(1)
+        quorum.append([acl(50)])
+    with pytest.raises(CommittedRecordsLostError, match="another batch than was committed"):
+        source.log.wait(100, 30)
+    with pytest.raises(CommittedRecordsLostError):
+        source.image()

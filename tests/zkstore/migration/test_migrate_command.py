@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+import pexpect
 import pytest
 
 from aclog.cli.log_writer import open_writer
@@ -154,6 +155,25 @@ def test_more_than_a_share_is_removed_only_if_accepted(store, migrate, connect, 
     assert record_types(log) == before
     migrate("--log", log, "--replace", "--dry-run", "--accept-removal", 13).ok()
     migrate("--log", log, "--replace", "--max-removal", 21).ok()
+    assert held(log) == in_store(store)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_on_a_terminal_it_asks_before_it_removes_more_than_a_share(store, connect, migrate, tmp_path):
+    log = tmp_path / "log"
+    migrate("--log", log).ok()
+    own = [word for number in range(13) for word in ("--topic", f"own-{number}")]
+    aclog("acls", "add", "--log", log, *own, "--operation", "READ", "--allow-principal", "User:x").ok()
+    before = record_types(log)
+    for word, code in (("n", 2), ("y", 0)):
+        words = ["-m", "aclog", "migrate", "--zookeeper", connect, "--log", str(log), "--replace"]
+        with pexpect.spawn(sys.executable, words, encoding="utf-8", timeout=60) as terminal:
+            terminal.expect(r"13 of 63 entries would go\. Remove them\? \(y/n\)")
+            assert record_types(log) == before
+            terminal.sendline(word)
+            terminal.expect(pexpect.EOF)
+            terminal.wait()
+            assert terminal.exitstatus == code, terminal.before
     assert held(log) == in_store(store)
 
 
