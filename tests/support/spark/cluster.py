@@ -15,6 +15,7 @@ from attrs import frozen
 from tests.support.kafka.jvm import QUICK
 from tests.support.spark.jvm import options, settings
 
+_OF_PYTHON = frozenset({"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH", "VIRTUAL_ENV"})
 _PATIENCE = 180.0
 """Seconds for a JVM to come up on a machine that is busy with other tests."""
 
@@ -25,8 +26,8 @@ class SparkCluster:
     environment: dict[str, str]
     """What spark-submit needs around it."""
 
-    def submit(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Run `aclog ARGUMENTS` by spark-submit."""
+    def submit(self, *arguments: str, archive: Path, directory: Path) -> "subprocess.CompletedProcess[str]":
+        """Run `aclog ARGUMENTS` by spark-submit in a directory, with the packed environment that the workers run."""
         home = Path(pyspark.__file__).parent
         command = [str(home / "bin" / "spark-submit"), "--master", self.master]
         for name, value in {
@@ -39,26 +40,31 @@ class SparkCluster:
             "spark.executor.cores": "1",
         }.items():
             command += ["--conf", f"{name}={value}"]
+        command += ["--archives", f"{archive}#environment"]
         main = Path(__file__).parents[3] / "aclog" / "__main__.py"
+        environment = {**self.environment, "PYSPARK_PYTHON": "./environment/bin/python"}
         return subprocess.run(
-            [*command, str(main), *arguments], env=self.environment, capture_output=True, text=True, check=False
+            [*command, str(main), *arguments],
+            env={**environment, "PYSPARK_DRIVER_PYTHON": sys.executable},
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
 
 @contextmanager
 def spark_cluster(scratch: Path) -> Iterator[SparkCluster]:
-    """Two workers of one core each, which keep their files in `scratch`."""
+    """Two workers of one core each, which keep their files in `scratch` and know of no Python with aclog."""
     home = Path(pyspark.__file__).parent
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name not in _OF_PYTHON},
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": options(),
         "SPARK_LAUNCHER_OPTS": " ".join(QUICK),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
     launch = [str(home / "bin" / "spark-class")]
     with ExitStack() as stack:
