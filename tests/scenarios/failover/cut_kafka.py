@@ -1,10 +1,15 @@
 """A Kafka of three nodes, which each controller of aclog reaches by proxies of its own: one alone can be cut off."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
 from tests.support.kafka.quorum import KafkaQuorum, QuorumNode
 from tests.support.kafka.server import free_port, with_properties
+from tests.support.kafka.topics import client_properties
 from tests.support.nodes.server_properties import PLAIN, USERS, password
 from tests.support.nodes.tcp_proxy import TcpProxy
 
@@ -20,6 +25,22 @@ class CutKafka(KafkaQuorum):
     def servers_of(self, controller: int) -> str:
         """As metadata.log.bootstrap.servers."""
         return ",".join(f"localhost:{proxy.port}" for proxy in self.proxies_of[controller])
+
+    def wait_in_sync(self, seconds: float) -> None:
+        """Wait until all nodes are in sync: whoever dies next is not the last one that has everything."""
+        admin = AdminClient(client_properties(self.bootstrap))
+        topics = [name for name in admin.list_topics(timeout=seconds).topics if name.startswith("__")]
+        deadline = time.monotonic() + seconds
+        while not self._in_sync(admin, topics):
+            assert time.monotonic() < deadline, f"Kafka's nodes are not in sync within {seconds:g} s"
+            time.sleep(0.2)
+
+    def _in_sync(self, admin: AdminClient, topics: list[str]) -> bool:
+        try:
+            found = [future.result() for future in admin.describe_topics(TopicCollection(topics)).values()]
+        except KafkaException:
+            return False
+        return all(len(part.isr) == len(part.replicas) for each in found for part in each.partitions)
 
     def _make_nodes(self) -> None:
         super()._make_nodes()

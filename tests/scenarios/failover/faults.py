@@ -51,6 +51,7 @@ class Faults:
             broker = self.chance.choice(self.kafka.nodes) if number % 5 == 4 else None
             print(f"round {number + 1}: controller {active} {kind}{', a broker killed' if broker else ''}", flush=True)
             if broker is not None:
+                await asyncio.to_thread(self.kafka.wait_in_sync, SECONDS)
                 await asyncio.to_thread(broker.kill)
                 self.done["broker of Kafka's killed"] += 1
             await {"killed": self._kill, "paused": self._pause, "cut off": self._cut}[kind](active, broker)
@@ -64,6 +65,7 @@ class Faults:
     async def _kill_broker(self) -> None:
         """One of Kafka's, while the writers go on."""
         broker = self.chance.choice(self.kafka.nodes)
+        await asyncio.to_thread(self.kafka.wait_in_sync, SECONDS)
         print(f"  broker {broker.node_id} killed", flush=True)
         await asyncio.to_thread(broker.kill)
         self.done["broker of Kafka's killed, in between"] += 1
