@@ -113,7 +113,9 @@ def _shown(identity: TopicIdentity) -> str:
 
 def _comparison(reader: SharedReader, recorded: TopicIdentity, end: LogEnd) -> str:
     """Say what becomes of what was recorded."""
-    wrong = difference(reader, recorded.end)
+    wrong, start = difference(reader, recorded.end), reader.start_offset()
+    if start > recorded.end.end_offset:
+        return f"the topic begins at offset {start}, after what was recorded: it cannot be told whether it held that"
     if wrong is None:
         return (
             f"the topic holds everything that was recorded, and {end.end_offset - recorded.end.end_offset} records more"

@@ -90,6 +90,8 @@ class IdentityKeeper:
         for each in newest:
             reader.wait(each.end_offset - 1, _ARRIVE_SECONDS)
             wrong = difference(reader, LogEnd(end_offset=each.end_offset, epoch=each.epoch))
+            if self._recorded is None and reader.start_offset() > each.end_offset:
+                wrong = f"it begins at offset {reader.start_offset()}"
             if wrong is not None:
                 what = f"{each.path}: a checkpoint of another log, or {self.shared.name} has lost its end: {wrong}"
                 raise OtherLogError(f"{what}; if the topic is the right one, move the checkpoint away")
@@ -149,6 +151,8 @@ class IdentityKeeper:
 def difference(reader: SharedReader, end: LogEnd) -> str | None:
     """Return how a topic's content contradicts an end that it should hold; None if it does not.
 
+    A topic that begins at or after that end, since earlier messages were removed, does not contradict it.
+
     Raises:
         LogError, DecodeError: as LogReader.read.
 
@@ -156,9 +160,7 @@ def difference(reader: SharedReader, end: LogEnd) -> str | None:
     mark, start = reader.high_watermark(), reader.start_offset()
     if mark < end.end_offset:
         return f"it ends at offset {mark}"
-    if start > end.end_offset:
-        return f"it begins at offset {start}"
-    if not end.end_offset or start == end.end_offset:
+    if start >= end.end_offset:
         return None  # nothing before this end is left to compare
     epoch = read_header(reader.read(end.end_offset - 1, 1)).leader_epoch
     return None if epoch == end.epoch else f"it has leader epoch {epoch} at offset {end.end_offset - 1}"

@@ -310,6 +310,38 @@ class TestWatch:
             assert nodes[1].active
 
 
+class Shortened:
+    """A reader of a topic from which the messages below offset 50 were removed."""
+
+    def start_offset(self) -> int:
+        return 50
+
+    def high_watermark(self) -> int:
+        return 100
+
+    def wait(self, offset: int, timeout: float) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("end", [10, 50])
+def test_what_was_removed_from_a_topic_does_not_contradict_what_was_recorded(tmp_path, end):
+    assert identity_keeper.difference(Shortened(), LogEnd(end_offset=end, epoch=1)) is None
+    (tmp_path / f"{end:020}-0000000001.checkpoint").touch()
+    keeper = identity_keeper.IdentityKeeper(SharedTopic().of(1), tmp_path, tmp_path)
+    write_identity(tmp_path, evolve(IDENTITY, end=LogEnd(end_offset=end, epoch=1)))
+    keeper._recorded = read_identity(tmp_path)
+    keeper.check_contents(Shortened())
+
+
+def test_a_topic_that_begins_after_the_checkpoint_is_not_adopted(tmp_path):
+    keeper = identity_keeper.IdentityKeeper(SharedTopic().of(1), tmp_path, tmp_path)
+    (tmp_path / f"{49:020}-0000000001.checkpoint").touch()
+    with pytest.raises(OtherLogError, match="it begins at offset 50"):
+        keeper.check_contents(Shortened())
+    (tmp_path / f"{50:020}-0000000001.checkpoint").touch()
+    keeper.check_contents(Shortened())
+
+
 def test_a_record_never_goes_back(tmp_path):
     topic = SharedTopic()
     keeper = identity_keeper.IdentityKeeper(topic.of(1), tmp_path, tmp_path)
