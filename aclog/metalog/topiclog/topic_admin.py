@@ -16,26 +16,38 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its own nam
 )
 
 from aclog.metalog.errors import LogError
-from aclog.metalog.topiclog.clients import ClientErrors
+from aclog.metalog.topiclog.clients import ClientErrors, new_admin
 from aclog.metalog.topiclog.kafka_errors import error_in, kafka_error
 
-_SLICE_SECONDS = 2.0
+_FIRST_ATTEMPT_SECONDS, _LAST_ATTEMPT_SECONDS = 2.0, 8.0
 _RETRY_SECONDS = 0.2
 
 _T = TypeVar("_T")
 
 
 class TopicAdmin:
-    """Requests to an admin client, with one deadline for all of them."""
+    """Requests through one admin client, which is replaced after a request without a response. Not thread-safe.
 
-    def __init__(self, name: str, client: AdminClient, errors: ClientErrors, timeout: float) -> None:
-        self._name, self._client, self._errors = name, client, errors
+    librdkafka sends such requests to the broker that it takes for the controller, and goes on doing so when that broker
+    has died: only a new client asks the others.
+    """
+
+    def __init__(self, name: str, properties: Mapping[str, str], timeout: float) -> None:
+        self._name, self._properties, self._errors = name, properties, ClientErrors(name)
+        self._client: AdminClient | None = None
+        self._attempt_seconds = _FIRST_ATTEMPT_SECONDS
+        self.allow(timeout)
+
+    def allow(self, timeout: float) -> None:
+        """Give the next requests so many seconds, all together."""
         self._timeout, self._deadline = timeout, time.monotonic() + timeout
+        # An error of an earlier request says nothing about the next one.
+        self._errors.clear()
 
     def kafka_cluster_id(self) -> str:
         """Return the id of the Kafka cluster."""
         try:
-            found = self._ask(lambda seconds: self._client.describe_cluster(request_timeout=seconds))
+            found = self._ask(lambda client, seconds: client.describe_cluster(request_timeout=seconds))
         except KafkaException as error:
             raise kafka_error(error, self._name) from error
         return str(found.cluster_id)
@@ -45,7 +57,7 @@ class TopicAdmin:
         topics = TopicCollection([topic])
         try:
             found: TopicDescription = self._ask(
-                lambda seconds: self._client.describe_topics(topics, request_timeout=seconds)[topic]
+                lambda client, seconds: client.describe_topics(topics, request_timeout=seconds)[topic]
             )
         except KafkaException as error:
             if _code(error) != KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -57,7 +69,7 @@ class TopicAdmin:
         """Create a topic of one partition; return False if it was created by somebody else meanwhile."""
         new = NewTopic(topic, num_partitions=1, replication_factor=replication_factor, config=dict(config))
         try:
-            self._ask(lambda seconds: self._client.create_topics([new], request_timeout=seconds)[topic])
+            self._ask(lambda client, seconds: client.create_topics([new], request_timeout=seconds)[topic])
         except KafkaException as error:
             if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise kafka_error(error, self._name) from error
@@ -69,7 +81,7 @@ class TopicAdmin:
         resource = ConfigResource(ResourceType.TOPIC, topic)
         try:
             found: Mapping[str, Any] = self._ask(
-                lambda seconds: self._client.describe_configs([resource], request_timeout=seconds)[resource]
+                lambda client, seconds: client.describe_configs([resource], request_timeout=seconds)[resource]
             )
         except KafkaException as error:
             raise kafka_error(error, self._name) from error
@@ -86,17 +98,24 @@ class TopicAdmin:
             raise self._errors.latest or LogError(f"{self._name}: no response within {self._timeout:g} s")
         time.sleep(_RETRY_SECONDS)
 
-    def _ask(self, question: Callable[[float], "Future[_T]"]) -> _T:
+    def _ask(self, question: Callable[[AdminClient, float], "Future[_T]"]) -> _T:
         """Repeat a request until a broker responds; a refusal is raised as KafkaException."""
         while True:
+            client = self._client = self._client or new_admin(self._name, self._properties, self._errors)
             try:
-                return question(_SLICE_SECONDS).result(_SLICE_SECONDS * 10)
+                found = question(client, self._attempt_seconds).result(2 * self._attempt_seconds)
+            except TimeoutError:
+                pass
             except KafkaException as error:
-                found = error_in(error)
-                if found is None or found.code() not in _NO_RESPONSE:
+                cause = error_in(error)
+                if cause is None or cause.code() not in _NO_RESPONSE:
                     raise
+            else:
+                self._attempt_seconds = _FIRST_ATTEMPT_SECONDS
+                return found
             with suppress(KafkaException):
-                self._client.poll(0)
+                client.poll(0)
+            self._client, self._attempt_seconds = None, min(2 * self._attempt_seconds, _LAST_ATTEMPT_SECONDS)
             if self._errors.refused and self._errors.latest is not None:
                 raise self._errors.latest
             self.back_off()

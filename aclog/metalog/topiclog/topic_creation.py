@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.topiclog.clients import ClientErrors, new_admin
 from aclog.metalog.topiclog.settings import TopicSettings
 from aclog.metalog.topiclog.topic_admin import TopicAdmin
 from aclog.metalog.topiclog.transactions import MAX_MESSAGE_BYTES
@@ -62,9 +61,7 @@ def ensure_topic(settings: TopicSettings, *, timeout: float = 30.0) -> bool:
         LogError: no broker responds within `timeout` seconds, or one refuses.
 
     """
-    errors = ClientErrors(settings.name)
-    client = new_admin(settings.name, settings.properties, errors)
-    admin = TopicAdmin(settings.name, client, errors, timeout)
+    admin = TopicAdmin(settings.name, settings.properties, timeout)
     found = admin.describe(settings.topic)
     created = found is None and create_topic(admin, settings)
     while found is None:  # a new topic takes a while to reach every broker

@@ -1,31 +1,22 @@
 """What the brokers say a log's topic is: its id, and whether it can hold a log."""
 
 import threading
-from typing import TYPE_CHECKING
 
 from attrs import define, field
 
 from aclog.metalog.errors import LogError
-from aclog.metalog.topiclog.clients import ClientErrors, new_admin
 from aclog.metalog.topiclog.settings import TopicId, TopicSettings
 from aclog.metalog.topiclog.topic_admin import TopicAdmin
 from aclog.metalog.topiclog.topic_creation import check_topic, create_topic
 
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
-
 
 @define(eq=False)
 class TopicInspector:
-    """Asks about the topic through one admin client, which is created with the first question. Thread-safe."""
+    """Asks about the topic; connects with the first question. Thread-safe."""
 
     settings: TopicSettings
-    _errors: ClientErrors = field(init=False)
-    _client: "AdminClient | None" = field(default=None, init=False)
+    _known: TopicAdmin | None = field(default=None, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._errors = ClientErrors(self.settings.name)
 
     def identify(self, timeout: float) -> TopicId | None:
         """Return which topic it is; None if there is none. Never creates it.
@@ -66,11 +57,10 @@ class TopicInspector:
                 admin.back_off()
 
     def _admin(self, timeout: float) -> TopicAdmin:
-        if self._client is None:
-            self._client = new_admin(self.settings.name, self.settings.properties, self._errors)
-        # An error of an earlier question says nothing about this one.
-        self._errors.clear()
-        return TopicAdmin(self.settings.name, self._client, self._errors, timeout)
+        if self._known is None:
+            self._known = TopicAdmin(self.settings.name, self.settings.properties, timeout)
+        self._known.allow(timeout)
+        return self._known
 
 
 def _url_safe(text: str) -> str:

@@ -16,6 +16,7 @@ from aclog.nodes.telemetry.metrics import Metrics
 _RECORD_SECONDS = 1.0
 _LOOK_SECONDS = 5.0
 _SETTINGS_SECONDS = 60.0
+_RETRY_SECONDS = 0.2
 IDENTITY, SETTINGS = "identity", "settings"
 
 _log = logging.getLogger(__name__)
@@ -38,6 +39,8 @@ class TopicWatch:
     """What is wrong, by check; None if nothing is."""
     _checked: dict[str, float] = field(factory=dict, init=False)
     """When a check was answered last, by time.monotonic."""
+    _unanswered: str = field(default="", init=False)
+    """Why the last check was not answered, if it was not."""
     _one_at_a_time: asyncio.Lock = field(factory=asyncio.Lock, init=False)
 
     @property
@@ -73,7 +76,7 @@ class TopicWatch:
             answered = await self._check(IDENTITY, self.keeper.look)
             if answered and await self._check(SETTINGS, self.keeper.shared.check_settings):
                 return self.trouble is None
-            await asyncio.sleep(_RECORD_SECONDS)
+            await asyncio.sleep(_RETRY_SECONDS)
         return False
 
     async def record(self) -> None:
@@ -94,13 +97,16 @@ class TopicWatch:
         except ConfigError as error:
             self._note(check, str(error))
         except MetadataError as error:
-            _log.debug("the topic's %s cannot be checked: %s", check, error)
+            if str(error) != self._unanswered:
+                _log.warning("the topic's %s cannot be checked: %s; trying again", check, error)
+            self._unanswered = str(error)
             return False
         else:
             self._note(check, None)
         return True
 
     def _note(self, check: str, wrong: str | None) -> None:
+        self._unanswered = ""
         before, self._found[check] = self._found.get(check), wrong
         self._checked[check] = time.monotonic()
         if wrong is not None and wrong != before:
