@@ -17,6 +17,8 @@ from aclog.pipeline.authorize import Rules, authorize
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.history.intervals import intervals, known_from
+from aclog.pipeline.simulate import simulate
+from aclog.pipeline.usage.report import usage
 from aclog.snapshots.moments import milliseconds
 from aclog.snapshots.recovery import recover
 from tests.support.builders.acls import acl
@@ -156,6 +158,12 @@ def test_column_names_with_dots_backticks_and_twice(spark, tmp_path):
     judged = authorize(frame, Rules.of_image(AclsImage.empty()), settings)
     assert judged.columns == ["a.b", *REQUEST_COLUMNS, "c`d", "n", "n", "decision", "rule", "rule_id"]
     assert [tuple(each) for each in judged.collect()] == [(1, *row, "x", 2, 3, "ALLOWED", "DefaultAllow", None)]
+    none = Rules.of_image(AclsImage.empty())
+    (change,) = simulate(frame, (none, settings), (none, Settings())).collect()
+    assert change.change == "LOST"
+    timed = frame.withColumn("timestamp", F.timestamp_seconds(F.lit(10)))
+    found = usage(timed, none, settings, own_time=False, window_days=1)
+    assert found.counts.decided == 1
     interval = frame.withColumn("x.y", F.expr("interval 3 months"))  # Arrow cannot carry it: another way to Python
     judged = authorize(interval, Rules.of_image(AclsImage.empty()), settings)
     assert judged.columns[-4:] == ["x.y", "decision", "rule", "rule_id"]

@@ -125,6 +125,22 @@ def test_a_directory_that_changes_while_it_is_listed_is_listed_again(spark, logs
     ingested.files.check()
 
 
+def test_a_file_of_another_file_system_is_pinned_by_size_and_time(spark, logs, monkeypatch):
+    """Asked through Hadoop, which has no inodes; here of this machine's files, as if they were elsewhere."""
+    monkeypatch.setattr(pinned_files, "_local_path", lambda _: None)
+    ingested = ingest(spark, logs, "kafka-log")
+    sizes = {Path(name).name: pin.size for name, pin in ingested.files.pins.items()}
+    assert sizes == {path.name: path.stat().st_size for path in logs.iterdir()}
+    ingested.files.check()
+    with (logs / "app.log").open("a") as file:
+        file.write("more\n")
+    with pytest.raises(ConfigError, match=r"app\.log: changed while it was being read"):
+        ingested.files.check()
+    (logs / "app.log").unlink()
+    with pytest.raises(ConfigError, match=r"app\.log: renamed or removed while it was being read"):
+        ingested.files.check()
+
+
 def test_files_that_are_always_renamed_are_refused(spark, logs, monkeypatch):
     listed = pinned_files._listed
 
