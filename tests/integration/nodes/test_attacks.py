@@ -40,7 +40,11 @@ SASL = [name for name, protocol in LISTENERS.items() if protocol.startswith("SAS
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredNode]:
     """One node for all; after everything no rule stands in it, and it has told no secret."""
     home = tmp_path_factory.mktemp("attacked")
-    with SecuredNode(home / "node", Estate.make(home / "stores")).format() as running:
+    made = SecuredNode(home / "node", Estate.make(home / "stores"))
+    properties = made.home / "server.properties"
+    # A login is renewed only where it has an end.
+    properties.write_text(properties.read_text() + "connections.max.reauth.ms=3600000\n")
+    with made.format() as running:
         yield running
         assert rules(running) == 0
         told = metrics(running)
