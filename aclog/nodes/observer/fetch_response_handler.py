@@ -69,7 +69,8 @@ FetchOutcome: TypeAlias = Progress | SnapshotNeeded | FetchAgain | Redirect
 class ObserverState:
     """An observer's position in the log. Not thread-safe; `committed_end` is the offset after the last committed batch.
 
-    The first fetch is sent with leader epoch 0; its error response carries the actual leader and epoch.
+    The first fetch is sent with the epoch of what is committed, or 0; an error response carries the actual leader and
+    epoch. A leader of an epoch below that has another log.
     """
 
     committed_end: int = 0
@@ -79,6 +80,9 @@ class ObserverState:
     _committed_epoch: int = 0
     _pending: list[BatchRun] = field(factory=list, init=False)
     """Batches above the high-water mark."""
+
+    def __attrs_post_init__(self) -> None:
+        self.leader_epoch = self._committed_epoch
 
     @property
     def position(self) -> Position:

@@ -480,6 +480,19 @@ class TestAnotherHistory:
             assert str(leader.address) in str(failure)
         assert content(tmp_path / "log") == before
 
+    @pytest.mark.parametrize("epoch", [1, 3, 4])
+    @pytest.mark.parametrize("count", [1, 60])
+    def test_a_quorum_that_is_formatted_again_before_it_starts(self, tmp_path, quorum, leader, epoch, count):
+        fill(quorum, 20)
+        mirror_once(tmp_path / "log", leader)
+        before = content(tmp_path / "log")
+        quorum.wipe(epoch)
+        fill(quorum, count, start=100)
+        for once in (True, False):
+            with mirrored(tmp_path / "log", leader) as running, pytest.raises(CommittedRecordsLostError):
+                running.mirroring.run(once=once)
+        assert content(tmp_path / "log") == before
+
     def test_a_quorum_that_is_restored_to_an_older_epoch_while_it_runs(self, tmp_path, quorum, leader):
         """What is left of its log is the same, so only a leader that keeps to an epoch of the past tells of it."""
         fill(quorum, 20)
