@@ -335,7 +335,7 @@ class TestOtherBrokers:
             result = polled(cut_off, directory)
             assert (result.code, result.out) == (2, "")
             assert f"{cut_off.address}: DescribeQuorum: controller is away: its rules may be old" in result.complaint
-            cut_off.refusals[DESCRIBE_QUORUM] = (31, "may not ask")
+            cut_off.refusals[DESCRIBE_QUORUM] = (31, "may not ask")  # as any other error: nothing is known
             polled(cut_off, directory).ok()
         assert recorded_acls(directory).keys() == set(RULES[:2])
 

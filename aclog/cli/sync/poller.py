@@ -17,7 +17,14 @@ from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.errors import UnreachableError
 from aclog.nodes.client.login import connect
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION
+from aclog.nodes.wire.error_codes import (
+    BROKER_NOT_AVAILABLE,
+    NETWORK_EXCEPTION,
+    NOT_CONTROLLER,
+    NOT_LEADER_OR_FOLLOWER,
+    REQUEST_TIMED_OUT,
+    UNKNOWN_SERVER_ERROR,
+)
 from aclog.sources.admin import describe_all_acls, describe_cluster_id
 from aclog.sources.bootstrap import connect_to_first
 
@@ -26,7 +33,15 @@ _SETTLE_SECONDS = 2.0
 and are retried after 0.5 s at most.
 """
 
-_NO_ANSWER = {CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION}
+_OUT_OF_REACH = {
+    UNKNOWN_SERVER_ERROR,
+    NOT_LEADER_OR_FOLLOWER,
+    REQUEST_TIMED_OUT,
+    BROKER_NOT_AVAILABLE,
+    NETWORK_EXCEPTION,
+    NOT_CONTROLLER,
+}
+"""How brokers say that no controller has answered. Other errors say nothing about that."""
 
 _MOST_BROKERS = 6
 """How many are asked again; each response has all ACLs."""
@@ -191,7 +206,7 @@ async def _check_reaches_controller(connection: Connection) -> None:
     except ConfigError:
         return
     except RequestError as error:
-        if error.code not in _NO_ANSWER:
+        if error.code in _OUT_OF_REACH:
             raise RequestError(
                 error.code, f"{connection.address}: DescribeQuorum: {error}: its rules may be old, and are not recorded"
             ) from None
