@@ -573,6 +573,19 @@ class TestEnds:
         ):
             await candidate(SharedTopic(), tmp_path / "c1", 1).start()
 
+    async def test_a_starting_standby_sends_changes_to_the_active_one(self, tmp_path):
+        node = candidate(SharedTopic(), tmp_path, 1)
+        starting = asyncio.create_task(node.start())
+        await until(lambda: node.serving is not None)
+        assert not node.ready
+        with pytest.raises(AuthorizerNotReadyError):
+            node.serving.check_replayed()
+        with pytest.raises(RequestError) as refused:
+            node.serving.active()
+        assert refused.value.code == NOT_CONTROLLER
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+
     async def test_a_reader_that_has_met_something_else_ends_the_active_one(self, tmp_path):
         topic, failures = SharedTopic(), []
         async with three(tmp_path, topic, on_failure=failures.append) as nodes:
