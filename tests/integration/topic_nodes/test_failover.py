@@ -111,6 +111,7 @@ def named(port: int) -> set[int]:
     return set()
 
 
+@pytest.mark.slow(17)
 @pytest.mark.timeout(180)
 def test_brokers_are_named_across_a_takeover_and_fenced_by_the_new_controller(cluster: TopicCluster) -> None:
     broker, combined = cluster.brokers[0], cluster.controllers[COMBINED]

@@ -70,6 +70,7 @@ def cluster(tmp_path, zygote):
         yield found.start()
 
 
+@pytest.mark.slow(15)
 def test_brokers_name_all_that_live(cluster):
     one, two = cluster.brokers
     all_name([one, two], one, two)
@@ -147,6 +148,7 @@ def client_properties(path):
     return path
 
 
+@pytest.mark.slow(15)
 def test_kafkas_tool_lists_and_unregisters(cluster, tmp_path):
     one, two = cluster.brokers
     all_name([one, two], one, two)
