@@ -189,7 +189,7 @@ class TestStandby:
         assert described.controller_id == 1  # or Kafka's Admin would not ask again
         assert node.leader is None
         assert not node.ready
-        with pytest.raises(AuthorizerNotReadyError):
+        with pytest.raises(RequestError, match="not the active controller"):
             await call(node, api_keys.CREATE_ACLS, 3, creations("t"))
         assert not starting.done()
         topic.elect(1)
