@@ -199,7 +199,7 @@ class Node:
             server = self._topic_controller = TopicController(**common, shared=shared)
         self._controller = server
         stack.push_async_callback(server.stop)
-        apis = ControllerApis(auth=auth, serving=lambda: server.serving)
+        apis = ControllerApis(auth=auth, serving=lambda: server.serving, contested=topic is not None)
         if topic is None:
             self._own_broker = apis.own_broker()
         return apis.handlers()

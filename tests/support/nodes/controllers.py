@@ -13,6 +13,7 @@ from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.config.node_config import CheckpointPolicy, HostPort, NodeConfig, Role
 from aclog.nodes.controller.apis.handlers import ControllerApis
 from aclog.nodes.controller.controller_server import ControllerServer
+from aclog.nodes.controller.shared.topic_controller import TopicController
 from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.image import Image
@@ -78,8 +79,10 @@ async def running(config: NodeConfig, **options):
         await server.stop()
 
 
-def handlers_of(server: ControllerServer):
-    return ControllerApis(auth=AuthHelper(server.authorizer), serving=lambda: server.serving).handlers()
+def handlers_of(server: ControllerServer | TopicController):
+    contested = isinstance(server, TopicController)
+    auth = AuthHelper(server.authorizer)
+    return ControllerApis(auth=auth, serving=lambda: server.serving, contested=contested).handlers()
 
 
 async def call(server: ControllerServer, api_key, version, message, user="admin"):

@@ -11,7 +11,7 @@ from aclog.metalog.clock import current_time_ms
 from aclog.nodes.apis.acls import AclApis
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.describe_cluster import CONTROLLER_ENDPOINTS, DescribedNode, describe_cluster
-from aclog.nodes.apis.request import Handler, Request
+from aclog.nodes.apis.request import Handler, Request, RequestError
 from aclog.nodes.controller.apis.brokers import BrokerRegistrationApis
 from aclog.nodes.controller.apis.describe_quorum import QuorumDescription, names_metadata_partition, unknown_partitions
 from aclog.nodes.controller.apis.envelope import EnvelopeHandler
@@ -21,6 +21,7 @@ from aclog.nodes.controller.apis.tokens import TokenApis
 from aclog.nodes.offload import MANY_ENTRIES_BYTES, offload_if
 from aclog.nodes.wire import api_keys
 from aclog.nodes.wire.api_versions import CONTROLLER_APIS
+from aclog.nodes.wire.error_codes import NOT_CONTROLLER
 
 FORWARDABLE = (
     api_keys.CREATE_ACLS,
@@ -47,6 +48,8 @@ class ControllerApis:
 
     auth: AuthHelper
     serving: Callable[[], ServingState | None]
+    contested: bool = False
+    """Whether other controllers share the log: until this one is active, changes are sent to them."""
 
     def handlers(self) -> dict[int, Handler]:
         """Return a handler for every API of CONTROLLER_APIS except those that a connection handles itself."""
@@ -112,7 +115,7 @@ class ControllerApis:
 
         async def gated(request: Request) -> bytes:
             """Require the active controller, then handle."""
-            self._serving().active()
+            self._check_active()
             return await handler(request)
 
         return gated
@@ -134,6 +137,13 @@ class ControllerApis:
             return await serve(BrokerRegistrationApis(serving.quorum.cluster_id, serving.brokers), request)
 
         return self._when_active(handler)
+
+    def _check_active(self) -> None:
+        serving = self.serving()
+        # Kafka's clients go on to the active controller with NOT_CONTROLLER, and give up with an error of KIP-801.
+        if self.contested and (serving is None or serving.controller is None):
+            raise RequestError(NOT_CONTROLLER, "This node is not the active controller.")
+        self._serving().active()
 
     def _serving(self) -> ServingState:
         serving = self.serving()

@@ -33,24 +33,15 @@ class ServingState:
     controller: QuorumController | None = None
     tokens: TokenWriter | None = None
     brokers: BrokerWriter | None = None
-    contested: bool = False
-    """Whether other controllers share the log: changes then belong to them until this one is active."""
 
     @classmethod
     def of(
-        cls,
-        log: LogReader,
-        quorum: Quorum,
-        files: OpenCheckpoints,
-        *,
-        replayed: Callable[[], bool],
-        contested: bool = False,
+        cls, log: LogReader, quorum: Quorum, files: OpenCheckpoints, *, replayed: Callable[[], bool]
     ) -> "ServingState":
         """Return the state of an open log that does not accept writes yet."""
         return cls(
             log=log,
             replayed=replayed,
-            contested=contested,
             quorum=quorum,
             fetching=FetchHandler(log=log, quorum=quorum),
             snapshots=FetchSnapshotHandler(quorum=quorum, files=files),
@@ -60,13 +51,11 @@ class ServingState:
         """Return the QuorumController of this node.
 
         Raises:
-            AuthorizerNotReadyError: The log is not replayed yet, and no other controller has it.
+            AuthorizerNotReadyError: The log is not replayed yet.
             RequestError: NOT_CONTROLLER: this node is not active; another one may be.
 
         """
-        # Kafka's clients go on to the active controller with NOT_CONTROLLER, and give up with an error of KIP-801.
-        if not self.contested:
-            self.check_replayed()
+        self.check_replayed()
         if self.controller is None:
             raise RequestError(NOT_CONTROLLER, "This node is not the active controller.")
         return self.controller

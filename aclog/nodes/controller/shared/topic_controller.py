@@ -289,7 +289,7 @@ class TopicController:
             await standby.resign()
 
     def _standby_state(self, reader: SharedReader) -> ServingState:
-        return ServingState.of(reader, self._quorum, self._files, replayed=lambda: self.ready, contested=True)
+        return ServingState.of(reader, self._quorum, self._files, replayed=lambda: self.ready)
 
     def _leader(self) -> LeaderAndEpoch:
         """Return the leader this node knows.
