@@ -349,6 +349,19 @@ class TestOtherBrokers:
         assert DESCRIBE_QUORUM not in broker.requests
         assert len(set(broker.told)) == len(broker.told)
 
+    def test_a_broker_that_was_refused_is_given_time_as_a_new_one(self, broker, directory):
+        """It is behind what another one has told: what it catches up with next is no change either."""
+        broker.rules = MANY
+        polled(broker, directory)
+        answers = {2: [], 4: MANY[:45], 5: MANY}
+
+        def each(number):
+            broker.rules = answers.get(number, broker.rules)
+
+        result = running(broker, directory, 6, each=each).ok()
+        assert "1 failed; 0 ACL(s) added, 0 removed" in result.err
+        assert recorded_acls(directory).keys() == set(MANY)
+
 
 class TestWatched:
     def test_metrics_and_readiness(self, broker, directory):
@@ -395,6 +408,12 @@ class TestWatched:
     def test_invalid_flags(self, broker, directory, flags):
         result = polled(broker, directory, *flags)
         assert (result.code, flags[0] in result.complaint) == (2, True)
+
+    @pytest.mark.parametrize("host", ["a..b", "x" * 64])
+    def test_a_host_that_cannot_be_a_name(self, broker, directory, host):
+        """Resolving it raises no OSError but a UnicodeError."""
+        result = polled(broker, directory, "--http", f"{host}:1")
+        assert (result.code, f"--http: cannot listen on {host}:1" in result.complaint) == (2, True)
 
     def test_an_address_in_use(self, broker, directory):
         result = polled(broker, directory, "--http", broker.address)

@@ -117,7 +117,7 @@ class ClusterPoller:
     async def poll_again(self, is_plausible: Callable[[Poll], bool]) -> Poll | None:
         """Ask the same broker again, then others; return the first plausible response, None if there is none.
 
-        A broker that cannot be asked is skipped. The poller stays with the broker whose response it returns.
+        A broker that cannot be asked is skipped. The poller stays with the broker whose response it returns, if any.
 
         Raises:
             WrongClusterError: as `poll`.
@@ -134,6 +134,7 @@ class ClusterPoller:
                 continue
             if is_plausible(poll):
                 return poll
+        await self.close()  # what it tells next is that of a new broker: not settled
         return None
 
     async def _brokers(self) -> tuple[HostPort, ...]:

@@ -62,9 +62,10 @@ class HttpEndpoint:
         host = self.address.host or "127.0.0.1"
         try:
             self._server = await asyncio.start_server(self._serve, host, self.address.port, limit=_HEAD_BYTES)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # UnicodeError: a host that cannot be a name
             where = HostPort(host=host, port=self.address.port)
-            raise ConfigError(f"{self.flag}: cannot listen on {where}: {error.strerror or error}") from error
+            what = (isinstance(error, OSError) and error.strerror) or error
+            raise ConfigError(f"{self.flag}: cannot listen on {where}: {what}") from error
 
     @property
     def port(self) -> int:
