@@ -10,6 +10,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.shell_word import shell_word
+from aclog.authorizer.supported_operations import SUPPORTED_OPERATIONS
 
 _RESOURCE_FLAGS: dict[int, str] = {
     ResourceType.TOPIC: "--topic",
@@ -31,14 +32,20 @@ def acl_command(acl: StandardAcl, *, add: bool, place: ChangePlace) -> str | Non
 
 
 def acl_flags(acl: StandardAcl) -> str | None:
-    """Return the flags, quoted for a shell; None if no flags can express the ACL (an unknown code, a blank name)."""
+    """Return the flags, quoted for a shell; None if no flags can express the ACL, such as one with a blank name."""
     who = _WHO.get(acl.permission_type)
     principal, host, resource = _word(acl.principal), _word(acl.host), _resource_flags(acl)
     if who is None or principal is None or host is None or resource is None:
         return None
-    if acl.operation not in _OPERATIONS or ":" not in acl.principal:
+    if ":" not in acl.principal or not _accepts(acl.resource_type, acl.operation):
         return None
     return f"--{who}-principal {principal} --{who}-host {host} --operation {_OPERATIONS[acl.operation]} {resource}"
+
+
+def _accepts(resource_type: int, operation: int) -> bool:
+    """Return whether the commands accept the operation: servers store others, which no request asks for."""
+    supported = SUPPORTED_OPERATIONS.get(ResourceType(resource_type), ())
+    return operation == AclOperation.ALL or operation in supported
 
 
 def _resource_flags(acl: StandardAcl) -> str | None:

@@ -12,6 +12,11 @@ from aclog.authorizer.interface import Action, AuthorizationResult, RequestConte
 
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 
+_DEFAULT_ALLOW = (
+    "which denies the resource to all others, too: allow.everyone.if.no.acl.found is for resources without any ACL",
+    "or turn off allow.everyone.if.no.acl.found",
+)
+
 
 def find_remedy(
     decision: Decision,
@@ -32,12 +37,12 @@ def find_remedy(
     if decision.basis is Basis.SUPER_USER:
         return Remedy(notes=(f"remove {context.principal} from super.users, so that ACLs decide",))
     if decision.result is AuthorizationResult.ALLOWED:
-        notes = ("or turn off allow.everyone.if.no.acl.found",) if decision.basis is Basis.DEFAULT_ALLOW else ()
+        notes = _DEFAULT_ALLOW if decision.basis is Basis.DEFAULT_ALLOW else ()
         return _with(notes, _adding(DENY, context, action, options))
     removals = _removing((rule.acl for rule in denying), options.place)
     left_off = deny_count - len(denying)
     if deny_count and options.allow_everyone and deny_count == candidates:
-        note = "allow.everyone.if.no.acl.found then allows it, since no ACL is left on the resource"
+        note = "allow.everyone.if.no.acl.found then allows it to everyone, since no ACL is left on the resource"
         return Remedy(changes=removals, left_off=left_off, notes=(note,))
     if has_allow:
         return Remedy(changes=removals, left_off=left_off)

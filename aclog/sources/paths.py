@@ -16,6 +16,7 @@ from aclog.metalog.filelog.committed_mark import read_committed
 from aclog.metalog.filelog.epochs import read_epochs
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.metalog.filelog.locks import kafka_log_dir
+from aclog.metalog.filelog.mirror_properties import read_mirror_properties
 from aclog.metalog.filelog.notice import notices
 from aclog.metalog.filelog.reader import UNCOMMITTED_TAIL
 from aclog.snapshots.image import Image
@@ -74,11 +75,12 @@ class LogSource:
 
     @property
     def change_place(self) -> ChangePlace:
-        """The directory if `aclog acls` may change it: it has segments, and neither Kafka nor `aclog sync` owns it."""
+        """The directory if `aclog acls` may change it: it has segments, and no node, `sync` or `mirror` owns it."""
         owned = (
             list_segments(self.directory)
             and kafka_log_dir(self.directory) is None
             and read_sync_properties(self.directory) is None
+            and read_mirror_properties(self.directory) is None
         )
         return ChangePlace(log=self.name) if owned else ChangePlace()
 

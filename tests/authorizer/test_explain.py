@@ -218,9 +218,9 @@ def test_a_hostile_name_forges_no_line():
     [
         (acl(kind=4, name="kafka-cluster", operation=AclOperation.ALTER_CONFIGS), "--operation AlterConfigs --cluster"),
         (acl(kind=3, name="g", pattern=4), "--operation Read --group g --resource-pattern-type prefixed"),
-        (acl(kind=5, name="a b"), "--operation Read --transactional-id 'a b'"),
-        (acl(kind=7, name="User:x"), "--operation Read --user-principal User:x"),
-        (acl(kind=6, name="id"), "--operation Read --delegation-token id"),
+        (acl(kind=5, name="a b", operation=WRITE), "--operation Write --transactional-id 'a b'"),
+        (acl(kind=7, name="User:x", operation=ALL), "--operation All --user-principal User:x"),
+        (acl(kind=6, name="id", operation=DESCRIBE), "--operation Describe --delegation-token id"),
     ],
 )
 def test_flags(rule, flags):
@@ -232,7 +232,7 @@ def test_flags(rule, flags):
     [acl(name=""), acl(name=" t"), acl(kind=0), acl(kind=99), acl(pattern=2), acl(9), acl(operation=1),
      acl(kind=4, name="kafka-cluster", pattern=4), acl(kind=4, name="other"), acl(principal="x"),
      acl(name="line\n"), acl(principal="User:\x1b"), acl(host=" h"), acl(host=""),
-     acl(name="a\0b"), acl(name="\udc80")],
+     acl(name="a\0b"), acl(name="\udc80"), acl(kind=6, name="id"), acl(kind=3, operation=WRITE)],
 )  # fmt: skip
 def test_no_flags_can_name_it(rule):
     assert acl_flags(rule) is None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from aclog.metalog.filelog.mirror_properties import MirrorProperties, write_mirror_properties
 from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker
@@ -43,6 +44,34 @@ def test_for_a_kafka_log_and_a_checkpoint_kafka_acls_is_advised():
         command = advised("explain", *source, *ASKED)
         assert command.startswith("kafka-acls.sh --bootstrap-server HOST:PORT --remove --deny-principal User:bob ")
         assert "--force" not in command
+
+
+def test_for_a_mirror_kafka_acls_is_advised(copy):
+    """Nobody but `aclog mirror` may append to it."""
+    write_mirror_properties(copy, MirrorProperties(cluster_id="the-cluster"))
+    assert advised("explain", "--log", copy, *ASKED).startswith("kafka-acls.sh --bootstrap-server HOST:PORT --remove ")
+
+
+def test_a_first_acl_on_a_resource_shuts_out_all_others(copy):
+    """Allow-everyone is for resources without ACLs: the advice says what else it does."""
+    asked = ("--operation", "DESCRIBE_TOKENS", "--user-principal", "Svc:x", "--allow-everyone-if-no-acl-found")
+    lines = aclog("explain", "--log", copy, "--principal", "User:bob", *asked).ok().lines
+    (command,) = [line for line in lines if line.startswith("    aclog acls add ")]
+    assert "  which denies the resource to all others, too: " in lines[-2]
+    other = ("authorize", "--log", copy, "--principal", "User:other", *asked)
+    assert aclog(*other).code == 0
+    aclog(*shlex.split(command)[1:]).ok()
+    assert aclog(*other).code == 1
+
+
+def test_no_command_is_advised_that_the_tools_refuse(copy):
+    """They accept only the operations that Kafka asks for."""
+    lines = (
+        aclog("explain", "--log", copy, "--principal", "User:bob", "--operation", "WRITE", "--group", "g").ok().lines
+    )
+    assert lines[-1] == "  adding ALLOW User:bob WRITE on GROUP LITERAL 'g' from *"
+    flags = ("--allow-principal", "User:bob", "--operation", "WRITE", "--group", "g")
+    assert "only supports operations" in aclog("acls", "add", "--log", copy, *flags).complaint
 
 
 def test_one_json_object(copy):
