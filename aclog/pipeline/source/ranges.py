@@ -5,6 +5,7 @@ places with a valid batch header; after a place without one, the rest of the fil
 """
 
 import os
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from aclog.metalog.filelog.filesystem import log_error, read_at
 from aclog.metalog.log import EpochStart
 
 _WINDOW = 1 << 20
+_OFFSET_AND_LENGTH = struct.Struct(">qi")
+_LAST_OFFSET_DELTA = struct.Struct(">i")
+_LAST_OFFSET_DELTA_AT = 23
 
 
 @frozen(kw_only=True)
@@ -93,8 +97,9 @@ def _cuts(
 ) -> Iterator[OffsetPosition]:
     """Yield where the ranges after the first begin: at the first batch after `most_bytes` or more."""
     last, base = start.position, start.offset
-    for position in _positions(fd, start.position, size):
-        if position - last >= most_bytes:
+    for position, follows in _positions(fd, start.position, size):
+        # The reader of a range has nothing to check its first offset against, which no CRC covers: the batch before.
+        if follows and position - last >= most_bytes:
             # a damaged length leads anywhere: cut only at what looks like a batch with a plausible offset
             try:
                 header = read_header(read_at(fd, position, HEADER_SIZE))
@@ -106,17 +111,22 @@ def _cuts(
             yield OffsetPosition(position=position, offset=base)
 
 
-def _positions(fd: int, position: int, size: int) -> Iterator[int]:
-    """Yield the positions of batches, following their lengths; the file is read in windows."""
-    data, begin = b"", position
+def _positions(fd: int, position: int, size: int) -> Iterator[tuple[int, bool]]:
+    """Yield the positions of batches, following their lengths, and whether each has the offset that should follow.
+
+    The file is read in windows.
+    """
+    data, begin, expected = b"", position, -1
     while position + HEADER_SIZE <= size:
         at = position - begin
-        if at + LENGTH_END > len(data):
+        if at + HEADER_SIZE > len(data):
             data, begin, at = read_at(fd, position, _WINDOW), position, 0
-            if len(data) < LENGTH_END:
+            if len(data) < HEADER_SIZE:
                 return
-        yield position
-        position += max(int.from_bytes(data[at + 8 : at + LENGTH_END], signed=True) + LENGTH_END, HEADER_SIZE)
+        base, length = _OFFSET_AND_LENGTH.unpack_from(data, at)
+        yield position, base == expected
+        expected = base + _LAST_OFFSET_DELTA.unpack_from(data, at + _LAST_OFFSET_DELTA_AT)[0] + 1
+        position += max(length + LENGTH_END, HEADER_SIZE)
 
 
 def headers(path: Path, start: OffsetPosition) -> Iterator[tuple[int, BatchHeader]]:

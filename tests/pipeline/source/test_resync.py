@@ -70,6 +70,18 @@ def test_one_flipped_bit_fails_with_its_position_or_is_set_aside_alone(tmp_path_
     assert f"{path}: bytes {batch[0]} to " in damage["damage"]
 
 
+@pytest.mark.parametrize("bit", [0, 3])
+def test_no_range_begins_at_a_batch_whose_offset_is_wrong(tmp_path, log, bit):
+    """No CRC covers the base offset: only the batch before can tell, and a range begins without it."""
+    whole = source.read_rows(log)
+    for number, segment in enumerate(source.segments(log)):
+        for position, header in iter_batches(segment.read_bytes()):
+            broken = copied(log, tmp_path / f"{number}-{position}")
+            flipped(broken / segment.name, position + 7, bit)
+            (damage,) = check_set_aside(broken, whole, partitionBytes=200)
+            assert damage["offset"] == header.base_offset
+
+
 @settings(max_examples=40)
 @given(st.data())
 def test_bytes_overwritten_anywhere_lose_nothing_silently(tmp_path_factory, log, data):
