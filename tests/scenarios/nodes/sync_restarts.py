@@ -76,7 +76,8 @@ class Restarts:
         """Wait until a change has been recorded since the last restart."""
         before, deadline = end_of(self.directory), time.monotonic() + SECONDS
         while end_of(self.directory) == before:
-            assert time.monotonic() < deadline, "nothing is recorded any more"
+            said = self.directory.with_suffix(".err")
+            assert time.monotonic() < deadline, f"nothing is recorded any more: {said.read_text('utf-8')[-4000:]}"
             await asyncio.sleep(0.02)
 
 
