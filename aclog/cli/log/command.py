@@ -50,7 +50,8 @@ def verify(
     """Check every CRC, offset and leader epoch, replay the log, and print what is wrong and where.
 
     Exit code 1 for damage, 2 if all is whole but a newer Kafka wrote records
-    that this aclog does not know: a node would not start on it.
+    that this aclog does not know: a node would not start on it. Also 2 if there
+    is no log in DIR.
 
     [bold]Example[/]
 
