@@ -182,8 +182,9 @@ class Fetcher:
             if not (is_same_log or response.error or response.diverging):
                 # On each connection: the server may have been formatted again since the last one, and offsets and
                 # epochs may fit by chance. Nothing of its response has been taken over yet.
-                await self.identity.check(self._fetch_at(connection, self.state.leader_epoch))
-                is_same_log = True
+                is_same_log = await self.identity.check(self._fetch_at(connection, self.state.leader_epoch))
+                if not is_same_log:
+                    return Redirect(why="ceased to lead while its log was compared with the one that was followed")
             match self.state.handle(response, keep=not full):
                 case Progress(committed=committed):
                     self._succeeded(connection)

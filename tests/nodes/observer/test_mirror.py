@@ -480,6 +480,23 @@ class TestAnotherHistory:
             assert str(leader.address) in str(failure)
         assert content(tmp_path / "log") == before
 
+    def test_what_could_not_be_compared_is_not_taken_over(self, tmp_path, quorum, leader):
+        """The leader of a log that was formatted again loses its leadership for a moment, between two answers."""
+        fill(quorum, 20)
+        mirror_once(tmp_path / "log", leader)
+        before = content(tmp_path / "log")
+        quorum.wipe(3)
+        fill(quorum, 60, start=100)
+        good = iter(range(1 << 30))
+
+        def tamper(answer):
+            return evolve(answer, error=6, records=b"") if not answer.error and next(good) == 1 else answer
+
+        leader.faults.tamper = tamper
+        with mirrored(tmp_path / "log", leader) as running, pytest.raises(CommittedRecordsLostError):
+            running.mirroring.run(once=True)
+        assert content(tmp_path / "log") == before
+
     @pytest.mark.parametrize("epoch", [1, 3, 4])
     @pytest.mark.parametrize("count", [1, 60])
     def test_a_quorum_that_is_formatted_again_before_it_starts(self, tmp_path, quorum, leader, epoch, count):
