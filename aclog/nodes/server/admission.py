@@ -14,10 +14,13 @@ from attrs import define, field
 
 from aclog.nodes.config.node_config import Limits
 from aclog.nodes.server.memory_pool import MemoryPool
+from aclog.nodes.telemetry.http_endpoint import HTTP_CONNECTIONS
 from aclog.nodes.telemetry.metrics import Metrics
 
-OWN_FILES = 256
-"""File descriptors reserved for segments, checkpoints, listeners and connections to other nodes."""
+OWN_FILES = 256 + HTTP_CONNECTIONS
+"""File descriptors reserved for segments, checkpoints, listeners, connections to other nodes and the HTTP endpoint's.
+
+A node that cannot open its own files any more stops."""
 
 _log = logging.getLogger(__name__)
 

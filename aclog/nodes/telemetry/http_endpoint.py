@@ -19,7 +19,7 @@ Check: TypeAlias = Callable[[], str | None]
 _TEXT = "text/plain; charset=utf-8"
 _HEAD_BYTES = 8192
 _SECONDS = 5.0
-_CONNECTIONS = 256
+HTTP_CONNECTIONS = 256
 """So many that a probe's connection is not the oldest one before its request arrives, even in a burst of others."""
 
 _log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class HttpEndpoint:
         self._server = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._idle) + len(self._answered) >= _CONNECTIONS:
+        if len(self._idle) + len(self._answered) >= HTTP_CONNECTIONS:
             oldest = next(iter(self._idle or self._answered))
             self._forget(oldest)
             oldest.transport.abort()

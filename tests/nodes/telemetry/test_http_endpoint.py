@@ -151,7 +151,7 @@ def test_a_probe_gets_through_however_many_connections_are_idle(others, sent):
 
 
 def test_readers_that_do_not_take_their_answers_give_way_too(monkeypatch):
-    monkeypatch.setattr(http, "_CONNECTIONS", 8)
+    monkeypatch.setattr(http, "HTTP_CONNECTIONS", 8)
 
     async def scenario(node):
         node.endpoint.metrics = lambda: bytes(1 << 23)

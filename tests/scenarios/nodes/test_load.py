@@ -1,12 +1,19 @@
 """A short run of tests.scenarios.nodes.load, and a flood of the HTTP endpoint."""
 
+import asyncio
+import resource
 import socket
 import threading
 from collections import deque
+from contextlib import ExitStack
 
 import pytest
 
+from aclog.metalog.filelog.committed_mark import COMMITTED_FILE
+from aclog.nodes.server.admission import OWN_FILES
 from tests.scenarios.nodes.load import Load, run
+from tests.support.builders.acls import acl
+from tests.support.nodes.acl_client import AclClient
 from tests.support.nodes.cluster import HOST, Cluster
 
 pytestmark = pytest.mark.server
@@ -49,3 +56,27 @@ def test_every_probe_gets_through_a_flood_of_idle_and_half_open_connections(tmp_
         finally:
             over.set()
             flooding.join(60)
+
+
+def test_a_node_keeps_its_own_files_in_a_flood_of_both_kinds_of_connections(tmp_path, zygote):
+    """Whoever may connect, and no more, must not be able to stop a node."""
+    clients = 20
+    with Cluster(tmp_path, zygote, max_connections=str(clients)) as cluster, ExitStack() as held:
+        node = cluster.start().controller
+        mark, files = node.home / "data" / COMMITTED_FILE, clients + OWN_FILES
+        resource.prlimit(node.pid, resource.RLIMIT_NOFILE, (files, files))
+
+        async def change_during_the_flood():
+            async with await AclClient.open(node.ports.controller) as admin:
+                for _ in range(clients - 1):
+                    held.enter_context(socket.create_connection((HOST, node.ports.controller), timeout=10))
+                for number in range(3):
+                    before = mark.read_bytes()
+                    assert await admin.create([acl(f"name-{number}")]) == [(0, "")]
+                    while mark.read_bytes() == before:  # it is replaced within a second, after a look at all files
+                        assert node.running, node.output[-2000:]
+                        for _ in range(80):
+                            held.enter_context(socket.create_connection((HOST, node.ports.http), timeout=10))
+                        await asyncio.sleep(0.1)
+
+        asyncio.run(asyncio.wait_for(change_during_the_flood(), 60))
