@@ -14,6 +14,23 @@ MIN_ITERATIONS = 4096
 
 _HASHES = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
 
+SALT_BYTES = 17
+"""How many random bytes `kafka_salt` needs at least."""
+
+_SALT_BITS, _DIGITS = 130, "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def kafka_salt(random: bytes) -> bytes:
+    """Return a salt as Kafka's tools and clients make them: a number of 130 bits, in base 36, as text.
+
+    A salt that looked otherwise would tell real users from those who do not exist.
+    """
+    number, digits = int.from_bytes(random) >> (8 * len(random) - _SALT_BITS), ""
+    while number:
+        number, digit = divmod(number, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+    return (digits or "0").encode("ascii")
+
 
 def key_size(mechanism: ScramMechanism) -> int:
     """Return the size in bytes of every key, signature and proof."""

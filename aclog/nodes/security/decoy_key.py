@@ -11,6 +11,8 @@ with a login can learn: `aclog.scram.decoy.secret` then makes up for it.
 
 import hmac
 
+from aclog.credentials.scram import ScramMechanism
+from aclog.credentials.scram_keys import kafka_salt
 from aclog.metalog.control_records import KRaftVoters
 
 
@@ -19,3 +21,8 @@ def decoy_key(cluster_id: str, voters: KRaftVoters | None, secret: str | None) -
     ids = [] if voters is None or secret else sorted(each.voter_directory_id.bytes for each in voters.voters)
     common = b"\0".join((b"SCRAM decoys", cluster_id.encode(), b"".join(ids)))
     return hmac.digest((secret or "").encode(), common, "sha512")
+
+
+def decoy_salt(key: bytes, mechanism: ScramMechanism, user: str) -> bytes:
+    """Return the salt of a user who does not exist, in the style of Kafka's tools; delegation tokens have it anyway."""
+    return kafka_salt(hmac.digest(key, f"{mechanism.mechanism_name}\0{user}".encode(), "sha512"))

@@ -1,6 +1,5 @@
 """The SCRAM credentials and delegation tokens of the published image."""
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -13,7 +12,7 @@ from aclog.credentials.scram_control import credential_record
 from aclog.credentials.tokens import token_hmac
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.records import UserScramCredentialRecord
-from aclog.nodes.security.decoy_key import decoy_key
+from aclog.nodes.security.decoy_key import decoy_key, decoy_salt
 from aclog.nodes.security.login_credentials import Credentials, TokenCredential
 from aclog.snapshots.publisher import Publisher
 
@@ -82,7 +81,8 @@ class PublishedCredentials(Credentials):
         if (found := known.get(key)) is not None:
             known.move_to_end(key)
             return found
-        salt, iterations = os.urandom(24), scram_keys.MIN_ITERATIONS
+        # The salt does not tell whether there is such a token.
+        salt, iterations = decoy_salt(self.decoy_key, mechanism, token_id), scram_keys.MIN_ITERATIONS
         salted = scram_keys.salted_password(mechanism, token_hmac(secret, token_id), salt, iterations)
         made = credential_record(token_id, mechanism, salt=salt, salted_password=salted, iterations=iterations)
         known[key] = made

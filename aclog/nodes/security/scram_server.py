@@ -8,7 +8,6 @@ fails one message earlier.)
 import hmac
 import secrets
 from collections.abc import Callable
-from hashlib import sha512
 
 from attrs import define, field, frozen
 
@@ -17,6 +16,7 @@ from aclog.credentials import scram_keys
 from aclog.credentials.scram import ScramMechanism
 from aclog.metalog.errors import DecodeError
 from aclog.metalog.records import UserScramCredentialRecord
+from aclog.nodes.security.decoy_key import decoy_salt
 from aclog.nodes.security.errors import AuthenticationError, AuthenticationNotReadyError, invalid_credentials
 from aclog.nodes.security.login_credentials import Credentials
 from aclog.nodes.security.plain_server import other_authorization_id
@@ -137,13 +137,13 @@ class ScramServer:
         return credential.iterations >= scram_keys.MIN_ITERATIONS and sizes == {size}
 
     def _fake(self, user: str) -> UserScramCredentialRecord:
-        """Return a credential without a password, stable per user, with a salt in the style of Kafka's tools."""
-        seed = hmac.new(self.credentials.decoy_key, f"{self.mechanism}\0{user}".encode(), sha512).digest()
-        key = seed[: scram_keys.key_size(self.scram_mechanism)]
+        """Return a credential without a password, stable per user."""
+        salt = decoy_salt(self.credentials.decoy_key, self.scram_mechanism, user)
+        key = bytes(scram_keys.key_size(self.scram_mechanism))
         return UserScramCredentialRecord(
             name=user,
             mechanism=self.scram_mechanism,
-            salt=_base36(int.from_bytes(seed) >> 382),  # 130 bits
+            salt=salt,
             stored_key=key,
             server_key=key,
             iterations=scram_keys.MIN_ITERATIONS,
@@ -172,11 +172,3 @@ class ScramServer:
 
     def _invalid(self) -> AuthenticationError:
         return invalid_credentials(self.mechanism, reauthentication=self.reauthentication)
-
-
-def _base36(number: int) -> bytes:
-    digits = bytearray()
-    while number:
-        number, digit = divmod(number, 36)
-        digits.append(b"0123456789abcdefghijklmnopqrstuvwxyz"[digit])
-    return bytes(reversed(digits))

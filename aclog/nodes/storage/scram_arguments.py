@@ -5,14 +5,21 @@ from base64 import b64decode
 from collections.abc import Callable
 
 from aclog.credentials.scram import ScramMechanism
-from aclog.credentials.scram_keys import MIN_ITERATIONS, client_key, salted_password, server_key, stored_key
+from aclog.credentials.scram_keys import (
+    MIN_ITERATIONS,
+    SALT_BYTES,
+    client_key,
+    kafka_salt,
+    salted_password,
+    server_key,
+    stored_key,
+)
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import UserScramCredentialRecord
 
 MAX_ITERATIONS = 16_384
 """ScramMechanism.maxIterations"""
 
-_SALT_BYTES = 24
 _EXPECTED = "expected SCRAM-SHA-256=[name=...,password=...] (iterations, salt; or salt and saltedpassword)"
 _KEYS = {"name", "password", "iterations", "salt", "saltedpassword"}
 
@@ -33,7 +40,7 @@ def parse_scram_argument(argument: str, token_bytes: Callable[[int], bytes]) -> 
     if not (rest.startswith("[") and rest.endswith("]") and len(rest) > 1):
         raise _malformed("the part after the mechanism is not enclosed in [ and ]")
     values = _components(rest[1:-1])
-    salt = _decoded(values, "salt") if "salt" in values else token_bytes(_SALT_BYTES)
+    salt = _decoded(values, "salt") if "salt" in values else kafka_salt(token_bytes(SALT_BYTES))
     iterations = _iterations(values.get("iterations", str(MIN_ITERATIONS)))
     salted = _salted_password(mechanism, values, salt, iterations)
     return UserScramCredentialRecord(

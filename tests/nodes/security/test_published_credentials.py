@@ -96,6 +96,18 @@ def test_an_expired_token_fails(credentials, now):
         log_in(credentials, password)
 
 
+@pytest.mark.parametrize("mechanism", [SHA_256, SHA_512])
+def test_a_salt_does_not_tell_whether_there_is_such_a_token(credentials, now, mechanism):
+    def challenge(asked):
+        server = ScramServer(scram_mechanism=mechanism, credentials=asked, nonce=lambda: "the-nonce")
+        return server.step(b"n,,n=the-id,r=abc,tokenauth=true")
+
+    known, elsewhere = challenge(credentials), challenge(made(credentials.publisher, token_secret="hush"))
+    now[0] = NOW + 1000
+    assert credentials.token("the-id", mechanism) is None
+    assert challenge(credentials) == known == elsewhere
+
+
 def test_without_a_secret_there_are_no_tokens(credentials):
     off = made(credentials.publisher)
     assert credentials.tokens_enabled

@@ -1,3 +1,6 @@
+import re
+import secrets
+
 import pytest
 
 from aclog.metalog.errors import ConfigError
@@ -27,7 +30,11 @@ def test_a_salted_password_with_quotes() -> None:
 def test_salts_are_random_and_names_unchanged() -> None:
     record = parse_scram_argument("SCRAM-SHA-256=[name= a b ,password=]", zeros)
     assert record.name == " a b "
-    assert record.salt == bytes(24)
+    assert record.salt == b"0"
+    salts = [parse_scram_argument("SCRAM-SHA-256=[name=a,password=b]", secrets.token_bytes).salt for _ in range(20)]
+    assert len(set(salts)) == 20
+    # As Kafka's tools make them, and as salts of users who do not exist are: 130 bits in base 36.
+    assert all(re.fullmatch(rb"[0-9a-z]{20,26}", salt) for salt in salts), salts
 
 
 @pytest.mark.parametrize(
