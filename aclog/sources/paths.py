@@ -110,7 +110,8 @@ class LogSource:
         return self._recover(moment).image
 
     def freshness(self) -> None:
-        """Return None: a directory is read as it is."""
+        """Return None: a directory is read as it is. A notice that its writer has left since is told."""
+        self._notify(notices(self.directory))
 
     def close(self) -> None:
         """Close open files; idempotent."""

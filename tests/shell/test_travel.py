@@ -14,6 +14,7 @@ from aclog.metalog.batches import iter_batches, read_records
 from aclog.metalog.codec import decode_record, encode_record
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog import open_log, open_reader
+from aclog.metalog.filelog.notice import leave_notice
 from aclog.metalog.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -343,6 +344,25 @@ def test_watch_of_a_directory_that_another_writes(tmp_path):
         assert [line.text.split()[3] for line in islice(lines, 2)] == ["-", "-"]
         assert run(state, "ls /acl/id") == ""
         assert run(state, "cat /local/behind") == "0\n"
+
+
+def test_watch_tells_of_a_notice_while_nothing_happens(tmp_path, monkeypatch):
+    """A poll of `aclog sync` that is refused: there may have been changes that the log does not have."""
+    monkeypatch.setattr("aclog.shell.commands.watch.WAIT_S", 0.01)
+    directory, told = tmp_path / "log", []
+    with open_log(directory, create=True) as writer:
+
+        def notify(text):
+            told.append(text)
+            writer.append([encode_record(rule(5))], timestamp=1_800_000_000_000).result(30)
+
+        source = LogSource(directory, notify)
+        lines = run_command("watch /acl/id", ShellState(source=source))
+        next(lines)
+        leave_notice(directory, "newest poll refused")
+        assert f"+ /acl/id/{rule_id(5)} " in next(lines).text
+        source.close()
+    assert told == [f"warning: {directory}: newest poll refused"]
 
 
 def snapshot_of(log, directory):
