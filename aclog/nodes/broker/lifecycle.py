@@ -24,6 +24,7 @@ from aclog.nodes.wire.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
     DUPLICATE_BROKER_REGISTRATION,
     INCONSISTENT_CLUSTER_ID,
+    INVALID_REGISTRATION,
     NOT_CONTROLLER,
     STALE_BROKER_EPOCH,
     UNSUPPORTED_VERSION,
@@ -39,6 +40,8 @@ _REASONS = {
     CLUSTER_AUTHORIZATION_FAILED: "the controller does not let this broker register: it needs CLUSTER_ACTION",
     DUPLICATE_BROKER_REGISTRATION: "another broker with this node.id is alive, or was until a moment ago",
     INCONSISTENT_CLUSTER_ID: "the controller is of another cluster",
+    INVALID_REGISTRATION: "the controller refuses what this broker registers with: does another broker have the same "
+    "directory.id in its meta.properties, as a copied data directory has?",
     NOT_CONTROLLER: "the controller is not active any more",
     STALE_BROKER_EPOCH: "the controller does not know this registration: restart this broker to register it again",
     UNSUPPORTED_VERSION: "the cluster has finalized features that this version of aclog does not support",

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import confluent_kafka.admin as cka
 import pytest
@@ -15,6 +16,7 @@ from aclog.metalog.filelog import verify
 from aclog.metalog.filelog.committed_mark import committed_path, read_committed
 from aclog.metalog.filelog.file_names import list_checkpoints
 from aclog.metalog.records import RegisterBrokerRecord
+from aclog.nodes.storage.feature_levels import SUPPORTED_FEATURES
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.recovery import recover
 from tests.support.admin.answers import comparable
@@ -35,10 +37,11 @@ from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import AdminClient
 from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.barrier import NAME, Barrier
-from tests.support.nodes.server_properties import Ports, password, server_properties
+from tests.support.nodes.server_properties import CLUSTER_ID, Ports, password, server_properties
 from tests.support.nodes.topic_cluster import wait_until
 from tests.support.nodes.wire_client import WireClient, nested
 
+BROKER_REGISTRATION = 62
 CHANGES = 1000
 BETWEEN_CHECKPOINTS = "20000"
 """Bytes of records: some 200 changes."""
@@ -193,6 +196,37 @@ def leaders(ports: Ports, topic: str) -> list[int]:
         time.sleep(0.1)
 
 
+def part(kind: str, **fields: Any) -> Any:
+    """A part of a BrokerRegistrationRequest."""
+    return nested(BROKER_REGISTRATION, 4, kind, **fields)
+
+
+def unreadable(other: RegisterBrokerRecord) -> dict[str, dict[str, Any]]:
+    """Registrations whose records would end a Kafka that replays them, or hold it up."""
+    listener = {"name": "A", "host": "localhost", "port": 9, "security_protocol": 0}
+    odd = {"a listener without a name": {"name": ""}, "an unknown security protocol": {"security_protocol": 4}}
+    many = (part("Feature", name=f"f{n}", min_supported_version=0, max_supported_version=1) for n in range(10_000))
+    return {
+        "another's directory": {"log_dirs": other.log_dirs},
+        **{name: {"listeners": (part("Listener", **listener | change),)} for name, change in odd.items()},
+        "too many features": {"features": tuple(many)},
+    }
+
+
+def refusal(ports: Ports, **fields: Any) -> int:
+    """The code of a registration of broker 7 with these fields."""
+    features = (
+        part("Feature", name=name, min_supported_version=0, max_supported_version=30) for name in SUPPORTED_FEATURES
+    )
+    complete = {"log_dirs": (UUID(int=1 << 70),), "listeners": (), "features": tuple(features)} | fields
+    with WireClient(ports.controller).plain("admin", password("admin")) as client:
+        answer = client.ask(
+            *(BROKER_REGISTRATION, 4),
+            broker_id=7, cluster_id=CLUSTER_ID, incarnation_id=UUID(int=2 << 70), rack=None, **complete,
+        )  # fmt: skip
+    return int(answer.error_code)
+
+
 @pytest.mark.slow(25)
 @pytest.mark.timeout(300)
 def test_kafka_registers_in_place_of_a_broker_of_ours_that_was_killed(tmp_path: Path) -> None:
@@ -205,6 +239,12 @@ def test_kafka_registers_in_place_of_a_broker_of_ours_that_was_killed(tmp_path: 
     aclog.start()
     wait_until(lambda: "registered as broker 1" in aclog.output, 30, "its registration")
     wanted = change_live(ports, random.Random(5), 10, "aclog")
+    assert {name: refusal(ports, **each) for name, each in unreadable(broker_of(aclog.log_directory)).items()} == {
+        "another's directory": 119,
+        "a listener without a name": 119,
+        "an unknown security protocol": 119,
+        "too many features": 119,
+    }
     aclog.kill()
     ours = broker_of(aclog.log_directory)
     assert not ours.fenced, "it could not say that it ends"

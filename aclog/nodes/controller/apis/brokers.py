@@ -9,9 +9,10 @@ from aclog.metalog.uuids import ZERO
 from aclog.nodes.apis.request import Request, RequestError
 from aclog.nodes.controller.write_path.broker_control import Heartbeat
 from aclog.nodes.controller.write_path.broker_writer import BrokerWriter
+from aclog.nodes.controller.write_path.registration_check import MAX_REGISTRATION_BYTES
 from aclog.nodes.offload import committed
 from aclog.nodes.wire.api_keys import BROKER_HEARTBEAT, BROKER_REGISTRATION, UNREGISTER_BROKER
-from aclog.nodes.wire.error_codes import INCONSISTENT_CLUSTER_ID
+from aclog.nodes.wire.error_codes import INCONSISTENT_CLUSTER_ID, INVALID_REGISTRATION
 from aclog.nodes.wire.message_builder import build_response
 
 
@@ -28,6 +29,9 @@ class BrokerRegistrationApis:
         if body.cluster_id != self.cluster_id:
             wrong = f"Expected cluster ID {self.cluster_id}, but got cluster ID {body.cluster_id}"
             raise RequestError(INCONSISTENT_CLUSTER_ID, wrong)
+        if len(request.frame) > MAX_REGISTRATION_BYTES:
+            what = f"request of {len(request.frame)} bytes: expected at most {MAX_REGISTRATION_BYTES}"
+            raise RequestError(INVALID_REGISTRATION, what)
         epoch = await committed(self.writer.register(_wanted(body)))
         return build_response(BROKER_REGISTRATION, version, broker_epoch=epoch)
 

@@ -5,21 +5,18 @@ BrokerHeartbeatManager.calculateNextBrokerState in a cluster without partitions:
 controlled shutdown is granted at once.
 """
 
-from collections.abc import Sequence
-
 from attrs import evolve, frozen
 
 from aclog.metalog.records import (
-    BrokerFeature,
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
 from aclog.nodes.apis.request import RequestError
+from aclog.nodes.controller.write_path.registration_check import check_registration
 from aclog.nodes.wire.error_codes import (
     BROKER_ID_NOT_REGISTERED,
     DUPLICATE_BROKER_REGISTRATION,
-    INVALID_REGISTRATION,
     STALE_BROKER_EPOCH,
     UNSUPPORTED_VERSION,
 )
@@ -29,11 +26,6 @@ from aclog.snapshots.image import Image
 
 OLDEST_METADATA_VERSION = 7
 """3.3-IV3: Kafka 4.x supports no older one, and the records of earlier ones are not written here."""
-
-_DIRECTORIES_VERSION = 3
-"""The version of RegisterBrokerRecord from which on a broker must have log directories."""
-_RESERVED_IDS = 100
-"""Directory ids below are reserved (DirectoryId.reserved)."""
 
 _FENCE, _UNFENCE = 1, -1
 
@@ -70,8 +62,9 @@ def register(image: Image, wanted: RegisterBrokerRecord, *, has_session: bool) -
     The same incarnation keeps its epoch and state. `has_session`: the registration that stands is alive.
 
     Raises:
-        RequestError: 101 another incarnation of the broker is alive, 119 invalid log directories, 35 a finalized
-            feature that the broker does not support, 102 a broker that migrates from ZooKeeper.
+        RequestError: 101 another incarnation of the broker is alive, 119 invalid log directories or listeners, or no
+            range of metadata.version, 35 a level of a feature that the broker does not support, 102 a broker that
+            migrates from ZooKeeper.
 
     """
     existing = image.cluster.get(wanted.broker_id)
@@ -83,9 +76,7 @@ def register(image: Image, wanted: RegisterBrokerRecord, *, has_session: bool) -
     if not writes_registrations(image.features):
         raise RequestError(UNSUPPORTED_VERSION, f"{METADATA_VERSION} is below {OLDEST_METADATA_VERSION}")
     version = register_broker_version(image.features.level(METADATA_VERSION))
-    if version >= _DIRECTORIES_VERSION:
-        _check_directories(wanted)
-    _check_features(image.features, wanted.features)
+    check_registration(image, evolve(wanted, version=version))
     if existing is not None and same:
         return evolve(
             wanted,
@@ -95,28 +86,6 @@ def register(image: Image, wanted: RegisterBrokerRecord, *, has_session: bool) -
             in_controlled_shutdown=existing.in_controlled_shutdown,
         )
     return evolve(wanted, version=version, broker_epoch=image.end_offset)
-
-
-def _check_directories(wanted: RegisterBrokerRecord) -> None:
-    if not wanted.log_dirs:
-        raise RequestError(INVALID_REGISTRATION, "No directories specified in request")
-    if any(each.int < _RESERVED_IDS for each in wanted.log_dirs):
-        raise RequestError(INVALID_REGISTRATION, "Reserved directory ID in request")
-    if len(set(wanted.log_dirs)) < len(wanted.log_dirs):
-        raise RequestError(INVALID_REGISTRATION, "Duplicate directory ID in request")
-
-
-def _check_features(features: FeaturesImage, supported: Sequence[BrokerFeature]) -> None:
-    ranges = {each.name: (each.min_supported_version, each.max_supported_version) for each in supported}
-    for record in features.records():
-        least, most = ranges.get(record.name, (0, 0))
-        if not least <= record.feature_level <= most:
-            raise RequestError(
-                UNSUPPORTED_VERSION,
-                "Unable to register because the broker does not support finalized version "
-                f"{record.feature_level} of {record.name}. The broker wants a version between {least} and {most}, "
-                "inclusive.",
-            )
 
 
 def heartbeat(image: Image, beat: Heartbeat) -> tuple[BrokerRegistrationChangeRecord | None, HeartbeatReply]:

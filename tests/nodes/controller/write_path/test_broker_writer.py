@@ -9,6 +9,7 @@ from attrs import evolve
 
 from aclog.metalog.codec import encode_record
 from aclog.metalog.records import (
+    BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
@@ -33,7 +34,9 @@ WANTED = RegisterBrokerRecord(
     features=FEATURES,
     log_dirs=(UUID(int=2000),),
 )
+LISTENER = BrokerEndpoint(name="CLIENT", host="localhost", port=9092, security_protocol=3)
 AGAIN = evolve(WANTED, incarnation_id=UUID(int=1001))
+THREE = evolve(AGAIN, broker_id=3, log_dirs=(UUID(int=2001),))
 
 
 class Place:
@@ -135,7 +138,12 @@ async def test_a_broker_that_shuts_down_is_fenced_at_once_and_its_successor_wait
         (evolve(WANTED, log_dirs=()), 119),
         (evolve(WANTED, log_dirs=(UUID(int=99),)), 119),
         (evolve(WANTED, log_dirs=WANTED.log_dirs * 2), 119),
-        (evolve(WANTED, features=()), 35),
+        (evolve(WANTED, end_points=(evolve(LISTENER, name=""),)), 119),
+        (evolve(WANTED, end_points=(evolve(LISTENER, security_protocol=4),)), 119),
+        (evolve(WANTED, end_points=(LISTENER, evolve(LISTENER, host="other"))), 119),
+        (evolve(WANTED, features=()), 119),
+        (evolve(WANTED, features=(*FEATURES, evolve(FEATURES[0], name="x", min_supported_version=1))), 35),
+        (evolve(WANTED, features=(*FEATURES, evolve(FEATURES[0], max_supported_version=29))), 35),
         (evolve(WANTED, features=(evolve(FEATURES[0], max_supported_version=29),)), 35),
         (evolve(WANTED, is_migrating_zk_broker=True), 102),
     ],
@@ -154,6 +162,16 @@ async def test_records_are_written_as_the_metadata_version_allows(level, version
     await place.beat(epoch)
     registered = place.cluster.get(2)
     assert (registered.version, registered.fenced) == (version, False)
+
+
+async def test_a_directory_is_of_one_broker():
+    place = Place()
+    await place.register()
+    three = evolve(AGAIN, broker_id=3)
+    assert await place.refused(place.register(three)) == 119, "a Kafka that replays it ends"
+    assert place.log.high_watermark() == 2
+    await committed(place.writer.unregister(2))
+    assert await place.register(three)
 
 
 async def test_an_older_metadata_version_has_no_registrations():
@@ -177,7 +195,7 @@ async def test_unregistering_ends_the_session():
 
 async def test_only_the_silent_are_fenced():
     place = Place()
-    two, three = await place.register(), await place.register(evolve(AGAIN, broker_id=3))
+    two, three = await place.register(), await place.register(THREE)
     await place.beat(two)
     await place.beat(three, broker_id=3)
     place.now = 5
@@ -192,10 +210,10 @@ async def test_only_the_silent_are_fenced():
 async def test_a_controller_that_takes_over_gives_the_living_a_whole_session():
     first = Place()
     await first.beat(await first.register())
-    await first.register(evolve(AGAIN, broker_id=3))
+    await first.register(THREE)
     place = Place(log=first.log)
     assert await place.refused(place.register(AGAIN)) == 101
-    assert await place.register(evolve(WANTED, broker_id=3)), "a fenced one has no session"
+    assert await place.register(evolve(THREE, incarnation_id=UUID(int=1002))), "a fenced one has no session"
     place.now = 8.9
     assert await committed(place.writer.fence_silent()) == []
     place.now = 9
