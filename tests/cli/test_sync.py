@@ -229,7 +229,11 @@ class TestRemovals:
     def test_a_broker_of_another_cluster_is_no_witness(self, many, directory):
         with FakeBroker(MANY[1:], cluster_id="another") as other:
             many.rules, many.others = [], [other.address]
-            assert "belongs to cluster another" in polled(many, directory).complaint
+            assert "50 of 50 rules would go" in polled(many, directory).complaint
+            assert warned(aclog("acls", "list", "--log", directory)) == (50, 50)
+            servers = f"{many.address},{other.address}"
+            result = aclog("sync", "--bootstrap-server", servers, "--to", directory, "--once")
+            assert "belongs to cluster another" in result.complaint
         assert recorded_acls(directory).keys() == set(MANY)
 
     def test_every_reader_is_warned_until_a_good_poll(self, many, directory, tmp_path):

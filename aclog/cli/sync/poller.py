@@ -117,20 +117,23 @@ class ClusterPoller:
     async def poll_again(self, is_plausible: Callable[[Poll], bool]) -> Poll | None:
         """Ask the same broker again, then others; return the first plausible response, None if there is none.
 
-        A broker that cannot be asked is skipped. The poller stays with the broker whose response it returns, if any.
+        A broker that cannot be asked is skipped, and so is one of another cluster that was not given: brokers name
+        themselves for their clients, and such a name may be another server's here. The poller stays with the broker
+        whose response it returns, if any.
 
         Raises:
             WrongClusterError: as `poll`.
 
         """
+        given = self.servers
         for address in await self._brokers():
             try:
                 await self.close()
                 self._connection = await connect(address, self.security)
                 poll = await self._describe(self._connection)
-            except WrongClusterError:
-                raise
-            except MetadataError:
+            except MetadataError as error:
+                if isinstance(error, WrongClusterError) and address in given:
+                    raise
                 continue
             if is_plausible(poll):
                 return poll
