@@ -111,12 +111,16 @@ class BrokerWriter:
 
         def operation(image: Image) -> ControllerResult[list[int]]:
             """See Operation."""
-            records = []
             for broker_id, (epoch, _) in list(self._sessions.items()):
                 if not self._is_alive(broker_id, epoch):
                     del self._sessions[broker_id]
-                    if writes_registrations(image.features):
-                        records.append(fence(image, broker_id, epoch))
+            if not writes_registrations(image.features):
+                return ControllerResult(records=(), response=[])
+            # Of the image's brokers, not of the sessions': a registration that failed may have left one with its epoch.
+            brokers = ((each.broker_id, each.broker_epoch) for each in image.cluster.brokers())
+            records = [
+                fence(image, broker_id, epoch) for broker_id, epoch in brokers if not self._is_alive(broker_id, epoch)
+            ]
             written = [record for record in records if record is not None]
             return ControllerResult(records=written, response=[record.broker_id for record in written])
 

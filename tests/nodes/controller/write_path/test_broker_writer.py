@@ -8,6 +8,7 @@ import pytest
 from attrs import evolve
 
 from aclog.metalog.codec import encode_record
+from aclog.metalog.errors import EncodeError
 from aclog.metalog.records import (
     BrokerEndpoint,
     BrokerFeature,
@@ -205,6 +206,16 @@ async def test_only_the_silent_are_fenced():
     assert [each.fenced for each in place.cluster.brokers()] == [True, False]
     assert await committed(place.writer.fence_silent()) == []
     assert await place.beat(two) == reply(fenced=False), "it is back"
+
+
+async def test_a_dead_one_is_fenced_although_a_registration_of_its_id_failed():
+    place = Place()
+    await place.beat(await place.register())
+    place.now = 9
+    with pytest.raises(EncodeError):
+        await place.register(evolve(AGAIN, rack="x" * 40_000))
+    place.now = 18
+    assert await committed(place.writer.fence_silent()) == [2]
 
 
 async def test_a_controller_that_takes_over_gives_the_living_a_whole_session():
