@@ -4,8 +4,9 @@ The log's own files cannot tell that the log is gone, or that an older copy of i
 when it opens its log, before its first commit is acknowledged, and keeps it afterwards; whoever opens the log for
 writing refuses one that does not contain what the mark says. It is in Kafka's log directory, where Kafka ignores it.
 
-Properties as text: `version` 1, `cluster.id`, `end.offset`, `leader.epoch` (that of the record before the end), and at
-the end `crc32c`, eight hexadecimal digits, the CRC-32C of all bytes before that line.
+Properties as text: `version` 1, `cluster.id`, `end.offset`, `leader.epoch` (that of the record before the end),
+`batch.crc` (that of the batch before the end, if known), and at the end `crc32c`, eight hexadecimal digits, the CRC-32C
+of all bytes before that line.
 """
 
 from collections.abc import Sequence
@@ -33,7 +34,8 @@ _CRC = b"crc32c="
 class CommittedMark:
     """The mark: everything below `end_offset` was committed, and the record before it has this epoch.
 
-    `path` is the file, `directory` the log's directory.
+    `path` is the file, `directory` the log's directory. `batch_crc` is that of the batch before the end: logs of two
+    clusters may have the same epochs. None if it is not known.
     """
 
     path: Path
@@ -41,16 +43,25 @@ class CommittedMark:
     cluster_id: str
     end_offset: int
     epoch: int
+    batch_crc: int | None = None
 
     @classmethod
-    def beside(cls, directory: Path, *, cluster_id: str, end_offset: int, epoch: int) -> Self:
+    def beside(
+        cls, directory: Path, *, cluster_id: str, end_offset: int, epoch: int, batch_crc: int | None = None
+    ) -> Self:
         """Return a mark for the log in a directory; nothing is written."""
-        path = committed_path(directory)
-        return cls(path=path, directory=directory, cluster_id=cluster_id, end_offset=end_offset, epoch=epoch)
+        return cls(
+            path=committed_path(directory),
+            directory=directory,
+            cluster_id=cluster_id,
+            end_offset=end_offset,
+            epoch=epoch,
+            batch_crc=batch_crc,
+        )
 
-    def moved(self, end_offset: int, epoch: int) -> "CommittedMark":
+    def moved(self, end_offset: int, epoch: int, batch_crc: int | None = None) -> "CommittedMark":
         """Return the mark of the same log with another end."""
-        return evolve(self, end_offset=end_offset, epoch=epoch)
+        return evolve(self, end_offset=end_offset, epoch=epoch, batch_crc=batch_crc)
 
     def write(self) -> None:
         """Replace the file durably.
@@ -93,6 +104,20 @@ class CommittedMark:
             raise self._refusal(
                 f"the record of offset {self.end_offset - 1} is of leader epoch {found}, but {self.path} says "
                 f"that it was of {self.epoch}: another log",
+                f"accept this log as it is, remove {self.path}",
+            )
+
+    def check_batch(self, crc: int | None) -> None:
+        """Check that a log has the batch that was committed last; `crc` is None if none ends where that one did.
+
+        Raises:
+            LogError: it is another log.
+
+        """
+        if crc != self.batch_crc:
+            raise self._refusal(
+                f"the batch before offset {self.end_offset} is not the one that was committed, as {self.path} says: "
+                "another log",
                 f"accept this log as it is, remove {self.path}",
             )
 
@@ -155,6 +180,8 @@ def encode_committed(mark: CommittedMark) -> bytes:
         "end.offset": str(mark.end_offset),
         "leader.epoch": str(mark.epoch),
     }
+    if mark.batch_crc is not None:
+        values["batch.crc"] = f"{mark.batch_crc:08x}"
     text = javaproperties.dumps(values, comments=_COMMENT, timestamp=False, ensure_ascii=True).encode("ascii")
     return text + _CRC + f"{crc32c.crc32c(text):08x}\n".encode("ascii")
 
@@ -179,4 +206,5 @@ def decode_committed(data: bytes, directory: Path) -> CommittedMark:
         cluster_id=values["cluster.id"],
         end_offset=int(values["end.offset"]),
         epoch=int(values["leader.epoch"]),
+        batch_crc=int(values["batch.crc"], 16) if "batch.crc" in values else None,
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attrs import define, field
 
-from aclog.metalog.batches import build_batch
+from aclog.metalog.batches import build_batch, read_header
 from aclog.metalog.closeable import Closeable
 from aclog.metalog.control_records import ControlRecord, control_batch
 from aclog.metalog.errors import LogError
@@ -37,6 +37,8 @@ class FileLog(Closeable):
     _segments: Segments
     _appender: Appender
     _high_watermark: int
+    _last_crc: int | None = None
+    """That of the batch before the high-water mark, if known; both change together."""
     _committed: CommittedMark | None = None
     _keeping: threading.Lock = field(init=False, factory=threading.Lock)
     _published: threading.Condition = field(init=False, factory=threading.Condition)
@@ -119,15 +121,19 @@ class FileLog(Closeable):
                 self._keep_mark(cluster_id)
 
     def _keep_mark(self, cluster_id: str | None) -> None:
-        before, end, epoch = self._committed, self._high_watermark, self.leader_epoch
+        before, epoch = self._committed, self.leader_epoch
+        with self._published:
+            end, crc = self._high_watermark, self._last_crc
         if before is not None and cluster_id is not None:
             before.check_cluster(cluster_id)
         if before is None and cluster_id is not None:
-            mark = CommittedMark.beside(self.directory, cluster_id=cluster_id, end_offset=end, epoch=epoch)
+            mark = CommittedMark.beside(
+                self.directory, cluster_id=cluster_id, end_offset=end, epoch=epoch, batch_crc=crc
+            )
         elif before is None or (before.end_offset == end and before.path.exists()):
             return
         else:
-            mark = before.moved(end, epoch)
+            mark = before.moved(end, epoch, crc)
         mark.write()
         self._committed = mark
 
@@ -186,7 +192,7 @@ class FileLog(Closeable):
         self._appender.write(batches[:count])
         self._publish(ends[count - 1])
         with self._published:
-            self._high_watermark = ends[count - 1]
+            self._high_watermark, self._last_crc = ends[count - 1], read_header(batches[count - 1]).crc
             self._published.notify_all()
         return count
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from attrs import evolve
 
+from aclog.metalog.batches import read_header
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.control_records import LeaderChange, LeaderChangeVoter, control_batch
 from aclog.metalog.filelog.appender import SEGMENT_BYTES, Fsync
@@ -79,6 +80,7 @@ def open_log(
             segments=found.segments,
             appender=found.appender,
             high_watermark=found.end_offset,
+            last_crc=found.last_crc,
             committed=committed,
         )
         stack.pop_all()
@@ -109,4 +111,5 @@ def _begin_epoch(directory: Path, found: RecoveredEnd, node_id: int, timestamp: 
     found.segments.epochs = epochs
     found.appender.write([batch])
     publish_durably(found.marks, Mark(epoch=epoch, offset=found.end_offset + 1))
-    return evolve(found, epochs=epochs, latest_epoch=epoch, end_offset=found.end_offset + 1)
+    crc = read_header(batch).crc
+    return evolve(found, epochs=epochs, latest_epoch=epoch, end_offset=found.end_offset + 1, last_crc=crc)

@@ -5,9 +5,10 @@ wherever it is; here only bytes that were never committed may be truncated, anyt
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
 from aclog.metalog.batches import HEADER_SIZE, check_crc, read_header
 from aclog.metalog.errors import DecodeError, ReplayError
@@ -25,17 +26,25 @@ _LARGEST_WINDOW = 1 << 24
 
 @frozen(kw_only=True)
 class Tail:
-    """The end of the last whole batch: its file, the position and offset after it, and how many bytes follow."""
+    """The end of the last whole batch: its file, the position and offset after it, and how many bytes follow.
+
+    `walked_from` is where the search began; `crcs` are those of the batches that end where `find_tail` was asked about,
+    and at the end, by these offsets.
+    """
 
     path: Path
     position: int
     end_offset: int
+    walked_from: int = 0
+    crcs: Mapping[int, int] = field(factory=dict)
     torn_bytes: int = 0
     problem: str = ""
 
 
-def find_tail(segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epochs) -> Tail:
+def find_tail(segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epochs, asked: int = -1) -> Tail:
     """Return where the log ends; `mark` is the published high-water mark, None in a directory that Kafka wrote.
+
+    The batch that ends at offset `asked` is remembered if the search passes it.
 
     Below the mark everything must be valid and segments must be contiguous; above it, anything but a whole batch is a
     torn tail. Without a mark it is a torn tail only if no whole batch follows it.
@@ -58,20 +67,25 @@ def find_tail(segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epoch
         if file.base_offset != tail.end_offset:
             what = f"the previous segment ends at offset {tail.end_offset}, expected {file.base_offset}"
             raise DecodeError(what, path=str(file.path), position=0, offset=tail.end_offset)
-        tail = _find_end(file, mark, epochs)
+        before, tail = tail.crcs, _find_end(file, mark, epochs, asked)
+        tail = evolve(tail, walked_from=segments[first].base_offset, crcs={**before, **tail.crcs})
     if mark is not None and tail.end_offset < mark:
         what = f"the log ends here, below its high-water mark {mark}: committed records are lost"
         raise DecodeError(what, path=str(tail.path), position=tail.position, offset=tail.end_offset)
     return tail
 
 
-def _find_end(file: SegmentFile, mark: int | None, epochs: Epochs) -> Tail:
-    position, offset = 0, file.base_offset
+def _find_end(file: SegmentFile, mark: int | None, epochs: Epochs, asked: int) -> Tail:
+    position, offset, last = 0, file.base_offset, None
+    torn, problem = 0, ""
+    crcs: dict[int, int] = {}
     try:
         fd = os.open(file.path, os.O_RDONLY)
         try:
             for at, header in walk_batches(fd, file.path, position=0, offset=offset, epochs=epochs):
-                position, offset = at + header.size, header.end_offset
+                position, offset, last = at + header.size, header.end_offset, header
+                if offset == asked:
+                    crcs[offset] = header.crc
         except ReplayError:
             # The batch is whole and its CRC valid, but it is not the next one: no crash leaves that behind.
             raise
@@ -80,13 +94,14 @@ def _find_end(file: SegmentFile, mark: int | None, epochs: Epochs) -> Tail:
             # the end of an interrupted write but damage inside the log.
             if offset < (mark or 0) or (mark is None and next_whole_batch(fd, position, offset)):
                 raise
-            torn = os.fstat(fd).st_size - position
-            return Tail(path=file.path, position=position, end_offset=offset, torn_bytes=torn, problem=error.what)
+            torn, problem = os.fstat(fd).st_size - position, error.what
         finally:
             os.close(fd)
     except OSError as error:
         raise log_error(error, file.path, "cannot read") from error
-    return Tail(path=file.path, position=position, end_offset=offset)
+    if last is not None:
+        crcs[offset] = last.crc
+    return Tail(path=file.path, position=position, end_offset=offset, torn_bytes=torn, problem=problem, crcs=crcs)
 
 
 def next_whole_batch(fd: int, position: int, offset: int) -> tuple[int, int] | None:

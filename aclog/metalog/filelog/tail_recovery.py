@@ -8,6 +8,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from aclog.metalog.batches import read_header
 from aclog.metalog.errors import LogError
 from aclog.metalog.filelog.appender import Appender, Fsync
 from aclog.metalog.filelog.committed_mark import CommittedMark
@@ -29,6 +30,8 @@ class RecoveredEnd:
     epochs: tuple[EpochStart, ...]
     latest_epoch: int
     end_offset: int
+    last_crc: int | None
+    """That of the last batch; None if the last segment is empty."""
     notes: tuple[str, ...]
 
 
@@ -48,9 +51,11 @@ def recover_end(
     marks = open_valid_mark_file(directory, writable=True)
     mark = stack.enter_context(closing(marks)).read() if marks else None
     segments = Segments.open(directory, epochs)
-    tail = find_tail(segments.files(), mark.offset if mark else None, epochs)
+    asked = -1 if committed is None else committed.end_offset
+    tail = find_tail(segments.files(), mark.offset if mark else None, epochs, asked)
     if committed is not None:
         committed.check_end(tail.end_offset, epochs)
+        _check_batch(committed, segments, tail)
     # A crash during retention leaves renamed segments; they are no longer part of the log.
     unlink_deleted_segments(directory)
     # This truncates the torn tail and fsyncs the segment. The mark below must not be published before: readers would
@@ -72,8 +77,21 @@ def recover_end(
         epochs=begun,
         latest_epoch=latest,
         end_offset=tail.end_offset,
+        last_crc=tail.crcs.get(tail.end_offset),
         notes=_notes(tail),
     )
+
+
+def _check_batch(committed: CommittedMark, segments: Segments, tail: Tail) -> None:
+    end = committed.end_offset
+    # At or below the start: a Kafka node's retention has removed that part of the log since.
+    if committed.batch_crc is None or end <= segments.start_offset():
+        return
+    if tail.walked_from < end:
+        committed.check_batch(tail.crcs.get(end))
+        return
+    header = read_header(segments.read(end - 1, tail.end_offset, 1))
+    committed.check_batch(header.crc if header.end_offset == end else None)
 
 
 def _notes(tail: Tail) -> tuple[str, ...]:

@@ -45,9 +45,11 @@ def test_the_file_and_what_is_read_from_it(tmp_path):
         b"#How far the log in __cluster_metadata-0 was committed: a node refuses one that ends before.\n"
         b"version=1\ncluster.id=ZDUkooY3wL1SfPIPJQqLYw\nend.offset=500\nleader.epoch=2\ncrc32c=e069d0c9\n"
     )
-    mark.write()
-    assert mark.path == tmp_path / COMMITTED_FILE
-    assert read_committed(tmp_path / METADATA_DIRECTORY) == mark
+    for written in (mark, mark.moved(500, 2, 0xFE)):
+        written.write()
+        assert mark.path == tmp_path / COMMITTED_FILE
+        assert read_committed(tmp_path / METADATA_DIRECTORY) == written
+    assert b"\nbatch.crc=000000fe\n" in mark.path.read_bytes()
     assert read_committed(tmp_path / "a-copy") is None
 
 
@@ -80,7 +82,9 @@ def test_it_is_kept_once_it_is_made_and_never_ahead(directory):
         log.keep_mark()
         assert read_committed(directory) == found
         end = log.append([value("last")], timestamp=9).result(60).last_offset + 1
-    assert read_committed(directory) == found.moved(end, 2)
+    last = read_committed(directory)
+    assert last == found.moved(end, 2, last.batch_crc)
+    assert last.batch_crc not in {None, found.batch_crc}
 
 
 def test_who_closes_the_log_leaves_no_mark_where_there_was_none(tmp_path):
@@ -171,11 +175,51 @@ def test_another_log_of_the_same_length_is_refused(directory, tmp_path):
         open_log(directory)
 
 
+@pytest.mark.parametrize("segment_bytes", [1 << 20, 100])
+@pytest.mark.parametrize("more", [0, 1, 5])
+def test_another_clusters_log_of_the_same_epochs_is_refused(tmp_path, segment_bytes, more):
+    """Both nodes have started as often, as with staging's backup in production's place."""
+    directory, other = (tmp_path / name / METADATA_DIRECTORY for name in ("ours", "theirs"))
+    for home, name in ((directory, "ours"), (other, "theirs")):
+        with open_log(home, create=True, timestamp=1, segment_bytes=segment_bytes) as log:
+            for number in range(4 + more * (home == other)):
+                log.append([value(f"{name}-{number}")], timestamp=number).result(60)
+            log.keep_mark(CLUSTER)
+    kept = shutil.copytree(directory, tmp_path / "kept")
+    shutil.rmtree(directory)
+    shutil.copytree(other, directory)
+    before = content(directory)
+    with pytest.raises(LogError, match=r"the batch before offset 5 is not the one that was committed.*: another log"):
+        open_log(directory, new_epoch=True)
+    assert content(directory) == before
+    shutil.rmtree(directory)
+    kept.rename(directory)
+    for _ in range(2):  # the right one, also where it has moved on since
+        with open_log(directory, new_epoch=True, segment_bytes=segment_bytes) as log:
+            log.append([value("more")], timestamp=9).result(60)
+            mark = read_committed(directory)
+    mark.write()  # an older mark
+    with open_log(directory, new_epoch=True) as log:
+        assert log.notes == ()
+
+
+def test_a_batch_that_ends_elsewhere_is_another_logs(tmp_path):
+    directory = tmp_path / METADATA_DIRECTORY
+    with open_log(directory, create=True) as log:
+        log.append([value("a"), value("b"), value("c")], timestamp=1).result(60)
+    CommittedMark.beside(directory, cluster_id=CLUSTER, end_offset=3, epoch=1, batch_crc=1).write()
+    with pytest.raises(LogError, match="the batch before offset 3 is not the one"):
+        open_log(directory)
+
+
 def test_a_log_that_moved_on_and_lost_its_beginning_is_accepted(tmp_path):
     """A real Kafka leads it, and its retention removes segments: it does not know the mark."""
     directory = small_log(tmp_path / METADATA_DIRECTORY, segment_bytes=100)
-    CommittedMark.beside(directory, cluster_id=CLUSTER, end_offset=2, epoch=1).write()
+    segment_paths(directory)[0].unlink()
+    start = list_segments(directory)[0].base_offset
+    CommittedMark.beside(directory, cluster_id=CLUSTER, end_offset=start, epoch=1, batch_crc=1).write()
     with open_log(directory, new_epoch=True, segment_bytes=100) as log:
+        assert log.start_offset() == start > 0
         assert log.end_offset() == 9
     assert read_committed(directory).end_offset == 9
 
