@@ -74,7 +74,7 @@ class Connection:
             raise UnreachableError(f"{address}: no connection within {timeout:g} s") from None
         except ssl.SSLError as error:
             raise LoginError(f"{address}: TLS: {_reason(error)}") from None
-        except (OSError, UnicodeError) as error:
+        except (OSError, ValueError) as error:  # a name that another node tells may be none: ValueError
             raise UnreachableError(f"{address}: no connection: {_what(error)}") from None
         connection = cls(address, client_id, timeout, *opened)
         # Reads at all times, so that an idle connection which the server closes is known to be closed before its next
@@ -215,7 +215,7 @@ def _reason(error: ssl.SSLError) -> str:
     return getattr(error, "verify_message", None) or error.reason or str(error)
 
 
-def _what(error: OSError | UnicodeError) -> str:
+def _what(error: OSError | ValueError) -> str:
     """Return one reason in the operating system's words; asyncio joins those of several addresses into one text."""
     numbers = set(_ERRNO.findall(str(error)))
     return os.strerror(int(numbers.pop())) if len(numbers) == 1 else str(error) or type(error).__name__

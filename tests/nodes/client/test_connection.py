@@ -101,7 +101,7 @@ def test_nobody_listens():
 
 
 def test_an_invalid_host():
-    for host in ("no-such-host.invalid", "a..b", "x" * 300):
+    for host in ("no-such-host.invalid", "a..b", "x" * 300, "a\0b"):
         with pytest.raises(UnreachableError, match="no connection"):
             asyncio.run(connect(HostPort(host=host, port=1), PLAINTEXT))
 
