@@ -41,8 +41,12 @@ class SharedTopic:
         before, self.elected = self.elected, node_id
         if told and before is not None and before in self.candidates and before != node_id:
             self.candidates[before].on_deposed()
-        if node_id is not None:
-            self.candidates[node_id].on_elected()
+        # A controller leaves the election in a thread of its own, so it may have just gone.
+        candidate = None if node_id is None else self.candidates.get(node_id)
+        if candidate is None:
+            self.elected = None
+        else:
+            candidate.on_elected()
 
     def open(self, node_id: int, on_failure: Callable[[LogError], None]) -> "WriterLog":
         """Begin the next epoch."""

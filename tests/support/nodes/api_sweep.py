@@ -19,6 +19,7 @@ from aclog.nodes.wire.api_keys import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
 )
+from aclog.nodes.wire.error_codes import NOT_CONTROLLER
 from aclog.nodes.wire.message_builder import build
 
 NOT_READY = "AUTHORIZER_NOT_READY"
@@ -70,8 +71,11 @@ async def swept(log_in: Callable[[], Awaitable[Connection]], but: frozenset[int]
 
 
 def refused_as_not_ready(answer: Any) -> bool:
-    """Whether an answer is the error for a node that has not replayed its log, and nothing else; or no answer."""
-    if answer is None:
+    """Whether an answer is the error for a node that has not replayed its log, and nothing else; or no answer.
+
+    A standby that is starting sends those who want the active controller on.
+    """
+    if answer is None or getattr(answer, "error_code", None) == NOT_CONTROLLER:
         return True
     parts = (answer,) if hasattr(answer, "error_code") else getattr(answer, "results", None) or answer.entries
     return bool(parts) and all(
