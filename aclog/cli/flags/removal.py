@@ -18,7 +18,7 @@ class RemovalFlags:
         typer.Option(
             "--max-removal",
             metavar="PERCENT",
-            help="Refuse to remove more than this share at once, if it is ten or more, or all.",
+            help="Refuse to remove more than this share at once (if ten entries or more), or all.",
         ),
     ] = DEFAULT_PERCENT
     accept_removal: Annotated[
@@ -26,7 +26,7 @@ class RemovalFlags:
         typer.Option(
             "--accept-removal",
             metavar="N",
-            help="Accept one such removal, of at most N.",
+            help="Accept one such removal, of at most N entries.",
             show_default="none",
         ),
     ] = None
@@ -36,5 +36,5 @@ class RemovalFlags:
         if self.accept_removal is not None and self.accept_removal < 1:
             raise ConfigError(f"--accept-removal {self.accept_removal}: expected 1 or more")
         if not 0 < self.max_removal <= 100:
-            raise ConfigError(f"--max-removal {self.max_removal:g}: expected per cent, above 0 and at most 100")
+            raise ConfigError(f"--max-removal {self.max_removal:g}: expected a percentage above 0 and at most 100")
         return RemovalLimit(percent=self.max_removal, accepted=self.accept_removal)

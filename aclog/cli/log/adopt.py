@@ -118,10 +118,10 @@ def _comparison(reader: SharedReader, recorded: TopicIdentity, end: LogEnd) -> s
         return f"the topic begins at offset {start}, after what was recorded: it cannot be told whether it held that"
     if wrong is None:
         return (
-            f"the topic holds everything that was recorded, and {end.end_offset - recorded.end.end_offset} records more"
+            f"the topic holds everything that was recorded, and {end.end_offset - recorded.end.end_offset} more records"
         )
     lost = recorded.end.end_offset - end.end_offset
-    many = f": {lost} records and more are lost" if lost > 0 else ""
+    many = f": at least {lost} records are lost" if lost > 0 else ""
     return f"the topic does not hold what was recorded: {wrong}{many}"
 
 
