@@ -49,7 +49,7 @@ class Standby:
         The follower has ended before this returns: the term that follows stages on the same image.
 
         Raises:
-            MetadataError: The log cannot be replayed.
+            MetadataError: The log cannot be replayed, or can never be followed again.
             ConfigError: The node cannot join the election as configured.
 
         """
@@ -59,6 +59,8 @@ class Standby:
                 # Nothing to follow in an empty log, and no checkpoint either: the first leader bootstraps it.
                 if follower is None and self._log_begun:
                     follower = self._follow()
+                if self.reader.failure is not None:
+                    raise self.reader.failure  # the follower would retry for ever, and answer from what it has
                 if follower is not None and follower.wait_ended(0):
                     raise follower.failure or LogError(f"{self.shared.name}: the follower has ended")
                 if self._candidacy is None and self._caught_up and self.may_lead():
