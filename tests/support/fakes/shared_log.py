@@ -165,7 +165,7 @@ class WriterLog:
         self._on_failure = on_failure
         self._mark = self._end = topic.store.end_offset()
         self._waiting: list[tuple[bytes, Future[Appended]]] = []
-        self._closed = False
+        self.closed = False
 
     def start_offset(self) -> int:
         return 0
@@ -177,7 +177,7 @@ class WriterLog:
         return self._end
 
     def read(self, offset: int, max_bytes: int = 1 << 20) -> bytes:
-        if self._closed:
+        if self.closed:
             raise LogError(f"{self.name}: closed")
         return below(self.topic.store.read(offset, max_bytes), self._mark)
 
@@ -200,7 +200,7 @@ class WriterLog:
 
     def _submit(self, batch: bytes) -> Future[Appended]:
         with self.topic.lock:
-            if self.failure is not None or self._closed:
+            if self.failure is not None or self.closed:
                 raise self.failure or LogError(f"{self.name}: closed")
             header = read_header(batch)
             assert header.base_offset == self._end
@@ -262,7 +262,7 @@ class WriterLog:
     def close(self) -> None:
         if self.failure is None:
             self.flush()
-        self._closed = True
+        self.closed = True
 
 
 def below(data: bytes, mark: int) -> bytes:

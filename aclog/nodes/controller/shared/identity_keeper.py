@@ -1,6 +1,7 @@
 """The check that a topic is the log that this controller has followed, and the record of how far it has."""
 
 import logging
+import threading
 import time
 from pathlib import Path
 
@@ -31,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 @define(eq=False)
 class IdentityKeeper:
-    """One controller's memory of its log. All methods block; one thread at a time calls them.
+    """One controller's memory of its log. All methods block; one thread at a time calls them, but `record` any.
 
     `home` is the metadata log directory, which holds the file; `checkpoints` is the directory of checkpoints.
     """
@@ -42,6 +43,7 @@ class IdentityKeeper:
     topic: TopicId | None = field(default=None, init=False)
     """The topic that was found at the start, and must stay."""
     _recorded: TopicIdentity | None = field(default=None, init=False)
+    _recording: threading.Lock = field(factory=threading.Lock, init=False)
 
     def establish(self) -> None:
         """Find the topic, or create it for a controller that has never seen a log.
@@ -123,14 +125,15 @@ class IdentityKeeper:
         """
         if self.topic is None or not end.end_offset:
             return
-        identity = TopicIdentity(topic=self.topic, end=end)
-        before = self._recorded
-        if before is not None and before.end.end_offset >= end.end_offset:
-            # A controller that replays again must not forget how far it was.
-            identity = evolve(identity, end=before.end)
-        if identity != before:
-            write_identity(self.home, identity)
-            self._recorded = identity
+        with self._recording:
+            identity = TopicIdentity(topic=self.topic, end=end)
+            before = self._recorded
+            if before is not None and before.end.end_offset >= end.end_offset:
+                # A controller that replays again must not forget how far it was.
+                identity = evolve(identity, end=before.end)
+            if identity != before:
+                write_identity(self.home, identity)
+                self._recorded = identity
 
     def _again(self) -> TopicId | None:
         time.sleep(_SURE_SECONDS)

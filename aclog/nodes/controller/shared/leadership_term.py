@@ -40,6 +40,8 @@ class LeadershipTerm:
     publisher: Publisher
     authorizer: Authorizer | None
     metrics: Metrics | None
+    on_replayed: Callable[[], None]
+    """Called in a thread once the log's end is replayed, before anything is acknowledged. May raise LogError."""
     on_commit: Callable[[int], None]
     """Called with the high-water mark after each commit."""
     serving: ServingState | None = field(default=None, init=False)
@@ -105,6 +107,7 @@ class LeadershipTerm:
         catch_up(log, self.publisher)
         complete_activation(log, self.publisher, self.config.metadata_log_dir / BOOTSTRAP_NAME, current_time_ms)
         self.publisher.observe_high_watermark(log.high_watermark())
+        self.on_replayed()
 
     def _serve(self, log: FencedLog, quorum: Quorum, files: OpenCheckpoints) -> None:
         serving = ServingState.of(log, quorum, files, replayed=lambda: True)

@@ -268,6 +268,8 @@ class TopicController:
             publisher=self.publisher,
             authorizer=self.authorizer,
             metrics=self.metrics,
+            # From its first change on, a controller knows its log again.
+            on_replayed=lambda: self._watch.keeper.record(self._committed_end()),
             on_commit=self._consider_checkpoint,
         )
         try:

@@ -100,6 +100,29 @@ async def refusal(topic, home, what=OtherLogError):
 
 
 class TestStart:
+    async def test_the_log_is_known_before_its_first_change_is_acknowledged(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(topic_watch, "_RECORD_SECONDS", 3600)
+        async with three(tmp_path, SharedTopic()) as nodes:
+            await committed(create(nodes[1], "t"))
+            assert read_identity(tmp_path / "c1").end.end_offset > 0
+
+    async def test_a_controller_that_cannot_record_its_log_does_not_lead(self, tmp_path, monkeypatch):
+        def full(*_):
+            raise LogError("no space left on device")
+
+        monkeypatch.setattr(identity_keeper, "write_identity", full)
+        topic = SharedTopic()
+        node = candidate(topic, tmp_path / "c1", 1)
+        starting = asyncio.create_task(node.start())
+        try:
+            await until(lambda: 1 in topic.candidates)
+            topic.elect(1)
+            await until(lambda: bool(topic.logs) and topic.logs[0].closed)
+            assert not node.active
+        finally:
+            await node.stop()
+            await asyncio.gather(starting, return_exceptions=True)
+
     async def test_each_controller_records_how_far_it_is(self, tmp_path):
         topic = SharedTopic()
         end = await begun(tmp_path, topic)
