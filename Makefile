@@ -51,11 +51,11 @@ build/jvm/.ready: $(VENV)/.installed tests/jvm/pom.xml
 	@touch $@
 
 .PHONY: check
-check: venv  ## lint, and every test that starts no server and no JVM and is not slow: within 90 s on 4 cores
+check: venv  ## lint, and every test that starts no server and no JVM and is not slow: about 90 s on 4 cores
 	@$(MAKE) --no-print-directory -j2 lint quick-tests
 
 .PHONY: test
-test: build/jvm/.ready  ## lint, and every test, in parallel and in random order: within 6 minutes on 4 cores
+test: build/jvm/.ready  ## lint, and every test, in parallel and in random order: about 8 minutes on 4 cores
 	@$(MAKE) --no-print-directory -j2 lint all-tests
 
 .PHONY: quick-tests all-tests

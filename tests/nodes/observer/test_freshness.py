@@ -154,7 +154,8 @@ def test_a_quorum_that_cannot_be_reached_is_an_error_at_once(monkeypatch):
     ports = Ports.free()
     servers = tuple(HostPort(host="127.0.0.1", port=port) for port in (ports.broker, ports.controller))
     source = QuorumSource(controllers=servers, security=ClientSecurity(), notify=print)
-    with pytest.raises(LogError, match=f"^{servers[1]}: no connection: Connection refused$"):
+    either = "|".join(map(str, servers))
+    with pytest.raises(LogError, match=f"^({either}): no connection: Connection refused$"):
         source.image()
 
 

@@ -120,6 +120,7 @@ def kafka_python_lists(node):
     return client, lambda: [row[1] for row in client.describe(("ANY", None, "ANY", None, None, "ANY", "ANY"))]
 
 
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # kafka-python's sockets that were refused
 @pytest.mark.parametrize("client", [java_lists, kafka_python_lists])
 def test_a_client_that_knows_one_broker_goes_on_at_another(cluster, client):
     one, two = cluster.brokers
