@@ -14,7 +14,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Self
 
-import crc32c
 import javaproperties
 from attrs import evolve, frozen
 
@@ -22,12 +21,12 @@ from aclog.metalog.errors import DecodeError, LogError
 from aclog.metalog.filelog.epochs import epoch_at
 from aclog.metalog.filelog.file_names import METADATA_DIRECTORY, list_segments
 from aclog.metalog.filelog.filesystem import read_small, replace_durably
+from aclog.metalog.filelog.text_checksum import with_checksum, without_checksum
 from aclog.metalog.log import EpochStart
 
 COMMITTED_FILE = "aclog.committed"
 _COMMENT = f"How far the log in {METADATA_DIRECTORY} was committed: a node refuses one that ends before."
 _VERSION = "1"
-_CRC = b"crc32c="
 
 
 @frozen(kw_only=True)
@@ -183,7 +182,7 @@ def encode_committed(mark: CommittedMark) -> bytes:
     if mark.batch_crc is not None:
         values["batch.crc"] = f"{mark.batch_crc:08x}"
     text = javaproperties.dumps(values, comments=_COMMENT, timestamp=False, ensure_ascii=True).encode("ascii")
-    return text + _CRC + f"{crc32c.crc32c(text):08x}\n".encode("ascii")
+    return with_checksum(text)
 
 
 def decode_committed(data: bytes, directory: Path) -> CommittedMark:
@@ -193,8 +192,8 @@ def decode_committed(data: bytes, directory: Path) -> CommittedMark:
         DecodeError: damaged, or another version.
 
     """
-    text, found, crc = data.rpartition(_CRC)
-    if not found or crc != f"{crc32c.crc32c(text):08x}\n".encode("ascii"):
+    text = without_checksum(data)
+    if text is None:
         raise DecodeError(
             "damaged: the checksum does not match. Restore it; if it is removed, the log is accepted as it is"
         )

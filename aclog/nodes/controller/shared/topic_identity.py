@@ -6,17 +6,16 @@ before it. It is replaced as a whole.
 
 from pathlib import Path
 
-import crc32c
 from attrs import frozen
 
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.metalog.filelog.filesystem import read_small, replace_durably
+from aclog.metalog.filelog.text_checksum import with_checksum, without_checksum
 from aclog.metalog.topiclog import TopicId
 
 IDENTITY_FILE = "topic.identity"
 _VERSION = "1"
 _KEYS = ("version", "kafka.cluster.id", "topic.id", "end.offset", "leader.epoch")
-_CRC_KEY = "crc32c"
 
 ADOPT = "`aclog log adopt CONFIG`"
 
@@ -50,7 +49,7 @@ def encode_identity(identity: TopicIdentity) -> bytes:
     topic, end = identity.topic, identity.end
     values = (_VERSION, topic.kafka_cluster_id, topic.topic_id, str(end.end_offset), str(end.epoch))
     text = "".join(f"{key}={value}\n" for key, value in zip(_KEYS, values, strict=True)).encode()
-    return text + f"{_CRC_KEY}={crc32c.crc32c(text):08x}\n".encode()
+    return with_checksum(text)
 
 
 def decode_identity(data: bytes) -> TopicIdentity:
@@ -60,9 +59,8 @@ def decode_identity(data: bytes) -> TopicIdentity:
         DecodeError: a CRC that does not match, or another format or version.
 
     """
-    text, _, crc = data.removesuffix(b"\n").rpartition(b"\n")
-    text += b"\n"
-    if crc != f"{_CRC_KEY}={crc32c.crc32c(text):08x}".encode():
+    text = without_checksum(data)
+    if text is None:
         raise DecodeError("its CRC does not match: damaged, or edited")
     pairs = [line.partition("=") for line in text.decode(errors="replace").splitlines()]
     keys, (version, cluster_id, topic_id, end_offset, epoch, *_) = (
