@@ -18,7 +18,7 @@ from aclog.nodes.session import Session
 from aclog.nodes.telemetry.metrics import Metrics
 from aclog.nodes.wire.api_keys import API_VERSIONS, DESCRIBE_ACLS, ENVELOPE, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from aclog.nodes.wire.api_versions import ApiVersion, Features, api_versions_response
-from aclog.nodes.wire.envelope import decode_envelope_request
+from aclog.nodes.wire.envelope import AUTHORIZER_NOT_READY, decode_envelope_request
 from aclog.nodes.wire.error_codes import ILLEGAL_SASL_STATE, INVALID_REQUEST, UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION
 from aclog.nodes.wire.error_responses import error_response
 from aclog.nodes.wire.headers import RequestHeader, decode_header, response_header
@@ -133,7 +133,9 @@ class Dispatcher:
         except AuthorizerNotReadyError as error:
             if key == DESCRIBE_ACLS and version < _DESCRIBE_ACLS_OF_JAVA:
                 raise OutcomeUnknownError(f"{NOT_READY}: {error}") from None
-            return await self._error(request, UNKNOWN_SERVER_ERROR, f"{NOT_READY}: {error}")
+            # KIP-801's code has a place in Envelopes only: the broker that sent one tries again.
+            code = AUTHORIZER_NOT_READY if key == ENVELOPE else UNKNOWN_SERVER_ERROR
+            return await self._error(request, code, f"{NOT_READY}: {error}")
         except (MalformedRequestError, OutcomeUnknownError):
             raise
         except MetadataError as error:

@@ -18,7 +18,6 @@ from aclog.nodes.offload import MANY_BYTES, MANY_ENTRIES_BYTES, offload_if
 from aclog.nodes.session import Session
 from aclog.nodes.wire.api_versions import ApiVersion
 from aclog.nodes.wire.envelope import (
-    AUTHORIZER_NOT_READY,
     EnvelopeRequest,
     EnvelopeResponse,
     decode_principal,
@@ -51,21 +50,18 @@ class EnvelopeHandler:
     async def handle(self, request: Request) -> bytes:
         """Return the body of the Envelope response (versions 0 and 1); the sender is authorized already.
 
-        Errors of the embedded request go into the embedded response. The envelope itself fails with 42 for an invalid
-        address or API, 97 for an unreadable principal, 35 for an unreadable request, and AUTHORIZER_NOT_READY (-1 in
-        version 0). NOT_CONTROLLER (41) of the embedded request fails the envelope instead, so that the broker rather
-        than the client looks for the active controller (RequestChannel.Request.buildResponseSend).
+        Errors of the embedded request go into the embedded response, except two that concern the broker: NOT_CONTROLLER
+        (41), after which it looks for the active controller (RequestChannel.Request.buildResponseSend), and an
+        authorizer that is not ready, after which it tries again (KIP-801).
+
+        Raises:
+            RequestError: Of the envelope itself: 42 for an invalid address or API, 97 for an unreadable principal, 35
+                for an unreadable request, 41.
+            AuthorizerNotReadyError: The log is not replayed yet.
+
         """
-        try:
-            inner = await self._opened(request)
-            data = await self._answered(inner)
-        except RequestError as error:
-            response = EnvelopeResponse(error_code=error.code)
-        except AuthorizerNotReadyError:
-            response = EnvelopeResponse(error_code=AUTHORIZER_NOT_READY)
-        else:
-            response = EnvelopeResponse(response_data=data)
-        return encode_envelope_response(request.header.api_version, response)
+        data = await self._answered(await self._opened(request))
+        return encode_envelope_response(request.header.api_version, EnvelopeResponse(response_data=data))
 
     async def _opened(self, request: Request) -> Request:
         """Decode the embedded request."""

@@ -6,11 +6,13 @@ from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from aclog.authorizer.principals import KafkaPrincipal
 from aclog.nodes.apis.request import MalformedRequestError, OutcomeUnknownError, RequestError
 from aclog.nodes.controller.apis.envelope import EnvelopeHandler
+from aclog.nodes.server.dispatch import Dispatcher
+from aclog.nodes.telemetry.metrics import Metrics
 from aclog.nodes.wire import api_keys, api_versions
 from aclog.nodes.wire.envelope import EnvelopeRequest, encode_principal
 from aclog.nodes.wire.headers import decode_response_header
 from aclog.nodes.wire.message_builder import build
-from tests.support.nodes.node_requests import answer, frame, request
+from tests.support.nodes.node_requests import answer, frame, session
 
 ALICE = encode_principal(KafkaPrincipal(type="User", name="alice"), token_authenticated=True)
 CREATION = build(api_keys.CREATE_ACLS, 3, "request", "AclCreation", resource_type=2, resource_pattern_type=3)
@@ -26,7 +28,12 @@ async def sent(handler, version=1, *, data=None, principal=ALICE, address=bytes(
     message = EnvelopeRequest(
         request_data=inner() if data is None else data, request_principal=principal, client_host_address=address
     )
-    body = await envelopes.handle(request(api_keys.ENVELOPE, version, message, user="broker"))
+    dispatcher = Dispatcher(
+        handlers={api_keys.ENVELOPE: envelopes.handle},
+        apis=api_versions.CONTROLLER_APIS,
+        metrics=Metrics(process=False),
+    )
+    _, body = await dispatcher.handle(frame(api_keys.ENVELOPE, version, message), session("broker"))
     return answer(api_keys.ENVELOPE, version, body)
 
 

@@ -60,8 +60,9 @@ async def test_envelopes_of_both_versions(tmp_path, version):
 @pytest.mark.parametrize(("version", "code"), [(0, -1), (1, 10801)])
 async def test_before_the_log_is_replayed(tmp_path, version, code):
     server = controller_server(formatted(tmp_path))
-    found = await asked(server, api_keys.ENVELOPE, version, envelope("admin"))
-    assert (found.error_code, found.response_data) == (code, None)
+    for sender in ("admin", "alice"):
+        found = await asked(server, api_keys.ENVELOPE, version, envelope("admin"), user=sender)
+        assert (found.error_code, found.response_data) == (code, None), sender
     told = await asked(server, api_keys.CREATE_ACLS, 3, creation("t"), user="alice")
     assert told.results[0].error_code == -1
     assert told.results[0].error_message.startswith("AUTHORIZER_NOT_READY")
