@@ -182,6 +182,39 @@ class TestAdd:
         assert rules(copy / PARTITION, "--topic", "forced") == ["TOPIC forced LITERAL User:x * ALL DENY"]
         assert aclog("log", "verify", copy / PARTITION).ok().lines[-1] == "all is well"
 
+    def test_kip_11s_flags_take_lists_as_kip_11_writes_them(self, log):
+        grant = ("--grantprincipal", "User:ann, Group:kafka", "--granthost", "h1,h2")
+        revoke = ("--revokeprincipal", "User:bob,User:eve", "--revokehost", "h3,h4", "--revokehost", "h5")
+        flags = (*grant, *revoke, "--action", "read,AlterConfigs", "--topic", "k")
+        aclog("acls", "add", "--log", log, *flags).ok()
+        assert rules(log, "--topic", "k") == sorted(
+            f"TOPIC k LITERAL {principal} {host} {operation} {permission}"
+            for permission, principals, hosts in (
+                ("ALLOW", ("User:ann", "Group:kafka"), ("h1", "h2")),
+                ("DENY", ("User:bob", "User:eve"), ("h3", "h4", "h5")),
+            )
+            for principal in principals
+            for host in hosts
+            for operation in ("ALTER_CONFIGS", "READ")
+        )
+        assert "20 ACL(s) removed" in aclog("acls", "remove", "--log", log, *flags, "--force").ok().err
+
+    @pytest.mark.parametrize(
+        ("flag", "text", "complaint"),
+        [
+            ("--revokeprincipal", "User:CN=b,OU=x", "'OU=x' is no principal: expected TYPE:NAME[,TYPE:NAME]*; "),
+            ("--grantprincipal", "User:CN=b,OU=urn:x", "'OU=urn:x' is no principal: expected TYPE:NAME[,TYPE:NAME]*; "),
+            ("--revokeprincipal", "User:bob,", "an empty entry: expected a list such as A,B"),
+            ("--action", "read,", "an empty entry: expected a list such as A,B"),
+            ("--action", "read,rite", "'rite' is not one of "),
+        ],
+    )
+    def test_a_list_that_is_none_writes_nothing(self, log, flag, text, complaint):
+        refused = aclog("acls", "add", "--log", log, flag, text, "--topic", "t", "--allow-principal", "User:a")
+        assert refused.code == 2
+        assert refused.complaint.startswith(f"{flag} {text!r}: {complaint}")
+        assert rules(log) == [ZOE]
+
     def test_a_missing_directory_is_not_created(self, tmp_path):
         refused = aclog("acls", "add", "--log", tmp_path / "no", "--topic", "t", "--allow-principal", "User:x")
         assert (refused.code, refused.complaint) == (2, f"{tmp_path}/no: no such directory")

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.acls.flags import AclSourceFlags, Kip11Flags, ListFormat, ResourceFlags, RuleFlags, TargetFlags
+from aclog.cli.acls.flags import AclSourceFlags, ListFormat, ResourceFlags, RuleFlags, TargetFlags
+from aclog.cli.acls.kip_11_flags import Kip11Flags
 from aclog.cli.flags.groups import with_flags
 
 app = typer.Typer(name="acls", help="List, add and remove ACLs, with the flags of kafka-acls.sh.", no_args_is_help=True)
@@ -70,7 +71,7 @@ def add(
     from aclog.cli.acls.change import add_acls
     from aclog.cli.acls.targets import choose_target
 
-    add_acls(choose_target(target), resources, rules.with_aliases(aliases), force=force)
+    add_acls(choose_target(target), resources, aliases.added_to(rules), force=force)
 
 
 @app.command()
@@ -98,4 +99,4 @@ def remove(
     from aclog.cli.acls.change import remove_acls
     from aclog.cli.acls.targets import choose_target
 
-    remove_acls(choose_target(target), resources, rules.with_aliases(aliases), force=force)
+    remove_acls(choose_target(target), resources, aliases.added_to(rules), force=force)

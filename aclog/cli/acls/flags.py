@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from attrs import asdict, evolve, field, frozen
+from attrs import asdict, field, frozen
 
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _RESOURCE = "Resource"
 _RULE = "Rule"
-_KIP_11 = "Aliases from KIP-11"
 _ZOOKEEPER_HELP = (
     "The ZooKeeper of a Kafka up to 3.9: [cyan]zookeeper.connect=HOST:PORT[/], and other properties of its authorizer; "
     "repeat the flag for each."
@@ -191,37 +190,6 @@ class Entry:
 
 
 @frozen(kw_only=True)
-class Kip11Flags:
-    """Aliases of the flags of RuleFlags, from the first version of KIP-11."""
-
-    grant_principals: Annotated[
-        list[str],
-        typer.Option("--grantprincipal", metavar="TYPE:NAME", help="--allow-principal.", rich_help_panel=_KIP_11),
-    ] = field(factory=list)
-    grant_hosts: Annotated[
-        list[str], typer.Option("--granthost", metavar="ADDRESS", help="--allow-host.", rich_help_panel=_KIP_11)
-    ] = field(factory=list)
-    revoke_principals: Annotated[
-        list[str],
-        typer.Option("--revokeprincipal", metavar="TYPE:NAME", help="--deny-principal.", rich_help_panel=_KIP_11),
-    ] = field(factory=list)
-    revoke_hosts: Annotated[
-        list[str], typer.Option("--revokehost", metavar="ADDRESS", help="--deny-host.", rich_help_panel=_KIP_11)
-    ] = field(factory=list)
-    actions: Annotated[
-        list[AclOperation],
-        typer.Option(
-            "--action",
-            parser=named(OPERATIONS),
-            autocompletion=completions(OPERATIONS),
-            metavar="NAME",
-            help="--operation.",
-            rich_help_panel=_KIP_11,
-        ),
-    ] = field(factory=list)
-
-
-@frozen(kw_only=True)
 class RuleFlags:
     """Principals, hosts and operations of the ACLs to add or remove; hosts default to `*`."""
 
@@ -296,17 +264,6 @@ class RuleFlags:
             rich_help_panel=_RULE,
         ),
     ] = False
-
-    def with_aliases(self, aliases: Kip11Flags) -> "RuleFlags":
-        """Return these flags with the values that were given under KIP-11's names."""
-        return evolve(
-            self,
-            allow_principals=[*self.allow_principals, *aliases.grant_principals],
-            deny_principals=[*self.deny_principals, *aliases.revoke_principals],
-            allow_hosts=[*self.allow_hosts, *aliases.grant_hosts],
-            deny_hosts=[*self.deny_hosts, *aliases.revoke_hosts],
-            operations=[*self.operations, *aliases.actions],
-        )
 
     def entries(self, operations: Iterable[AclOperation]) -> list[Entry]:
         """Return an entry for each principal, operation and host: the allowed ones, then the denied ones."""
