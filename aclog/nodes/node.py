@@ -315,7 +315,8 @@ class Node:
     def _watch(self) -> None:
         """Register callbacks for the gauges; they are evaluated when /metrics is read."""
         metrics, publisher = self.metrics, self.publisher
-        metrics.acls.set_function(lambda: len(publisher.current.acls))
+        if self._authorizer is not None:
+            metrics.watch_acl_count(self._authorizer.acl_count)
         metrics.cidr.set(self.config.cidr)
         metrics.ready.set_function(self.serving.is_set)
         metrics.active.set_function(lambda: self._controller is not None and self._controller.active)

@@ -56,6 +56,7 @@ def test_acls_of_its_clients_are_in_zookeeper_and_in_force(tmp_path, connect, re
         found = asked(node, "admin", lambda c: describe_acls(c, EVERYTHING))
         assert set(found) == {rule(1), rule(2), allowed}
         wait_for(lambda: real.acls() == set(found), "the view of the real one, which follows change events")
+        assert node.metric("aclog_acls") == len(found)
         (deleted,) = asked(node, "admin", lambda c: delete_acls(c, [exactly(rule(1))]))
         assert [each.acl for each in deleted.deleted] == [rule(1)]
         wait_for(lambda: real.acls(AclBindingFilter(principal="User:u1")) == set(), "the removal")

@@ -2,6 +2,7 @@
 
 # ruff: noqa: RUF009 - _gauge and the like return attrs fields, which ruff cannot see
 
+from collections.abc import Callable
 from typing import Any
 
 from attrs import Factory, define, field
@@ -57,7 +58,6 @@ class Metrics:
     process: bool = True
     registry: CollectorRegistry = field(factory=CollectorRegistry, init=False)
 
-    acls: Gauge = _gauge("aclog_acls", "ACLs in the authorizer (KIP-801: AclCount).")
     cidr: Gauge = _gauge("aclog_cidr_enabled", "1 if the host of an ACL may be a CIDR range (aclog.cidr.enabled).")
     ready: Gauge = _gauge("aclog_ready", "1 once the log is replayed to the high-water mark first learned (KIP-801).")
     active: Gauge = _gauge("aclog_active_controller", "1 while this is the active controller (ActiveControllerCount).")
@@ -122,6 +122,11 @@ class Metrics:
         if self.process:
             ProcessCollector(registry=self.registry)
             PlatformCollector(registry=self.registry)
+
+    def watch_acl_count(self, acl_count: Callable[[], int]) -> None:
+        """Add the authorizer's own count (Authorizer.acl_count). A node without an authorizer has no such metric."""
+        text = "ACLs in the authorizer, -1 if it does not count them (KIP-801: AclCount)."
+        Gauge("aclog_acls", text, registry=self.registry).set_function(acl_count)
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus's text format."""

@@ -30,7 +30,7 @@ def test_names_follow_the_conventions():
     metrics = Metrics(process=False)
     metrics.accepted.labels("CLIENT").inc()
     found = families(metrics)
-    assert {"aclog_acls", "aclog_last_applied_record_offset", "aclog_last_committed_record_offset"} <= set(found)
+    assert {"aclog_ready", "aclog_last_applied_record_offset", "aclog_last_committed_record_offset"} <= set(found)
     assert {"aclog_lag_records", "aclog_lag_seconds", "aclog_authentication_failures"} <= set(found)
     for name, family in found.items():
         assert re.fullmatch(r"aclog_[a-z_]+", name), name
@@ -43,22 +43,24 @@ def test_names_follow_the_conventions():
 
 
 def test_kip_801_is_named_in_the_help():
-    assert "AclCount" in families(Metrics(process=False))["aclog_acls"].documentation
+    metrics = Metrics(process=False)
+    metrics.watch_acl_count(lambda: 0)
+    assert "AclCount" in families(metrics)["aclog_acls"].documentation
 
 
 def test_each_node_has_its_own_registry():
     one, other = Metrics(), Metrics()
-    one.acls.set(3)
-    assert sample(one, "aclog_acls") == 3
-    assert sample(other, "aclog_acls") == 0
+    one.lag.set(3)
+    assert sample(one, "aclog_lag_seconds") == 3
+    assert sample(other, "aclog_lag_seconds") == 0
     assert "process_resident_memory_bytes" in families(one)
 
 
 def test_a_gauge_may_be_asked():
     metrics, state = Metrics(process=False), [1]
-    metrics.acls.set_function(lambda: state[0])
+    metrics.lag.set_function(lambda: state[0])
     state[0] = 42
-    assert sample(metrics, "aclog_acls") == 42
+    assert sample(metrics, "aclog_lag_seconds") == 42
 
 
 def counted(**settings):

@@ -109,6 +109,21 @@ class AclogNode:
         finally:
             connection.close()
 
+    def metric(self, name: str) -> float:
+        """The value of a metric without labels. Raises OSError while nobody serves it."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports.http, timeout=10)
+        try:
+            connection.request("GET", "/metrics")
+            text = connection.getresponse().read().decode()
+        except http.client.HTTPException as error:
+            raise ConnectionError(str(error)) from error
+        finally:
+            connection.close()
+        for line in text.splitlines():
+            if line.startswith(f"{name} "):
+                return float(line.rpartition(" ")[2])
+        raise KeyError(name)
+
     def stop(self) -> int:
         """SIGTERM; the exit code. A node that does not end in time is killed, and that is an error."""
         process = self._running()

@@ -1,6 +1,5 @@
 """A controller and brokers as processes of their own, on ports of 127.0.0.1, with what a test may turn at each."""
 
-import http.client
 import os
 import random
 import signal
@@ -71,21 +70,6 @@ class ClusterNode(AclogNode):
     def running(self) -> bool:
         """Whether its process is there."""
         return self._process is not None and self._process.poll() is None
-
-    def metric(self, name: str) -> float:
-        """The value of a metric without labels. Raises OSError while nobody serves it."""
-        connection = http.client.HTTPConnection(HOST, self.ports.http, timeout=10)
-        try:
-            connection.request("GET", "/metrics")
-            text = connection.getresponse().read().decode()
-        except http.client.HTTPException as error:
-            raise ConnectionError(str(error)) from error
-        finally:
-            connection.close()
-        for line in text.splitlines():
-            if line.startswith(f"{name} "):
-                return float(line.rpartition(" ")[2])
-        raise KeyError(name)
 
     @property
     def applied(self) -> int:
