@@ -1,0 +1,26 @@
+"""A set of client addresses: some addresses and ranges, or all but some."""
+
+from attrs import frozen
+
+from aclog.authorizer.cidr import in_cidr
+
+
+@frozen(kw_only=True)
+class Hosts:
+    """Addresses in the form of `host_address`, and CIDR ranges; or, if `complement`, every address but those."""
+
+    entries: tuple[str, ...] = ()
+    """Sorted, distinct. An entry with a `/` is a range."""
+    complement: bool = False
+    scoped_out: tuple[str, ...] = ()
+    """Addresses with a scope (`fe80:...%1`) that a range contains and this set does not; never with `complement`."""
+
+    def __contains__(self, host: str) -> bool:
+        return self.lists(host) is not self.complement and host not in self.scoped_out
+
+    def lists(self, host: str) -> bool:
+        """Return whether an entry is this address, or a range that contains it."""
+        return any(in_cidr(entry, host) if "/" in entry else entry == host for entry in self.entries)
+
+
+EVERYWHERE = Hosts(complement=True)
