@@ -137,6 +137,36 @@ def test_our_authorizer_writes_the_log_that_kafka_wrote(name):
     assert lines == expected
 
 
+@pytest.mark.parametrize(
+    ("request_name", "asked"),
+    [
+        ("Fetch", {"READ Topic"}),
+        ("Produce", {"WRITE Topic", "WRITE TransactionalId"}),
+        ("CreateTopics", {"CREATE Cluster", "CREATE Topic", "DESCRIBE_CONFIGS Topic"}),
+        ("DeleteTopics", {"DELETE Cluster", "DELETE Topic", "DESCRIBE Topic"}),
+        ("Metadata", {"DESCRIBE Topic", "CREATE Cluster", "CREATE Topic"}),
+        ("ListOffsets", {"DESCRIBE Topic"}),
+        ("FindCoordinator", {"DESCRIBE Group", "DESCRIBE TransactionalId"}),
+        ("JoinGroup", {"READ Group"}),
+        ("Heartbeat", {"READ Group"}),
+        ("OffsetCommit", {"READ Group", "READ Topic"}),
+        ("OffsetFetch", {"DESCRIBE Group", "DESCRIBE Topic"}),
+        ("CreateAcls", {"ALTER Cluster"}),
+        ("DeleteAcls", {"ALTER Cluster"}),
+        ("DescribeAcls", {"DESCRIBE Cluster"}),
+    ],
+)
+def test_what_a_real_kafka_asks_for_the_apis_of_kip_11(request_name, asked):
+    """Its own APIs, with what it asked for each; our authorizer decides all of it alike, as the tests above show."""
+    found = {
+        f"{action.operation.name} {line.split(' on resource = ')[1].split(':')[0]}"
+        for name in LOGS
+        for _, line, context, action, _ in logged(name)
+        if api_name(context.request_type) == request_name
+    }
+    assert found == asked
+
+
 CONTEXT = RequestContext(principal="User:a", host="10.0.0.1", request_type=0, client_id="c", listener_name="L")
 ACTION = Action(
     operation=AclOperation.READ,

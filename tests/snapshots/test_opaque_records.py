@@ -12,7 +12,10 @@ from aclog.metalog.primitives import compact_string, unsigned_varint
 from aclog.metalog.records import OpaqueRecord
 from aclog.snapshots.opaque_records import OpaqueChange, OpaqueImage
 from aclog.snapshots.record_subjects import effect_of
+from aclog.snapshots.recovery import recover
+from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.ids import uuid_of
+from tests.support.builders.long_log import batch, begin_log
 from tests.support.builders.random_log import RandomLog
 from tests.support.models.naive_replay import opaque_step
 
@@ -139,3 +142,11 @@ def test_a_long_chain_neither_slows_nor_crashes():
 
 def test_the_repr_is_short():
     assert repr(OpaqueImage.EMPTY.apply(changes([topic("a")]))) == "OpaqueImage(count=1, size=22)"
+
+
+def test_rules_outlive_the_topic_that_they_name(tmp_path):
+    """ACLs are no part of a topic, and a topic of that name finds them again (KIP-11)."""
+    begin_log(tmp_path, batch([topic("orders"), acl_record(1, acl("orders"))]), batch([remove_topic()], base_offset=2))
+    image = recover(tmp_path).image
+    assert [entry.acl.resource_name for entry in image.acls] == ["orders"]
+    assert image.opaque.count == 0
