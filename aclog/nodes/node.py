@@ -236,6 +236,7 @@ class Node:
             cluster=cluster,
             forwarder=forwarder,
             tokens=self.config.tokens,
+            auto_create_topics=self.config.brokers.auto_create_topics,
         )
         return self._dispatcher(apis.handlers(), BROKER_APIS)
 

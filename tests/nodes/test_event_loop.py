@@ -143,8 +143,9 @@ async def asked_while_rules_change():
     topics = tuple(
         build(api_keys.METADATA, 10, "request", "MetadataRequestTopic", name=f"t{number}") for number in range(MANY)
     )
-    operations = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
-    message = build(api_keys.METADATA, 10, "request", topics=topics, **operations)
+    asked = dict.fromkeys(("include_topic_authorized_operations", "include_cluster_authorized_operations"), True)
+    asked["allow_auto_topic_creation"] = False
+    message = build(api_keys.METADATA, 10, "request", topics=topics, **asked)
     handler = MetadataApis(CLUSTER, AuthHelper(authorizer)).metadata
     answering = asyncio.create_task(handler(request(api_keys.METADATA, 10, message, "bob", "BROKER")))
     await asyncio.sleep(0)

@@ -12,6 +12,7 @@ from aclog.authorizer.supported_operations import SUPPORTED_OPERATIONS
 from aclog.nodes.apis.request import Request
 
 _CLUSTER = ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
+_UNLOGGED = {"log_if_allowed": False, "log_if_denied": False}
 
 
 @define
@@ -35,43 +36,47 @@ class AuthHelper:
         if self.authorizer is not None:
             require_on_cluster(self.authorizer, request.context, operation, _text(request))
 
-    def on_cluster(self, request: Request, operation: int, *, log: bool = True) -> bool:
+    def on_cluster(
+        self, request: Request, operation: int, *, log_if_allowed: bool = True, log_if_denied: bool = True
+    ) -> bool:
         """Whether the operation on the cluster is allowed; raises as Authorizer.authorize."""
-        return self._allowed(request, _CLUSTER, operation, log=log)
+        logged = {"log_if_allowed": log_if_allowed, "log_if_denied": log_if_denied}
+        return self._allowed(request, _CLUSTER, operation, **logged)
 
     def cluster_operations(self, request: Request) -> int:
         """Return the allowed cluster operations as a bit set; 0 if DESCRIBE is denied."""
         if not self.on_cluster(request, AclOperation.DESCRIBE):
             return 0
         supported: Iterable[AclOperation] = SUPPORTED_OPERATIONS[ResourceType.CLUSTER]
-        return sum(1 << each for each in supported if self.on_cluster(request, each, log=False))
+        return sum(1 << each for each in supported if self._allowed(request, _CLUSTER, each, **_UNLOGGED))
 
     def topic_operations(self, request: Request, name: str) -> int:
         """Return the allowed operations on a topic as a bit set; raises as Authorizer.authorize."""
         supported: Iterable[AclOperation] = SUPPORTED_OPERATIONS[ResourceType.TOPIC]
-        return sum(1 << each for each in supported if self.on_topic(request, each, name, log=False))
+        return sum(1 << each for each in supported if self._allowed(request, _topic(name), each, **_UNLOGGED))
 
-    def on_topic(self, request: Request, operation: int, name: str, *, log: bool = True) -> bool:
+    def on_topic(self, request: Request, operation: int, name: str) -> bool:
         """Whether the operation on the topic is allowed; raises as Authorizer.authorize."""
-        pattern = ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
-        return self._allowed(request, pattern, operation, log=log)
+        return self._allowed(request, _topic(name), operation)
 
     def on_user(self, request: Request, operation: int, principal: str) -> bool:
         """Whether the operation on a user (the full principal text) is allowed; raises as Authorizer.authorize."""
-        return self._allowed(
-            request, ResourcePattern(resource_type=ResourceType.USER, name=principal), operation, log=True
-        )
+        return self._allowed(request, ResourcePattern(resource_type=ResourceType.USER, name=principal), operation)
 
     def on_token(self, request: Request, operation: int, token_id: str) -> bool:
         """Whether the operation on a delegation token is allowed; raises as Authorizer.authorize."""
         pattern = ResourcePattern(resource_type=ResourceType.DELEGATION_TOKEN, name=token_id)
-        return self._allowed(request, pattern, operation, log=True)
+        return self._allowed(request, pattern, operation)
 
-    def _allowed(self, request: Request, pattern: ResourcePattern, operation: int, *, log: bool) -> bool:
+    def _allowed(self, request: Request, pattern: ResourcePattern, operation: int, **logged: bool) -> bool:
         if self.authorizer is None:
             return True
-        action = Action(operation=operation, resource_pattern=pattern, log_if_allowed=log, log_if_denied=log)
+        action = Action(operation=operation, resource_pattern=pattern, **logged)
         return self.authorizer.authorize(request.context, [action])[0] is AuthorizationResult.ALLOWED
+
+
+def _topic(name: str) -> ResourcePattern:
+    return ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
 
 
 def _text(request: Request) -> str:

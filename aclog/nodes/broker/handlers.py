@@ -58,6 +58,8 @@ class BrokerApis:
     cluster: ClusterView
     forwarder: Forwarder
     tokens: TokenSettings = field(factory=TokenSettings)
+    auto_create_topics: bool = True
+    """auto.create.topics.enable"""
 
     def handlers(self) -> Mapping[int, Handler]:
         """Return a handler for every API of BROKER_APIS except those that a connection handles itself."""
@@ -81,7 +83,7 @@ class BrokerApis:
         return gated
 
     def _handlers(self) -> Mapping[int, Handler]:
-        metadata = MetadataApis(self.cluster, self.auth)
+        metadata = MetadataApis(self.cluster, self.auth, auto_create_topics=self.auto_create_topics)
         tokens = BrokerTokenApis(
             publisher=self.publisher, auth=self.auth, forwarder=self.forwarder, settings=self.tokens
         )

@@ -2,20 +2,22 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, TypeAlias
 from uuid import UUID
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from kio.schema.errors import ErrorCode
 
 from aclog.authorizer.acl import AclOperation
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.describe_cluster import BROKER_ENDPOINTS, NOT_ASKED, DescribedNode, describe_cluster
-from aclog.nodes.apis.request import Request
+from aclog.nodes.apis.request import Request, RequestError
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.offload import MANY, offload_if
 from aclog.nodes.wire.api_keys import METADATA
+from aclog.nodes.wire.error_codes import INVALID_REQUEST
 from aclog.nodes.wire.message_builder import build, build_response
 from aclog.snapshots.cluster import ClusterImage
 
@@ -54,7 +56,14 @@ class ClusterView:
         return tuple(found)
 
 
+_INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+_Requested: TypeAlias = tuple[str | None, UUID | None]
+"""The name of a topic, or its id."""
+
+_TOPIC_IDS = 12
+"""The first version of Metadata in which topics may be asked for by id."""
 
 _PIECE = 16
 """Yield to the event loop after this many topics, each of which takes up to 200 us to authorize, with its operations.
@@ -65,17 +74,23 @@ In a thread the whole would take as long, and hold up other requests for longer,
 
 @define
 class MetadataApis:
-    """Describes the cluster. There are no topics here, so every requested topic is reported as unknown."""
+    """Describes the cluster. There are no topics here, so every requested topic is reported as unknown.
+
+    None is created either. A client that would have one created, and may not, is told so, as by a Kafka.
+    """
 
     cluster: ClusterView
     auth: AuthHelper
+    auto_create_topics: bool = True
+    """auto.create.topics.enable"""
 
     async def metadata(self, request: Request) -> bytes:
         """Handle Metadata: the brokers that are alive, and an error for each requested topic."""
         body, version = request.body, request.header.api_version
         operations, topics = getattr(body, "include_cluster_authorized_operations", False), []
-        pinned = MetadataApis(self.cluster, self.auth.pinned())  # the image may change between two pieces
-        for number, topic in enumerate(pinned._topics(request), 1):
+        pinned = evolve(self, auth=self.auth.pinned())  # the image may change between two pieces
+        requested = await offload_if(len(body.topics or ()) > MANY, _requested, request)
+        for number, topic in enumerate(pinned._topics(request, requested), 1):
             topics.append(topic)
             if number % _PIECE == 0:
                 await asyncio.sleep(0)
@@ -108,29 +123,44 @@ class MetadataApis:
             about = {"node_id": each.node_id, "host": each.address.host, "port": each.address.port, "rack": each.rack}
             yield build(METADATA, request.header.api_version, "response", "MetadataResponseBroker", **about)
 
-    def _topics(self, request: Request) -> Iterator[Any]:
-        version = request.header.api_version
-        for each in request.body.topics or ():
-            topic_id = getattr(each, "topic_id", None)
+    def _topics(self, request: Request, requested: Iterable[_Requested]) -> Iterator[Any]:
+        version, may_create = request.header.api_version, self._may_create(request)
+        for name, topic_id in requested:
+            error, internal = self._topic_error(request, name, may_create)
             yield build(
                 METADATA,
                 version,
                 "response",
                 "MetadataResponseTopic",
-                error_code=(error := self._topic_error(request, each.name)),
-                name=each.name if each.name is not None or version >= 12 else "",  # nullable since version 12
+                error_code=error,
+                name=name,
                 topic_id=topic_id,
-                is_internal=False,
+                is_internal=internal,
                 partitions=(),
-                topic_authorized_operations=self._topic_operations(request, each.name, error),
+                topic_authorized_operations=self._topic_operations(request, name, error),
             )
 
-    def _topic_error(self, request: Request, name: str | None) -> ErrorCode:
+    def _topic_error(
+        self, request: Request, name: str | None, may_create: Callable[[str], bool]
+    ) -> tuple[ErrorCode, bool]:
+        """Return the error, and whether the topic is internal, which clients that may not describe it are not told."""
         if name is None:
-            return ErrorCode.unknown_topic_id
+            return ErrorCode.unknown_topic_id, False
         if not self.auth.on_topic(request, AclOperation.DESCRIBE, name):
-            return ErrorCode.topic_authorization_failed
-        return ErrorCode.unknown_topic_or_partition if _is_topic_name(name) else ErrorCode.invalid_topic_exception
+            return ErrorCode.topic_authorization_failed, False
+        if not may_create(name):
+            error = ErrorCode.topic_authorization_failed
+        else:
+            error = ErrorCode.unknown_topic_or_partition if _is_topic_name(name) else ErrorCode.invalid_topic_exception
+        return error, name in _INTERNAL_TOPICS
+
+    def _may_create(self, request: Request) -> Callable[[str], bool]:
+        """Return whether a client may have a missing topic created; true of every topic if it does not ask for that."""
+        if not (self.auto_create_topics and getattr(request.body, "allow_auto_topic_creation", True)):
+            return lambda _: True
+        # A denial is not logged, as in Kafka: the right on the topic is as good.
+        on_cluster = cache(lambda: self.auth.on_cluster(request, AclOperation.CREATE, log_if_denied=False))
+        return lambda name: on_cluster() or self.auth.on_topic(request, AclOperation.CREATE, name)
 
     def _topic_operations(self, request: Request, name: str | None, error: ErrorCode) -> int:
         """Return the authorized operations on a topic, if requested and DESCRIBE is allowed."""
@@ -138,6 +168,21 @@ class MetadataApis:
         if name is None or not asked or error is ErrorCode.topic_authorization_failed:
             return NOT_ASKED
         return self.auth.topic_operations(request, name)
+
+
+def _requested(request: Request) -> Iterable[_Requested]:
+    """Return the name or the id of each requested topic, once; if there are ids, names do not count.
+
+    Raises:
+        RequestError: An id, or no name, in version 10 or 11, which have room for that (42, INVALID_REQUEST).
+
+    """
+    topics, version = request.body.topics or (), request.header.api_version
+    ids = dict.fromkeys(each.topic_id for each in topics if getattr(each, "topic_id", None) is not None)
+    names = dict.fromkeys(each.name for each in topics)
+    if version < _TOPIC_IDS and (ids or None in names):
+        raise RequestError(INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}")
+    return [(None, each) for each in ids] or [(name, None) for name in names]
 
 
 def _is_topic_name(name: str) -> bool:

@@ -119,6 +119,20 @@ class Properties:
             raise self.error(key, f"{self.shown(key)}: expected one of {', '.join(choices)}")
         return value
 
+    def boolean(self, key: str, *, default: bool) -> bool:
+        """Return whether the value is `true`, in any case of its letters.
+
+        Raises:
+            ConfigError: neither `true` nor `false`.
+
+        """
+        value = self.text(key)
+        if value is None:
+            return default
+        if value.lower() not in {"true", "false"}:
+            raise self.error(key, f"{self.shown(key)}: expected true or false")
+        return value.lower() == "true"
+
     def integer(self, key: str, default: int, *, least: int = -_MAX_INT - 1, most: int = _MAX_INT) -> int:
         """Return the integer, within bounds.
 

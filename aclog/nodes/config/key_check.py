@@ -20,8 +20,8 @@ ssl.keystore.location ssl.keystore.password ssl.keystore.type ssl.principal.mapp
 ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type
 """
 _USED_NAMES = """
-advertised.listeners allow.everyone.if.no.acl.found broker.heartbeat.interval.ms broker.id broker.rack
-broker.session.timeout.ms connection.failed.authentication.delay.ms
+advertised.listeners allow.everyone.if.no.acl.found auto.create.topics.enable broker.heartbeat.interval.ms
+broker.id broker.rack broker.session.timeout.ms connection.failed.authentication.delay.ms
 connections.max.idle.ms controller.listener.names controller.quorum.bootstrap.servers controller.quorum.voters
 delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
 delegation.token.secret.key

@@ -147,7 +147,7 @@ class CheckpointPolicy:
 
 @frozen(kw_only=True)
 class BrokerSettings:
-    """How brokers register with the active controller, and how it notices that one is gone (KIP-631)."""
+    """How brokers register with the active controller, how it notices that one is gone (KIP-631), and what they ask."""
 
     session_timeout_ms: int = 9000
     """broker.session.timeout.ms, of controllers: a broker that is silent for longer is fenced."""
@@ -157,6 +157,8 @@ class BrokerSettings:
     """initial.broker.registration.timeout.ms, of brokers: when a registration that keeps failing becomes an error"""
     rack: str | None = None
     """broker.rack, of brokers"""
+    auto_create_topics: bool = True
+    """auto.create.topics.enable, of brokers: whether Metadata of a missing topic needs the right to create it, too"""
 
 
 @frozen(kw_only=True)

@@ -53,13 +53,13 @@ def authorizer(*rules, ready=True):
     return made
 
 
-def broker(*rules, ready=True, image=None):
+def broker(*rules, ready=True, image=None, **settings):
     publisher = Publisher()
     if image is not None:
         publisher.replace(image)
     auth = AuthHelper(authorizer(*rules, ready=ready))
     return BrokerApis(
-        publisher=publisher, replayed=lambda: ready, auth=auth, cluster=CLUSTER, forwarder=Forwarded()
+        publisher=publisher, replayed=lambda: ready, auth=auth, cluster=CLUSTER, forwarder=Forwarded(), **settings
     ).handlers()
 
 
@@ -88,12 +88,36 @@ class TestMetadata:
             return build(api_keys.METADATA, 9, "request", "MetadataRequestTopic", name=name)
 
         may = broker(rule(AclOperation.DESCRIBE, name="t", kind=ResourceType.TOPIC))
-        found = ask(may, api_keys.METADATA, 9, user="bob", topics=(topic("t"), topic("u")))
+        asked = {"topics": (topic("t"), topic("u")), "allow_auto_topic_creation": False}
+        found = ask(may, api_keys.METADATA, 9, user="bob", **asked)
         assert [(t.name, int(t.error_code)) for t in found.topics] == [("t", 3), ("u", 29)]
+
+    @pytest.mark.parametrize(
+        ("rights", "enabled", "error"),
+        [
+            ([], True, 29),
+            ([], False, 3),
+            ([rule(AclOperation.CREATE)], True, 3),
+            ([rule(AclOperation.CREATE, name="t", kind=ResourceType.TOPIC)], True, 3),
+        ],
+    )
+    def test_a_missing_topic_that_is_to_be_created_needs_the_right_to_that(self, rights, enabled, error):
+        handlers = broker(
+            rule(AclOperation.DESCRIBE, name="t", kind=ResourceType.TOPIC), *rights, auto_create_topics=enabled
+        )
+        topic = build(api_keys.METADATA, 9, "request", "MetadataRequestTopic", name="t")
+        asked = {"topics": (topic,), "allow_auto_topic_creation": True}
+        assert [int(t.error_code) for t in ask(handlers, api_keys.METADATA, 9, user="bob", **asked).topics] == [error]
 
     def test_topic_ids_are_unknown(self):
         topic = build(api_keys.METADATA, 12, "request", "MetadataRequestTopic", name=None)
         assert [int(t.error_code) for t in ask(broker(), api_keys.METADATA, 12, topics=(topic,)).topics] == [100]
+
+    def test_topics_without_a_name_are_refused_in_versions_that_know_no_ids(self):
+        topic = build(api_keys.METADATA, 10, "request", "MetadataRequestTopic", name=None)
+        with pytest.raises(RequestError) as refused:
+            ask(broker(), api_keys.METADATA, 10, topics=(topic,))
+        assert refused.value.code == 42
 
     def test_cluster_operations_are_included_on_request(self):
         handlers = broker(rule(AclOperation.DESCRIBE), rule(AclOperation.CREATE))

@@ -32,6 +32,10 @@ class RealNode:
         """The process id of the running server."""
         return self._server.pid
 
+    def log_every_decision(self) -> None:
+        """Have its output hold every decision, from its next start on."""
+        self._server.audit_level = "trace"
+
     def format(self) -> Self:
         """kafka-storage format, on a directory that is not there yet."""
         self._server.format(CLUSTER_ID, "--standalone", "--add-scram", ADMIN_SCRAM)

@@ -29,6 +29,7 @@ class AclogNode:
         self._process: subprocess.Popen[bytes] | None = None
         self.format_if_empty = True
         """Whether `spawn` lets it format an empty directory: only until it was ready once, so that no restart does."""
+        self._audit: list[str] = []
         (home / "server.properties").write_text(properties or server_properties(ports), encoding="utf-8")
 
     @property
@@ -85,7 +86,11 @@ class AclogNode:
     @property
     def flags(self) -> list[str]:
         """The flags with which `spawn` starts it."""
-        return ["--format-if-empty"] if self.format_if_empty else []
+        return [*self._audit, *(["--format-if-empty"] if self.format_if_empty else [])]
+
+    def log_every_decision(self) -> None:
+        """Have its output hold every decision, from its next start on."""
+        self._audit = ["--audit-level", "trace"]
 
     def wait_until_ready(self, seconds: float = START_SECONDS) -> None:
         """Until /readyz says 200; a NodeError if the node ends or takes too long."""

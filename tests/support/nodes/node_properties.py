@@ -173,6 +173,7 @@ CASES: tuple[tuple[dict[str, str], dict[str, str | None]], ...] = (
     (COMBINED, {"log.dirs": "/a,/b", "metadata.log.dir": "/m"}),
     (COMBINED, {"authorizer.class.name": ""}),
     (COMBINED, {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}),
+    *((COMBINED, {"auto.create.topics.enable": value}) for value in ("false", " TRUE ", "", "yes", "1")),
     (COMBINED, {"principal.builder.class": "foo.Bar"}),
     (
         COMBINED,
