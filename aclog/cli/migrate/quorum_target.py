@@ -7,13 +7,15 @@ from itertools import islice
 
 from attrs import define, field, frozen
 
-from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import AclBindingFilter, ResourceType, StandardAcl, StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.cli.migrate.target import TargetContents, TargetWriter
+from aclog.metalog.errors import ConfigError
 from aclog.nodes.client import acl_requests
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
+from aclog.nodes.wire.api_keys import CREATE_ACLS
 from aclog.sources.bootstrap import connect_to_first
 from aclog.terminal.notices import warn
 from aclog.zkstore.migration.access_state import AccessState, StateChange, difference
@@ -78,15 +80,16 @@ class QuorumTargetWriter:
     _runner: asyncio.Runner
     _connection: Connection
     _refused: set[StandardAcl] = field(factory=set, init=False)
-    """ACLs that the controller rejected; they are not sent again, and the comparison lists them as missing."""
+    """ACLs that the controller rejects, or is too old for; not sent again: the comparison lists them as missing."""
 
     def write(self, wanted: AccessState) -> StateChange:
-        """Create and delete ACLs, visible at once. One that the controller rejects is reported and skipped.
+        """Create and delete ACLs, visible at once; report and skip one that the controller rejects, or is too old for.
 
         Raises:
             UnreachableError: the controller is unreachable.
 
         """
+        self._refuse_unsupported(wanted.acls - self._refused)
         change = difference(self.state, AccessState(acls=wanted.acls - self._refused))
         # Creations before deletions, in the order of listing_key and in its reverse: DENY is created first, deleted
         # last.
@@ -100,13 +103,25 @@ class QuorumTargetWriter:
         self.state = AccessState(acls=wanted.acls - self._refused)
         return change
 
+    def _refuse_unsupported(self, acls: Iterable[StandardAcl]) -> None:
+        """Refuse ACLs on USER resources before a quorum that is too old for them is sent any."""
+        users = [acl for acl in acls if acl.resource_type == ResourceType.USER]
+        try:
+            acl_requests.version_for(self._connection, CREATE_ACLS, [acl.resource_type for acl in users])
+        except ConfigError as error:
+            for acl in users:
+                self._refuse(acl, "not created", error)
+
     def _note_refusals(
         self, acls: Sequence[StandardAcl], results: Sequence[AclCreateResult | AclDeleteResult], what: str
     ) -> None:
         for acl, result in zip(acls, results, strict=True):
             if result.error is not None:
-                self._refused.add(acl)
-                warn(f"{what}: {acl}: {result.error}")
+                self._refuse(acl, what, result.error)
+
+    def _refuse(self, acl: StandardAcl, what: str, error: Exception) -> None:
+        self._refused.add(acl)
+        warn(f"{what}: {acl}: {error}")
 
     def commit(self) -> None:
         """Do nothing: everything is visible already."""

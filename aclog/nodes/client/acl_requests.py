@@ -1,17 +1,30 @@
 """DescribeAcls, CreateAcls and DeleteAcls requests to a server, ours or Kafka's."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from aclog.authorizer.acl import AclBindingFilter, StandardAcl, StandardAclWithId
+from aclog.authorizer.acl import AclBindingFilter, ResourceType, StandardAcl, StandardAclWithId
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.wire.api_keys import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from aclog.nodes.wire.message_builder import build
 
-_OLDEST, _NEWEST = 2, 3
-"""Version 2 is the first with user resources."""
+_OLDEST, _WITH_USERS, _NEWEST = 1, 3, 3
+"""Version 1 brought pattern types (KIP-290), version 2 only another encoding, version 3 USER resources (KIP-373)."""
+
+
+def version_for(connection: Connection, api_key: int, resource_types: Iterable[int]) -> int:
+    """Return the version in which to send a request about ACLs on resources of these types.
+
+    A server that does not know USER resources may take one for something else, so it is never sent any.
+
+    Raises:
+        ConfigError: the server is too old.
+
+    """
+    oldest = _WITH_USERS if ResourceType.USER in resource_types else _OLDEST
+    return connection.version(api_key, oldest, _NEWEST)
 
 
 async def describe_acls(
@@ -22,9 +35,10 @@ async def describe_acls(
     Raises:
         RequestError: the server refuses; has its code and message.
         UnreachableError, DecodeError: as Connection.ask; also a response with bytes after its last ACL.
+        ConfigError: the server is too old.
 
     """
-    version = connection.version(DESCRIBE_ACLS, _OLDEST, _NEWEST)
+    version = version_for(connection, DESCRIBE_ACLS, [wanted.resource_type])
     request = build(DESCRIBE_ACLS, version, "request", **_filter_fields(wanted))
     response = await connection.ask(request, timeout, whole=True)
     if response.error_code:
@@ -45,8 +59,8 @@ async def describe_acls(
 
 
 async def create_acls(connection: Connection, acls: Sequence[StandardAcl]) -> list[AclCreateResult]:
-    """Create ACLs; return one result for each, in order, once they are committed. Raises as `Connection.ask`."""
-    version = connection.version(CREATE_ACLS, _OLDEST, _NEWEST)
+    """Create ACLs; return one result for each, in order, once they are committed. Raises as `describe_acls`."""
+    version = version_for(connection, CREATE_ACLS, [acl.resource_type for acl in acls])
     creations = tuple(
         build(
             CREATE_ACLS,
@@ -68,8 +82,8 @@ async def create_acls(connection: Connection, acls: Sequence[StandardAcl]) -> li
 
 
 async def delete_acls(connection: Connection, filters: Sequence[AclBindingFilter]) -> list[AclDeleteResult]:
-    """Delete the ACLs that match the filters; return one result for each filter. Raises as `create_acls`."""
-    version = connection.version(DELETE_ACLS, _OLDEST, _NEWEST)
+    """Delete the ACLs that match the filters; return one result for each filter. Raises as `describe_acls`."""
+    version = version_for(connection, DELETE_ACLS, [each.resource_type for each in filters])
     wanted = tuple(
         build(DELETE_ACLS, version, "request", "DeleteAclsFilter", **_filter_fields(each)) for each in filters
     )

@@ -12,8 +12,10 @@ from typing import Any, Self
 
 from attrs import define, field
 
+from aclog.authorizer.api_keys import api_name
 from aclog.metalog.errors import ConfigError, DecodeError
 from aclog.nodes.client.errors import LoginError, UnreachableError
+from aclog.nodes.client.kafka_releases import release_with
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.wire.api_versions import ApiVersion
 from aclog.nodes.wire.frames import FrameBuffer, frame
@@ -97,9 +99,8 @@ class Connection:
         served = self.apis.get(api_key)
         best = -1 if served is None else min(newest, served.max_version)
         if served is None or best < max(oldest, served.min_version):
-            has = "none" if served is None else f"{served.min_version} to {served.max_version}"
             raise ConfigError(
-                f"{self.address}: API {api_key} is supported in versions {has}: expected one of {oldest} to {newest}"
+                f"{self.address}: {_unsupported(served, api_key, oldest)}: expected one of {oldest} to {newest}"
             )
         return best
 
@@ -219,3 +220,13 @@ def _what(error: OSError | ValueError) -> str:
     """Return one reason in the operating system's words; asyncio joins those of several addresses into one text."""
     numbers = set(_ERRNO.findall(str(error)))
     return os.strerror(int(numbers.pop())) if len(numbers) == 1 else str(error) or type(error).__name__
+
+
+def _unsupported(served: ApiVersion | None, api_key: int, oldest: int) -> str:
+    """Return what is wrong with the served versions of an API: of an older server, of a newer one, or none."""
+    has = "none" if served is None else f"{served.min_version} to {served.max_version}"
+    what = f"{api_name(api_key)} is supported in versions {has}"
+    release = release_with(api_key, oldest)
+    if release is None or (served is not None and served.max_version >= oldest):
+        return what
+    return f"{'no broker, or ' if served is None else ''}older than {release}: {what}"

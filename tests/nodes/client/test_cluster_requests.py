@@ -39,7 +39,7 @@ def test_by_metadata(newest):
 
 def test_neither():
     for served in ((), (ApiVersion(METADATA, 0, 1),)):
-        with FakeBroker(apis=(*WITHOUT, *served)) as broker, pytest.raises(ConfigError, match="API 3 is supported"):
+        with FakeBroker(apis=(*WITHOUT, *served)) as broker, pytest.raises(ConfigError, match="Metadata is supported"):
             asked(broker)
 
 

@@ -3,26 +3,54 @@
 from collections.abc import Callable, Iterable
 from itertools import groupby
 
-from aclog.authorizer.acl import StandardAcl
+from attrs import fields
+
+from aclog.authorizer.acl import AclBindingFilter, StandardAcl
+from aclog.authorizer.index.filters import filter_matches
 from aclog.nodes.config.node_config import HostPort
 from aclog.nodes.wire.api_keys import (
+    CREATE_ACLS,
+    CREATE_DELEGATION_TOKEN,
+    DELETE_ACLS,
     DESCRIBE_ACLS,
     DESCRIBE_CLUSTER,
+    DESCRIBE_DELEGATION_TOKEN,
     DESCRIBE_QUORUM,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
+    EXPIRE_DELEGATION_TOKEN,
     METADATA,
+    RENEW_DELEGATION_TOKEN,
 )
-from aclog.nodes.wire.api_versions import BROKER_APIS
+from aclog.nodes.wire.api_versions import BROKER_APIS, ApiVersion
 from aclog.nodes.wire.message_builder import build
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum
+
+ACL_APIS = DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS
+_TOKEN_APIS = CREATE_DELEGATION_TOKEN, RENEW_DELEGATION_TOKEN, EXPIRE_DELEGATION_TOKEN, DESCRIBE_DELEGATION_TOKEN
+_LATER = {*ACL_APIS, *_TOKEN_APIS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM, DESCRIBE_USER_SCRAM_CREDENTIALS}
+
+_CREATION = {field.name: field.name for field in fields(StandardAcl)} | {"pattern_type": "resource_pattern_type"}
+_FILTER = {field.name: field.name for field in fields(AclBindingFilter)} | {
+    name: f"{name}_filter" for name in ("resource_type", "resource_name", "pattern_type", "principal", "host")
+}
+"""The names of an ACL's and a filter's fields, and those in requests."""
+
+
+def older_apis(acls: int, tokens: int | None = None) -> tuple[ApiVersion, ...]:
+    """The APIs of a broker of an earlier Kafka, whose ACL APIs, and those for tokens, end at these versions."""
+    ends = dict.fromkeys(ACL_APIS, acls) | ({} if tokens is None else dict.fromkeys(_TOKEN_APIS, tokens))
+    kept = (api for api in BROKER_APIS if api.api_key not in _LATER)
+    return (*kept, *(ApiVersion(key, 0, end) for key, end in ends.items()))
 
 
 class FakeBroker(FakeLeader):
     """Its answers are made when they are asked for. `refusals` are (code, message) by API key.
 
     `next_rules`, if there is one, gives the rules of each answer, and `told` has them all, in order. `more` are bytes
-    after each answer to DescribeAcls; `tamper_body` may change its body.
+    after each answer to DescribeAcls; `tamper_body` may change its body. CreateAcls and DeleteAcls change `rules`. A
+    request in a version that `apis` does not have closes the connection, as in Kafka; `versions` has the newest one
+    that was asked in, by API key.
     """
 
     def __init__(self, rules: Iterable[StandardAcl] = (), *, cluster_id: str = "the-cluster", **settings) -> None:
@@ -32,12 +60,15 @@ class FakeBroker(FakeLeader):
         self.next_rules: Callable[[], list[StandardAcl]] | None = None
         self.told: list[frozenset[StandardAcl]] = []
         self.more = b""
+        self.versions: dict[int, int] = {}
         self.others: list[HostPort] = []
         """The brokers that DescribeCluster names."""
         self.tamper_body: Callable[[bytes], bytes] = lambda body: body
         handlers = {
             METADATA: self._metadata,
             DESCRIBE_ACLS: self._acls,
+            CREATE_ACLS: self._create,
+            DELETE_ACLS: self._delete,
             DESCRIBE_USER_SCRAM_CREDENTIALS: self._users,
             DESCRIBE_CLUSTER: self._cluster,
             DESCRIBE_QUORUM: self._quorum,
@@ -46,16 +77,40 @@ class FakeBroker(FakeLeader):
         self.cluster_id = cluster_id
 
     async def _answer(self, header, body, state) -> bytes | None:
+        key, version = header.api_key, header.api_version
+        if not any(api.api_key == key and version in api for api in self.apis):
+            return None
+        self.versions[key] = max(version, self.versions.get(key, 0))
         found = await super()._answer(header, body, state)
         return self.tamper_body(found) + self.more if header.api_key == DESCRIBE_ACLS else found
 
-    def _acls(self, version, _body):
+    def _acls(self, version, body):
         if DESCRIBE_ACLS in self.refusals:
             code, message = self.refusals[DESCRIBE_ACLS]
             return build(DESCRIBE_ACLS, version, "response", error_code=code, error_message=message)
-        rules = self.rules if self.next_rules is None else self.next_rules()
+        wanted, held = _filter(body), self.rules if self.next_rules is None else self.next_rules()
+        rules = [acl for acl in held if filter_matches(wanted, acl)]
         self.told.append(frozenset(rules))
         return build(DESCRIBE_ACLS, version, "response", resources=tuple(_resources(version, rules)))
+
+    def _create(self, version, body):
+        created = [
+            StandardAcl(**{name: getattr(each, given) for name, given in _CREATION.items()}) for each in body.creations
+        ]
+        self.rules += [acl for acl in created if acl not in self.rules]
+        done = build(CREATE_ACLS, version, "response", "AclCreationResult", error_message="")
+        return build(CREATE_ACLS, version, "response", results=(done,) * len(body.creations))
+
+    def _delete(self, version, body):
+        found = tuple(self._deleted(version, _filter(each)) for each in body.filters)
+        return build(DELETE_ACLS, version, "response", filter_results=found)
+
+    def _deleted(self, version, wanted: AclBindingFilter):
+        gone = [acl for acl in self.rules if filter_matches(wanted, acl)]
+        self.rules = [acl for acl in self.rules if acl not in gone]
+        found = [{name: getattr(acl, name) for name in _CREATION} for acl in gone]
+        matching = tuple(build(DELETE_ACLS, version, "response", "DeleteAclsMatchingAcl", **each) for each in found)
+        return build(DELETE_ACLS, version, "response", "DeleteAclsFilterResult", matching_acls=matching)
 
     def _users(self, version, _body):
         key = DESCRIBE_USER_SCRAM_CREDENTIALS
@@ -98,6 +153,10 @@ class FakeBroker(FakeLeader):
 
     def _metadata(self, version, _body):
         return build(METADATA, version, "response", cluster_id=self.cluster_id)
+
+
+def _filter(each) -> AclBindingFilter:
+    return AclBindingFilter(**{name: getattr(each, given) for name, given in _FILTER.items()})
 
 
 def _resources(version: int, rules: Iterable[StandardAcl]):

@@ -9,15 +9,18 @@ import sys
 import pexpect
 import pytest
 
+from aclog.authorizer.acl import ResourceType
 from aclog.cli.log_writer import open_writer
 from aclog.metalog.codec import encode_record
 from aclog.metalog.filelog.file_names import list_segments
 from aclog.metalog.records import BeginTransactionRecord
+from aclog.nodes.wire.api_keys import CREATE_ACLS, DESCRIBE_ACLS
 from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.recovery import recover
 from tests.scenarios.migration.estate import Changes, fill, in_image, in_store
 from tests.scenarios.migration.running import finish, start
 from tests.support.cli.command import aclog
+from tests.support.fakes.broker import FakeBroker, older_apis
 from tests.support.zookeeper.server import ZooKeeperServer, zookeeper_client
 
 RULE = {"principal": "User:a", "permissionType": "Allow", "host": "*", "operation": "Read"}
@@ -365,6 +368,21 @@ def test_invalid_combinations_of_flags_are_rejected(arguments, message, tmp_path
     assert refused.code == 2
     assert message in refused.complaint
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("newest", [1, 2])
+def test_an_older_quorum_takes_all_but_acls_on_users(store, migrate, newest):
+    """Version 1 of the ACL APIs is that of Kafka 2.0, version 2 that of 2.5; USER resources came with 3.3."""
+    store.create("/kafka-acl/User/User%3Aowner", rules({**RULE, "operation": "CreateTokens"}), makepath=True)
+    with FakeBroker(apis=older_apis(newest)) as quorum:
+        done = migrate("--bootstrap-controller", quorum.address)
+    assert (quorum.versions[DESCRIBE_ACLS], quorum.versions[CREATE_ACLS]) == (newest, newest)
+    assert ResourceType.USER not in {acl.resource_type for acl in quorum.rules}
+    assert len(quorum.rules) > 20
+    assert done.code == 1
+    assert "only in ZooKeeper: ALLOW User:a CREATE_TOKENS on USER" in done.out
+    assert "not created: " in done.err
+    assert "older than Kafka 3.3, the first with ACLs on USER resources (KIP-373)" in done.err
 
 
 def test_a_missing_chroot_is_not_created(zookeeper, tmp_path):
