@@ -40,6 +40,12 @@ SHARED = (
 )  # fmt: skip
 
 
+SECOND_STATE = (
+    "--to-log", "--to-snapshot", "--to-acls", "--to-as-of", "--to-bootstrap-controller", "--to-bootstrap-server",
+    "--to-command-config", "--change", "--add", "--remove",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_has_a_section_with_each_of_its_options(name):
     text = section(name)
@@ -48,7 +54,7 @@ def test_each_command_has_a_section_with_each_of_its_options(name):
         for option in parameter.opts:
             documented = text + (section("acls list") + section("acls add") if name.startswith("acls") else "")
             documented += section("authorize") if name == "explain" else ""
-            if option in SHARED and "SOURCE" in text:
+            if (option in SHARED and "SOURCE" in text) or (option in SECOND_STATE and "TARGET" in text):
                 documented += PAGE[: PAGE.index("## ")]
             if option.startswith("--") and option != "--help":
                 assert re.search(rf"{option}\b", documented), f"{name} {option} is not documented"

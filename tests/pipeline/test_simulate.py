@@ -9,7 +9,8 @@ from attrs import evolve
 
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.acls_image import AclsImage
-from aclog.cli.spark.policy import Policy
+from aclog.authorizer.rule_change import RuleChange
+from aclog.cli.spark.policy import Policy, changed_rules
 from aclog.cli.spark.simulate import simulate_command
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.decisions.bulk_authorizer import Settings
@@ -93,3 +94,16 @@ def test_output_and_refusals_of_the_command(spark, tmp_path, capsys):
     with pytest.raises(ConfigError, match="no column 'timestamp'"):
         simulate_command(spark, str(tmp_path / "log"), tmp_path / "new", evolve(before, own_time=True), after)
     assert not simulate_command(spark, str(tmp_path / "log"), tmp_path / "same", before, before)
+
+
+def test_the_second_state_is_the_first_with_a_change():
+    (kept, gone, new) = with_ids([acl("User:a", "orders"), acl("User:b", "orders"), acl("User:c", "orders")])
+    before = rules_of([Interval(rule, None, None) for rule in (kept, gone)])
+    changes = [RuleChange(added=False, acl=gone.acl, where="--remove r"), RuleChange(added=True, acl=new.acl)]
+    after = changed_rules(before, changes).table
+    assert after.column("principal").to_pylist() == ["User:a", "User:c"]
+    assert after.column("id").to_pylist() == [before.table.column("id")[0].as_py(), None]
+    with pytest.raises(ConfigError, match="--remove r: no such ACL: ALLOW User:b READ"):
+        changed_rules(before, [*changes, changes[0]])
+    with pytest.raises(ConfigError, match="the ACL exists already: ALLOW User:c READ"):
+        changed_rules(before, [*changes, changes[1]])

@@ -7,8 +7,9 @@ import typer
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.common import TargetLog
 from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.second_state import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.spark.flags import AfterFlags, IngestFlags, Master, Out, OwnTime, Requests, UsageFlags
+from aclog.cli.spark.flags import IngestFlags, Master, Out, OwnTime, Requests, UsageFlags
 
 # Each command imports PySpark only once its session starts: --help and refusals must not wait for it, and must work
 # where PySpark is not installed (jobs.spark_session says what to install).
@@ -155,14 +156,14 @@ def simulate(
     requests: Requests,
     out: Out,
     source: SourceFlags,
-    change: AfterFlags,
+    after: SecondStateFlags,
     authorizer: AuthorizerFlags,
     master: Master = None,
 ) -> None:
     """Report which accesses of a log a change of the ACLs would gain or lose.
 
     The ACLs before the change are a state source; those after it are the
-    same with --add and --remove, or another source. One row is written for
+    same with a change, or another source or moment. One row is written for
     each distinct access whose decision changes, with the number of times it
     occurred and the ACLs that decide it before and after.
 
@@ -175,11 +176,12 @@ def simulate(
     from aclog.pipeline.output_directory import check_new
 
     check_new(out)
+    after.check(source)
     with spark_session(master) as spark:
         from aclog.cli.spark.policy import Policy, rules_after, rules_of, settings_of
         from aclog.cli.spark.simulate import simulate_command
 
         settings, rules = settings_of(authorizer), rules_of(spark, source, own_time=False)
-        after = rules_after(spark, rules, change)
-        policies = (Policy(rules=each, settings=settings) for each in (rules, after))
+        changed = rules_after(spark, rules, after, source)
+        policies = (Policy(rules=each, settings=settings) for each in (rules, changed))
         simulate_command(spark, requests, out, *policies)

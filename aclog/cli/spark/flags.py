@@ -6,9 +6,7 @@ from typing import Annotated, TypeAlias
 import typer
 from attrs import frozen
 
-from aclog.cli.flags.source import PANEL, SourceFlags
-
-_AFTER = "After (a change, or another source)"
+from aclog.cli.flags.source import PANEL
 
 Requests: TypeAlias = Annotated[
     str,
@@ -42,43 +40,6 @@ OwnTime: TypeAlias = Annotated[
         rich_help_panel=PANEL,
     ),
 ]
-
-
-@frozen(kw_only=True)
-class AfterFlags:
-    """The ACLs after a change: those before with some added and removed, or those of another source."""
-
-    add: Annotated[
-        str | None,
-        typer.Option("--add", metavar="FILE", help="ACLs to add, as JSON lines.", rich_help_panel=_AFTER),
-    ] = None
-    remove: Annotated[
-        str | None,
-        typer.Option("--remove", metavar="FILE", help="ACLs to remove, as JSON lines.", rich_help_panel=_AFTER),
-    ] = None
-    to_log: Annotated[
-        Path | None,
-        typer.Option("--to-log", metavar="DIR", help="The ACLs of this log.", rich_help_panel=_AFTER),
-    ] = None
-    to_snapshot: Annotated[
-        Path | None,
-        typer.Option("--to-snapshot", metavar="FILE", help="The ACLs of this checkpoint.", rich_help_panel=_AFTER),
-    ] = None
-    to_acls: Annotated[
-        str | None,
-        typer.Option("--to-acls", metavar="FILE", help="These ACLs, as JSON lines.", rich_help_panel=_AFTER),
-    ] = None
-    to_as_of: Annotated[
-        str | None,
-        typer.Option(
-            "--to-as-of", metavar="N|TIME", help="With --to-log: its state at this point.", rich_help_panel=_AFTER
-        ),
-    ] = None
-
-    @property
-    def target(self) -> SourceFlags:
-        """The other source."""
-        return SourceFlags(log=self.to_log, snapshot=self.to_snapshot, acls=self.to_acls, as_of=self.to_as_of)
 
 
 @frozen(kw_only=True)

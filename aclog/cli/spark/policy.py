@@ -1,16 +1,18 @@
 """The ACLs and settings that a job on Spark decides by, from the flags of a command."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 
+from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.audit import rule_row
 from aclog.authorizer.config import parse_super_users
+from aclog.authorizer.rule_change import RuleChange, existing_rule, missing_rule
 from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.second_state import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.spark.flags import AfterFlags
 from aclog.cli.spark.jobs import check_log
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.accesses import pinned_accesses
@@ -20,8 +22,6 @@ from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS
 from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.history.intervals import intervals, known_from
 from aclog.pipeline.source.schema import ACL_FIELDS
-from aclog.sources.acl_lines import read_acls
-from aclog.sources.text_lines import STDIN
 
 
 @frozen(eq=False, kw_only=True)
@@ -73,51 +73,37 @@ def settings_of(flags: AuthorizerFlags) -> Settings:
     )
 
 
-def rules_after(spark: SparkSession, before: Rules, flags: AfterFlags) -> Rules:
-    """Return the ACLs after a change: those of another source, or those before with the change applied.
+def rules_after(spark: SparkSession, before: Rules, flags: SecondStateFlags, first: SourceFlags) -> Rules:
+    """Return the ACLs of a second state (checked: SecondStateFlags.check): of a source, or those before, changed.
 
     Raises:
-        ConfigError: neither or both are given; as `rules_of` and `changed_rules`.
+        ConfigError: as `rules_of` and `changed_rules`.
 
     """
-    changes = flags.add is not None or flags.remove is not None
-    if changes == flags.target.given():
-        raise ConfigError(
-            "the ACLs after the change: expected either --add and --remove, or --to-log, --to-snapshot or --to-acls"
-        )
-    return changed_rules(before, flags.add, flags.remove) if changes else rules_of(spark, flags.target, own_time=False)
+    source = flags.source(first)
+    return changed_rules(before, flags.changes()) if source is None else rules_of(spark, source, own_time=False)
 
 
-def changed_rules(rules: Rules, add: str | None, remove: str | None) -> Rules:
-    """Return the ACLs with those of two files of JSON lines added and removed; ids in the files are ignored.
+def changed_rules(rules: Rules, changes: Iterable[RuleChange]) -> Rules:
+    """Return the ACLs after these changes, in order; a new one has no id.
 
     Raises:
-        ConfigError: an invalid line, an ACL to add that already exists, or one to remove that does not exist.
-        OSError: a file cannot be read.
+        ConfigError: an ACL to add that already exists, or one to remove that does not exist.
 
     """
-    if add is not None and add == remove == STDIN:
-        raise ConfigError("--add - and --remove -: only one of them can be stdin")
     rows = {_content(row): row for row in rules.table.to_pylist()}
-    # removals come first, so that an ACL in both files is replaced by one without id
-    for row in _rows(remove):
-        if rows.pop(_content(row), None) is None:
-            raise ConfigError(f"--remove {remove}: no such ACL: {_text(row)}")
-    for row in _rows(add):
-        if _content(row) in rows:
-            raise ConfigError(f"--add {add}: the ACL exists already: {_text(row)}")
-        rows[_content(row)] = {**row, "id": None}
+    for change in changes:
+        row = rule_row(StandardAclWithId(id=None, acl=change.acl))
+        content = _content(row)
+        if change.added is (content in rows):
+            raise existing_rule(change) if change.added else missing_rule(change)
+        if change.added:
+            rows[content] = row
+        else:
+            del rows[content]
     texts = {name: pa.array([row[name] for row in rows.values()], pa.string()) for name in RULE_COLUMNS}
     return Rules.of_table(pa.table(texts))
 
 
-def _rows(path: str | None) -> Iterator[dict[str, str | None]]:
-    return (rule_row(rule) for rule in read_acls(path)) if path is not None else iter(())
-
-
 def _content(row: Mapping[str, str | None]) -> tuple[str | None, ...]:
     return tuple(row[name] for name in ACL_FIELDS)
-
-
-def _text(row: Mapping[str, str | None]) -> str:
-    return ", ".join(f"{name}={row[name]}" for name in ACL_FIELDS)

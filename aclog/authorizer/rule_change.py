@@ -1,0 +1,74 @@
+"""A change of one rule, and what it makes of a set of rules."""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from uuid import UUID
+
+from attrs import field, frozen
+
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.acl_records import record_of
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.explanation_text import acl_text
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.records import RemoveAccessControlEntryRecord
+
+
+@frozen(kw_only=True)
+class RuleChange:
+    """An ACL that is added or removed; `where` is the flag, file and line that it comes from, for errors."""
+
+    added: bool
+    acl: StandardAcl
+    where: str = field(default="", eq=False)
+
+
+def existing_rule(change: RuleChange) -> ConfigError:
+    """Return the error of adding an ACL that exists."""
+    return ConfigError(f"{change.where}: the ACL exists already: {acl_text(change.acl)}")
+
+
+def missing_rule(change: RuleChange) -> ConfigError:
+    """Return the error of removing an ACL that does not exist."""
+    return ConfigError(f"{change.where}: no such ACL: {acl_text(change.acl)}")
+
+
+def changed_acls(acls: AclsImage, changes: Sequence[RuleChange]) -> AclsImage:
+    """Return the ACLs after these changes, applied in order; a new ACL gets an id made of its content.
+
+    Raises:
+        ConfigError: an ACL to add exists already, or one to remove does not exist.
+
+    """
+    return _changed_records(acls, changes) if acls.index.base.has_ids else _changed_contents(acls, changes)
+
+
+def _changed_records(acls: AclsImage, changes: Sequence[RuleChange]) -> AclsImage:
+    for change in changes:
+        known = acls.find(change.acl)
+        if change.added and known is not None:
+            raise existing_rule(change)
+        if change.added:
+            acls = acls.apply((record_of(change.acl, _content_id(change.acl)),))
+        elif known is None:
+            raise missing_rule(change)
+        else:
+            acls = acls.apply((RemoveAccessControlEntryRecord(id=known),))
+    return acls
+
+
+def _changed_contents(acls: AclsImage, changes: Sequence[RuleChange]) -> AclsImage:
+    contents = dict.fromkeys(rule.acl for rule in acls)
+    for change in changes:
+        if change.added is (change.acl in contents):
+            raise existing_rule(change) if change.added else missing_rule(change)
+        if change.added:
+            contents[change.acl] = None
+        else:
+            del contents[change.acl]
+    changed = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in contents)
+    return changed.with_options(documented=acls.documented, cidr=acls.cidr)
+
+
+def _content_id(acl: StandardAcl) -> UUID:
+    return UUID(bytes=blake2b(repr(acl).encode("utf-8", "surrogatepass"), digest_size=16).digest())

@@ -1,0 +1,49 @@
+"""Changes of rules as JSON lines: `{"action":"ADD"|"REMOVE","rule":RULE}`, RULE as in `acls list --format jsonl`."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from aclog.authorizer.rule_change import RuleChange
+from aclog.metalog.errors import ConfigError
+from aclog.sources.acl_lines import read_acls, rule_of_object
+from aclog.sources.json_object import parse_object, text_field
+from aclog.sources.text_lines import display_name, numbered
+
+
+class Action(StrEnum):
+    """What a change does with a rule."""
+
+    ADD = "ADD"
+    REMOVE = "REMOVE"
+
+
+def read_changes(path: str) -> Iterator[RuleChange]:
+    """Yield the changes of a file of JSON lines (`-` is stdin, gzip is detected) in order; ids are ignored.
+
+    Raises:
+        ConfigError: a line that is not a change, with its number; or a damaged file.
+        OSError: the file cannot be read.
+
+    """
+    for number, line in numbered(path):
+        where = f"{display_name(path)}: line {number}"
+        try:
+            yield _parse(line, where)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from error
+
+
+def read_change_of_each(path: str, flag: str, *, added: bool) -> Iterator[RuleChange]:
+    """Yield the change that adds, or removes, each ACL of a file of ACLs. Raises as `read_acls`."""
+    for rule in read_acls(path):
+        yield RuleChange(added=added, acl=rule.acl, where=f"{flag} {path}")
+
+
+def _parse(line: bytes, where: str) -> RuleChange:
+    value = parse_object(line)
+    action, rule = text_field(value, "action"), value.get("rule")
+    if action not in set(Action):
+        raise ConfigError(f"action {action[:40]!r} is not one of {', '.join(Action)}")
+    if not isinstance(rule, dict):
+        raise ConfigError("expected the key rule with an ACL, as `acls list --format jsonl` prints it")
+    return RuleChange(added=action == Action.ADD, acl=rule_of_object(rule).acl, where=where)
