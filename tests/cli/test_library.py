@@ -12,6 +12,7 @@ import pytest
 
 import aclog
 from aclog.authorizer.standard import StandardAuthorizer
+from tests.support.builders.acls import acl_row
 from tests.support.cli import command
 
 ROOT = Path(__file__).parents[2]
@@ -136,6 +137,14 @@ def test_cidr_ranges_if_requested(tmp_path):
         assert answer.allowed is cidr
         assert (answer.acl is not None) is cidr
         assert answer.explanation().allowed is cidr
+
+
+def test_names_without_a_pattern_mean_any(tmp_path):
+    rows = [acl_row("foo"), acl_row("foo", patternType="PREFIXED"), acl_row("fo", patternType="PREFIXED")]
+    (tmp_path / "acls").write_text("\n".join(map(json.dumps, rows)))
+    image = aclog.open_log(tmp_path / "acls").image()
+    for pattern, count in ((None, 2), ("ANY", 2), ("LITERAL", 1), ("PREFIXED", 1), ("MATCH", 3)):
+        assert len(list(image.acls(name="foo", pattern=pattern))) == count
 
 
 def test_every_kind_of_resource():
