@@ -5,10 +5,9 @@ wherever it is; here only bytes that were never committed may be truncated, anyt
 """
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
-from attrs import evolve, field, frozen
+from attrs import frozen
 
 from aclog.metalog.batches import HEADER_SIZE, check_crc, read_header
 from aclog.metalog.errors import DecodeError, ReplayError
@@ -28,23 +27,19 @@ _LARGEST_WINDOW = 1 << 24
 class Tail:
     """The end of the last whole batch: its file, the position and offset after it, and how many bytes follow.
 
-    `walked_from` is where the search began; `crcs` are those of the batches that end where `find_tail` was asked about,
-    and at the end, by these offsets.
+    `last_crc` is that of the last batch; None if the search passed none, because the segments that it read are empty.
     """
 
     path: Path
     position: int
     end_offset: int
-    walked_from: int = 0
-    crcs: Mapping[int, int] = field(factory=dict)
+    last_crc: int | None = None
     torn_bytes: int = 0
     problem: str = ""
 
 
-def find_tail(segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epochs, asked: int = -1) -> Tail:
+def find_tail(segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epochs) -> Tail:
     """Return where the log ends; `mark` is the published high-water mark, None in a directory that Kafka wrote.
-
-    The batch that ends at offset `asked` is remembered if the search passes it.
 
     Below the mark everything must be valid and segments must be contiguous; above it, anything but a whole batch is a
     torn tail. Without a mark it is a torn tail only if no whole batch follows it.
@@ -67,25 +62,21 @@ def find_tail(segments: tuple[SegmentFile, ...], mark: int | None, epochs: Epoch
         if file.base_offset != tail.end_offset:
             what = f"the previous segment ends at offset {tail.end_offset}, expected {file.base_offset}"
             raise DecodeError(what, path=str(file.path), position=0, offset=tail.end_offset)
-        before, tail = tail.crcs, _find_end(file, mark, epochs, asked)
-        tail = evolve(tail, walked_from=segments[first].base_offset, crcs={**before, **tail.crcs})
+        tail = _find_end(file, mark, epochs, tail.last_crc)
     if mark is not None and tail.end_offset < mark:
         what = f"the log ends here, below its high-water mark {mark}: committed records are lost"
         raise DecodeError(what, path=str(tail.path), position=tail.position, offset=tail.end_offset)
     return tail
 
 
-def _find_end(file: SegmentFile, mark: int | None, epochs: Epochs, asked: int) -> Tail:
-    position, offset, last = 0, file.base_offset, None
+def _find_end(file: SegmentFile, mark: int | None, epochs: Epochs, last_crc: int | None) -> Tail:
+    position, offset = 0, file.base_offset
     torn, problem = 0, ""
-    crcs: dict[int, int] = {}
     try:
         fd = os.open(file.path, os.O_RDONLY)
         try:
             for at, header in walk_batches(fd, file.path, position=0, offset=offset, epochs=epochs):
-                position, offset, last = at + header.size, header.end_offset, header
-                if offset == asked:
-                    crcs[offset] = header.crc
+                position, offset, last_crc = at + header.size, header.end_offset, header.crc
         except ReplayError:
             # The batch is whole and its CRC valid, but it is not the next one: no crash leaves that behind.
             raise
@@ -99,9 +90,9 @@ def _find_end(file: SegmentFile, mark: int | None, epochs: Epochs, asked: int) -
             os.close(fd)
     except OSError as error:
         raise log_error(error, file.path, "cannot read") from error
-    if last is not None:
-        crcs[offset] = last.crc
-    return Tail(path=file.path, position=position, end_offset=offset, torn_bytes=torn, problem=problem, crcs=crcs)
+    return Tail(
+        path=file.path, position=position, end_offset=offset, last_crc=last_crc, torn_bytes=torn, problem=problem
+    )
 
 
 def next_whole_batch(fd: int, position: int, offset: int) -> tuple[int, int] | None:

@@ -31,7 +31,7 @@ class RecoveredEnd:
     latest_epoch: int
     end_offset: int
     last_crc: int | None
-    """That of the last batch; None if the last segment is empty."""
+    """That of the last batch; None if it was not read, because the last segment is empty."""
     notes: tuple[str, ...]
 
 
@@ -51,8 +51,7 @@ def recover_end(
     marks = open_valid_mark_file(directory, writable=True)
     mark = stack.enter_context(closing(marks)).read() if marks else None
     segments = Segments.open(directory, epochs)
-    asked = -1 if committed is None else committed.end_offset
-    tail = find_tail(segments.files(), mark.offset if mark else None, epochs, asked)
+    tail = find_tail(segments.files(), mark.offset if mark else None, epochs)
     if committed is not None:
         committed.check_end(tail.end_offset, epochs)
         _check_batch(committed, segments, tail)
@@ -77,7 +76,7 @@ def recover_end(
         epochs=begun,
         latest_epoch=latest,
         end_offset=tail.end_offset,
-        last_crc=tail.crcs.get(tail.end_offset),
+        last_crc=tail.last_crc,
         notes=_notes(tail),
     )
 
@@ -87,8 +86,8 @@ def _check_batch(committed: CommittedMark, segments: Segments, tail: Tail) -> No
     # At or below the start: a Kafka node's retention has removed that part of the log since.
     if committed.batch_crc is None or end <= segments.start_offset():
         return
-    if tail.walked_from < end:
-        committed.check_batch(tail.crcs.get(end))
+    if end == tail.end_offset and tail.last_crc is not None:
+        committed.check_batch(tail.last_crc)
         return
     header = read_header(segments.read(end - 1, tail.end_offset, 1))
     committed.check_batch(header.crc if header.end_offset == end else None)
