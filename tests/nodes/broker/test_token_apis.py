@@ -7,6 +7,8 @@ from attrs import evolve
 
 from aclog.authorizer.acl import (
     AclOperation,
+    AclPermissionType,
+    PatternType,
     ResourceType,
     StandardAclWithId,
 )
@@ -144,6 +146,28 @@ def test_for_another():
     with pytest.raises(RequestError) as failed:
         create(broker(), user="admin", owner_principal_type=None, owner_principal_name="x")
     assert failed.value.code == -1
+
+
+def on_users(name, operation=AclOperation.CREATE_TOKENS, **more):
+    return StandardAclWithId(id=None, acl=acl(name, "User:bob", operation=operation, resource_type=USER, **more))
+
+
+@pytest.mark.parametrize(
+    ("rules", "allowed"),
+    [
+        ([on_users("User:eve")], True),
+        ([on_users("User:", pattern_type=PatternType.PREFIXED)], True),
+        ([on_users("*")], True),
+        ([on_users("User:eve", AclOperation.ALL)], True),
+        ([on_users("User:eve", AclOperation.DESCRIBE_TOKENS)], False),
+        ([on_users("User:carol")], False),
+        ([on_users("*"), on_users("User:eve", permission_type=AclPermissionType.DENY)], False),
+        ([on_users("*", permission_type=AclPermissionType.DENY), on_users("User:eve")], False),
+    ],
+)
+def test_acls_on_users_say_for_whom_tokens_are_created(rules, allowed):
+    found = create(broker(*rules), owner_principal_type="User", owner_principal_name="eve")
+    assert found == b"forwarded" if allowed else found["code"] == 65
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,16 @@ import pytest
 from kio.index import load_request_schema
 
 from aclog.metalog.errors import DecodeError
-from aclog.nodes.wire.api_keys import ENVELOPE
+from aclog.nodes.wire.api_keys import (
+    CREATE_ACLS,
+    CREATE_DELEGATION_TOKEN,
+    DELETE_ACLS,
+    DESCRIBE_ACLS,
+    DESCRIBE_DELEGATION_TOKEN,
+    ENVELOPE,
+    EXPIRE_DELEGATION_TOKEN,
+    RENEW_DELEGATION_TOKEN,
+)
 from aclog.nodes.wire.api_versions import (
     BROKER_APIS,
     CONTROLLER_APIS,
@@ -65,3 +74,12 @@ def test_all_that_is_served_can_be_decoded(apis):
 
 def test_which_versions_are_within():
     assert [version for version in range(-1, 6) if version in ApiVersion(29, 1, 3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("apis", [BROKER_APIS, CONTROLLER_APIS])
+def test_versions_0_of_acls_and_tokens_are_gone_as_from_kafka_4(apis):
+    served = {api.api_key: (api.min_version, api.max_version) for api in apis}
+    assert [served[key] for key in (DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS)] == [(1, 3)] * 3
+    assert served[CREATE_DELEGATION_TOKEN] == (1, 3)
+    assert served[RENEW_DELEGATION_TOKEN] == served[EXPIRE_DELEGATION_TOKEN] == (1, 2)
+    assert served.get(DESCRIBE_DELEGATION_TOKEN, (1, 3)) == (1, 3)

@@ -87,6 +87,33 @@ async def test_for_another(tmp_path):
         assert len(server.publisher.current.tokens) == 1
 
 
+@pytest.mark.parametrize("version", [1, 2])
+async def test_before_version_3_the_owner_is_the_requester(tmp_path, version):
+    async with running(with_tokens(tmp_path)) as server:
+        assert (await create(server, version=version))["who"] == ["User", "alice"]
+        (token,) = server.publisher.current.tokens.records()
+        assert (token.owner, token.requester) == ("User:alice", "User:alice")
+
+
+@pytest.mark.parametrize("owner", [("", ""), ("User", ""), (None, None), ("User", None), ("User", "alice")])
+async def test_an_owner_that_is_not_named_is_the_requester(tmp_path, owner):
+    async with running(with_tokens(tmp_path)) as server:
+        kind, name = owner
+        message = build(38, 3, "request", renewers=(), owner_principal_type=kind, owner_principal_name=name)
+        body = await handlers_of(server)[38](asking(38, 3, message, "alice"))
+        assert token_answers.created(3, bytes(5) + body)["who"] == ["User", "alice", "User", "alice"]
+
+
+async def test_who_requested_a_token_for_another_may_not_renew_it(tmp_path):
+    """KIP-373 would let it; a real Kafka does not, even for a super user."""
+    async with running(with_tokens(tmp_path)) as server:
+        made = await create(server, user="admin", owner="carol", renewers=[("User", "bob")])
+        for api_key in (39, 40):
+            assert (await change(server, api_key, made["hmac"], "admin"))[0] == 63
+            assert (await change(server, api_key, made["hmac"], "bob"))[0] == 0
+            assert (await change(server, api_key, made["hmac"], "carol"))[0] in {0, 66}
+
+
 @pytest.mark.parametrize("token_authenticated", [False, True])
 async def test_in_an_envelope_the_clients_login_counts(tmp_path, token_authenticated):
     principal = KafkaPrincipal(type="User", name="alice")
