@@ -1,6 +1,5 @@
 """Adding and removing ACLs, with the output of kafka-acls.sh."""
 
-import sys
 from collections.abc import Iterable
 
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
@@ -8,9 +7,11 @@ from aclog.cli.acls.flags import ResourceFlags, RuleFlags
 from aclog.cli.acls.kafka_format import adding, already_there, question
 from aclog.cli.acls.plan import Plan, filters_of, plan_to_add, plan_to_remove, rule_of
 from aclog.cli.acls.targets import AclTarget, ChosenTarget, open_target
-from aclog.metalog.errors import ConfigError
+from aclog.terminal.confirmation import confirms
 from aclog.terminal.notices import note
 from aclog.terminal.output import emit
+
+_NO_ANSWER = "no answer on stdin: nothing was removed; use --force to remove without asking"
 
 
 def add_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
@@ -49,7 +50,9 @@ def remove_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFla
     Raises as add_acls; and ConfigError if stdin ends without an answer.
     """
     plan = plan_to_remove(resources, entries)
-    confirmed = {pattern: listed for pattern, listed in plan.items() if force or _confirms(question(pattern, listed))}
+    confirmed = {
+        pattern: listed for pattern, listed in plan.items() if force or confirms(question(pattern, listed), _NO_ANSWER)
+    }
     if not confirmed:
         return
     with open_target(target, force=force) as rules:
@@ -57,14 +60,6 @@ def remove_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFla
         _raise_first(results)
     removed = {rule for result in results for rule in result.deleted}
     note(f"{len(removed)} ACL(s) removed")
-
-
-def _confirms(text: str) -> bool:
-    emit(text, flush=True)
-    answer = sys.stdin.readline()
-    if not answer:
-        raise ConfigError("no answer on stdin: nothing was removed; use --force to remove without asking")
-    return answer.strip().lower() == "y"
 
 
 def _raise_first(results: Iterable[AclCreateResult | AclDeleteResult]) -> None:

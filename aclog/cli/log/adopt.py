@@ -1,6 +1,5 @@
 """`aclog log adopt`: makes a controller accept the topic that its configuration names as its log."""
 
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -25,8 +24,9 @@ from aclog.nodes.controller.shared.topic_identity import (
 )
 from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY, lock_checkpoints
 from aclog.nodes.storage.log_directories import require_formatted
+from aclog.terminal.confirmation import confirms
 from aclog.terminal.notices import note
-from aclog.terminal.output import say
+from aclog.terminal.output import say, shown
 
 _KNOWN_SECONDS = 30.0
 
@@ -78,7 +78,9 @@ class _Adoption:
             if recorded is not None:
                 say(_comparison(reader, recorded, end))
             self._check_checkpoints(reader)
-        if not (force or _confirms(f"Adopt {self.topic.name} as this controller's log? (y/n)")):
+        question = shown()(f"Adopt {self.topic.name} as this controller's log? (y/n)")
+        no_answer = "no answer on stdin: nothing is adopted; use --force to adopt without asking"
+        if not (force or confirms(question, no_answer)):
             return
         write_identity(self._home, TopicIdentity(topic=found, end=end))
         say(f"{self._home / IDENTITY_FILE}: adopted {self.topic.name}")
@@ -123,11 +125,3 @@ def _comparison(reader: SharedReader, recorded: TopicIdentity, end: LogEnd) -> s
     lost = recorded.end.end_offset - end.end_offset
     many = f": at least {lost} records are lost" if lost > 0 else ""
     return f"the topic does not hold what was recorded: {wrong}{many}"
-
-
-def _confirms(question: str) -> bool:
-    say(question, flush=True)
-    answer = sys.stdin.readline()
-    if not answer:
-        raise ConfigError("no answer on stdin: nothing is adopted; use --force to adopt without asking")
-    return answer.strip().lower() == "y"

@@ -6,7 +6,8 @@ from attrs import evolve
 
 from aclog.cli.removal_limit import RemovalLimit
 from aclog.metalog.errors import ConfigError
-from aclog.terminal.output import say
+from aclog.terminal.confirmation import confirms
+from aclog.terminal.output import shown
 from aclog.zkstore.migration.access_state import AccessState, difference
 
 
@@ -32,7 +33,8 @@ def confirmed(name: str, current: AccessState, wanted: AccessState, limit: Remov
     if not sys.stdin.isatty():
         raise ConfigError(found)
     removed = difference(current, wanted).removals
-    say(f"{name}: {removed} of {len(current)} entries would go. Remove them? (y/n)", flush=True)
-    if sys.stdin.readline().strip().lower() != "y":
-        raise ConfigError(f"{name}: nothing was written")
+    question = shown()(f"{name}: {removed} of {len(current)} entries would go. Remove them? (y/n)")
+    nothing = f"{name}: nothing was written"
+    if not confirms(question, nothing):
+        raise ConfigError(nothing)
     return evolve(limit, accepted=removed)
