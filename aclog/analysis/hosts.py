@@ -12,11 +12,15 @@ class Hosts:
     entries: tuple[str, ...] = ()
     """Sorted, distinct. An entry with a `/` is a range."""
     complement: bool = False
-    scoped_out: tuple[str, ...] = ()
-    """Addresses with a scope (`fe80:...%1`) that a range contains and this set does not; never with `complement`."""
+    except_addresses: tuple[str, ...] = ()
+    """IPv6 addresses that a range of `entries` contains and this set does not; never with `complement`.
+
+    A range contains an address with whatever scope (`fe80:...%1`), a rule on an address is compared as a text: so
+    these cannot be cut out of a range.
+    """
 
     def __contains__(self, host: str) -> bool:
-        return self.lists(host) is not self.complement and host not in self.scoped_out
+        return self.lists(host) is not self.complement and host not in self.except_addresses
 
     def lists(self, host: str) -> bool:
         """Return whether an entry is this address, or a range that contains it."""

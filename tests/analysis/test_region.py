@@ -49,8 +49,8 @@ def test_principals() -> None:
         (Hosts(entries=("10.0.0.0/30",), complement=True), "10.0.0.3", False),
         (Hosts(entries=("10.0.0.0/30",), complement=True), "10.0.0.4", True),
         (Hosts(entries=("10.0.0.1",)), "10.0.0.1", True),
-        (Hosts(entries=("fe80::/10",), scoped_out=("fe80:0:0:0:0:0:0:1%1",)), "fe80:0:0:0:0:0:0:1%1", False),
-        (Hosts(entries=("fe80::/10",), scoped_out=("fe80:0:0:0:0:0:0:1%1",)), "fe80:0:0:0:0:0:0:1%2", True),
+        (Hosts(entries=("fe80::/10",), except_addresses=("fe80:0:0:0:0:0:0:1%1",)), "fe80:0:0:0:0:0:0:1%1", False),
+        (Hosts(entries=("fe80::/10",), except_addresses=("fe80:0:0:0:0:0:0:1%1",)), "fe80:0:0:0:0:0:0:1%2", True),
     ],
 )
 def test_hosts(hosts: Hosts, host: str, held: bool) -> None:

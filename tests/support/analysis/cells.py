@@ -51,7 +51,7 @@ class Cells:
     def add_region(self, region: Region) -> None:
         """Take in what a region mentions: it may be wrong just there."""
         self.named_principals |= set(region.principals.named)
-        self.named_hosts |= {*region.hosts.entries, *region.hosts.scoped_out}
+        self.named_hosts |= {*region.hosts.entries, *region.hosts.except_addresses}
         names = self.named[region.resource_type]
         for part in region.names:
             if isinstance(part, Literal):

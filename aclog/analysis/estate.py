@@ -1,0 +1,164 @@
+"""The rules of one image, as the engine reads them: cells of a principal and a host on a resource pattern."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from attrs import define, field
+
+from aclog.analysis.root import Root
+from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType
+from aclog.authorizer.index.acl_index import AclIndex, Resource
+from aclog.authorizer.index.arrays import Int32s
+from aclog.authorizer.index.columns import pairs_of, row_columns
+from aclog.authorizer.index.keys import resource_name, split_pair
+from aclog.authorizer.index.masks import ALL_OPERATIONS
+from aclog.authorizer.index.name_ranks import NameRanks, name_ranks
+
+_DENY_ALL = ALL_OPERATIONS << 16
+_LITERAL = int(PatternType.LITERAL)
+
+
+class Cell(NamedTuple):
+    """All rules of one principal and host on one resource pattern."""
+
+    name: str
+    literal: bool
+    host: str
+    mask: int
+    """Denied << 16 | allowed (aclog.authorizer.index.masks); never 0."""
+
+
+@define(eq=False)
+class Estate:
+    """Reads cells from the index of an image. Cheap to make; what it caches lives as long as it does."""
+
+    index: AclIndex
+    _hosts: dict[str, tuple[tuple[int, str], ...]] = field(factory=dict, init=False)
+    """By principal: its pairs in the base, by number and host."""
+    _touched: dict[tuple[int, str], list[Resource]] = field(factory=dict, init=False)
+
+    def covering(self, root: Root) -> list[Resource]:
+        """Return the patterns that cover every name of a root, but for LITERAL `*`."""
+        found = list(self.index.prefixes(root.kind, root.name))
+        if root.literal:
+            found.append(self.index.literal(root.kind, root.name))
+        return found
+
+    def wildcard(self, kind: int) -> Resource:
+        """Return LITERAL `*`, whether it has rules or not."""
+        return self.index.literal(kind, WILDCARD)
+
+    def under(self, root: Root) -> list[Resource]:
+        """Return the patterns that cover some names of a root and not all; none for a single name."""
+        if root.literal:
+            return []
+        base = self.index.base
+        numbers = self._named_under(root)
+        if numbers.size:
+            kinds = np.frombuffer(base.resources.data, np.uint8)[np.asarray(base.resources.offsets)[numbers]]
+            numbers = numbers[kinds == root.kind]
+        return self._joined(root, numbers.tolist())
+
+    def under_of(self, root: Root, principal: str) -> list[Resource]:
+        """Return at least those of `under` on which a principal has cells, in time that follows its rules."""
+        if root.literal:
+            return []
+        base = self.index.base
+        columns = row_columns(base)
+        rows = [columns.of_pair(pair) for pair, _ in self._pairs(principal)]
+        if not rows:
+            return self._joined(root, [])
+        of_principal = np.concatenate(rows)
+        numbers = np.unique(columns.resource_of[of_principal[columns.types[of_principal] == root.kind]])
+        if root.name:
+            low, high = _bounds(name_ranks(base), root.name)
+            ranks = name_ranks(base).of_resource[numbers]
+            numbers = numbers[(ranks >= low) & (ranks < high)]
+        return self._joined(root, numbers.tolist())
+
+    def cells(self, resource: Resource) -> Iterator[tuple[str, Cell]]:
+        """Yield the principal and the cell of each pair on a pattern."""
+        base, touched = self.index.base, resource.touched
+        for number in range(*base.cells(resource.number)):
+            principal, host = split_pair(base.pairs.key(base.cell_pairs[number]))
+            if touched is None or (principal, host) not in touched.cells:
+                yield principal, Cell(resource.name, resource.literal, host, base.cell_masks[number])
+        if touched is not None:
+            for (principal, host), cell in touched.cells.items():
+                if cell.mask:
+                    yield principal, Cell(resource.name, resource.literal, host, cell.mask)
+
+    def cells_of(self, resource: Resource, principal: str) -> Iterator[Cell]:
+        """Yield the cells of one principal on a pattern."""
+        base, touched = self.index.base, resource.touched
+        if resource.number >= 0:
+            for pair, host in self._pairs(principal):
+                low, high = base.cell(resource.number, pair)
+                if low < high and (touched is None or (principal, host) not in touched.cells):
+                    yield Cell(resource.name, resource.literal, host, base.cell_masks[low])
+        if touched is not None:
+            for (who, host), cell in touched.cells.items():
+                if who == principal and cell.mask:
+                    yield Cell(resource.name, resource.literal, host, cell.mask)
+
+    def cells_of_everyone(self, resource: Resource) -> Iterator[Cell]:
+        """Yield the cells of `User:*` on a pattern.
+
+        An ACL whose principal has no colon counts as a DENY of everything to everyone: Kafka's authorizer visits every
+        candidate before it allows, and throws on that one.
+        """
+        yield from self.cells_of(resource, WILDCARD_PRINCIPAL)
+        if self.index.has_colonless and any(":" not in principal for principal, _ in self.cells(resource)):
+            yield Cell(resource.name, resource.literal, WILDCARD, _DENY_ALL)
+
+    def exists(self, resource: Resource) -> bool:
+        """Return whether a pattern has any rule: it is a candidate then, whomever its rules are for."""
+        return self.index.count(resource) > 0
+
+    def _pairs(self, principal: str) -> tuple[tuple[int, str], ...]:
+        known = self._hosts.get(principal)
+        if known is None:
+            base = self.index.base
+            known = tuple((pair, split_pair(base.pairs.key(pair))[1]) for pair in pairs_of(base, principal))
+            self._hosts[principal] = known
+        return known
+
+    def _named_under(self, root: Root) -> Int32s:
+        ranks = name_ranks(self.index.base)
+        low, high = _bounds(ranks, root.name)
+        return ranks.order[low:high]
+
+    def _joined(self, root: Root, numbers: Iterable[int]) -> list[Resource]:
+        """Return resources of the base by number and those of the overlay under a root, but for the root itself."""
+        touched = self._touched_under(root)
+        seen = {resource.number for resource in touched}
+        base, found = self.index.base, [*touched]
+        for number in numbers:
+            if number not in seen:
+                key = base.resources.key(number)
+                found.append(Resource(resource_name(key), literal=key[-1] == _LITERAL, number=number, touched=None))
+        return [each for each in found if each.literal or each.name != root.name]
+
+    def _touched_under(self, root: Root) -> list[Resource]:
+        known = self._touched.get((root.kind, root.name))
+        if known is None:
+            known = [
+                Resource(name, literal=literal, number=touched.number, touched=touched)
+                for (kind, name, literal), touched in self.index.overlay.touched.items()
+                if kind == root.kind and name.startswith(root.name)
+            ]
+            self._touched[root.kind, root.name] = known
+        return known
+
+
+def _bounds(ranks: NameRanks, prefix: str) -> tuple[int, int]:
+    """Return the range of positions in `ranks.order` of the names that begin with a prefix."""
+    keys, length = ranks.base.resources, len(prefix)
+
+    def head(resource: int) -> str:
+        return resource_name(keys.key(resource))[:length]
+
+    low = bisect_left(ranks.order, prefix, key=head)
+    return low, bisect_right(ranks.order, prefix, lo=low, key=head)
