@@ -1,5 +1,8 @@
 """The properties of the authorizer: `super.users`, `allow.everyone.if.no.acl.found` and `aclog.cidr.enabled`."""
 
+import re
+from collections.abc import Iterator
+
 from aclog.metalog.errors import ConfigError
 
 SUPER_USERS_CONFIG = "super.users"
@@ -41,6 +44,25 @@ def parse_super_users(text: str | None) -> frozenset[str]:
                 f"{SUPER_USERS_CONFIG}: expected a string in format principalType:principalName but got {user}"
             )
     return users
+
+
+_SECOND_NAME = re.compile(r"[,|\s]\s*\w+:")
+"""What looks like the beginning of another principal within one; an attribute of a distinguished name has `=`."""
+
+
+def super_user_mistakes(text: str | None) -> Iterator[str]:
+    """Yield a sentence for each super user that is hardly meant as it stands; `text` is a valid `super.users`."""
+    for user in sorted(parse_super_users(text)):
+        kind, _, name = user.partition(":")
+        if found := _SECOND_NAME.search(user):
+            meant = f"{user[: found.start()]};{user[found.start() + 1 :].lstrip()}"
+            yield f"{user!r} is one name, as only ';' separates super users: did you mean {meant!r}?"
+        elif kind != "User":
+            yield f"{user!r} is nobody, as every login has the type User: did you mean 'User:{name}'?"
+        elif name == "*":
+            yield f"{user!r} is nobody, as there are no wildcards among super users"
+        elif name != "ANONYMOUS" and name.upper() == "ANONYMOUS":
+            yield f"{user!r} is not who has not logged in: did you mean 'User:ANONYMOUS'?"
 
 
 def parse_allow_everyone(text: str | None) -> bool:

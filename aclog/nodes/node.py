@@ -18,6 +18,7 @@ from aclog.authorizer.standard import AuditHook, StandardAuthorizer
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.metalog.records import BrokerEndpoint
 from aclog.metalog.uuids import random_uuid
+from aclog.nodes.access_check import AccessCheck
 from aclog.nodes.apis.authorization import AuthHelper
 from aclog.nodes.apis.request import Handler
 from aclog.nodes.broker.controller_channel import ControllerChannel, LocalChannel, RemoteChannel
@@ -67,6 +68,7 @@ class Node:
     serving: asyncio.Event = field(factory=asyncio.Event, init=False)
     advertised: dict[str, HostPort] = field(factory=dict, init=False)
     _authorizer: Authorizer | None = field(init=False)
+    _access: AccessCheck = field(init=False)
     _controller: ControllerServer | TopicController | None = field(default=None, init=False)
     _topic_controller: TopicController | None = field(default=None, init=False)
     """The same object as `_controller` if the log is shared: another controller may be active."""
@@ -79,6 +81,9 @@ class Node:
 
     def __attrs_post_init__(self) -> None:
         self._authorizer = authorizer_of(self.config, self.audit)
+        self._access = AccessCheck(
+            config=self.config, authorizer=self._authorizer, publisher=self.publisher, metrics=self.metrics
+        )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set.
@@ -94,6 +99,7 @@ class Node:
             if self._authorizer is not None:
                 stack.push_async_callback(asyncio.to_thread, self._authorizer.close)
             self._watch()
+            self._access.say_configured()
             if self.config.http is not None:
                 http = self._http(self.config.http)
                 await http.start()
@@ -130,6 +136,7 @@ class Node:
         await self._replay()
         image = self.publisher.current
         took = time.monotonic() - begun
+        self._access.watch()
         _log.info("replayed to offset %d in %.1f s: %d ACLs", image.end_offset, took, len(image.acls))
         await listeners.open(early=False)
         self.serving.set()

@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from aclog.authorizer.config import CIDR_CONFIG
-from aclog.authorizer.loader import ACL_AUTHORIZERS, AUTHORIZER_CLASS_NAME_CONFIG
+from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, CIDR_CONFIG, SUPER_USERS_CONFIG
+from aclog.authorizer.loader import ACL_AUTHORIZERS, AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_ACL_AUTHORIZERS
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.java_properties import Properties, listener_prefix
 from aclog.nodes.config.known_keys import KNOWN_KEYS
 from aclog.nodes.config.metadata_log import CLIENT_PREFIX, METADATA_LOG_KEYS
 from aclog.nodes.config.refused_keys import CHECKED_KEYS
 from aclog.nodes.config.sasl_settings import JAAS
-from aclog.nodes.config.token_settings import MAX_REAUTH
+from aclog.nodes.config.token_settings import MAX_REAUTH, SECRET
 
 _PER_LISTENER_NAMES = """
 connections.max.reauth.ms sasl.enabled.mechanisms ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
@@ -60,12 +60,21 @@ CLIENT_KEYS = frozenset(_CLIENT_NAMES.split())
 """The keys allowed after `metadata.log.client.`."""
 
 _OWN_PREFIXES = ("aclog.", CLIENT_PREFIX)
-_OF_ACL_AUTHORIZER = ("zookeeper.", "authorizer.zookeeper.", "kafka.superusers", "allow.everyone")
+_OF_ZOOKEEPER = ("zookeeper.", "authorizer.zookeeper.")
 """The prefixes of AclAuthorizer's keys; unknown ones are left to that authorizer."""
+_ZOOKEEPERS = ("zookeeper.connect", "authorizer.zookeeper.url")
+_OF_KIP_11 = {"kafka.superusers": SUPER_USERS_CONFIG, "allow.everyone": ALLOW_EVERYONE_CONFIG}
+"""KIP-11's names of two keys, which AclAuthorizer reads, too, and today's."""
+_MEANT = _OF_KIP_11 | {
+    "kafka.super.users": SUPER_USERS_CONFIG,
+    "delegation.token.master.key": SECRET,
+}
+"""Keys that are too far from the meant one to be recognized by their letters."""
 _LISTENER = "listener.name."
 _OF_PLUGINS = ("config.providers.", "metrics.jmx.", "rlmm.config.", "rsm.config.")
 """Kafka passes keys with these prefixes on to plugins."""
 
+_CHOICES = sorted(KNOWN_KEYS | OWN_KEYS | _MEANT.keys())
 _MECHANISMS = ("plain", "scram-sha-256", "scram-sha-512", "gssapi", "oauthbearer")
 
 
@@ -82,7 +91,7 @@ def check_keys(properties: Properties, listener_names: Iterable[str], *, strict:
     # AclAuthorizer reads its own keys in `configure`, so they are neither unused nor unknown.
     on_zookeeper = properties.values.get(AUTHORIZER_CLASS_NAME_CONFIG, "").strip() in ACL_AUTHORIZERS
     for key in sorted(properties.values):
-        if _is_used(key, prefixes) or (on_zookeeper and key.startswith(_OF_ACL_AUTHORIZER)):
+        if _is_used(key, prefixes) or (on_zookeeper and (key.startswith(_OF_ZOOKEEPER) or key in _OF_KIP_11)):
             continue
         (unused if _is_kafkas(key, prefixes) else unknown).append(key)
     own = [key for key in unknown if key.startswith(_OWN_PREFIXES)]
@@ -121,5 +130,10 @@ def _is_kafkas(key: str, prefixes: tuple[str, ...]) -> bool:
 def _with_hint(key: str) -> str:
     if key.startswith(_LISTENER):
         return f"{key} (no such listener; names are in lower case in keys)" if key.count(".") > 2 else key
-    near = get_close_matches(key, sorted(KNOWN_KEYS | OWN_KEYS), n=1, cutoff=0.85)
-    return f"{key} (did you mean {near[0]}?)" if near else key
+    if key in _ZOOKEEPERS:
+        return f"{key} (only with {AUTHORIZER_CLASS_NAME_CONFIG}={KAFKAS_ACL_AUTHORIZERS[0]})"
+    if key == "authorizer.config.path":
+        return f"{key} (no such file is read: its keys belong here)"
+    plain = key.lower().replace("_", ".").replace("-", ".")
+    near = get_close_matches(plain, _CHOICES, n=1, cutoff=0.85)
+    return f"{key} (did you mean {_MEANT.get(near[0], near[0])}?)" if near else key

@@ -7,6 +7,7 @@ from pathlib import Path
 from attrs import evolve
 
 from aclog.authorizer.config import CIDR_CONFIG, parse_cidr_enabled, parse_super_users
+from aclog.authorizer.loader import AUTHORIZER_CLASS_NAME_CONFIG, KAFKAS_ACL_AUTHORIZERS
 from aclog.metalog.errors import ConfigError
 from aclog.nodes.config.addresses import servers
 from aclog.nodes.config.broker_settings import read_broker_settings
@@ -27,6 +28,12 @@ LOG_DIRS = "log.dirs"
 LOG_DIR = "log.dir"
 METADATA_LOG_DIR = "metadata.log.dir"
 HTTP_LISTENER = "aclog.http.listener"
+ZOOKEEPER_CONNECT = "zookeeper.connect"
+_ZOOKEEPER_MODE = (
+    f"not set, but {ZOOKEEPER_CONNECT} is, which is ZooKeeper mode: Kafka 3.9 was the last to have it. Two ways out: "
+    f"copy ACLs, users and tokens into a log (aclog migrate), set {ROLES} and remove {ZOOKEEPER_CONNECT}; "
+    f"or leave the ACLs in ZooKeeper: set {ROLES} and {AUTHORIZER_CLASS_NAME_CONFIG}={KAFKAS_ACL_AUTHORIZERS[0]}"
+)
 _DEFAULT_LOG_DIRS = ("/tmp/kafka-logs",)  # noqa: S108 - Kafka's default
 
 
@@ -107,6 +114,8 @@ def _roles(properties: Properties) -> frozenset[Role]:
     names = properties.items(ROLES)
     expected = "expected controller, broker, or both, separated by a comma"
     if not names:
+        if properties.text_or_none(ZOOKEEPER_CONNECT) is not None:
+            raise properties.error(ROLES, _ZOOKEEPER_MODE)
         raise properties.error(ROLES, f"not set: {expected}")
     choices = {role.value: role for role in Role}
     for name in names:

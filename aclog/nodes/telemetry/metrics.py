@@ -80,6 +80,10 @@ class Metrics:
     )
     decisions: Decisions = _decisions()
 
+    access_warning: Gauge = _gauge(
+        "aclog_access_warning", "1 while the node is open, or locked, as is hardly meant.", "warning"
+    )
+
     connections: Gauge = _gauge("aclog_connections", "Open connections.", "listener")
     accepted: Counter = _counter("aclog_connections_accepted_total", "Connections accepted.", "listener")
     refused: Counter = _counter(

@@ -88,9 +88,11 @@ def test_no_file(tmp_path: Path) -> None:
 def test_unknown_keys_are_noted_or_with_strict_an_error() -> None:
     changes = {"zookeeper.connect": "x:1", "super.user": "User:a", "log.retention.hours": "1", "rsm.config.a": "b"}
     config = parsed(COMBINED, changes)
-    assert config.notes == (
-        "it: Kafka's keys that are not used here: log.retention.hours, rsm.config.a",
-        "it: unknown keys: super.user (did you mean super.users?), zookeeper.connect",
+    unused, unknown = config.notes
+    assert unused == "it: Kafka's keys that are not used here: log.retention.hours, rsm.config.a"
+    assert unknown == (
+        "it: unknown keys: super.user (did you mean super.users?), zookeeper.connect (only with "
+        "authorizer.class.name=kafka.security.authorizer.AclAuthorizer)"
     )
     with pytest.raises(ConfigError, match=r"unknown keys: super\.user \(did you mean"):
         parsed(COMBINED, changes, strict=True)
@@ -223,7 +225,54 @@ def test_the_keys_of_the_authorizer_on_zookeeper_are_its_own() -> None:
     name = "kafka.security.authorizer.AclAuthorizer"
     assert parsed(COMBINED, {"authorizer.class.name": name, **keys}).notes == ()
     (note,) = parsed(COMBINED, keys).notes
-    assert "unknown keys: authorizer.zookeeper.url, kafka.superusers, zookeeper.connect" in note
+    only = f"(only with authorizer.class.name={name})"
+    assert note == (
+        f"it: unknown keys: authorizer.zookeeper.url {only}, kafka.superusers (did you mean super.users?), "
+        f"zookeeper.connect {only}"
+    )
+    misspelt = {"allow.everyone.if.no.acls.found": "true", "kafka.superuser": "User:a"}
+    (note,) = parsed(COMBINED, {"authorizer.class.name": name, **keys, **misspelt}).notes
+    assert note == (
+        "it: unknown keys: allow.everyone.if.no.acls.found (did you mean allow.everyone.if.no.acl.found?), "
+        "kafka.superuser (did you mean super.users?)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("kafka.superusers", "super.users"),
+        ("kafka.super.users", "super.users"),
+        ("superusers", "super.users"),
+        ("super_users", "super.users"),
+        ("Super.Users", "super.users"),
+        ("allow.everyone", "allow.everyone.if.no.acl.found"),
+        ("allow.everyone.if.no.acl", "allow.everyone.if.no.acl.found"),
+        ("authorizer.class", "authorizer.class.name"),
+        ("authoriser.class.name", "authorizer.class.name"),
+        ("authorizer-class-name", "authorizer.class.name"),
+        ("delegation.token.master.key", "delegation.token.secret.key"),
+        ("sasl.enabled.mechanism", "sasl.enabled.mechanisms"),
+    ],
+)
+def test_misspelt_keys_of_access_are_recognized(key: str, meant: str) -> None:
+    assert parsed(COMBINED, {key: "x"}).notes == (f"it: unknown key: {key} (did you mean {meant}?)",)
+
+
+def test_the_file_of_kip_11_is_not_read() -> None:
+    (note,) = parsed(COMBINED, {"authorizer.config.path": "/etc/authorizer.properties"}).notes
+    assert note == "it: unknown key: authorizer.config.path (no such file is read: its keys belong here)"
+
+
+@pytest.mark.parametrize("roles", [None, ""])
+def test_zookeeper_mode_has_two_ways_out(roles: str | None) -> None:
+    assert error_of(COMBINED, {"process.roles": roles, "zookeeper.connect": "a:2181"}) == (
+        "it: process.roles: not set, but zookeeper.connect is, which is ZooKeeper mode: Kafka 3.9 was the last to have "
+        "it. Two ways out: copy ACLs, users and tokens into a log (aclog migrate), set process.roles and remove "
+        "zookeeper.connect; or leave the ACLs in ZooKeeper: set process.roles and "
+        "authorizer.class.name=kafka.security.authorizer.AclAuthorizer"
+    )
+    assert "ZooKeeper" not in error_of(COMBINED, {"process.roles": roles})
 
 
 @pytest.mark.parametrize("mechanism", ["GSSAPI", "OAUTHBEARER", "plain", "SCRAM-SHA-1"])

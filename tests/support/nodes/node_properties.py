@@ -48,6 +48,7 @@ CASES: tuple[tuple[dict[str, str], dict[str, str | None]], ...] = (
     (BROKER, {}),
     (COMBINED, {"process.roles": None}),
     (COMBINED, {"process.roles": ""}),
+    (COMBINED, {"process.roles": None, "zookeeper.connect": "localhost:2181"}),
     (COMBINED, {"process.roles": "broker,foo"}),
     (COMBINED, {"process.roles": "broker,broker"}),
     (COMBINED, {"process.roles": " controller , broker "}),

@@ -1,0 +1,37 @@
+"""`aclog serve` says on stderr, and in /metrics, that a node is open by mistake; ZooKeeper mode is refused."""
+
+import http.client
+
+import pytest
+
+from tests.support.cli.command import aclog
+from tests.support.nodes.aclog_node import AclogNode
+from tests.support.nodes.server_properties import Ports, server_properties
+
+
+@pytest.mark.server
+def test_a_node_that_forgot_its_authorizer(tmp_path):
+    ports = Ports.free()
+    text = server_properties(ports).replace("authorizer.class.name=", "authorizer.class=")
+    with AclogNode(tmp_path, ports, text.replace("super.users=", "kafka.superusers=")) as node:
+        connection = http.client.HTTPConnection("127.0.0.1", ports.http, timeout=10)
+        connection.request("GET", "/metrics")
+        metrics = connection.getresponse().read().decode()
+        connection.close()
+    warnings = [line for line in node.output.splitlines() if "warning" in line.lower()]
+    keys = "authorizer.class (did you mean authorizer.class.name?), kafka.superusers (did you mean super.users?)"
+    [open_] = [line for line in warnings if "authorizer.class.name is not set: everybody who connects may" in line]
+    assert any(keys in line for line in warnings)
+    assert "although clients log in at listeners SASL_PLAINTEXT, CONTROLLER and kafka.superusers is set." in open_
+    assert node.output.index(open_) < node.output.index(" on port ")
+    assert 'aclog_access_warning{warning="no_authorizer"} 1.0' in metrics
+
+
+def test_zookeeper_mode_is_refused(tmp_path):
+    path = tmp_path / "server.properties"
+    path.write_text("broker.id=0\nzookeeper.connect=localhost:2181\nlisteners=PLAINTEXT://localhost:9092\n")
+    refused = aclog("serve", str(path))
+    assert refused.code == 2
+    assert "ZooKeeper mode" in refused.err
+    assert "Two ways out: copy" in refused.err
+    assert "; or leave" in refused.err

@@ -1,0 +1,164 @@
+"""A node that is open, or locked, by mistake says so at its start, and shows it as a metric for as long as it is."""
+
+import asyncio
+import logging
+import sys
+from contextlib import asynccontextmanager
+from types import ModuleType
+from uuid import UUID
+
+import pytest
+from attrs import evolve
+
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAclWithId
+from aclog.authorizer.interface import Authorizer
+from aclog.authorizer.loader import KAFKAS_STANDARD_AUTHORIZER
+from aclog.authorizer.standard import StandardAuthorizer
+from aclog.nodes.config.access_warnings import KINDS
+from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY
+from aclog.nodes.node import Node
+from aclog.nodes.storage.meta_properties import MetaProperties
+from tests.support.builders.acls import acl, acl_record
+from tests.support.builders.long_log import batch, begin_log
+from tests.support.nodes.controllers import DIRECTORY_ID, formatted
+
+OPEN = (
+    "authorizer.class.name is not set: everybody who connects may do everything, although {}. Expected "
+    f"authorizer.class.name={KAFKAS_STANDARD_AUTHORIZER}"
+)
+NOBODY = (
+    "nobody may change ACLs: super.users is empty, and no ACL allows ALTER on the cluster. "
+    "Expected super.users=User:NAME"
+)
+EVERYBODY = (
+    "allow.everyone.if.no.acl.found is true, and no ACL is on the cluster: everybody may change ACLs. Expected an ACL "
+    "that allows ALTER on the cluster to administrators only"
+)
+EVERYONE = {"allow.everyone.if.no.acl.found": "true"}
+
+
+def on_cluster(operation=AclOperation.ALTER, principal="User:a", **fields):
+    return acl("kafka-cluster", principal, operation=operation, resource_type=ResourceType.CLUSTER, **fields)
+
+
+@asynccontextmanager
+async def started(directory, acls, properties, name=KAFKAS_STANDARD_AUTHORIZER):
+    config = evolve(formatted(directory), authorizer_class_name=name, properties=properties)
+    begin_log(directory / LOG_DIRECTORY, *(batch([acl_record(1 + at, each)], at) for at, each in enumerate(acls)))
+    meta = MetaProperties(cluster_id="a-cluster", node_id=1, directory_id=DIRECTORY_ID)
+    node, stop = Node(config=config, meta=meta), asyncio.Event()
+    running, serving = asyncio.create_task(node.run(stop)), asyncio.create_task(node.serving.wait())
+    await asyncio.wait({running, serving}, return_when=asyncio.FIRST_COMPLETED)
+    serving.cancel()
+    try:
+        yield node
+    finally:
+        stop.set()
+        await running
+
+
+def shown(node):
+    return {kind for kind in KINDS if node.metrics.registry.get_sample_value("aclog_access_warning", {"warning": kind})}
+
+
+def told(directory, caplog, *arguments, **named):
+    """The sentences, and the kinds that the metric shows."""
+
+    async def scenario():
+        async with started(directory, *arguments, **named) as node:
+            return shown(node)
+
+    with caplog.at_level(logging.WARNING, "aclog.nodes.access_check"):
+        kinds = asyncio.run(scenario())
+    return [each.getMessage() for each in caplog.records if each.name == "aclog.nodes.access_check"], kinds
+
+
+@pytest.mark.parametrize(
+    ("acls", "properties", "text", "kind"),
+    [
+        ([acl("a")], {}, OPEN.format("the log holds 1 ACL"), "no_authorizer"),
+        ([acl("a"), acl("b")], {}, OPEN.format("the log holds 2 ACLs"), "no_authorizer"),
+        ([], {"super.users": "User:a"}, OPEN.format("super.users is set"), "no_authorizer"),
+        ([acl("a")], {"super.users": "User:a"}, OPEN.format("super.users is set"), "no_authorizer"),
+    ],
+)
+def test_without_an_authorizer(tmp_path, caplog, acls, properties, text, kind):
+    assert told(tmp_path, caplog, acls, properties, name=None) == ([text], {kind})
+
+
+def test_without_an_authorizer_or_anything_that_needs_one(tmp_path, caplog):
+    assert told(tmp_path, caplog, [], {}, name=None) == ([], set())
+
+
+@pytest.mark.parametrize(
+    ("acls", "properties"),
+    [
+        ([], {}),
+        ([], {"super.users": " ; "}),
+        ([acl("a")], {}),
+        ([on_cluster(AclOperation.DESCRIBE)], {}),
+        ([on_cluster(permission_type=AclPermissionType.DENY)], {}),
+        ([on_cluster(permission_type=AclPermissionType.DENY)], EVERYONE),
+        ([on_cluster(), on_cluster(AclOperation.ALL, "User:*", permission_type=AclPermissionType.DENY)], {}),
+    ],
+)
+def test_nobody_may_change_acls(tmp_path, caplog, acls, properties):
+    assert told(tmp_path, caplog, acls, properties) == ([NOBODY], {"no_administrator"})
+
+
+@pytest.mark.parametrize("properties", [EVERYONE, EVERYONE | {"super.users": "User:a"}])
+def test_everybody_may_change_acls(tmp_path, caplog, properties):
+    assert told(tmp_path, caplog, [acl("a")], properties) == ([EVERYBODY], {"everybody_administers"})
+
+
+@pytest.mark.parametrize(
+    ("acls", "properties"),
+    [
+        ([], {"super.users": "User:a"}),
+        ([on_cluster()], {}),
+        ([on_cluster(AclOperation.ALL, "User:*")], {}),
+        ([acl("*", "User:a", operation=AclOperation.ALL, resource_type=ResourceType.CLUSTER)], {}),
+        ([acl("kafka", operation=2, resource_type=ResourceType.CLUSTER, pattern_type=PatternType.PREFIXED)], {}),
+        ([on_cluster()], EVERYONE),
+        ([on_cluster(), on_cluster(principal="User:b", permission_type=AclPermissionType.DENY)], {}),
+    ],
+)
+def test_somebody_may(tmp_path, caplog, acls, properties):
+    assert told(tmp_path, caplog, acls, properties) == ([], set())
+
+
+def test_the_metric_follows_the_acls(tmp_path):
+    async def scenario():
+        async with started(tmp_path, [], {}) as node:
+            assert shown(node) == {"no_administrator"}
+            image, added = node.publisher.current, StandardAclWithId(id=UUID(int=9), acl=on_cluster())
+            node.publisher.replace(evolve(image, acls=type(image.acls).from_acls([added])))
+            assert shown(node) == set()
+
+    asyncio.run(scenario())
+
+
+class Foreign(Authorizer):
+    """A plugin with semantics of its own."""
+
+    def configure(self, properties):
+        pass
+
+    def authorize(self, context, actions):
+        raise NotImplementedError
+
+    authorize_by_resource_type = acls = create_acls = delete_acls = authorize
+
+
+class Plugin(StandardAuthorizer):
+    """A plugin with Kafka's."""
+
+
+@pytest.mark.parametrize(("name", "texts"), [("Foreign", []), ("Plugin", [NOBODY])])
+def test_an_authorizer_of_unknown_semantics_is_not_judged(tmp_path, caplog, monkeypatch, name, texts):
+    module = ModuleType("a_plugin")
+    module.Foreign, module.Plugin = Foreign, Plugin
+    monkeypatch.setitem(sys.modules, "a_plugin", module)
+    properties = {"super.users": "users from a directory", "allow.everyone.if.no.acl.found": "maybe"}
+    given = properties if name == "Foreign" else {}
+    assert told(tmp_path, caplog, [], given, name=f"a_plugin.{name}")[0] == texts
