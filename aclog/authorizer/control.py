@@ -11,7 +11,6 @@ from uuid import UUID
 from attrs import frozen
 
 from aclog.authorizer.acl import (
-    CLUSTER_NAME,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
@@ -22,11 +21,9 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acl_records import record_of
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.cidr import parse_cidr
+from aclog.authorizer.creation_checks import broker_check, controller_check, filter_value, refusal
 from aclog.authorizer.errors import AclRequestError
 from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
-from aclog.authorizer.principals import no_colon
-from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 MAX_RECORDS_PER_USER_OP = 10_000
@@ -60,10 +57,12 @@ def create_acls(image: AclsImage, acls: Sequence[StandardAcl], new_id: NewId, *,
     fails the whole request, and so do more than 10,000 new ACLs; any other error fails one ACL only. `new_id` returns
     random uuids. With `cidr`, a host with a slash must be a valid range.
     """
-    if any(_holds_filter_value(acl) for acl in acls):
+    if any(map(filter_value, acls)):
         return AclCreation(records=(), results=_created(creation_errors(acls)))
-    refused_first = [_broker_check(acl) for acl in acls]
-    results = [error or _controller_check(acl, cidr=cidr) for acl, error in zip(acls, refused_first, strict=True)]
+    refused_first = [_error(broker_check(acl)) for acl in acls]
+    results = [
+        error or _error(controller_check(acl, cidr=cidr)) for acl, error in zip(acls, refused_first, strict=True)
+    ]
     new = dict.fromkeys(
         acl for acl, error in zip(acls, results, strict=True) if error is None and image.find(acl) is None
     )
@@ -77,9 +76,9 @@ def create_acls(image: AclsImage, acls: Sequence[StandardAcl], new_id: NewId, *,
 
 def creation_errors(acls: Sequence[StandardAcl]) -> list[AclRequestError | None]:
     """Return the error of each ACL of a request, checked without an image; one that holds ANY or MATCH fails all."""
-    if any(_holds_filter_value(acl) for acl in acls):
+    if any(map(filter_value, acls)):
         return [AclRequestError(UNKNOWN_SERVER_ERROR) for _ in acls]
-    return [_broker_check(acl) or _controller_check(acl, cidr=False) for acl in acls]
+    return [_error(refusal(acl)) for acl in acls]
 
 
 def _created(errors: Iterable[AclRequestError | None]) -> tuple[AclCreateResult, ...]:
@@ -96,44 +95,8 @@ def _records(image: AclsImage, acls: Iterable[StandardAcl], new_id: NewId) -> tu
     return tuple(records.values())
 
 
-def _holds_filter_value(acl: StandardAcl) -> bool:
-    """Return whether the ACL holds ANY or MATCH; Kafka fails to parse the whole request then."""
-    return (
-        acl.resource_type == ResourceType.ANY
-        or acl.pattern_type in (PatternType.ANY, PatternType.MATCH)
-        or acl.operation == AclOperation.ANY
-        or acl.permission_type == AclPermissionType.ANY
-    )
-
-
-def _broker_check(acl: StandardAcl) -> AclRequestError | None:
-    """Return the error that a broker finds before it forwards the request (AclApis)."""
-    if acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
-        return _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
-    if not acl.resource_name:
-        return _invalid("Invalid empty resource name")
-    return None
-
-
-def _controller_check(acl: StandardAcl, *, cidr: bool) -> AclRequestError | None:
-    """Return the error that the controller finds (AclControlManager.validateNewAcl), ANY and MATCH aside."""
-    fields = (
-        ("resourceType", ResourceType, acl.resource_type),
-        ("patternType", PatternType, acl.pattern_type),
-        ("operation", AclOperation, acl.operation),
-        ("permissionType", AclPermissionType, acl.permission_type),
-    )
-    for field, kind, code in fields:
-        if code_name(kind, code) == "UNKNOWN":
-            return _invalid(f"Invalid {field} UNKNOWN")
-    if ":" not in acl.principal:
-        return _invalid(no_colon(acl.principal))
-    if cidr and "/" in acl.host:
-        try:
-            parse_cidr(acl.host)
-        except ConfigError as e:
-            return _invalid(str(e))
-    return None
+def _error(message: str | None) -> AclRequestError | None:
+    return None if message is None else _invalid(message)
 
 
 def _invalid(message: str) -> AclRequestError:

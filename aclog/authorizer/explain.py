@@ -23,6 +23,7 @@ from aclog.authorizer.explanation import ExaminedRule, Explanation, Role
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.index.masks import ALLOWED, DENIED, known_operation, rule_mask
 from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.near_misses import NearMisses, user_near_misses
 from aclog.authorizer.quirks import quirks_of
 from aclog.authorizer.remedy import find_remedy
 from aclog.metalog.errors import ConfigError
@@ -47,11 +48,18 @@ def explain(
 
     """
     pattern = action.resource_pattern
+    operation = known_operation(action.operation)
     sorter = _RuleSorter(
-        context=context, operation=known_operation(action.operation), cidr=image.cidr, limit=options.limit
+        context=context,
+        operation=operation,
+        cidr=image.cidr,
+        limit=options.limit,
+        near_misses=NearMisses(context=context, operation=operation, cidr=image.cidr),
     )
     for rule in image.candidates(pattern.resource_type, pattern.name):
         sorter.examine(rule, decides=decision.rule is not None and rule == decision.rule)
+    # For a super user ACLs are not read, so their quirks do not matter.
+    super_user = decision.basis is Basis.SUPER_USER
     return Explanation(
         context=context,
         action=action,
@@ -60,8 +68,8 @@ def explain(
         rules=sorter.shown(),
         counts=sorter.counts,
         implied_by=_implied_by(decision, sorter.operation),
-        # For a super user ACLs are not read, so their quirks do not matter.
-        quirks=() if decision.basis is Basis.SUPER_USER else (*sorter.quirks(), *_quirks(image, context, action)),
+        quirks=() if super_user else (*sorter.quirks(), *_quirks(image, context, action)),
+        near_misses=() if super_user else (*sorter.near_misses.sentences(), *user_near_misses(image, pattern)),
         remedy=find_remedy(
             decision,
             context,
@@ -91,6 +99,7 @@ class _RuleSorter:
     operation: int
     cidr: bool
     limit: int
+    near_misses: NearMisses
     kept: dict[Role, list[ExaminedRule]] = field(factory=lambda: {role: [] for role in Role}, init=False)
     counts: Counter[Role] = field(factory=Counter, init=False)
     denying: list[StandardAclWithId] = field(factory=list, init=False)
@@ -106,6 +115,7 @@ class _RuleSorter:
             role = Role.DECIDES if decides else role
         if role is Role.OTHER_HOST and self._fails_open(rule.acl):
             self.failing_open += 1
+        self.near_misses.examine(rule.acl, role)
         self.counts[role] += 1
         if len(self.kept[role]) < self.limit:
             notes = tuple(_notes(rule.acl, self.context, role, cidr=self.cidr))

@@ -84,6 +84,8 @@ class Explanation:
     counts: Mapping[Role, int]
     implied_by: AclOperation | None
     quirks: tuple[str, ...]
+    near_misses: tuple[str, ...]
+    """A sentence for each group of ACLs that match nobody, and were probably meant to match this request."""
     remedy: Remedy
     options: ExplainOptions = field(repr=False)
 
@@ -119,6 +121,7 @@ class Explanation:
             "rules": [examined.to_dict() for examined in self.rules],
             "leftOff": self.left_off,
             "quirks": list(self.quirks),
+            "nearMisses": list(self.near_misses),
             "opposite": self.remedy.to_dict(),
             "asOf": self.options.as_of,
         }

@@ -26,6 +26,8 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     yield from _rules(explanation)
     for quirk in explanation.quirks:
         yield from ("", f"Note: {quirk}")
+    for miss in explanation.near_misses:
+        yield from ("", f"Near miss: {miss}")
     yield ""
     yield "It would be DENIED by:" if explanation.allowed else "It would be ALLOWED by:"
     yield from (f"  {line}" for line in _remedy(explanation.remedy, explanation.options.as_of))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli.flags.common import TargetLog
+from aclog.cli.flags.common import KeepOddRules, TargetLog
 
 app = typer.Typer()
 
@@ -26,18 +26,23 @@ def import_(
     force: Annotated[
         bool, typer.Option("--force", metavar="", help="Write even if the log belongs to a Kafka node.")
     ] = False,
+    keep_odd_rules: KeepOddRules = False,
 ) -> None:
     """Write ACLs, credentials, tokens and features into a log, all or nothing; a new directory becomes a new log.
 
     Ids are kept. ACLs that the log already has are left unchanged; ACLs
-    without an id get one.
+    without an id get one. An ACL that CreateAcls would refuse is refused, and
+    nothing is written: a log that has one can make a Kafka fail.
 
     [bold]Examples[/]
 
       aclog import state.avro --log new-log
       aclog acls list --log OLD --format jsonl | aclog import - --log NEW
     """
+    from aclog.cli.rule_warnings import WrittenRules
     from aclog.cli.transfer.history import import_history
     from aclog.cli.transfer.importer import import_state
 
-    (import_history if history else import_state)(file, log, force=force)
+    (import_history if history else import_state)(
+        file, log, force=force, rules=WrittenRules(keep_odd_rules=keep_odd_rules)
+    )

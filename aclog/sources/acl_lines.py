@@ -1,6 +1,6 @@
 """ACLs as JSON lines: the output of `acls list --format jsonl`, the input of `--acls FILE`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from uuid import UUID
 
@@ -18,22 +18,27 @@ from aclog.sources.json_object import parse_object, text_field
 from aclog.sources.text_lines import display_name, numbered
 
 
-def read_acls(path: str) -> Iterator[StandardAclWithId]:
+def accept(acl: StandardAcl) -> None:
+    """Accept every ACL, those that Kafka would refuse to create as well: a log can contain them."""
+
+
+def read_acls(path: str, check: Callable[[StandardAcl], None] = accept) -> Iterator[StandardAclWithId]:
     """Yield the ACLs of a file of JSON lines (`-` is stdin, gzip is detected); `id` may be missing or null.
 
-    ACLs that Kafka would refuse to create (an UNKNOWN permission, a principal without a colon) are accepted: a log can
-    contain them.
+    `check` raises ConfigError on an ACL that the command refuses.
 
     Raises:
-        ConfigError: a line that is not an ACL, with its number; or a damaged file.
+        ConfigError: a line that is not an ACL, or refused, with its number; or a damaged file.
         OSError: the file cannot be read.
 
     """
     for number, line in numbered(path):
         try:
-            yield parse_acl(line)
+            rule = parse_acl(line)
+            check(rule.acl)
         except ConfigError as error:
             raise ConfigError(f"{display_name(path)}: line {number}: {error}") from error
+        yield rule
 
 
 def parse_acl(line: bytes) -> StandardAclWithId:

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from attrs import define, field
 
+from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.change_place import ChangePlace
 from aclog.metalog.batches import decode_batch
@@ -24,7 +25,7 @@ from aclog.snapshots.moments import Moment, moment_text
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Progress, Recovered, recover, recover_log
 from aclog.snapshots.state_source import StateSource
-from aclog.sources.acl_lines import read_acls
+from aclog.sources.acl_lines import accept, read_acls
 from aclog.sources.sync_properties import read_sync_properties
 from aclog.sources.text_lines import STDIN, display_name
 
@@ -246,6 +247,8 @@ class AclsSource:
     """A file of ACLs as JSON lines, or stdin."""
 
     path: str
+    check: Callable[[StandardAcl], None] = accept
+    """Raises ConfigError on an ACL that the command refuses; called before the first image."""
     _image: Image | None = field(default=None, init=False)
 
     log: None = field(default=None, init=False)
@@ -269,7 +272,7 @@ class AclsSource:
         """
         if self._image is None:
             try:
-                acls = AclsImage.from_acls(read_acls(self.path))
+                acls = AclsImage.from_acls(read_acls(self.path, self.check))
             except ReplayError as error:
                 raise ConfigError(f"{self.name}: {error.what}") from error
             self._image = Image(acls=acls)

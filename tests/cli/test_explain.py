@@ -80,7 +80,7 @@ def test_one_json_object(copy):
     assert out == json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n"
     assert list(found) == [
         "decision", "rule", "principal", "host", "hostGiven", "operation", "resourceType", "resourceName",
-        "patternType", "impliedBy", "counts", "rules", "leftOff", "quirks", "opposite", "asOf",
+        "patternType", "impliedBy", "counts", "rules", "leftOff", "quirks", "nearMisses", "opposite", "asOf",
     ]  # fmt: skip
     assert (found["decision"], found["host"], found["hostGiven"], found["asOf"]) == ("DENIED", "127.0.0.1", False, None)
     assert found["rules"][0]["role"] == "DECIDES"

@@ -11,6 +11,12 @@ DATA = Path(__file__).parents[1] / "data"
 SMALL, CHURN = DATA / "kafka-4.3.1-small/__cluster_metadata-0", DATA / "kafka-4.3.1-churn/__cluster_metadata-0"
 
 
+HOST_NAME = (
+    "aclog: warning: 1 ACL(s), 0 of them DENY, match nobody. The first: ALLOW User: spaced  WRITE on TRANSACTIONAL_ID "
+    "LITERAL ' lead-trail ' from not-an-ip.example.com: the host 'not-an-ip.example.com' is neither * nor an address\n"
+)
+
+
 def listing(*source):
     return aclog("acls", "list", *source, "--format", "jsonl").ok().out
 
@@ -36,7 +42,7 @@ def test_an_export_imports_as_the_same_state(log, name, tmp_path):
     out = tmp_path / "export"
     aclog("export", "--log", log, "--format", name, "--show-secrets", "--out", out).ok()
     imported = aclog("import", out, "--log", tmp_path / "log").ok()
-    assert imported.err == ""
+    assert imported.err == (HOST_NAME if log is SMALL else "")
     assert content(tmp_path / "log") == content(log)
     assert aclog("log", "verify", tmp_path / "log").ok().lines[-1] == "all is well"
 
@@ -78,7 +84,9 @@ def test_secrets_are_not_exported_and_entries_without_them_not_imported(tmp_path
     scram = [json.loads(line)["scram"] for line in exported.splitlines() if line.startswith('{"scram"')]
     assert [list(each) for each in scram] == [["user", "mechanism", "iterations"]] * 7
     imported = aclog("import", "-", "--log", tmp_path / "log", stdin=exported.encode()).ok()
-    assert imported.err == "aclog: warning: left out: 7 SCRAM credentials: exported without their secrets\n"
+    assert imported.err == (
+        f"aclog: warning: left out: 7 SCRAM credentials: exported without their secrets\n{HOST_NAME}"
+    )
 
 
 def test_acls_without_ids_get_one_on_import(tmp_path):

@@ -5,6 +5,7 @@ from random import Random
 from uuid import UUID
 
 import pytest
+from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 
 from aclog.authorizer.acl import (
@@ -14,6 +15,7 @@ from aclog.authorizer.acl import (
     PatternType,
     ResourcePattern,
     ResourceType,
+    StandardAcl,
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
@@ -25,6 +27,7 @@ from aclog.metalog.errors import ReplayError
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.metalog.uuids import uuid_text
 from tests.support.builders.acls import record_of
+from tests.support.builders.unmatched import OWNER, UNMATCHED
 from tests.support.kafka.oracle import Ask, Estate, OracleError, OracleProcess
 from tests.support.models.differential import image_of, reference_of
 from tests.support.models.shapes import Maker, Shape, shapes
@@ -235,3 +238,23 @@ def test_the_audit_line_and_its_level_are_those_of_kafka(oracle: OracleProcess) 
             for *who, action, decision in heard
         ]
         assert said == [(LEVELS[level], line) for level, _, line in (text.partition(" ") for text in theirs["lines"])]
+
+
+def test_a_rule_that_is_said_to_match_nobody_matches_nobody_in_kafka(oracle: OracleProcess) -> None:
+    asks = [
+        Ask(False, principal, host, acl.operation, acl.resource_type, "User:owner1")
+        for acl in (OWNER, UNMATCHED[-1][0])
+        for principal in ("User:app", "User:bob", "User:eve", "User:owner1")
+        for host in ("10.0.0.1", "127.0.0.1", "0:0:0:0:0:0:0:1")
+    ]
+    rules = [evolve(rule, resource_name=name_in(rule)) for rule, _ in UNMATCHED]
+    oracle.load(Estate(acls=[StandardAclWithId(id=UUID(int=7 + i), acl=rule) for i, rule in enumerate(rules)]))
+    assert {answer.letter for answer in oracle.decide(asks)} == {"D"}
+    meant = [evolve(OWNER, resource_name="User:owner1"), evolve(rules[1], host="127.0.0.1")]
+    oracle.load(Estate(acls=[StandardAclWithId(id=UUID(int=7 + i), acl=rule) for i, rule in enumerate(meant)]))
+    assert {answer.letter for answer in oracle.decide(asks)} == {"A", "D"}
+
+
+def name_in(rule: StandardAcl) -> str:
+    """The name that is asked for, but for a rule whose own name is at fault."""
+    return rule.resource_name if rule.resource_type == ResourceType.USER else "User:owner1"

@@ -7,6 +7,7 @@ from aclog.cli.acls.flags import ResourceFlags, RuleFlags
 from aclog.cli.acls.kafka_format import adding, already_there, question
 from aclog.cli.acls.plan import Plan, filters_of, plan_to_add, plan_to_remove, rule_of
 from aclog.cli.acls.targets import AclTarget, ChosenTarget, open_target
+from aclog.cli.rule_warnings import warn_of_unmatched
 from aclog.terminal.confirmation import confirms
 from aclog.terminal.notices import note
 from aclog.terminal.output import emit
@@ -15,7 +16,7 @@ _NO_ANSWER = "no answer on stdin: nothing was removed; use --force to remove wit
 
 
 def add_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags, *, force: bool) -> None:
-    """Add the ACLs that the flags name, in one batch, and print what kafka-acls.sh prints.
+    """Add the ACLs that the flags name, in one batch, and print what kafka-acls.sh prints; warn if one matches nobody.
 
     Raises:
         ConfigError: incompatible flags.
@@ -24,11 +25,13 @@ def add_acls(target: ChosenTarget, resources: ResourceFlags, entries: RuleFlags,
 
     """
     plan = plan_to_add(resources, entries)
+    wanted = [rule_of(pattern, entry) for pattern, listed in plan.items() for entry in listed]
     with open_target(target, force=force) as rules:
         lines = list(_additions(rules, plan))  # before they are added: which ones exist already
-        _raise_first(rules.create([rule_of(pattern, entry) for pattern, listed in plan.items() for entry in listed]))
+        _raise_first(rules.create(wanted))
         for line in lines:
             emit(line)
+    warn_of_unmatched(wanted)
 
 
 def _additions(rules: AclTarget, plan: Plan) -> Iterable[str]:

@@ -15,6 +15,14 @@ ShowSecrets: TypeAlias = Annotated[
         "--show-secrets", metavar="", help="Print salts, keys and HMACs, which are shown as [cyan]***[/] otherwise."
     ),
 ]
+KeepOddRules: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--keep-odd-rules",
+        metavar="",
+        help="Write ACLs that CreateAcls refuses, too, with a warning: for the export of a log that has some.",
+    ),
+]
 
 
 class ExportFormat(StrEnum):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from aclog.cli.image_report import CidrWatch, summary
+from aclog.cli.rule_warnings import warn_of_each
 from aclog.cli.verdict import WORDS, Findings, Verdict
 from aclog.metalog.errors import MetadataError
 from aclog.metalog.filelog import verify
@@ -38,7 +39,7 @@ def verify_log(directory: Path) -> Verdict:
     if image is not None:
         say(f"{what}, end offset {image.end_offset}, epoch {image.epoch}: {summary(image)}")
         watch = CidrWatch()
-        watch.watch_all(image.acls)
+        warn_of_each(watch.watch(image.acls), str(directory))
         watch.report()
     say(WORDS[found.verdict])
     return found.verdict

@@ -8,6 +8,7 @@ from attrs import evolve
 
 from aclog.authorizer.acls_image import AclsImage
 from aclog.cli.image_report import CidrWatch, summary
+from aclog.cli.rule_warnings import WrittenRules, warn_of_each
 from aclog.cli.verdict import Findings, Verdict
 from aclog.metalog.clock import current_time_ms
 from aclog.metalog.errors import CheckpointError, LogError, MetadataError
@@ -21,12 +22,28 @@ from aclog.snapshots.features import METADATA_VERSION
 from aclog.snapshots.image import Image
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.provenance import Provenance
+from aclog.sources.choice import ChosenSource
+from aclog.sources.paths import AclsSource
 from aclog.terminal.notices import note
 from aclog.terminal.output import say
 from aclog.terminal.timestamps import utc_text
 
 _LEAST_METADATA_VERSION = 7
 """3.3-IV3, the oldest metadata.version that Kafka 4 accepts; its tools read no state without one."""
+
+
+def checked_image(chosen: ChosenSource, rules: WrittenRules) -> Image:
+    """Return the state of a source; if it is a file of ACLs, `rules` checks and counts them.
+
+    Raises as ChosenSource.image, also with the line of an ACL that is refused.
+    """
+    if not isinstance(chosen.source, AclsSource):
+        return chosen.image()
+    chosen.source.check = rules.check
+    image = chosen.image()
+    for rule in image.acls:
+        rules.add(rule.acl)
+    return image
 
 
 def create_checkpoint(image: Image, directory: Path) -> Path:
@@ -82,8 +99,8 @@ def verify_checkpoints(paths: Sequence[Path]) -> Verdict:
             say(printable(str(error)))
             continue
         found.newer |= bool(newer.warnings())
-        watch.watch_all(image.acls)
         say(f"{path}: whole: {summary(image)}")
+        warn_of_each(watch.watch(image.acls), str(path))
     watch.report()
     return found.verdict
 

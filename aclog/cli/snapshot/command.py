@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from aclog.cli.flags.common import KeepOddRules
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.source import SourceFlags
 from aclog.terminal.output import say
@@ -22,17 +23,24 @@ def create(
         ),
     ],
     source: SourceFlags,
+    keep_odd_rules: KeepOddRules = False,
 ) -> None:
     """Write the state as a checkpoint, DIR/<end offset>-<epoch>.checkpoint, which Kafka's tools can read.
+
+    An ACL in --acls that CreateAcls would refuse is refused, and nothing is
+    written. A state of any other source is written as it is.
 
     [bold]Examples[/]
 
       aclog snapshot create --log DIR --as-of 70000 --out /tmp/then
       aclog snapshot create --acls rules.jsonl --out /tmp/rules
     """
-    from aclog.cli.snapshot.checkpoints import create_checkpoint
+    from aclog.cli.rule_warnings import WrittenRules
+    from aclog.cli.snapshot.checkpoints import checked_image, create_checkpoint
 
-    say(create_checkpoint(source.choose().image(), out))
+    rules = WrittenRules(keep_odd_rules=keep_odd_rules)
+    say(create_checkpoint(checked_image(source.choose(), rules), out))
+    rules.report()
 
 
 @app.command()
@@ -42,7 +50,7 @@ def verify(
     """Check checkpoint files: every CRC, header, footer, name and record.
 
     Exit codes as of `aclog log verify`: 1 for damage, 2 for records of a newer
-    Kafka.
+    Kafka. Warns of every ACL that no request can create, or that matches nobody.
 
     [bold]Example[/]
 

@@ -12,6 +12,7 @@ from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acl_records import acl_of
 from aclog.cli.flags.common import ExportFormat
 from aclog.cli.log_writer import LogWriter, open_or_create
+from aclog.cli.rule_warnings import WrittenRules
 from aclog.cli.transfer.avro.files import HISTORY, Row
 from aclog.cli.transfer.exporter import counted, write_export
 from aclog.cli.transfer.reader import Rows, open_export
@@ -63,8 +64,10 @@ def change_row(change: Change) -> Row:
     }
 
 
-def import_history(path: str, directory: Path, *, force: bool) -> None:
+def import_history(path: str, directory: Path, *, force: bool, rules: WrittenRules) -> None:
     """Replay the changes of a history into a new log, with their timestamps, and print their number.
+
+    `rules` checks the ACLs that are added.
 
     Raises:
         ConfigError: an invalid row, or one that contradicts earlier rows; or the log is not new.
@@ -82,12 +85,12 @@ def import_history(path: str, directory: Path, *, force: bool) -> None:
                     f"{directory}: a history can only be imported into a new log: expected an empty directory"
                 )
             with progress("replaying") as advance:
-                number = _replay(chain([] if first is None else [first], rows), writer, advance)
+                number = _replay(chain([] if first is None else [first], rows), _CurrentAcls(rules), writer, advance)
     say(f"written: {number} changes")
+    rules.report()
 
 
-def _replay(rows: Rows, writer: LogWriter, advance: Advance) -> int:
-    current = _CurrentAcls()
+def _replay(rows: Rows, current: "_CurrentAcls", writer: LogWriter, advance: Advance) -> int:
     in_flight: deque[Future[Appended]] = deque()
     number = 0
     # Changes with the same end offset became visible together, and must do so again.
@@ -106,7 +109,8 @@ def _replay(rows: Rows, writer: LogWriter, advance: Advance) -> int:
 class _CurrentAcls:
     """The ACLs in force at one point of a history; owned by the import that reads it."""
 
-    def __init__(self) -> None:
+    def __init__(self, written: WrittenRules) -> None:
+        self._written = written
         self._rules: dict[UUID, StandardAcl] = {}
         self._contents: set[StandardAcl] = set()
 
@@ -122,10 +126,12 @@ class _CurrentAcls:
         if record.id == NO_ID:
             raise ConfigError("an ACL in a history must have an id")
         if change == ChangeKind.ADDED.value:
+            self._written.check(acl)
             if record.id in self._rules or acl in self._contents:
                 raise ConfigError(f"{text} is added, but its id or an equal ACL already exists")
             self._rules[record.id] = acl
             self._contents.add(acl)
+            self._written.add(acl)
             return encode_record(record)
         if change != ChangeKind.REMOVED.value:
             raise ConfigError(f"change is {change[:40]!r}: expected ADDED or REMOVED")

@@ -13,6 +13,7 @@ from attrs import define, evolve, field
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acl_records import acl_of
 from aclog.cli.log_writer import LogWriter, open_or_create
+from aclog.cli.rule_warnings import WrittenRules
 from aclog.cli.transfer.avro.files import IMAGE, Row
 from aclog.cli.transfer.reader import open_export
 from aclog.cli.transfer.rows import NO_ID, record_of
@@ -41,8 +42,8 @@ _NAMES = {
 }
 
 
-def import_state(path: str, directory: Path, *, force: bool) -> None:
-    """Write the rows of a file into a log, and print what was written.
+def import_state(path: str, directory: Path, *, force: bool, rules: WrittenRules) -> None:
+    """Write the rows of a file into a log, and print what was written; `rules` checks the ACLs.
 
     Raises:
         ConfigError: an invalid row, or one that conflicts with another or with the log.
@@ -51,7 +52,7 @@ def import_state(path: str, directory: Path, *, force: bool) -> None:
 
     """
     with open_or_create(directory, force=force) as (writer, is_new):
-        state = _NewState(image=writer.image, is_new=is_new)
+        state = _NewState(image=writer.image, is_new=is_new, rules=rules)
         with open_export(path, IMAGE) as rows, progress("reading") as advance:
             for number, (place, row) in enumerate(rows):
                 state.add(place, row)
@@ -67,6 +68,7 @@ class _NewState:
 
     image: Image
     is_new: bool
+    rules: WrittenRules
     _values: list[bytes] = field(factory=list, init=False)
     _control: list[ControlRecord] = field(factory=list, init=False)
     _ids: set[UUID] = field(factory=set, init=False)
@@ -117,6 +119,7 @@ class _NewState:
 
     def _add_acl(self, record: AccessControlEntryRecord) -> None:
         acl = acl_of(record)
+        self.rules.check(acl)
         earlier = self._acls.get(acl)
         if earlier is not None or (not self.is_new and self.image.acls.find(acl) is not None):
             # A row without an id may repeat any ACL; two ids for one ACL contradict each other.
@@ -131,6 +134,7 @@ class _NewState:
             record = evolve(record, id=random_uuid(secrets.token_bytes))
         self._ids.add(record.id)
         self._put("acl", record)
+        self.rules.add(acl)
 
     def write(self, writer: LogWriter) -> None:
         """Write all records. Raises LogError."""
@@ -146,6 +150,7 @@ class _NewState:
             say(f"there already: {_counts(self._present)}")
         for (kind, why), count in self._left_out.items():
             warn(f"left out: {count} {_NAMES[kind]}: {why}")
+        self.rules.report()
 
 
 def _control_records(provenance: Mapping[str, Any]) -> list[ControlRecord]:

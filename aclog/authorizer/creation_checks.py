@@ -1,0 +1,73 @@
+"""What CreateAcls checks in a single ACL: in a broker's parser, in AclApis and in AclControlManager, in this order."""
+
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    code_name,
+)
+from aclog.authorizer.cidr import parse_cidr
+from aclog.authorizer.principals import no_colon
+from aclog.metalog.errors import ConfigError
+
+
+def refusal(acl: StandardAcl, *, cidr: bool = False) -> str | None:
+    """Return Kafka's message about an ACL that CreateAcls refuses; None for a valid one. `cidr` as control_check."""
+    return filter_value(acl) or broker_check(acl) or controller_check(acl, cidr=cidr)
+
+
+def filter_value(acl: StandardAcl) -> str | None:
+    """Return Kafka's message about ANY or MATCH, which only a filter may hold (ResourcePattern, AccessControlEntry).
+
+    A broker fails to parse a whole request with such an ACL: it logs this message, and answers without one.
+    """
+    if acl.resource_type == ResourceType.ANY:
+        return "resourceType must not be ANY"
+    if acl.pattern_type in (PatternType.ANY, PatternType.MATCH):
+        return f"patternType must not be {code_name(PatternType, acl.pattern_type)}"
+    if acl.operation == AclOperation.ANY:
+        return "operation must not be ANY"
+    if acl.permission_type == AclPermissionType.ANY:
+        return "permissionType must not be ANY"
+    return None
+
+
+def broker_check(acl: StandardAcl) -> str | None:
+    """Return the message about what a broker finds before it forwards the request (AclApis)."""
+    if acl.resource_type == ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
+        return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+    if not acl.resource_name:
+        return "Invalid empty resource name"
+    return None
+
+
+def controller_check(acl: StandardAcl, *, cidr: bool) -> str | None:
+    """Return the message about what the controller finds (AclControlManager.validateNewAcl), ANY and MATCH aside.
+
+    With `cidr`, a host with a slash must be a valid range.
+    """
+    unknown = unknown_field(acl)
+    if unknown is not None:
+        return f"Invalid {unknown} UNKNOWN"
+    if ":" not in acl.principal:
+        return no_colon(acl.principal)
+    if cidr and "/" in acl.host:
+        try:
+            parse_cidr(acl.host)
+        except ConfigError as e:
+            return str(e)
+    return None
+
+
+def unknown_field(acl: StandardAcl) -> str | None:
+    """Return the first field whose code Kafka 4.3.1 does not know; None if it knows them all."""
+    fields = (
+        ("resourceType", ResourceType, acl.resource_type),
+        ("patternType", PatternType, acl.pattern_type),
+        ("operation", AclOperation, acl.operation),
+        ("permissionType", AclPermissionType, acl.permission_type),
+    )
+    return next((name for name, kind, code in fields if code_name(kind, code) == "UNKNOWN"), None)
