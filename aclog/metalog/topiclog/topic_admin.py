@@ -65,6 +65,12 @@ class TopicAdmin:
             return None
         return found
 
+    def wait_for(self, topic: str) -> TopicDescription:
+        """Return a topic that was created: it takes a while to reach every broker."""
+        while (found := self.describe(topic)) is None:
+            self._back_off()
+        return found
+
     def create(self, topic: str, replication_factor: int, config: Mapping[str, str]) -> bool:
         """Create a topic of one partition; return False if it was created by somebody else meanwhile."""
         new = NewTopic(topic, num_partitions=1, replication_factor=replication_factor, config=dict(config))
@@ -87,7 +93,7 @@ class TopicAdmin:
             raise kafka_error(error, self._name) from error
         return {name: entry.value for name, entry in found.items()}
 
-    def back_off(self) -> None:
+    def _back_off(self) -> None:
         """Sleep before the next attempt.
 
         Raises:
@@ -118,7 +124,7 @@ class TopicAdmin:
             self._client, self._attempt_seconds = None, min(2 * self._attempt_seconds, _LAST_ATTEMPT_SECONDS)
             if self._errors.refused and self._errors.latest is not None:
                 raise self._errors.latest
-            self.back_off()
+            self._back_off()
 
 
 _NO_RESPONSE = frozenset(

@@ -64,10 +64,7 @@ def ensure_topic(settings: TopicSettings, *, timeout: float = 30.0) -> bool:
     admin = TopicAdmin(settings.name, settings.properties, timeout)
     found = admin.describe(settings.topic)
     created = found is None and create_topic(admin, settings)
-    while found is None:  # a new topic takes a while to reach every broker
-        admin.back_off()
-        found = admin.describe(settings.topic)
-    check_topic(admin, found, settings)
+    check_topic(admin, found or admin.wait_for(settings.topic), settings)
     return created
 
 

@@ -53,8 +53,7 @@ class TopicInspector:
         with self._lock:
             admin = self._admin(timeout)
             create_topic(admin, self.settings)
-            while admin.describe(self.settings.topic) is None:  # a new topic takes a while to reach every broker
-                admin.back_off()
+            admin.wait_for(self.settings.topic)
 
     def _admin(self, timeout: float) -> TopicAdmin:
         if self._known is None:
