@@ -1,0 +1,103 @@
+"""The engine beside the model: every representative cell of random pairs of policies, and of queries."""
+
+from random import Random
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aclog.analysis.deciding import deciding
+from aclog.analysis.difference import allowed, differences
+from aclog.analysis.operations import operations_of
+from aclog.analysis.principals import EVERYONE, everyone_but, only
+from aclog.analysis.query import RESOURCE_TYPES, Query
+from aclog.analysis.region import Direction, Request
+from aclog.analysis.witness import witness
+from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, StandardAcl
+from tests.support.analysis.cells import Cells
+from tests.support.analysis.claims import wrong_differences, wrong_regions
+from tests.support.analysis.model import EVERY_OPERATION, PolicyModel
+from tests.support.analysis.policies import ADDRESSES, NAMES, PRINCIPALS, changed_rules, random_pair
+from tests.support.models.reference import ALLOWED, ReferenceAuthorizer
+
+CAMPAIGN = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+RANDOMS = st.integers(0, 2**32 - 1).map(Random)
+
+
+def random_query(random: Random) -> Query:
+    """A query that leaves out most requests."""
+    resources = tuple(
+        ResourcePattern(
+            resource_type=random.choice(RESOURCE_TYPES),
+            name=random.choice([*NAMES, "", "abq"]),
+            pattern_type=random.choice([PatternType.LITERAL, PatternType.PREFIXED]),
+        )
+        for _ in range(random.randint(1, 3))
+    )
+    named = [name for name in random.sample(PRINCIPALS, 2) if name != "User:*"]
+    return Query(
+        resources=tuple(each for each in resources if each.name or each.pattern_type == PatternType.PREFIXED),
+        operations=random.choice([EVERY_OPERATION, random.getrandbits(16) & EVERY_OPERATION]),
+        principals=random.choice([EVERYONE, only("User:a", *named), everyone_but(*named)]),
+        host=random.choice([None, *ADDRESSES]),
+    )
+
+
+@CAMPAIGN
+@given(RANDOMS)
+def test_the_difference_is_exact(random: Random) -> None:
+    old, new = random_pair(random, odd=5)
+    found = list(differences(old, new))
+    assert wrong_differences(old, new, found) == []
+    assert list(differences(old, new, changed=[rule for _, rule in changed_rules(old, new)])) == found
+
+
+@CAMPAIGN
+@given(RANDOMS)
+def test_a_part_of_the_difference_is_exact(random: Random) -> None:
+    old, new = random_pair(random, odd=5)
+    query = random_query(random)
+    assert wrong_differences(old, new, differences(old, new, query=query), within=query) == []
+
+
+@CAMPAIGN
+@given(RANDOMS)
+def test_what_a_policy_allows_is_exact(random: Random) -> None:
+    policy, _ = random_pair(random, odd=5)
+    query = random_query(random)
+    assert wrong_regions(policy, query, allowed(policy, query)) == []
+
+
+@CAMPAIGN
+@given(RANDOMS)
+def test_a_witness_lies_in_its_region_and_flips(random: Random) -> None:
+    old, new = random_pair(random, odd=5)
+    before, after = PolicyModel(old), PolicyModel(new)
+    for each in differences(old, new):
+        request = witness(each.region)
+        assert request in each.region
+        assert request.operation in operations_of(each.region.operations)
+        gained = each.direction is Direction.GAINED
+        assert (before.allows(request), after.allows(request)) == (not gained, gained)
+
+
+@CAMPAIGN
+@given(RANDOMS)
+def test_the_deciding_rule_is_that_of_the_reference(random: Random) -> None:
+    policy, other = random_pair(random)
+    if any(":" not in entry.acl.principal for entry in policy.acls):
+        return  # throws
+    rules = [entry.acl for entry in policy.acls]
+    given_ = policy.settings
+    reference = ReferenceAuthorizer(
+        rules, given_.super_users, given_.allow_everyone, documented=given_.documented, cidr=given_.cidr
+    )
+    cells = list(Cells.of(policy, other).all())
+    for kind, name, principal, host in random.sample(cells, min(len(cells), 40)):
+        operation = random.choice([each for each in AclOperation if each > AclOperation.ALL])
+        request = Request(
+            principal=principal, host=host, operation=operation, resource_type=kind, resource_name=name
+        )  # fmt: skip
+        decision, text = reference.decide(principal, host, operation, kind, name)
+        rule = deciding(policy, request)
+        assert text == (f"MatchingAcl(acl={rule})" if isinstance(rule, StandardAcl) else rule)
+        assert PolicyModel(policy).allows(request) is (decision == ALLOWED)
