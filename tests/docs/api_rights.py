@@ -89,7 +89,12 @@ _ANYWHERE: dict[int, Need] = {
 NEEDS: dict[str, dict[int, Need]] = {
     BROKER: _ANYWHERE
     | {
-        api_keys.METADATA: Need(rights=(_TOPIC,), text="(29 otherwise), none for the brokers", refused=29),
+        api_keys.METADATA: Need(
+            rights=(_TOPIC,),
+            text="(29 otherwise), and CREATE on it or on the cluster for one that the client would have created "
+            "(`allow_auto_topic_creation`, `auto.create.topics.enable`); none for the brokers",
+            refused=29,
+        ),
         api_keys.DESCRIBE_CLUSTER: Need(text="none"),
         api_keys.DESCRIBE_DELEGATION_TOKEN: Need(
             rights=(_DESCRIBE_TOKEN, _DESCRIBE_TOKENS),

@@ -19,6 +19,12 @@ from tests.support.nodes.served_listener import CONTROLLER_APIS, SASL, run
 
 LOGINS = {api_keys.SASL_HANDSHAKE, api_keys.API_VERSIONS, api_keys.SASL_AUTHENTICATE}
 HOLDERS = {api_keys.RENEW_DELEGATION_TOKEN, api_keys.EXPIRE_DELEGATION_TOKEN}
+OLDEST = {
+    api_keys.FETCH: 13,
+    api_keys.METADATA: 4,  # the first that need not ask for the creation of topics
+    api_keys.CREATE_DELEGATION_TOKEN: 3,  # the first that can name another owner
+}
+"""The oldest version that works, or that needs the right, where that is not the oldest served."""
 IMPLIED_BY = {
     AclOperation.DESCRIBE: {AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER},
     AclOperation.DESCRIBE_CONFIGS: {AclOperation.ALTER_CONFIGS},
@@ -32,12 +38,9 @@ SERVED_CODES = {
 
 
 def ends(listener, api_key):
-    """The oldest version that works, and the newest."""
+    """The oldest version of interest, and the newest."""
     api = versions(listener, api_key)
-    oldest = 13 if api_key == api_keys.FETCH else api.min_version
-    if api_key == api_keys.CREATE_DELEGATION_TOKEN:
-        oldest = 3  # the first that can name another owner
-    return sorted({oldest, api.max_version})
+    return sorted({OLDEST.get(api_key, api.min_version), api.max_version})
 
 
 CASES = [
@@ -92,6 +95,26 @@ def test_the_right_alone_is_enough_and_needed(event_loop_runner, cluster, listen
         assert served(listener, api_key, version, await asked(may))
         assert served(listener, api_key, version, await asked("admin"))
         assert refused(need, await asked(may_not))
+
+    event_loop_runner.run(scenario())
+
+
+@pytest.mark.parametrize("version", [0, 13])
+def test_a_topic_that_would_be_created_needs_create(event_loop_runner, cluster, version):
+    asked = {"topics": (build(api_keys.METADATA, version, "request", "MetadataRequestTopic", name="orders"),)}
+    message = build(api_keys.METADATA, version, "request", **asked, allow_auto_topic_creation=True)
+    create, describe = AclOperation.CREATE, (AclOperation.DESCRIBE, ResourceType.TOPIC)
+    others = [(operation, kind) for kind in (*ResourceType,)[2:] for operation in OPERATIONS - {create}]
+
+    async def scenario():
+        for rules, error_codes in (
+            ([describe, (create, ResourceType.TOPIC)], {3}),
+            ([describe, (create, ResourceType.CLUSTER)], {3}),
+            ([(create, ResourceType.TOPIC), (create, ResourceType.CLUSTER)], {29}),
+            (others, {29}),
+        ):
+            user = await cluster.user_with(rules)
+            assert codes(await cluster.ask(BROKER, api_keys.METADATA, version, message, user)) == error_codes
 
     event_loop_runner.run(scenario())
 

@@ -43,7 +43,7 @@ def _of(api_key: int, structure: str, version: int, **values: Any) -> Any:
 
 def _metadata(_: Given, version: int) -> Any:
     topic = _of(api_keys.METADATA, "MetadataRequestTopic", version, name="orders")
-    return build(api_keys.METADATA, version, "request", topics=(topic,))
+    return build(api_keys.METADATA, version, "request", topics=(topic,), allow_auto_topic_creation=False)
 
 
 def _acl_filter(_: Given, version: int) -> Any:
