@@ -16,6 +16,7 @@ from aclog.metalog.errors import ConfigError
         (" User:bob ; ;User:CN=x,OU=y", {"User:bob", "User:CN=x,OU=y"}),
         ("User:a;User:a;Group:b", {"User:a", "Group:b"}),
         ("\tUser:a\x00\n;:", {"User:a", ":"}),
+        ("User:a,User:b", {"User:a,User:b"}),
         ("User:*", {"User:*"}),
         ("User: a", {"User: a"}),
         ("User:a\u00a0", {"User:a\u00a0"}),

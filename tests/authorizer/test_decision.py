@@ -142,6 +142,22 @@ def test_everyone_is_allowed_only_where_there_is_no_acl_at_all():
     assert rules.allows("User:bob")
 
 
+@pytest.mark.parametrize(
+    ("properties", "allowed"),
+    [
+        ({}, False),
+        ({"super_users": "User:node"}, True),
+        ({"allow_everyone_if_no_acl_found": "true"}, True),
+        ({"super_users": "User:node", "allow_everyone_if_no_acl_found": "false"}, True),
+    ],
+)
+def test_on_a_new_cluster_only_its_configuration_lets_nodes_in(properties, allowed):
+    """KIP-801, bootstrapping: there is no ACL yet that could."""
+    new = estate(**properties)
+    asked = {"name": "kafka-cluster", "operation": AclOperation.CLUSTER_ACTION, "kind": ResourceType.CLUSTER}
+    assert new.allows("User:node", **asked) is allowed
+
+
 @pytest.mark.parametrize("kind", [ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID])
 def test_a_prefixed_acl_covers_every_name_that_begins_with_it(kind):
     rules = estate(acl("com.company.product1.", ALICE, pattern_type=PREFIXED, resource_type=kind))

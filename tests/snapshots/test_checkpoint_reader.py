@@ -57,6 +57,17 @@ def same(one, other):
     assert (one.opaque.count, one.opaque.size) == (other.opaque.count, other.opaque.size)
 
 
+def test_the_order_of_acls_in_a_checkpoint_means_nothing():
+    """A Kafka writes them as its hash map has them (KIP-801: in no deterministic order)."""
+    values = [encode_record(acl(number, name=f"t{number}")) for number in range(1, 40)]
+    images = [
+        decode_checkpoint(tiny_checkpoint(values=order), end_offset=50, epoch=1)
+        for order in (values, values[::-1], sorted(values, key=lambda value: value[::-1]))
+    ]
+    assert len({image.acls.digest() for image in images}) == 1
+    assert {len(image.acls) for image in images} == {39}
+
+
 class TestRoundTrip:
     @pytest.mark.parametrize("path", CHECKPOINTS, ids=lambda path: f"{path.parts[-3][12:]}-{path.stem[:20]}")
     def test_a_real_checkpoint(self, path, tmp_path):

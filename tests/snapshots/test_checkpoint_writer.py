@@ -18,7 +18,7 @@ from aclog.snapshots.checkpoint_writer import checkpoint_batches, write_checkpoi
 from aclog.snapshots.image import Image
 from aclog.snapshots.provenance import Provenance
 from tests.support.builders.random_log import random_image
-from tests.support.builders.state_records import acl
+from tests.support.builders.state_records import acl, removal
 
 SMALL = Path(__file__).parents[1] / "data/kafka-4.3.1-small/__cluster_metadata-0"
 
@@ -104,3 +104,11 @@ class TestLayout:
         batch = decode_batch(next(iter(checkpoint_batches(Image(provenance=Provenance(end_offset=5, timestamp=7))))))
         (record,) = batch.records
         assert decode_control(record.key, record.value) == SnapshotHeader(last_contained_log_timestamp=7)
+
+
+def test_a_removed_acl_leaves_nothing_in_a_checkpoint():
+    values = [encode_record(record) for record in (acl(1), acl(2), acl(3), removal(2))]
+    image = Applier().apply(build_batch(values, base_offset=0, leader_epoch=1, timestamp=5))
+    batches = [decode_batch(data) for data in checkpoint_batches(image)]
+    written = [record.value for batch in batches if not batch.header.is_control for record in batch.records]
+    assert sorted(written) == sorted([values[0], values[2]])

@@ -134,6 +134,19 @@ class TestAtomicity:
                 offset, turn = offset + 2, turn + 1
         assert len(seen) == 2
 
+    @pytest.mark.parametrize("batches", [[(1, 2)], [(1,), (2,)]], ids=["one batch", "two"])
+    def test_what_is_denied_first_is_at_no_moment_allowed(self, batches):
+        """KIP-801's example: a DENY on topic foo, then an ALLOW on all topics."""
+        records = {1: acl(1, name="foo", permission=DENY), 2: acl(2, name="*")}
+        publisher, images, offset = Publisher(), [], 0
+        publisher.subscribe(images.append)
+        for numbers in batches:
+            publisher.advance(chunk(offset, *(records[number] for number in numbers)))
+            offset += len(numbers)
+        assert len(images) == len(batches)
+        assert not any(allowed(image, "foo") for image in images)
+        assert allowed(images[-1], "bar")
+
     def test_a_checkpoint_replaces_the_image_in_one_swap(self):
         one = Applier().apply(chunk(0, *(acl(n, name=f"one{n}") for n in range(50))))
         two = Applier().apply(chunk(0, *(acl(n, name=f"two{n}") for n in range(50))))
