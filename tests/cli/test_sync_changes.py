@@ -92,9 +92,10 @@ def test_invalid_acls(change):
         check_acls([acl("orders"), evolve(acl("orders"), **change)])
 
 
-def test_codes_of_a_newer_kafka_and_the_longest_strings_are_valid():
+def test_codes_of_a_newer_kafka_the_longest_strings_and_odd_texts_are_valid():
     newer = [evolve(acl("orders"), **change) for change in ({"resource_type": 8}, {"operation": 99})]
     longest = [evolve(acl("orders"), **change) for change in ({"resource_name": "x" * 32_767}, {"host": "€" * 10_922})]
-    check_acls([*newer, *longest])
-    for rule in (*newer, *longest):
+    odd = [acl("", pattern_type=4), acl("orders", "no-colon"), acl("foo", resource_type=4)]  # Kafka describes them
+    check_acls([*newer, *longest, *odd])
+    for rule in (*newer, *longest, *odd):
         assert next(after for *_, after in replayed([[rule]])).keys() == {rule}

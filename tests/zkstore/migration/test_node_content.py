@@ -40,12 +40,20 @@ def test_acls_are_migrated_with_their_resource():
     assert not content.left_out
 
 
+def test_the_cluster_of_another_name_is_migrated_as_it_is():
+    (found,) = node_content("/kafka-acl/Cluster/foo", rules(ACL)).acls
+    assert (found.resource_type, found.resource_name) == (ResourceType.CLUSTER, "foo")
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
         (b"{", "/kafka-acl/Topic/t: byte 1: expected JSON"),
         (rules(ACL, version=2), "/kafka-acl/Topic/t: version 2"),
         (rules({**ACL, "operation": "Fly"}), "/kafka-acl/Topic/t: acls[0].operation 'Fly'"),
+        (rules({**ACL, "operation": "Any"}), "/kafka-acl/Topic/t: acls[0].operation 'Any'"),
+        (rules({**ACL, "permissionType": "Any"}), "/kafka-acl/Topic/t: acls[0].permissionType 'Any'"),
+        (rules({**ACL, "principal": "ann"}), "/kafka-acl/Topic/t: acls[0]: Could not parse principal from `ann`"),
         (rules({**ACL, "host": "h" * 40_000}), "/kafka-acl/Topic/t: "),
     ],
 )
