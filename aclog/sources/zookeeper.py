@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 
 from attrs import define, field
 
@@ -12,14 +13,23 @@ from aclog.metalog.errors import ConfigError
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.sources.paths import Notify
+from aclog.terminal.notices import warn
 from aclog.zkstore.acl_store import AclStore, StoreContents
+from aclog.zkstore.authorizer.protocol_gate import PROTOCOL_VERSION, takes_prefixed
 from aclog.zkstore.authorizer.settings import PREFIX
 from aclog.zkstore.client.connect import open_client
-from aclog.zkstore.client.settings import zk_settings
+from aclog.zkstore.client.settings import KEYS, zk_settings
+
+_USED_KEYS = frozenset((*KEYS, *(f"{PREFIX}{key}" for key in KEYS), PROTOCOL_VERSION))
 
 
 def store_properties(texts: Sequence[str]) -> dict[str, str]:
-    """Return the properties of --authorizer-properties flags. Raises ConfigError: one is not KEY=VALUE."""
+    """Return the properties of --authorizer-properties flags; warn of those that are not used.
+
+    Raises:
+        ConfigError: one is not KEY=VALUE, or names a version that Kafka does not have.
+
+    """
     found = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -28,6 +38,10 @@ def store_properties(texts: Sequence[str]) -> dict[str, str]:
                 f"--authorizer-properties {text!r}: expected KEY=VALUE, such as zookeeper.connect=HOST:PORT"
             )
         found[key.strip()] = value.strip()
+    takes_prefixed(found)
+    for key in found.keys() - _USED_KEYS:
+        near = get_close_matches(key, sorted(_USED_KEYS), n=1, cutoff=0.85)
+        warn(f"--authorizer-properties {key}: not used{f' (did you mean {near[0]}?)' if near else ''}")
     return found
 
 

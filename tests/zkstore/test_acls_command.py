@@ -28,8 +28,8 @@ def ours_acls(connect):
 def kafka_acls(connect):
     """Runs kafka-acls of Kafka 3.9 on the test's store."""
 
-    def run(*flags):
-        place = ("--authorizer-properties", f"zookeeper.connect={connect}")
+    def run(*flags, properties=()):
+        place = ("--authorizer-properties", f"zookeeper.connect={connect}", *properties)
         done = run_tool("kafka.admin.AclCommand", *place, *flags, version=KAFKA_39)
         assert done.exit_code == 0, done
         return done.out
@@ -67,6 +67,25 @@ def test_each_reads_and_changes_what_the_other_wrote(ours_acls, kafka_acls):
     assert ours_acls("list", "--format", "jsonl").ok().out == ""
 
 
+def test_prefixed_acls_wait_until_no_broker_before_2_0_is_left(ours_acls, kafka_acls):
+    """Such a broker does not look where they are (KIP-290). Kafka's tool says so and exits with 0."""
+    older = {"properties": ("--authorizer-properties", "inter.broker.protocol.version=2.0-IV0")}
+    newer = {"properties": ("--authorizer-properties", "inter.broker.protocol.version=2.0-IV1")}
+    flags = ("--deny-principal", "User:eve", "--group", "g-", "--resource-pattern-type", "prefixed")
+    text = "Adding ACLs on prefixed resource patterns requires inter.broker.protocol.version of 2.0-IV1 or greater"
+    said = kafka_acls("--add", *flags, **older)
+    assert "Error while adding ACLs: Failed to create ACL" in said
+    assert text in said
+    refused = ours_acls("add", *flags, **older)
+    assert (refused.code, refused.out, refused.complaint) == (2, "", f"Failed to create ACL: {text}")
+    ours_acls("add", "--deny-principal", "User:eve", *ORDERS, **older).ok()
+    assert "Error" not in kafka_acls("--add", *flags, **newer)
+    assert "already exists" in ours_acls("add", *flags, **newer).ok().out
+    listed = ours_acls("list", "--format", "jsonl", **older).ok()
+    assert [json.loads(line)["patternType"] for line in listed.lines] == ["PREFIXED", "LITERAL"]
+    assert "1 ACL(s) removed" in ours_acls("remove", "--force", *flags, **older).ok().err
+
+
 def test_a_running_authorizer_sees_the_change(ours_acls, connect):
     with our_authorizer(connect) as authorizer:
         ours_acls("add", "--allow-principal", "User:ann", *ORDERS).ok()
@@ -98,6 +117,19 @@ def test_the_acls_may_have_a_zookeeper_of_their_own(ours_acls, connect):
         assert len(rules_of(authorizer)) == 1
 
 
+def test_a_property_that_is_not_used_is_warned_of(ours_acls):
+    odd = ("zookeeper.conect=a:1", "super.users=User:a", "authorizer.zookeeper.set.acl=false")
+    flags = [word for text in odd for word in ("--authorizer-properties", text)]
+    for said in (
+        ours_acls("list", properties=flags).ok(),
+        ours_acls("add", "--allow-principal", "User:a", *ORDERS, properties=flags).ok(),
+    ):
+        assert sorted(said.err.splitlines()) == [
+            "aclog: warning: --authorizer-properties super.users: not used",
+            "aclog: warning: --authorizer-properties zookeeper.conect: not used (did you mean zookeeper.connect?)",
+        ]
+
+
 def test_bad_input_is_one_line(ours_acls, connect):
     def complaint(result):
         assert result.code == 2
@@ -117,6 +149,10 @@ def test_bad_input_is_one_line(ours_acls, connect):
     )
     assert "no connection within 0.2 s" in message
     assert "expected KEY=VALUE" in complaint(aclog("acls", "list", "--authorizer-properties", "zookeeper.connect"))
+    version = ("--authorizer-properties", "inter.broker.protocol.version=1.2")
+    assert complaint(ours_acls("list", properties=version)).startswith(
+        "inter.broker.protocol.version '1.2': expected a"
+    )
     assert "zookeeper.connect is missing" in complaint(aclog("acls", "list", "--authorizer-properties", "a=b"))
     assert "exactly one" in complaint(ours_acls("list", "--log", "x"))
     assert "exactly one" in complaint(ours_acls("add", "--log", "x", "--allow-principal", "User:a", *ORDERS))

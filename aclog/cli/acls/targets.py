@@ -27,6 +27,7 @@ from aclog.sources.zookeeper import open_store, read_everything, store_propertie
 from aclog.zkstore.acl_store import AclStore
 from aclog.zkstore.authorizer.acl_cache import AclCache
 from aclog.zkstore.authorizer.changes import StoreChanges
+from aclog.zkstore.authorizer.protocol_gate import takes_prefixed
 from aclog.zkstore.znodes.paths import name_problem
 
 _T = TypeVar("_T")
@@ -96,7 +97,7 @@ def open_target(chosen: ChosenTarget, *, force: bool) -> Iterator[AclTarget]:
         return
     if chosen.store:
         with open_store(chosen.store) as store:
-            yield _ZooKeeperTarget(store)
+            yield _ZooKeeperTarget(store, takes_prefixed(chosen.store))
         return
     with asyncio.Runner() as runner:
         connection = runner.run(connect_to_first(chosen.servers or chosen.controllers, chosen.security))
@@ -165,6 +166,7 @@ class _ZooKeeperTarget:
     """A ZooKeeper, which changes the ACLs of each resource atomically."""
 
     _store: AclStore
+    _takes_prefixed: bool
 
     def existing(self, patterns: Sequence[ResourcePattern]) -> set[StandardAcl]:
         """See AclTarget."""
@@ -188,7 +190,13 @@ class _ZooKeeperTarget:
         return self._changes(rules).delete(filters)
 
     def _changes(self, rules: AclCache) -> StoreChanges:
-        return StoreChanges(store=self._store, cache=rules, updated=rules.put, lock=threading.RLock())
+        return StoreChanges(
+            store=self._store,
+            cache=rules,
+            updated=rules.put,
+            lock=threading.RLock(),
+            takes_prefixed=self._takes_prefixed,
+        )
 
 
 def _exactly(pattern: ResourcePattern) -> AclBindingFilter:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from aclog.authorizer.acl import AclPermissionType, PatternType, StandardAcl
 from aclog.authorizer.explanation_text import acl_text
 from aclog.cli.migrate.target import Target
 from aclog.metalog.printable import printable
@@ -49,6 +50,17 @@ def warn_of_limitation(target: Target, found: StoreState) -> None:
         warn(
             f"{len(found.state.credentials)} SCRAM credentials and {len(found.state.tokens)} delegation tokens are not "
             f"migrated: {target.limitation}"
+        )
+
+
+def warn_of_downgrade(acls: Iterable[StandardAcl]) -> None:
+    """Warn of ACLs that ZooKeeper holds and brokers before Kafka 2.0 ignore (KIP-290)."""
+    prefixed = [acl for acl in acls if acl.pattern_type == PatternType.PREFIXED]
+    denied = sum(acl.permission_type == AclPermissionType.DENY for acl in prefixed)
+    if prefixed:
+        warn(
+            f"{len(prefixed)} ACLs are prefixed, {denied} of them DENY: a Kafka before 2.0 ignores them, and allows "
+            "what only such a DENY forbids. Do not downgrade that far while they are needed"
         )
 
 

@@ -7,7 +7,7 @@ from attrs import field, frozen
 
 from aclog.cli.migrate.log_target import LogTarget
 from aclog.cli.migrate.removals import confirmed, suspicion
-from aclog.cli.migrate.report import report_comparison, report_left_out, report_removals
+from aclog.cli.migrate.report import report_comparison, report_left_out, report_removals, warn_of_downgrade
 from aclog.cli.migrate.store import connected, decide_by, read_store, store_decides
 from aclog.cli.migrate.target import TargetContents
 from aclog.cli.removal_limit import RemovalLimit
@@ -69,6 +69,7 @@ def _report(options: ReverseOptions, watch: StoreWatch, wanted: AccessState, lef
     found = watch.state()
     change = difference(found.state, wanted)
     report_left_out((*left_out, *found.left_out))
+    warn_of_downgrade(wanted.acls)
     if options.dry_run:
         say(f"{options.log}: {wanted.counts()}")
         say(f"{options.store.where}: {change.counts()}")

@@ -60,9 +60,9 @@ CLIENT_KEYS = frozenset(_CLIENT_NAMES.split())
 """The keys allowed after `metadata.log.client.`."""
 
 _OWN_PREFIXES = ("aclog.", CLIENT_PREFIX)
-_OF_ZOOKEEPER = ("zookeeper.", "authorizer.zookeeper.")
+_OF_ZOOKEEPER = ("zookeeper.", "authorizer.zookeeper.", "inter.broker.protocol.version")
 """The prefixes of AclAuthorizer's keys; unknown ones are left to that authorizer."""
-_ZOOKEEPERS = ("zookeeper.connect", "authorizer.zookeeper.url")
+_ZOOKEEPERS = ("zookeeper.connect", "authorizer.zookeeper.url", "inter.broker.protocol.version")
 _OF_KIP_11 = {"kafka.superusers": SUPER_USERS_CONFIG, "allow.everyone": ALLOW_EVERYONE_CONFIG}
 """KIP-11's names of two keys, which AclAuthorizer reads, too, and today's."""
 _MEANT = _OF_KIP_11 | {

@@ -64,6 +64,7 @@ class AclAuthorizer(Authorizer, AclMutator):
     """Held from each read or write of a znode until the cache has its result, so that the cache never goes back."""
     _super_users: frozenset[str] = field(default=frozenset(), init=False)
     _allow_everyone: bool = field(default=False, init=False)
+    _takes_prefixed: bool = field(default=True, init=False)
     _store: AclStore | None = field(default=None, init=False)
     _follower: StoreFollower | None = field(default=None, init=False)
     _writer: ThreadPoolExecutor | None = field(default=None, init=False)
@@ -81,6 +82,7 @@ class AclAuthorizer(Authorizer, AclMutator):
         if self._store is not None:
             raise ConfigError("this authorizer is already configured: expected one authorizer per ZooKeeper")
         self._super_users, self._allow_everyone = settings.super_users, settings.allow_everyone
+        self._takes_prefixed = settings.takes_prefixed
         self._engine.configure(
             {
                 SUPER_USERS_CONFIG: ";".join(sorted(settings.super_users)),
@@ -222,7 +224,13 @@ class AclAuthorizer(Authorizer, AclMutator):
     def _submit(self, change: Callable[[StoreChanges], _Result]) -> "Future[_Result]":
         if self._store is None or self._writer is None:
             raise ConfigError("ACLs cannot be changed: this authorizer is not configured: call configure() first")
-        changes = StoreChanges(store=self._store, cache=self._cache, updated=self._changed, lock=self._lock)
+        changes = StoreChanges(
+            store=self._store,
+            cache=self._cache,
+            updated=self._changed,
+            lock=self._lock,
+            takes_prefixed=self._takes_prefixed,
+        )
         try:
             return self._writer.submit(change, changes)
         except RuntimeError as e:

@@ -22,6 +22,7 @@ from aclog.authorizer.interface import AclCreateResult, AclDeleteResult
 from aclog.metalog.errors import MetadataError
 from aclog.zkstore.acl_store import AclStore, Change, ResourceAcls
 from aclog.zkstore.authorizer.acl_cache import AclCache
+from aclog.zkstore.authorizer.protocol_gate import prefixed_error
 from aclog.zkstore.znodes.acl_json import AclEntry, entry_of, entry_problem
 from aclog.zkstore.znodes.paths import name_problem, paths_of, pattern_of, resource_path
 
@@ -33,18 +34,21 @@ Updated: TypeAlias = Callable[[Sequence[ResourceAcls]], None]
 class StoreChanges:
     """Changes ACLs in ZooKeeper and in the cache. One thread at a time may use it.
 
-    `lock` keeps a concurrent read of a znode by the follower from overwriting a newer result in the cache.
+    `lock` keeps a concurrent read of a znode by the follower from overwriting a newer result in the cache. Unless
+    `takes_prefixed`, prefixed ACLs can be removed only.
     """
 
     store: AclStore
     cache: AclCache
     updated: Updated
     lock: threading.RLock
+    takes_prefixed: bool
 
     def create(self, acls: Sequence[StandardAcl]) -> list[AclCreateResult]:
         """Create ACLs, atomically per resource; return one result per ACL, in order."""
         errors: list[MetadataError | None] = [
-            error or _store_error(acl) for acl, error in zip(acls, creation_errors(acls), strict=True)
+            self._gate_error(acl) or error or _store_error(acl)
+            for acl, error in zip(acls, creation_errors(acls), strict=True)
         ]
         for pattern, numbers in _by_pattern(acls, errors).items():
             try:
@@ -53,6 +57,9 @@ class StoreChanges:
                 for number in numbers:
                     errors[number] = e
         return [AclCreateResult(error=error) for error in errors]
+
+    def _gate_error(self, acl: StandardAcl) -> AclRequestError | None:
+        return prefixed_error() if acl.pattern_type == PatternType.PREFIXED and not self.takes_prefixed else None
 
     def delete(self, filters: Sequence[AclBindingFilter]) -> list[AclDeleteResult]:
         """Delete matching ACLs; return one result per filter, in order. Each ACL is reported for its first filter."""

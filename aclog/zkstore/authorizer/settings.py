@@ -6,6 +6,7 @@ from attrs import frozen
 
 from aclog.authorizer.config import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
 from aclog.metalog.errors import ConfigError
+from aclog.zkstore.authorizer.protocol_gate import takes_prefixed
 from aclog.zkstore.client.settings import ZkSettings, zk_settings
 
 PREFIX = "authorizer."
@@ -17,11 +18,12 @@ LEGACY_SUPER_USERS, LEGACY_ALLOW_EVERYONE = "kafka.superusers", "allow.everyone"
 
 @frozen(kw_only=True)
 class AclAuthorizerSettings:
-    """The ZooKeeper of the ACLs, super users, and the default without ACLs."""
+    """The ZooKeeper of the ACLs, super users, the default without ACLs, and whether prefixed ACLs may be added."""
 
     store: ZkSettings
     super_users: frozenset[str]
     allow_everyone: bool
+    takes_prefixed: bool
 
 
 def acl_authorizer_settings(properties: Mapping[str, str]) -> AclAuthorizerSettings:
@@ -40,6 +42,7 @@ def acl_authorizer_settings(properties: Mapping[str, str]) -> AclAuthorizerSetti
         store=zk_settings(properties, prefix=PREFIX),
         super_users=_super_users(*users),
         allow_everyone=_flag(*everyone),
+        takes_prefixed=takes_prefixed(properties),
     )
 
 

@@ -7,6 +7,14 @@ from attrs import field, frozen
 
 from aclog.metalog.errors import ConfigError
 
+_NAMES = """
+clientCnxnSocket connect connection.timeout.ms max.in.flight.requests session.timeout.ms set.acl ssl.client.enable
+ssl.crl.enable ssl.endpoint.identification.algorithm ssl.keystore.location ssl.keystore.password ssl.keystore.type
+ssl.ocsp.enable ssl.truststore.location ssl.truststore.type url
+"""
+KEYS = frozenset(f"zookeeper.{name}" for name in _NAMES.split())
+"""The properties that are read, each also with a prefix."""
+
 _DEFAULT_SESSION_MS = 18_000
 _DEFAULT_IN_FLIGHT = 10
 

@@ -222,13 +222,14 @@ def test_kafkas_authorizers_are_ours(name: str) -> None:
 
 def test_the_keys_of_the_authorizer_on_zookeeper_are_its_own() -> None:
     keys = {"zookeeper.connect": "a:2181", "authorizer.zookeeper.url": "b:2181", "kafka.superusers": "User:a"}
+    keys |= {"inter.broker.protocol.version": "1.1"}
     name = "kafka.security.authorizer.AclAuthorizer"
     assert parsed(COMBINED, {"authorizer.class.name": name, **keys}).notes == ()
     (note,) = parsed(COMBINED, keys).notes
     only = f"(only with authorizer.class.name={name})"
     assert note == (
-        f"it: unknown keys: authorizer.zookeeper.url {only}, kafka.superusers (did you mean super.users?), "
-        f"zookeeper.connect {only}"
+        f"it: unknown keys: authorizer.zookeeper.url {only}, inter.broker.protocol.version {only}, "
+        f"kafka.superusers (did you mean super.users?), zookeeper.connect {only}"
     )
     misspelt = {"allow.everyone.if.no.acls.found": "true", "kafka.superuser": "User:a"}
     (note,) = parsed(COMBINED, {"authorizer.class.name": name, **keys, **misspelt}).notes

@@ -3,7 +3,7 @@
 import pytest
 
 from aclog.metalog.errors import ConfigError
-from aclog.zkstore.client.settings import ZkTls, zk_settings
+from aclog.zkstore.client.settings import KEYS, ZkTls, zk_settings
 
 CONNECT = {"zookeeper.connect": "a:2181,b:2182/kafka"}
 
@@ -45,3 +45,15 @@ def test_invalid_and_unsupported_values_are_rejected(properties, message):
 
 def test_a_password_is_not_in_the_repr():
     assert "secret" not in repr(ZkTls(key_password="secret"))
+
+
+def test_all_properties_that_are_read_are_named():
+    class Recorded(dict):
+        def get(self, key, default=None):
+            read.add(key)
+            return super().get(key, default)
+
+    read = set()
+    zk_settings(Recorded({**CONNECT, "zookeeper.ssl.client.enable": "true"}), prefix="authorizer.")
+    zk_settings(Recorded(CONNECT))
+    assert {key.removeprefix("authorizer.") for key in read} == KEYS

@@ -12,6 +12,7 @@ import pytest
 from aclog.authorizer.acl import ResourceType
 from aclog.cli.log_writer import open_writer
 from aclog.metalog.codec import encode_record
+from aclog.metalog.filelog import open_log
 from aclog.metalog.filelog.file_names import list_segments
 from aclog.metalog.records import BeginTransactionRecord
 from aclog.nodes.wire.api_keys import CREATE_ACLS, DESCRIBE_ACLS
@@ -329,6 +330,20 @@ def test_a_reverse_migration_writes_the_state_of_the_log(store, connect, migrate
         assert in_store(again) != wanted
         aclog("migrate", "--log", log, "--to-zookeeper", back, "--replace").ok()
         assert in_store(again) == wanted
+
+
+def test_a_reverse_migration_warns_of_a_downgrade_before_prefixed_acls(connect, tmp_path):
+    log = tmp_path / "log"
+    open_log(log, create=True).close()
+    add = ("acls", "add", "--log", log, "--topic")
+    back = ("migrate", "--log", log, "--to-zookeeper", connect)
+    aclog(*add, "t", "--deny-principal", "User:x").ok()
+    assert "warning" not in aclog(*back).ok().err
+    prefixed = ("--resource-pattern-type", "prefixed")
+    aclog(*add, "p-", *prefixed, "--deny-principal", "User:x", "--allow-principal", "User:y").ok()
+    text = "warning: 2 ACLs are prefixed, 1 of them DENY: a Kafka before 2.0 ignores them, and allows what only such a "
+    assert text in aclog(*back, "--dry-run").ok().err
+    assert text in aclog(*back).ok().err
 
 
 def test_a_reverse_migration_lists_what_zookeeper_cannot_hold(store, connect, migrate, tmp_path):
