@@ -16,7 +16,14 @@ from aclog.nodes.apis.request import Handler, MalformedRequestError, OutcomeUnkn
 from aclog.nodes.offload import MANY_BYTES, MANY_ENTRIES_BYTES, offload_if
 from aclog.nodes.session import Session
 from aclog.nodes.telemetry.metrics import Metrics
-from aclog.nodes.wire.api_keys import API_VERSIONS, DESCRIBE_ACLS, ENVELOPE, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from aclog.nodes.wire.api_keys import (
+    API_VERSIONS,
+    DESCRIBE_ACLS,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    ENVELOPE,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+)
 from aclog.nodes.wire.api_versions import ApiVersion, Features, api_versions_response
 from aclog.nodes.wire.envelope import AUTHORIZER_NOT_READY, decode_envelope_request
 from aclog.nodes.wire.error_codes import ILLEGAL_SASL_STATE, INVALID_REQUEST, UNKNOWN_SERVER_ERROR, UNSUPPORTED_VERSION
@@ -31,9 +38,10 @@ _BUILT_IN_APIS = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE)
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The valid client software names and versions (KIP-511)."""
 
-_DESCRIBE_ACLS_OF_JAVA = 3
-"""librdkafka, which sends older versions, takes a DescribeAcls error for an empty list: its connection is closed, so
-that it tries again or fails."""
+_NOT_READY_BY_CLOSING = {DESCRIBE_ACLS: range(3), DESCRIBE_USER_SCRAM_CREDENTIALS: range(1)}
+"""The versions in which librdkafka must not be sent an error: one of DescribeAcls it takes for an empty list (Java
+sends newer versions), one of DescribeUserScramCredentials corrupts its memory. The connection is closed, and clients
+try again."""
 
 _WARM_OLDER_VERSIONS = 1
 """How many versions before the newest are warmed up at the start; the others when an older client first asks."""
@@ -131,7 +139,7 @@ class Dispatcher:
         except (RequestError, AclRequestError) as error:
             return await self._error(request, error.code, error.message)
         except AuthorizerNotReadyError as error:
-            if key == DESCRIBE_ACLS and version < _DESCRIBE_ACLS_OF_JAVA:
+            if version in _NOT_READY_BY_CLOSING.get(key, ()):
                 raise OutcomeUnknownError(f"{NOT_READY}: {error}") from None
             # KIP-801's code has a place in Envelopes only: the broker that sent one tries again.
             code = AUTHORIZER_NOT_READY if key == ENVELOPE else UNKNOWN_SERVER_ERROR

@@ -7,7 +7,14 @@ from attrs import evolve
 
 from aclog.authorizer.errors import AclRequestError, AuthorizerNotReadyError
 from aclog.nodes.apis.request import MalformedRequestError, OutcomeUnknownError, RequestError
-from aclog.nodes.wire.api_keys import CREATE_ACLS, DESCRIBE_ACLS, DESCRIBE_CLUSTER, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from aclog.nodes.wire.api_keys import (
+    CREATE_ACLS,
+    DESCRIBE_ACLS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+)
 from aclog.nodes.wire.frames import frame
 from aclog.nodes.wire.message_builder import build
 from tests.support.nodes.served_listener import PLAINTEXT, SASL, run
@@ -108,14 +115,16 @@ def failing(error):
     return handler
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_what_librdkafka_would_take_for_an_empty_list_closes_the_connection(version):
+@pytest.mark.parametrize(
+    ("api_key", "version"), [(DESCRIBE_ACLS, 1), (DESCRIBE_ACLS, 2), (DESCRIBE_USER_SCRAM_CREDENTIALS, 0)]
+)
+def test_an_error_that_librdkafka_cannot_read_closes_the_connection(api_key, version):
     async def scenario(served):
         client = await served.connect()
-        client.request(DESCRIBE_ACLS, version)
+        client.request(api_key, version)
         assert await client.closed()
 
-    run(scenario, handlers={DESCRIBE_ACLS: failing(AuthorizerNotReadyError("10 of 20"))})
+    run(scenario, handlers={api_key: failing(AuthorizerNotReadyError("10 of 20"))})
 
 
 @pytest.mark.parametrize(
