@@ -41,9 +41,9 @@ def statements() -> list[Statement]:
     return [_statement(cells) for cells in _rows(PAGE)]
 
 
-def differences() -> dict[str, list[str]]:
-    """The cells of each row of the tables of superseded statements, by id."""
-    return {cells[0]: cells[1:] for cells in _rows(SEMANTICS)}
+def differences() -> list[list[str]]:
+    """The cells of each row of the tables of superseded statements: an id, the KIP's text, what was shipped."""
+    return list(_rows(SEMANTICS))
 
 
 def _rows(page: Path) -> Iterator[list[str]]:

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from tests.docs.conformance import KIPS, ROOT, Statement, differences, statements
+from tests.docs.conformance import KIPS, ROOT, differences, statements
 
 STATEMENTS = statements()
 
@@ -14,8 +14,8 @@ STATEMENTS = statements()
 def functions(path: str) -> frozenset[str]:
     """The tests that pytest collects from a file: `name`, or `Class::name`."""
     tree = ast.parse((ROOT / path).read_text("utf-8"))
-    found = {f"{node.name}::{name}" for node in tree.body if isinstance(node, ast.ClassDef) for name in in_body(node)}
-    return frozenset(found | set(in_body(tree)))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name.startswith("Test")]
+    return frozenset({f"{each.name}::{name}" for each in classes for name in in_body(each)}.union(in_body(tree)))
 
 
 def in_body(node: ast.Module | ast.ClassDef) -> list[str]:
@@ -39,28 +39,23 @@ def test_every_statement_is_of_one_of_the_kips():
     assert {each.kip for each in STATEMENTS} == set(KIPS)
 
 
-@pytest.mark.parametrize("statement", STATEMENTS, ids=lambda each: each.id)
-def test_modules_and_tests_exist(statement: Statement):
-    assert [name for name in statement.modules if not (ROOT / name).is_file()] == []
-    assert [name for name in statement.tests if not is_collected(name)] == []
+def test_modules_and_tests_exist():
+    assert [(each.id, name) for each in STATEMENTS for name in each.modules if not (ROOT / name).is_file()] == []
+    assert [(each.id, name) for each in STATEMENTS for name in each.tests if not is_collected(name)] == []
 
 
-@pytest.mark.parametrize("statement", STATEMENTS, ids=lambda each: each.id)
-def test_a_statement_has_a_test_or_is_superseded(statement: Statement):
-    assert statement.text
-    assert statement.tests or statement.superseded
-    assert statement.modules or statement.superseded, "what has a test is somewhere"
-    assert set(statement.superseded) <= {statement.id}, "a row points to its own difference"
+def test_a_statement_has_a_test_or_is_superseded():
+    assert [each.id for each in STATEMENTS if not (each.text and (each.tests or each.superseded))] == []
+    assert [each.id for each in STATEMENTS if each.tests and not each.modules] == [], "what has a test is somewhere"
+    assert [each.id for each in STATEMENTS if set(each.superseded) - {each.id}] == [], "a row points to its own row"
 
 
 def test_what_is_superseded_is_in_the_tables_of_differences():
-    assert {each.id for each in STATEMENTS if each.superseded} == set(differences())
+    assert [each.id for each in STATEMENTS if each.superseded] == [row for row, *_ in differences()]
 
 
-@pytest.mark.parametrize(("row", "cells"), differences().items(), ids=str)
-def test_a_difference_has_a_text_and_what_was_shipped(row: str, cells: list[str]):
-    assert len(cells) == 2
-    assert all(cells), row
+def test_a_difference_has_a_text_and_what_was_shipped():
+    assert [cells for cells in differences() if len(cells) != 3 or not all(cells)] == []
 
 
 @pytest.mark.parametrize(

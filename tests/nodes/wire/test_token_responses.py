@@ -51,6 +51,7 @@ def people(answer, version):
 def test_created(version, token, token_hmac) -> None:
     found = decoded(38, version, token_created_response(version, token, token_hmac))
     assert (found.error_code, found.token_id, found.hmac) == (0, token.token_id, token_hmac)
+    assert not found.throttle_time, "there are no quotas"
     assert people(found, version) == [token.owner, token.requester][: len(people(found, version))]
     times = [found.issue_timestamp, found.expiry_timestamp, found.max_timestamp]
     wanted = [token.issue_timestamp, token.expiration_timestamp, token.max_timestamp]
@@ -61,7 +62,7 @@ def test_created(version, token, token_hmac) -> None:
 @given(tokens=st.lists(TOKENS, max_size=3))
 def test_described(version, tokens) -> None:
     found = decoded(41, version, describe_tokens_response(version, [(token, b"hmac") for token in tokens]))
-    assert found.error_code == 0
+    assert (found.error_code, bool(found.throttle_time)) == (0, False)
     for told, token in zip(found.tokens, tokens, strict=True):
         assert people(told, version) == [token.owner, token.requester][: len(people(told, version))]
         wanted = [token.issue_timestamp, token.expiration_timestamp, token.max_timestamp]
