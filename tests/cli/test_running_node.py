@@ -136,6 +136,7 @@ def test_status(place):
     assert (told["leaderId"], told["clusterId"]) == (1, CLUSTER_ID)
     assert told["features"]["metadata.version"] == 30
     assert [voter["replicaId"] for voter in told["voters"]] == [1]
+    assert list(told["authorizers"].values()) == [True]
     lines = aclog("status", *place).lines
     assert any(line.split()[:2] == ["leader", "1,"] for line in lines)
     assert any("high-water mark" in line for line in lines)

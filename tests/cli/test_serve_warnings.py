@@ -1,4 +1,4 @@
-"""`aclog serve` says on stderr, and in /metrics, that a node is open by mistake; ZooKeeper mode is refused."""
+"""`aclog serve` tells by log, metrics and `aclog status` of a node open by mistake; ZooKeeper mode is refused."""
 
 import http.client
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.cli.command import aclog
 from tests.support.nodes.aclog_node import AclogNode
-from tests.support.nodes.server_properties import Ports, server_properties
+from tests.support.nodes.server_properties import PLAIN, Ports, server_properties
 
 
 @pytest.mark.server
@@ -18,6 +18,11 @@ def test_a_node_that_forgot_its_authorizer(tmp_path):
         connection.request("GET", "/metrics")
         metrics = connection.getresponse().read().decode()
         connection.close()
+        login = tmp_path / "admin.properties"
+        jaas = f'{PLAIN} required username="admin" password="admin-secret";'
+        login.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n")
+        place = f"localhost:{ports.broker}"
+        status = aclog("status", "--bootstrap-server", place, "--command-config", str(login)).ok()
     warnings = [line for line in node.output.splitlines() if "warning" in line.lower()]
     keys = "authorizer.class (did you mean authorizer.class.name?), kafka.superusers (did you mean super.users?)"
     [open_] = [line for line in warnings if "authorizer.class.name is not set: everybody who connects may" in line]
@@ -25,6 +30,8 @@ def test_a_node_that_forgot_its_authorizer(tmp_path):
     assert "although clients log in at listeners SASL_PLAINTEXT, CONTROLLER and kafka.superusers is set." in open_
     assert node.output.index(open_) < node.output.index(" on port ")
     assert 'aclog_access_warning{warning="no_authorizer"} 1.0' in metrics
+    assert f"authorizer       none at {place}" in status.lines
+    assert f"no authorizer at {place}: everybody who connects may do everything there." in status.out
 
 
 def test_zookeeper_mode_is_refused(tmp_path):

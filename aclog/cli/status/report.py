@@ -49,6 +49,8 @@ def _rows(status: Status, now: float) -> Iterator[tuple[str, str]]:
     for name, level in sorted(features.finalized.items()):
         least, most = features.supported.get(name, (level, level))
         yield "feature", f"{name} {level} (of {least} to {most})"
+    if status.open_nodes:
+        yield "authorizer", f"none at {', '.join(map(str, status.open_nodes))}"
     yield from (("CIDR hosts", f"{text} at {', '.join(nodes)}") for text, nodes in _by_cidr(status).items())
     for warning in status.warnings:
         yield "warning", warning
@@ -90,6 +92,7 @@ def _object(status: Status) -> dict[str, Any]:
         "observers": [_replica_object(each) for each in quorum.observers],
         "features": dict(sorted(features.finalized.items())),
         "cidr": {str(address): cidr for address, cidr in status.cidr.items()},
+        "authorizers": {str(address): has_one for address, has_one in status.authorizers.items()},
         "warnings": list(status.warnings),
     }
 

@@ -31,12 +31,30 @@ class Status:
     features: FeaturesDescription
     cidr: dict[HostPort, bool | None]
     """By node of `cluster`: whether it decides by CIDR ranges; None for one that did not tell."""
+    authorizers: dict[HostPort, bool | None]
+    """By node of `cluster`: whether it has an authorizer; None for one that did not tell."""
+    logged_in: bool = False
+    """Whether the nodes were asked with a login: it is for nothing without an authorizer."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What to do something about, in sentences."""
-        found = (self.features.upgrade_warning(self.address), self._cidr_warning())
+        found = (self.features.upgrade_warning(self.address), self._cidr_warning(), self._authorizer_warning())
         return tuple(filter(None, found))
+
+    @property
+    def open_nodes(self) -> tuple[HostPort, ...]:
+        """The nodes without an authorizer."""
+        return tuple(at for at, has_one in self.authorizers.items() if has_one is False)
+
+    def _authorizer_warning(self) -> str | None:
+        """Return a warning unless the whole cluster is open, to everybody without a login, as is probably meant."""
+        if not self.open_nodes or not (self.logged_in or True in self.authorizers.values()):
+            return None
+        return (
+            f"no authorizer at {', '.join(map(str, self.open_nodes))}: everybody who connects may do everything there. "
+            "Set authorizer.class.name"
+        )
 
     def _cidr_warning(self) -> str | None:
         on, off = ([str(at) for at, cidr in self.cidr.items() if cidr is wanted] for wanted in (True, False))
@@ -61,11 +79,18 @@ async def describe_status(connection: Connection, security: ClientSecurity, *, c
     return Status(
         address=connection.address,
         controller=controller,
-        cidr={at: features.cidr if features is not None else None for at, features in nodes.items()},
+        cidr={at: each.features.cidr if each.features is not None else None for at, each in nodes.items()},
+        authorizers={at: each.authorizer for at, each in nodes.items()},
+        logged_in=_logs_in(security),
         cluster=cluster,
         quorum=await _quorum(connection, cluster, security),
         features=await describe_features(connection),
     )
+
+
+def _logs_in(security: ClientSecurity) -> bool:
+    tls = security.tls
+    return security.sasl_mechanism is not None or bool(tls and (tls.keystore or tls.certificate_chain_pem))
 
 
 async def _quorum(connection: Connection, cluster: ClusterDescription, security: ClientSecurity) -> QuorumDescription:

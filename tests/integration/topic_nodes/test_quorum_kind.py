@@ -172,6 +172,7 @@ def test_a_metadata_version_at_which_it_would_stop_is_warned_of_before(
         told = aclog("status", flag, place, "--command-config", login, "--json").ok()
         (only,) = json.loads(told.out)["warnings"]
         assert only.startswith(f"{place} {warning}")
+        assert list(json.loads(told.out)["authorizers"].values()) == [True]
         cluster_id = json.loads(told.out)["clusterId"]
         node = follower(tmp_path / "node", [controller], cluster_id=cluster_id)
         node.spawn()

@@ -4,6 +4,7 @@ import asyncio
 from uuid import UUID
 
 import pytest
+from attrs import evolve
 
 from aclog.credentials.scram import CredentialInfo, UserCredentials
 from aclog.nodes.apis.request import RequestError
@@ -12,7 +13,7 @@ from aclog.nodes.client.cluster_status import describe_status
 from aclog.nodes.client.login import connect
 from aclog.nodes.client.scram_requests import describe_scram
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
-from aclog.nodes.wire.api_versions import BROKER_APIS, ApiVersion
+from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS, ApiVersion
 from aclog.nodes.wire.message_builder import build
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum
@@ -98,6 +99,38 @@ def test_a_standby_controller_names_the_active_one(leader):
         found = status(follower)
     assert found.quorum == expected_quorum()
     assert found.address == follower.address
+
+
+def acls_of(error):
+    return lambda version, _: build(29, version, "response", error_code=error)
+
+
+@pytest.mark.parametrize(("error", "has_one"), [(0, True), (31, None), (54, False), (-1, None)])
+def test_whether_a_node_has_an_authorizer(leader, error, has_one):
+    leader.handlers[29] = acls_of(error)
+    found = status(leader)
+    assert found.authorizers == {leader.address: has_one}
+    assert found.open_nodes == (() if has_one in (True, None) else (leader.address,))
+    assert found.warnings == ()  # without a login nobody expects one
+    [warning] = evolve(found, authorizers={leader.address: False}, logged_in=True).warnings
+    assert warning.startswith(f"no authorizer at {leader.address}: everybody who connects may do everything there.")
+
+
+def test_one_of_two_nodes_has_no_authorizer(leader):
+    with FakeLeader(FakeQuorum(), node_id=2, handlers={29: acls_of(54)}) as other:
+        nodes = {1: leader.address, 2: other.address}
+        leader.handlers |= {29: acls_of(0), 60: cluster_of(lambda: nodes, 1)}
+        [warning] = status(leader).warnings
+    assert f"no authorizer at {other.address}: " in warning
+
+
+def test_a_node_too_old_for_acls(leader):
+    apis = tuple(each for each in CONTROLLER_APIS if each.api_key != 29)
+    with FakeLeader(FakeQuorum(), node_id=2, apis=apis) as other:
+        leader.handlers[60] = cluster_of(lambda: {1: leader.address, 2: other.address}, 1)
+        found = status(leader)
+    assert found.authorizers[other.address] is None
+    assert found.cidr[other.address] is False
 
 
 @pytest.mark.parametrize("error", [31, 6])
