@@ -1,0 +1,93 @@
+"""Parts of a change that have nothing to do with each other: rows, and the causes that touch them."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from attrs import define, field
+
+from aclog.analysis.causes import Candidate
+from aclog.analysis.exact_rows import ExactRow
+from aclog.analysis.region import Difference
+
+SETTING_ROWS = 2
+"""So many exact rows are shown for a changed setting before they become a summary."""
+
+
+@define(eq=False)
+class Component:
+    """Exact rows, and all the causes that touch any of them."""
+
+    rows: list[ExactRow] = field(factory=list)
+    candidates: list[Candidate] = field(factory=list)
+
+    def is_short(self) -> bool:
+        """Return whether the exact rows are no more than the causes; without a known cause they stand anyway."""
+        most = sum(SETTING_ROWS if candidate.setting else 1 for candidate in self.candidates)
+        if not self.candidates:
+            return True
+        return len(self.rows) <= most and sum(len(row.clauses) for row in self.rows) <= most
+
+
+def components(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> Iterator[Component]:
+    """Yield the parts; each row is in one of them."""
+    if len(candidates) == 1:
+        for row in rows:
+            _touch_by_direction(row, candidates[0])
+        yield Component(list(rows), list(candidates))
+        return
+    touching = _touching(rows, candidates)
+    parent = list(range(len(candidates)))
+    for numbers in touching:
+        for number in numbers:
+            parent[_root(parent, number)] = _root(parent, numbers[0])
+    found: dict[int, Component] = defaultdict(Component)
+    for row, numbers in zip(rows, touching, strict=True):
+        if numbers:
+            found[_root(parent, numbers[0])].rows.append(row)
+        else:
+            yield Component([row])
+    for number, candidate in enumerate(candidates):
+        if _root(parent, number) in found:
+            found[_root(parent, number)].candidates.append(candidate)
+    yield from found.values()
+
+
+def _root(parent: list[int], number: int) -> int:
+    """Return the number that stands for all that are joined with this one."""
+    while parent[number] != number:
+        parent[number] = number = parent[parent[number]]
+    return number
+
+
+def _touch_by_direction(row: ExactRow, candidate: Candidate) -> None:
+    effect = next((effect for effect in candidate.effects if effect.direction is row.direction), None)
+    if effect is not None:
+        touched = candidate.touched.setdefault(effect, [])
+        touched += (Difference(direction=row.direction, region=region) for region in row.regions)
+
+
+def _touching(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> list[list[int]]:
+    """Return for each row the numbers of the candidates that touch one of its regions."""
+    everyone: dict[int, set[int]] = defaultdict(set)
+    named: dict[tuple[int, str], set[int]] = defaultdict(set)
+    of_type: dict[int, set[int]] = defaultdict(set)
+    for number, candidate in enumerate(candidates):
+        for extent in (extent for effect in candidate.effects for extent in effect.extents):
+            of_type[extent.resource_type].add(number)
+            if extent.principals.complement:
+                everyone[extent.resource_type].add(number)
+            for name in extent.principals.named:
+                named[extent.resource_type, name].add(number)
+    found = []
+    for row in rows:
+        numbers: set[int] = set()
+        close: dict[int, set[int]] = {}
+        for region in row.regions:
+            kind, who = region.resource_type, row.principals
+            if kind not in close:
+                of_names = (named[kind, name] for name in who.named if (kind, name) in named)
+                close[kind] = of_type[kind] if who.complement else everyone[kind].union(*of_names)
+            difference = Difference(direction=row.direction, region=region)
+            numbers.update(number for number in close[kind] if candidates[number].touch(difference))
+        found.append(sorted(numbers))
+    return found

@@ -1,0 +1,143 @@
+"""The parts of a row as text for people. A long list is cut: the JSON lines of a difference have all of it.
+
+Names that hold more than letters, digits, `.`, `_` and `-` stand in JSON quotes, so `orders.*` is always a prefix.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+
+from attrs import evolve
+
+from aclog.analysis.hosts import Hosts
+from aclog.analysis.names import ANY_NAME, Literal, NamePart, Names
+from aclog.analysis.operations import REQUESTED, operations_of
+from aclog.analysis.principals import Principals
+from aclog.analysis.query import RESOURCE_TYPES
+from aclog.analysis.region import Direction
+from aclog.analysis.row import Cause, Clause, Row, Setting, Summary
+from aclog.authorizer.acl import WILDCARD, AclPermissionType, ResourceType
+
+SHOWN = 4
+"""How many members of a list are shown, if it is longer than one more."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9._-]+")
+_VERBS = {Direction.GAINED: "gain", Direction.LOST: "lose"}
+_RULES_TEXTS = {
+    (True, True, True): "they gain all they lacked of it",
+    (False, True, False): "they lose what no other rule allows of it",
+    (True, False, False): "they lose all they had of it",
+    (False, False, True): "they gain what other rules allow of it",
+    # with allow.everyone.if.no.acl.found:
+    (True, True, False): "the first rules there: they lose what no rule allows of it",
+    (False, True, True): "no rules are left there: they gain what they lacked of it",
+}
+"""What a summary says, by whether the rules came, whether they allow, and whether requests were gained."""
+
+
+def directions_text(row: Row) -> str:
+    """Return `GAINED`, `LOST` or `GAINED, LOST`."""
+    return ", ".join(direction.value for direction in row.directions)
+
+
+def who_text(principals: Principals) -> str:
+    """Return such as `User:a, User:b`, `everyone` or `everyone but User:a`."""
+    if not principals.complement:
+        return _listed(principals.named)
+    return f"everyone but {_listed(principals.named)}" if principals.named else "everyone"
+
+
+def what_text(clauses: Sequence[Clause]) -> str:
+    """Return such as `READ, DESCRIBE on TOPIC orders.* but orders.pii.*; READ on GROUP app`."""
+    return "; ".join(clause_texts(clauses))
+
+
+def clause_texts(clauses: Sequence[Clause]) -> list[str]:
+    """Return what each clause says, or several that differ in their resource type only."""
+    types: dict[tuple[int, Names], list[str]] = {}
+    for clause in clauses:
+        names = ANY_NAME if clause.resource_type == ResourceType.CLUSTER else clause.names
+        types.setdefault((clause.operations, names), []).append(clause.resource_type.name)
+    return [_clause_text(operations, kinds, names) for (operations, names), kinds in types.items()]
+
+
+def _clause_text(operations: int, types: Sequence[str], names: Names) -> str:
+    text = operations_text(operations)
+    if names != ANY_NAME:
+        return f"{text} on {', '.join(types)} {names_text(names)}"
+    if types == [ResourceType.CLUSTER.name]:
+        return f"{text} on CLUSTER"
+    return f"{text} on {'everything' if len(types) == len(RESOURCE_TYPES) else f'every {_listed(types)}'}"
+
+
+def operations_text(mask: int) -> str:
+    """Return names of operations; `ALL` for all 13, and `ALL but READ` if few are missing."""
+    missing = REQUESTED & ~mask
+    if not missing:
+        return "ALL"
+    if missing.bit_count() <= SHOWN:
+        return "ALL but " + ", ".join(operation.name for operation in operations_of(missing))
+    return ", ".join(operation.name for operation in operations_of(mask))
+
+
+def names_text(names: Names) -> str:
+    """Return names and prefixes; `*` for what LITERAL `*` covers: no longer name that begins with `*`."""
+    wildcard = Literal(name=WILDCARD)
+    if wildcard in names:
+        names = tuple(_whole(part) for part in names if part != wildcard) or names
+    if len(names) == 1:
+        return _part_text(names[0])
+    texts = map(_part_text, names)
+    return _listed([f"({text})" if " but " in text else text for text in texts])
+
+
+def hosts_text(hosts: Hosts) -> str:
+    """Return such as `10.0.0.1, 10.1.0.0/16`, `any host` or `any host but 10.0.0.1`."""
+    if not hosts.complement:
+        but = f" but {_listed(hosts.except_addresses)}" if hosts.except_addresses else ""
+        return _listed(hosts.entries) + but
+    return f"any host but {_listed(hosts.entries)}" if hosts.entries else "any host"
+
+
+def summary_text(row: Row, summary: Summary) -> str:
+    """Return such as `they lose all they had of it: 412 principals, 100,000 rules`."""
+    named = f"{summary.principals:,} principal{'s' * (summary.principals != 1)}"
+    who = f"{named} and everyone else" if summary.everyone_else else named
+    rules = "" if summary.cause.setting else f", {summary.rules:,} rule{'s' * (summary.rules != 1)}"
+    return f"{_change_text(row, summary.cause)}: {who}{rules}"
+
+
+def _change_text(row: Row, cause: Cause) -> str:
+    if len(row.directions) > 1:
+        return "they gain some of it and lose some"
+    gained = row.directions == (Direction.GAINED,)
+    if cause.setting is Setting.SUPER_USERS:
+        return "super users: they gain all they lacked" if gained else "no super users: they lose all no rule gives"
+    if cause.setting is not None:
+        return f"{cause.setting.value}: they {_VERBS[row.directions[0]]} some of it"
+    return _RULES_TEXTS[cause.is_added, cause.rules[0].permission_type == AclPermissionType.ALLOW, gained]
+
+
+def _whole(part: NamePart) -> NamePart:
+    """Return what LITERAL `*` covers of a part without saying that no longer name that begins with `*` is in it."""
+    if isinstance(part, Literal) or part.prefix or WILDCARD not in part.except_prefixes:
+        return part
+    return evolve(part, except_prefixes=tuple(name for name in part.except_prefixes if name != WILDCARD))
+
+
+def _part_text(part: NamePart) -> str:
+    if isinstance(part, Literal):
+        return _name(part.name)
+    text = f"{_name(part.prefix) if part.prefix else ''}*"
+    but = [*(f"{_name(prefix)}*" for prefix in part.except_prefixes), *map(_name, part.except_literals)]
+    return f"{text} but {_listed(but)}" if but else text
+
+
+def _name(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def _listed(members: Sequence[str]) -> str:
+    if len(members) <= SHOWN + 1:
+        return ", ".join(members)
+    return f"{', '.join(members[:SHOWN])} and {len(members) - SHOWN:,} more"
