@@ -36,11 +36,7 @@ class Scope:
 
     def within(self, query: Query) -> "Scope":
         """Return the part that holds the resources of a query."""
-        asked = (
-            root_of_names(each.resource_type, each.name, literal=each.pattern_type == PatternType.LITERAL)
-            for each in query.resources
-        )
-        limits = list(topmost(root for root in asked if root is not None))
+        limits = roots_of(query)
         return Scope(
             everyone={part for root in self.everyone for part in within(root, limits)},
             principals={
@@ -57,6 +53,15 @@ class Scope:
             for principal, roots in self.principals.items()
         }
         return Scope(everyone, {principal: roots for principal, roots in principals.items() if roots})
+
+
+def roots_of(query: Query) -> list[Root]:
+    """Return the roots of a query's resources, none inside another."""
+    asked = (
+        root_of_names(each.resource_type, each.name, literal=each.pattern_type == PatternType.LITERAL)
+        for each in query.resources
+    )
+    return list(topmost(root for root in asked if root is not None))
 
 
 def whole_scope() -> Scope:

@@ -66,7 +66,16 @@ def history(directory: Path | str) -> Iterator[Change]:
 
 def log_history(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> Iterator[Change]:
     """Do the same for a log wherever it is stored; `checkpoints` are sorted by offset."""
-    start = Image.EMPTY if reader.start_offset() == 0 else first_image(reader, checkpoints)
+    yield from history_from(start_of_history(reader, checkpoints), reader)
+
+
+def start_of_history(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> Image:
+    """Return the state with which a history begins: the empty one, or that of a checkpoint. Raises as `history`."""
+    return Image.EMPTY if reader.start_offset() == 0 else first_image(reader, checkpoints)
+
+
+def history_from(start: Image, reader: LogReader) -> Iterator[Change]:
+    """Yield the rules of the state with which a history begins, and every change after it. Raises as `history`."""
     found = _History(replayed_to=start.provenance)
     yield from found.initial_changes(start)
     try:

@@ -1,0 +1,194 @@
+"""When something was allowed: the intervals of a log, beside a replay of every offset."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aclog.analysis.difference import allowed
+from aclog.analysis.operations import REQUESTED
+from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.principals import EVERYONE, everyone_but, only
+from aclog.analysis.query import Query
+from aclog.analysis.questions import AnyAllowed
+from aclog.analysis.timeline import Interval, intervals
+from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from aclog.metalog.filelog import open_reader
+from aclog.metalog.filelog.file_names import list_checkpoints
+from aclog.metalog.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+    NoOpRecord,
+)
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.recovery import recover
+from aclog.snapshots.rule_history import history_from, start_of_history
+from tests.support.analysis.model import PolicyModel
+from tests.support.analysis.policies import entry_of, random_rule, random_settings
+from tests.support.builders.acls import record_of, removal_of
+from tests.support.builders.state_logs import write_log
+from tests.support.builders.state_records import acl, removal
+
+CAMPAIGN = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+RANDOMS = st.integers(0, 2**32 - 1).map(Random)
+READ = 1 << AclOperation.READ
+
+
+def found(log: Path, query: Query, given_settings: Settings | None = None) -> list[Interval]:
+    with open_reader(log) as reader:
+        begin = start_of_history(reader, list_checkpoints(log))
+        question = AnyAllowed(query)
+        return list(intervals(begin, history_from(begin, reader), question, given_settings or Settings()))
+
+
+def ends(log: Path, query: Query, given_settings: Settings | None = None) -> list[tuple[int, int | None]]:
+    """The offsets of the changes at both ends."""
+    return [
+        (each.start.offset, None if each.end is None else each.end.offset) for each in found(log, query, given_settings)
+    ]
+
+
+def on_topic(name: str, *, pattern: PatternType = PatternType.LITERAL, principals=EVERYONE, operations=READ) -> Query:
+    resource = ResourcePattern(resource_type=ResourceType.TOPIC, name=name, pattern_type=pattern)
+    return Query(resources=(resource,), operations=operations, principals=principals)
+
+
+def batches_of(random: Random, count: int) -> list[list[MetadataRecord]]:
+    """Batches of additions and removals, some in transactions, of which some are aborted."""
+    live: dict[object, object] = {}
+    held: dict[object, object] | None = None
+    batches = []
+    for _ in range(count):
+        records: list[MetadataRecord] = []
+        for _ in range(random.choice((1, 1, 2, 4))):
+            turn = random.random()
+            if turn < 0.1:
+                if held is None:
+                    held = dict(live)
+                    records.append(BeginTransactionRecord())
+                else:
+                    aborted = random.random() < 0.4
+                    live, held = (held if aborted else live), None
+                    records.append(AbortTransactionRecord() if aborted else EndTransactionRecord())
+            elif turn < 0.45 and live:
+                entry = random.choice(list(live.values()))
+                del live[entry.id]
+                records.append(removal_of(entry))
+            else:
+                entry = entry_of(random_rule(random))
+                if entry.id not in live:
+                    live[entry.id] = entry
+                    records.append(record_of(entry))
+        batches.append(records or [NoOpRecord()])
+    return batches
+
+
+def random_query(random: Random) -> Query:
+    names = ["a", "ab", "b.x", "*", "*a", ""]
+    resources = tuple(
+        ResourcePattern(
+            resource_type=random.choice([ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.GROUP]),
+            name=random.choice(names),
+            pattern_type=random.choice([PatternType.LITERAL, PatternType.PREFIXED]),
+        )
+        for _ in range(random.randint(1, 2))
+    )
+    principals = random.choice([EVERYONE, only("User:a"), only("User:b", "Group:g"), everyone_but("User:a", "User:b")])
+    operations = random.choice([READ, REQUESTED, 1 << AclOperation.DESCRIBE])
+    host = random.choice([None, "10.0.0.1"])
+    return Query(resources=resources, operations=operations, principals=principals, host=host)
+
+
+@CAMPAIGN
+@given(RANDOMS)
+def test_it_is_as_a_replay_of_every_offset(tmp_path_factory: pytest.TempPathFactory, random: Random) -> None:
+    log = write_log(tmp_path_factory.mktemp("log"), *batches_of(random, 25))
+    query, given_settings = random_query(random), random_settings(random)
+    intervals_found = found(log, query, given_settings)
+    with open_reader(log) as reader:
+        end = reader.high_watermark()
+    for offset in range(end + 1):
+        policy = Policy(recover(log, offset).image.acls, given_settings)
+        expected = next(allowed(policy, query), None) is not None
+        in_one = [
+            each
+            for each in intervals_found
+            if each.start.end_offset <= offset and (each.end is None or offset < each.end.end_offset)
+        ]
+        assert len(in_one) == expected, (offset, intervals_found)
+
+
+def test_each_end_names_the_change_that_made_it(tmp_path: Path) -> None:
+    log = write_log(tmp_path, [acl(1, name="t")], [acl(2, name="u")], [removal(1)], [acl(3, name="t")])
+    first, second = found(log, on_topic("t"))
+    assert (first.start.offset, first.start.timestamp) == (0, 1000)
+    assert first.end is not None
+    assert (first.end.offset, first.end.timestamp) == (2, 3000)
+    assert first.end.change is not None
+    assert first.end.change.rule.acl.resource_name == "t"
+    assert (second.start.offset, second.end) == (3, None)
+
+
+def test_a_deny_ends_it_and_its_removal_begins_it_again(tmp_path: Path) -> None:
+    log = write_log(tmp_path, [acl(1, name="t")], [acl(2, name="t", permission=2, principal="User:*")], [removal(2)])
+    assert ends(log, on_topic("t")) == [(0, 1), (2, None)]
+
+
+def test_what_was_so_only_within_a_batch_was_never_so(tmp_path: Path) -> None:
+    log = write_log(tmp_path, [acl(1, name="t"), removal(1)], [acl(2, name="t")], [removal(2), acl(3, name="t")])
+    assert ends(log, on_topic("t")) == [(2, None)]
+
+
+def test_an_aborted_transaction_and_an_open_one_change_nothing(tmp_path: Path) -> None:
+    begin = BeginTransactionRecord()
+    log = write_log(tmp_path, [begin, acl(1, name="t")], [AbortTransactionRecord()], [begin, acl(2, name="t")])
+    assert ends(log, on_topic("t")) == []
+
+
+def test_a_transaction_ends_it_where_its_record_stands_and_as_it_became_visible(tmp_path: Path) -> None:
+    log = write_log(tmp_path, [BeginTransactionRecord(), acl(1, name="t")], [acl(2)], [EndTransactionRecord()])
+    (only_one,) = found(log, on_topic("t"))
+    assert (only_one.start.offset, only_one.start.end_offset) == (1, 4)
+
+
+def test_any_request_of_a_region(tmp_path: Path) -> None:
+    """When could anyone but alice read any topic that begins with pii-?"""
+    log = write_log(
+        tmp_path,
+        [acl(1, name="pii-card")],
+        [acl(2, name="pii-card", principal="User:bob")],
+        [acl(3, name="pii-name", principal="User:eve")],
+        [removal(2)],
+        [removal(3)],
+    )
+    query = on_topic("pii-", pattern=PatternType.PREFIXED, principals=everyone_but("User:alice"))
+    assert ends(log, query) == [(1, 4)]
+
+
+def test_settings_hold_for_all_of_the_log(tmp_path: Path) -> None:
+    log = write_log(tmp_path, [acl(1, name="u")], [acl(2, name="t", principal="User:bob")])
+    mallory = on_topic("t", principals=only("User:mallory"))
+    assert ends(log, mallory, Settings(allow_everyone=True)) == [(0, 1)]
+    assert ends(log, mallory, Settings(super_users=frozenset({"User:mallory"}))) == [(0, None)]
+
+
+def test_what_a_checkpoint_holds_was_so_for_an_unknown_time(tmp_path: Path) -> None:
+    whole = write_log(tmp_path / "whole", [acl(1, name="t")], [acl(2)], [acl(3)])
+    short = write_log(tmp_path / "short", [removal(1)], base=3, times=[9000])
+    write_checkpoint(recover(whole, 3).image, short)
+    (one,) = found(short, on_topic("t"))
+    assert (one.start.offset, one.start.end_offset, one.start.timestamp, one.start.change) == (3, 3, 3000, None)
+    assert one.end is not None
+    assert one.end.offset == 3
+
+
+def test_the_model_agrees_that_a_region_is_open(tmp_path: Path) -> None:
+    """Not only the engine says so: the last state is judged by the model, too."""
+    log = write_log(tmp_path, [acl(1, name="pii-a", principal="User:bob")])
+    model = PolicyModel(Policy(recover(log, None).image.acls))
+    assert model.allowed("User:bob", "10.0.0.1", ResourceType.TOPIC, "pii-a") & READ
+    assert ends(log, on_topic("pii-", pattern=PatternType.PREFIXED)) == [(0, None)]
