@@ -3,8 +3,9 @@
 import asyncio
 
 import pytest
+from attrs import evolve
 
-from aclog.authorizer.acl import AclBindingFilter, AclOperation
+from aclog.authorizer.acl import AclBindingFilter, AclOperation, PatternType
 from aclog.nodes.client.acl_requests import create_acls, delete_acls, describe_acls
 from aclog.nodes.client.login import connect as log_in
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
@@ -44,9 +45,11 @@ def asked(node, user, work):
 
 def test_acls_of_its_clients_are_in_zookeeper_and_in_force(tmp_path, connect, real):
     alter = {"resource_type": 4, "resource_name": "kafka-cluster", "principal": "User:alice"}
-    with node_on(tmp_path / "node", connect) as node:
-        (created,) = asked(node, "admin", lambda c: create_acls(c, [rule(1)]))
+    with node_on(tmp_path / "node", connect, **{"inter.broker.protocol.version": "1.1"}) as node:
+        prefixed = evolve(rule(1), pattern_type=PatternType.PREFIXED)
+        created, gated = asked(node, "admin", lambda c: create_acls(c, [rule(1), prefixed]))
         assert created.error is None
+        assert "requires inter.broker.protocol.version of 2.0-IV1 or greater" in str(gated.error)
         wait_for(lambda: real.acls() == {rule(1)}, "the view of the real one")
         (refused,) = asked(node, "alice", lambda c: create_acls(c, [rule(2)]))
         assert refused.error is not None
@@ -64,8 +67,6 @@ def test_acls_of_its_clients_are_in_zookeeper_and_in_force(tmp_path, connect, re
 
 
 def real_rule(**changes):
-    from attrs import evolve
-
     return evolve(rule(0), operation=AclOperation.ALL, **changes)
 
 
