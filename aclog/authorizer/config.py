@@ -57,11 +57,9 @@ def super_user_mistakes(text: str | None) -> Iterator[str]:
         if found := _SECOND_NAME.search(user):
             meant = f"{user[: found.start()]};{user[found.start() + 1 :].lstrip()}"
             yield f"{user!r} is one name, as only ';' separates super users: did you mean {meant!r}?"
-        elif kind != "User":
-            yield f"{user!r} is nobody, as every login has the type User: did you mean 'User:{name}'?"
         elif name == "*":
             yield f"{user!r} is nobody, as there are no wildcards among super users"
-        elif name != "ANONYMOUS" and name.upper() == "ANONYMOUS":
+        elif kind == "User" and name != "ANONYMOUS" and name.upper() == "ANONYMOUS":
             yield f"{user!r} is not who has not logged in: did you mean 'User:ANONYMOUS'?"
 
 

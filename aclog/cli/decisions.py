@@ -37,6 +37,7 @@ _canonical = lru_cache(1 << 16)(host_address)
 
 def authorizer_of(image: Image, flags: AuthorizerFlags) -> StandardAuthorizer:
     """Return an authorizer on this state, without a decision cache. Raises ConfigError: a super user with no colon."""
+    flags.warn_of_super_users()
     return build_authorizer(
         image.acls,
         super_users=flags.super_users,

@@ -2,8 +2,10 @@
 
 import pytest
 
-from aclog.authorizer.config import parse_allow_everyone, parse_super_users
+from aclog.authorizer.config import parse_allow_everyone, parse_super_users, super_user_mistakes
 from aclog.metalog.errors import ConfigError
+
+ONE_NAME = "'User:a,User:b' is one name, as only ';' separates super users: did you mean"
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,25 @@ from aclog.metalog.errors import ConfigError
 )
 def test_super_users(text, users):
     assert parse_super_users(text) == users
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "User:a;User:b", "User:CN=a,O=b:c", "Group:a", "User: a", "User:a:b", "User:ANONYMOUS"]
+)
+def test_super_users_that_may_be_meant(text):
+    assert list(super_user_mistakes(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("User:a,User:b", f"{ONE_NAME} 'User:a;User:b'?"),
+        ("User:c;User:*", "'User:*' is nobody, as there are no wildcards among super users"),
+        ("User:anonymous", "'User:anonymous' is not who has not logged in: did you mean 'User:ANONYMOUS'?"),
+    ],
+)
+def test_super_users_that_are_hardly_meant(text, mistake):
+    assert list(super_user_mistakes(text)) == [mistake]
 
 
 def test_a_super_user_needs_a_colon():

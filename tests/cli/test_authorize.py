@@ -49,6 +49,16 @@ class TestOne:
         answer = ask(*flags.split())
         assert (answer.code, answer.out) == (code, f"{out}\n")
 
+    @pytest.mark.parametrize("command", ["authorize", "explain"])
+    def test_super_users_with_a_comma_are_warned_of(self, command):
+        flags = ("--principal", "User:bob", "--operation", "WRITE", "--topic", "x")
+        answer = aclog(command, "--log", LOG, *flags, "--super-users", "User:bob,User:eve")
+        assert answer.out.startswith("DENIED")
+        assert answer.err == (
+            "aclog: warning: --super-users: 'User:bob,User:eve' is one name, as only ';' separates super users: did "
+            "you mean 'User:bob;User:eve'?\n"
+        )
+
     def test_every_resource_type_can_be_decided(self):
         who = ("--principal", "User:bob", "--operation", "DESCRIBE")
         for flags, kind in {

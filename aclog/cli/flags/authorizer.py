@@ -60,6 +60,14 @@ class AuthorizerFlags:
         ),
     ] = False
 
+    def warn_of_super_users(self) -> None:
+        """Warn of super users that are hardly meant. Raises ConfigError: one without a colon."""
+        from aclog.authorizer.config import super_user_mistakes
+        from aclog.terminal.notices import warn
+
+        for mistake in super_user_mistakes(self.super_users):
+            warn(f"--super-users: {mistake}")
+
     @property
     def documented(self) -> bool:
         """Whether decisions follow Kafka's documentation instead of Kafka 4.3.1."""

@@ -65,6 +65,7 @@ def rules_of(spark: SparkSession, flags: SourceFlags, *, own_time: bool) -> Rule
 
 def settings_of(flags: AuthorizerFlags) -> Settings:
     """Return the authorizer settings other than ACLs. Raises ConfigError: a super user without a colon."""
+    flags.warn_of_super_users()
     return Settings(
         super_users=parse_super_users(flags.super_users),
         allow_everyone=flags.allow_everyone,

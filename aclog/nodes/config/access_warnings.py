@@ -57,8 +57,7 @@ def configured_warnings(config: NodeConfig) -> Iterator[AccessWarning]:
         if reasons := [*_logins(config), *_keys_without_effect(config)]:
             yield without_authorizer(reasons)
     elif has_kafkas_semantics(config):
-        for text in super_user_mistakes(access_property(config, SUPER_USERS_CONFIG)):
-            yield AccessWarning(kind=SUPER_USERS, text=f"{SUPER_USERS_CONFIG}: {text}")
+        yield from _of_super_users(access_property(config, SUPER_USERS_CONFIG))
         yield from _of_flag(config)
         yield from _of_anonymous(config)
 
@@ -98,6 +97,16 @@ def _keys_without_effect(config: NodeConfig) -> Iterator[str]:
     for key in (*_LEGACY, *_LEGACY.values()):
         if config.properties.get(key, "").strip():
             yield f"{key} is set"
+
+
+def _of_super_users(text: str | None) -> Iterator[AccessWarning]:
+    mistakes = list(super_user_mistakes(text))
+    for user in sorted(parse_super_users(text)):
+        kind, _, name = user.partition(":")
+        if kind != "User":  # no other principal builder is supported
+            mistakes.append(f"{user!r} is nobody, as every login has the type User: did you mean 'User:{name}'?")
+    for mistake in mistakes:
+        yield AccessWarning(kind=SUPER_USERS, text=f"{SUPER_USERS_CONFIG}: {mistake}")
 
 
 def _of_flag(config: NodeConfig) -> Iterator[AccessWarning]:
