@@ -348,7 +348,7 @@ def test_watch_of_a_directory_that_another_writes(tmp_path):
 
 def test_watch_tells_of_a_notice_while_nothing_happens(tmp_path, monkeypatch):
     """A poll of `aclog sync` that is refused: there may have been changes that the log does not have."""
-    monkeypatch.setattr("aclog.shell.commands.watch.WAIT_S", 0.01)
+    monkeypatch.setattr("aclog.snapshots.following.WAIT_S", 0.01)
     directory, told = tmp_path / "log", []
     with open_log(directory, create=True) as writer:
 
