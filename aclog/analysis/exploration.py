@@ -49,7 +49,7 @@ class Exploration:
     def explore(self, scope: Scope) -> Iterator[Difference]:
         """Yield the differences in a scope, folded, in a stable order."""
         findings = chain(
-            chain.from_iterable(map(self._at_root, sorted(scope.everyone))),
+            chain.from_iterable(self._at_root(root, scope.changed) for root in sorted(scope.everyone)),
             chain.from_iterable(
                 self._of_principal(principal, roots)
                 for principal, roots in sorted(scope.principals.items())
@@ -64,8 +64,8 @@ class Exploration:
             for change, operations in self._changes(root, principal, old, new).items():
                 yield Finding(root.kind, change, operations, only(principal))
 
-    def _at_root(self, root: Root) -> Iterator[Finding]:
-        others = self._of_others(root)
+    def _at_root(self, root: Root, changed: set[str] | None) -> Iterator[Finding]:
+        others = self._of_others(root, changed)
         asked = self.query.principals
         everyone: Changes = {}
         if asked.complement:
@@ -79,25 +79,40 @@ class Exploration:
                 if rest:
                     yield Finding(root.kind, change, rest, only(principal))
 
-    def _of_others(self, root: Root) -> dict[str, Changes]:
-        """Return what changes below a root for each principal asked about that may not fare as everyone does."""
-        old, new = self.old.by_principal(root), self.new.by_principal(root)
-        asked = self.query.principals
+    def _of_others(self, root: Root, changed: set[str] | None) -> dict[str, Changes]:
+        """Return what changes below a root for each principal asked about that may not fare as everyone does.
+
+        `changed` are those with a rule that changed, None if any may be.
+        """
         supers = self.old.settings.super_users | self.new.settings.super_users
-        candidates = old.keys() | new.keys() | supers if asked.complement else set(asked.named)
         found: dict[str, Changes] = {}
         known: dict[tuple[Cells, Cells], Changes] = {}
-        for principal in sorted(candidates - {WILDCARD_PRINCIPAL}):
-            cells = old.get(principal, NO_CELLS), new.get(principal, NO_CELLS)
-            if principal not in asked:
-                continue
+        for principal, before, after in self._cells_of_others(root, changed, supers):
             if principal in supers:
-                found[principal] = self._changes(root, principal, *cells)
-            elif not asked.complement or cells[0] != cells[1] or not self._alike(root):
-                if cells not in known:
-                    known[cells] = self._changes(root, principal, *cells)
-                found[principal] = known[cells]
+                found[principal] = self._changes(root, principal, before, after)
+            elif not self.query.principals.complement or before != after or not self._alike(root):
+                if (before, after) not in known:
+                    known[before, after] = self._changes(root, principal, before, after)
+                found[principal] = known[before, after]
         return found
+
+    def _cells_of_others(
+        self, root: Root, changed: set[str] | None, supers: frozenset[str]
+    ) -> Iterator[tuple[str, Cells, Cells]]:
+        """Yield the principals that may not fare as everyone does, with their cells in both policies, by name."""
+        asked = self.query.principals
+        few = asked.named if not asked.complement else None
+        if few is None and changed is not None and self._alike(root):
+            few = tuple(changed | supers)
+        if few is not None:
+            for principal in sorted(few):
+                if principal in asked and principal != WILDCARD_PRINCIPAL and ":" in principal:
+                    yield principal, self.old.of_principal(root, principal), self.new.of_principal(root, principal)
+            return
+        old, new = self.old.by_principal(root), self.new.by_principal(root)
+        for principal in sorted((old.keys() | new.keys() | supers) - {WILDCARD_PRINCIPAL}):
+            if principal in asked:
+                yield principal, old.get(principal, NO_CELLS), new.get(principal, NO_CELLS)
 
     def _alike(self, root: Root) -> bool:
         """Return whether a principal whose own rules did not change fares as everyone does.

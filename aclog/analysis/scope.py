@@ -26,6 +26,8 @@ class Scope:
     """For every principal."""
     principals: dict[str, set[Root]] = field(factory=dict)
     """For one principal each, beyond those for everyone."""
+    changed: set[str] | None = field(factory=set)
+    """The principals with a rule that only one of the policies has; None if that may be any."""
 
     def add(self, principal: str, root: Root) -> None:
         """Add a root for one principal; `User:*` is everyone, and so is a principal without a colon (see Estate)."""
@@ -43,6 +45,7 @@ class Scope:
                 principal: {part for root in roots for part in within(root, limits)}
                 for principal, roots in self.principals.items()
             },
+            changed=self.changed,
         )
 
     def reduced(self) -> "Scope":
@@ -52,7 +55,7 @@ class Scope:
             principal: {root for root in topmost(chain(everyone, roots)) if root not in everyone}
             for principal, roots in self.principals.items()
         }
-        return Scope(everyone, {principal: roots for principal, roots in principals.items() if roots})
+        return Scope(everyone, {principal: roots for principal, roots in principals.items() if roots}, self.changed)
 
 
 def roots_of(query: Query) -> list[Root]:
@@ -66,15 +69,17 @@ def roots_of(query: Query) -> list[Root]:
 
 def whole_scope() -> Scope:
     """Return the scope of all requests."""
-    return Scope(everyone=set(_EVERYTHING))
+    return Scope(everyone=set(_EVERYTHING), changed=None)
 
 
 def scope_of(old: Policy, new: Policy, changed: Iterable[CellKey]) -> Scope:
     """Return where two policies may differ, given the cells in which their rules do."""
-    scope = Scope()
+    differing: set[str] = set()
+    scope = Scope(changed=differing)
     before, after = old.settings, new.settings
     open_to_all = before.allow_everyone or after.allow_everyone
     for key in changed if before.cidr == after.cidr else chain(changed, _ranges(old, new)):
+        differing.add(key.principal)
         root = root_of_pattern(key.kind, key.name, literal=key.literal)
         if root is not None:
             # Where uncovered names are open, a rule for one principal closes its resource to all others.
