@@ -97,11 +97,11 @@ async def describe_cluster(connection: Connection, endpoint_type: int = BROKERS)
         UnreachableError, DecodeError: as Connection.ask; ConfigError: the server is too old.
 
     """
-    version = connection.version(DESCRIBE_CLUSTER, 0 if endpoint_type == BROKERS else 1, 2)
     # Version 1 has endpoint types (KIP-919), version 2 fenced brokers (KIP-1073).
-    fenced = endpoint_type == BROKERS
+    oldest, newest = (0, 2) if endpoint_type == BROKERS else (1, 1)
+    version = connection.version(DESCRIBE_CLUSTER, oldest, newest)
     response = await connection.ask(
-        build(DESCRIBE_CLUSTER, version, "request", endpoint_type=endpoint_type, include_fenced_brokers=fenced)
+        build(DESCRIBE_CLUSTER, version, "request", endpoint_type=endpoint_type, include_fenced_brokers=True)
     )
     _check(response)
     nodes = tuple(

@@ -19,6 +19,7 @@ from aclog.nodes.telemetry.metrics import Metrics
 from aclog.nodes.wire.api_keys import (
     API_VERSIONS,
     DESCRIBE_ACLS,
+    DESCRIBE_CLUSTER,
     DESCRIBE_USER_SCRAM_CREDENTIALS,
     ENVELOPE,
     SASL_AUTHENTICATE,
@@ -38,10 +39,13 @@ _BUILT_IN_APIS = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE)
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The valid client software names and versions (KIP-511)."""
 
-_NOT_READY_BY_CLOSING = {DESCRIBE_ACLS: range(3), DESCRIBE_USER_SCRAM_CREDENTIALS: range(1)}
-"""The versions in which librdkafka must not be sent an error: one of DescribeAcls it takes for an empty list (Java
-sends newer versions), one of DescribeUserScramCredentials corrupts its memory. The connection is closed, and clients
-try again."""
+_NOT_READY_BY_CLOSING = {DESCRIBE_ACLS: (0, 1, 2), DESCRIBE_USER_SCRAM_CREDENTIALS: (0,), DESCRIBE_CLUSTER: (2,)}
+"""The versions in which a client must not be sent an error. The connection is closed, and clients try again.
+
+librdkafka takes an error of DescribeAcls for an empty list (Java sends newer versions); one of
+DescribeUserScramCredentials corrupts its memory. After one of DescribeCluster, Java's Admin asks the same controller
+until its timeout, after a lost connection the next one; aclog's commands, which show the error, send older versions.
+"""
 
 _WARM_OLDER_VERSIONS = 1
 """How many versions before the newest are warmed up at the start; the others when an older client first asks."""

@@ -78,7 +78,7 @@ def test_an_older_server_gets_its_version():
     with old:
         assert run(old, describe_cluster).cluster_id == "v0"
         with pytest.raises(
-            ConfigError, match="DescribeCluster is supported in versions 0 to 0: expected one of 1 to 2"
+            ConfigError, match="DescribeCluster is supported in versions 0 to 0: expected one of 1 to 1"
         ):
             run(old, partial(describe_cluster, endpoint_type=CONTROLLERS))
         with pytest.raises(ConfigError, match="Fetch is supported in versions none"):

@@ -116,9 +116,10 @@ def failing(error):
 
 
 @pytest.mark.parametrize(
-    ("api_key", "version"), [(DESCRIBE_ACLS, 1), (DESCRIBE_ACLS, 2), (DESCRIBE_USER_SCRAM_CREDENTIALS, 0)]
+    ("api_key", "version"),
+    [(DESCRIBE_ACLS, 1), (DESCRIBE_ACLS, 2), (DESCRIBE_USER_SCRAM_CREDENTIALS, 0), (DESCRIBE_CLUSTER, 2)],
 )
-def test_an_error_that_librdkafka_cannot_read_closes_the_connection(api_key, version):
+def test_an_error_that_a_client_cannot_cope_with_closes_the_connection(api_key, version):
     async def scenario(served):
         client = await served.connect()
         client.request(api_key, version)

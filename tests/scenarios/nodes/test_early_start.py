@@ -327,7 +327,7 @@ async def nothing_is_told(port):
         but=(BEFORE_REPLAY | {FETCH, FETCH_SNAPSHOT}) - {METADATA, DESCRIBE_CLUSTER},
     )
     assert {api for api, _ in answers} >= {API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_ACLS}
-    closed = {(DESCRIBE_ACLS, 1), (DESCRIBE_ACLS, 2), (DESCRIBE_USER_SCRAM_CREDENTIALS, 0)}
+    closed = {(DESCRIBE_ACLS, 1), (DESCRIBE_ACLS, 2), (DESCRIBE_USER_SCRAM_CREDENTIALS, 0), (DESCRIBE_CLUSTER, 2)}
     assert {each for each in answers if answers[each] is None} <= closed
     for (api, version), answer in answers.items():
         if api == API_VERSIONS:
