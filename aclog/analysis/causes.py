@@ -29,6 +29,11 @@ class Effect:
         region = difference.region
         return difference.direction is self.direction and any(extent.meets(region) for extent in self.extents)
 
+    def suffices(self, difference: Difference) -> bool:
+        """Return whether it is about all principals, hosts and operations of a difference that it touches."""
+        region = difference.region
+        return any(extent.meets(region) and extent.spans(region) for extent in self.extents)
+
 
 @define(eq=False)
 class Candidate:
@@ -48,11 +53,18 @@ class Candidate:
         return next((effect.extents for effect in reversed(self.effects) if effect in self.touched), ())
 
     def touch(self, difference: Difference) -> bool:
-        """Keep a difference under each effect that can have a part in it; return whether there is one."""
-        found = [effect for effect in self.effects if effect.touches(difference)]
-        for effect in found:
-            self.touched.setdefault(effect, []).append(difference)
-        return bool(found)
+        """Keep a difference under the effects that can have a part in it, the narrowest first, until one suffices.
+
+        Returns whether there is one.
+        """
+        found = False
+        for effect in self.effects:
+            if effect.touches(difference):
+                self.touched.setdefault(effect, []).append(difference)
+                found = True
+                if effect.suffices(difference):
+                    break
+        return found
 
 
 def candidates_of(old: Policy, new: Policy, changed: Sequence[tuple[bool, StandardAcl]]) -> list[Candidate]:

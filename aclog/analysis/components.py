@@ -7,7 +7,6 @@ from attrs import define, field
 
 from aclog.analysis.causes import Candidate
 from aclog.analysis.exact_rows import ExactRow
-from aclog.analysis.region import Difference
 
 SETTING_ROWS = 2
 """So many exact rows are shown for a changed setting before they become a summary."""
@@ -30,9 +29,9 @@ class Component:
 
 def components(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> Iterator[Component]:
     """Yield the parts; each row is in one of them."""
-    if len(candidates) == 1:
-        for row in rows:
-            _touch_by_direction(row, candidates[0])
+    if len(candidates) == 1 and len(candidates[0].effects) == 1:
+        (effect,) = candidates[0].effects
+        candidates[0].touched[effect] = [each for row in rows for each in row.differences()]
         yield Component(list(rows), list(candidates))
         return
     touching = _touching(rows, candidates)
@@ -59,13 +58,6 @@ def _root(parent: list[int], number: int) -> int:
     return number
 
 
-def _touch_by_direction(row: ExactRow, candidate: Candidate) -> None:
-    effect = next((effect for effect in candidate.effects if effect.direction is row.direction), None)
-    if effect is not None:
-        touched = candidate.touched.setdefault(effect, [])
-        touched += (Difference(direction=row.direction, region=region) for region in row.regions)
-
-
 def _touching(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> list[list[int]]:
     """Return for each row the numbers of the candidates that touch one of its regions."""
     everyone: dict[int, set[int]] = defaultdict(set)
@@ -82,12 +74,11 @@ def _touching(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> list
     for row in rows:
         numbers: set[int] = set()
         close: dict[int, set[int]] = {}
-        for region in row.regions:
-            kind, who = region.resource_type, row.principals
+        for difference in row.differences():
+            kind, who = difference.region.resource_type, row.principals
             if kind not in close:
                 of_names = (named[kind, name] for name in who.named if (kind, name) in named)
                 close[kind] = of_type[kind] if who.complement else everyone[kind].union(*of_names)
-            difference = Difference(direction=row.direction, region=region)
             numbers.update(number for number in close[kind] if candidates[number].touch(difference))
         found.append(sorted(numbers))
     return found

@@ -33,6 +33,10 @@ class ExactRow:
         found = clauses_of(self.regions)
         return [found[start : start + CLAUSES] for start in range(0, len(found), CLAUSES)]
 
+    def differences(self) -> Iterator[Difference]:
+        """Yield the regions as differences."""
+        return (Difference(direction=self.direction, region=region) for region in self.regions)
+
 
 def exact_rows(differences: Iterable[Difference]) -> list[ExactRow]:
     """Return rows that hold exactly the differences."""

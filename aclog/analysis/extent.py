@@ -47,6 +47,14 @@ class Extent:
             and names_meet(self.names, region.names)
         )
 
+    def spans(self, region: Region) -> bool:
+        """Return whether the extent is about all principals, hosts and operations of a region."""
+        return (
+            not region.operations & ~self.operations
+            and self.principals in (EVERYONE, region.principals)
+            and self.hosts in (EVERYWHERE, region.hosts)
+        )
+
 
 def extent_of(rule: StandardAcl, settings: Settings) -> Extent:
     """Return the extent of a rule of a known resource type under some settings."""
