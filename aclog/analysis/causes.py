@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from attrs import define, field, frozen
 
-from aclog.analysis.extent import Extent, extent_of
+from aclog.analysis.extent import Extent, extent_of, is_allow
 from aclog.analysis.hosts import EVERYWHERE
 from aclog.analysis.naive_rows import NaiveRow, naive_rows
 from aclog.analysis.names import ANY_NAME
@@ -14,7 +14,7 @@ from aclog.analysis.principals import EVERYONE, Principals, only
 from aclog.analysis.query import RESOURCE_TYPES
 from aclog.analysis.region import Difference, Direction
 from aclog.analysis.row import Setting
-from aclog.authorizer.acl import AclPermissionType, StandardAcl
+from aclog.authorizer.acl import StandardAcl
 
 
 @frozen(kw_only=True)
@@ -75,16 +75,16 @@ def candidates_of(old: Policy, new: Policy, changed: Sequence[tuple[bool, Standa
 
 def _of_rules(row: NaiveRow, old: Settings, new: Settings) -> Candidate:
     settings = new if row.is_added else old
-    extents = [extent_of(rule, settings) for rule in row.rules if rule.resource_type in RESOURCE_TYPES]
-    extents = [extent for extent in extents if extent.names]
-    allows = row.rules[0].permission_type == AclPermissionType.ALLOW
-    direct = tuple(extent for extent in extents if extent.operations)
-    effects = [Effect(direction=_direction(gains=allows is row.is_added), extents=direct)]
+    extents = {rule: extent_of(rule, settings) for rule in row.rules if rule.resource_type in RESOURCE_TYPES}
+    effects = []
+    for allows in True, False:
+        direct = (extent for rule, extent in extents.items() if is_allow(rule) is allows and extent.operations)
+        effects.append(Effect(direction=_direction(gains=allows is row.is_added), extents=tuple(direct)))
     if (old if row.is_added else new).allow_everyone:
         # The first rule on a resource closes it to all that no rule allows; the last one that goes opens it.
-        opened = tuple(dict.fromkeys(map(_whole, extents)))
+        opened = tuple(dict.fromkeys(map(_whole, extents.values())))
         effects.append(Effect(direction=_direction(gains=not row.is_added), extents=opened))
-    return Candidate(row.is_added, row.rules, None, tuple(effects))
+    return Candidate(row.is_added, row.rules, None, tuple(effect for effect in effects if effect.extents))
 
 
 def _direction(*, gains: bool) -> Direction:

@@ -8,9 +8,6 @@ from attrs import define, field
 from aclog.analysis.causes import Candidate
 from aclog.analysis.exact_rows import ExactRow
 
-SETTING_ROWS = 2
-"""So many exact rows are shown for a changed setting before they become a summary."""
-
 
 @define(eq=False)
 class Component:
@@ -21,10 +18,8 @@ class Component:
 
     def is_short(self) -> bool:
         """Return whether the exact rows are no more than the causes; without a known cause they stand anyway."""
-        most = sum(SETTING_ROWS if candidate.setting else 1 for candidate in self.candidates)
-        if not self.candidates:
-            return True
-        return len(self.rows) <= most and sum(len(row.clauses) for row in self.rows) <= most
+        most = len(self.candidates)
+        return not most or (len(self.rows) <= most and sum(len(row.clauses) for row in self.rows) <= most)
 
 
 def components(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> Iterator[Component]:

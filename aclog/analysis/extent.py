@@ -8,7 +8,15 @@ from aclog.analysis.operations import REQUESTED
 from aclog.analysis.policy import Settings
 from aclog.analysis.principals import EVERYONE, Principals, only
 from aclog.analysis.region import Region
-from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, WILDCARD_PRINCIPAL, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.acl import (
+    CLUSTER_NAME,
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+)
 from aclog.authorizer.cidr import is_cidr
 from aclog.authorizer.index.masks import ALL_OPERATIONS, rule_mask
 
@@ -58,15 +66,20 @@ class Extent:
 
 def extent_of(rule: StandardAcl, settings: Settings) -> Extent:
     """Return the extent of a rule of a known resource type under some settings."""
-    mask = rule_mask(rule.operation, rule.permission_type)
-    everyone = rule.principal == WILDCARD_PRINCIPAL or ":" not in rule.principal
+    names, throws = pattern_names(rule, settings), ":" not in rule.principal
+    mask = ALL_OPERATIONS if throws else rule_mask(rule.operation, rule.permission_type)
     return Extent(
         resource_type=ResourceType(rule.resource_type),
         operations=(mask | mask >> 16) & ALL_OPERATIONS & REQUESTED,
-        principals=EVERYONE if everyone else only(rule.principal),
-        hosts=_hosts(rule.host, settings),
-        names=pattern_names(rule, settings),
+        principals=EVERYONE if throws or rule.principal == WILDCARD_PRINCIPAL else only(rule.principal),
+        hosts=EVERYWHERE if throws else _hosts(rule.host, settings),
+        names=names,
     )
+
+
+def is_allow(rule: StandardAcl) -> bool:
+    """Return whether a rule allows; one whose principal has no colon denies everything, since Kafka throws on it."""
+    return rule.permission_type == AclPermissionType.ALLOW and ":" in rule.principal
 
 
 def pattern_names(rule: StandardAcl, settings: Settings) -> Names:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from attrs import evolve
 
+from aclog.analysis.extent import is_allow
 from aclog.analysis.hosts import Hosts
 from aclog.analysis.names import ANY_NAME, Literal, NamePart, Names
 from aclog.analysis.operations import REQUESTED, operations_of
@@ -16,7 +17,7 @@ from aclog.analysis.principals import Principals
 from aclog.analysis.query import RESOURCE_TYPES
 from aclog.analysis.region import Direction
 from aclog.analysis.row import Cause, Clause, Row, Setting, Summary
-from aclog.authorizer.acl import WILDCARD, AclPermissionType, ResourceType
+from aclog.authorizer.acl import WILDCARD, ResourceType
 
 SHOWN = 4
 """How many members of a list are shown, if it is longer than one more."""
@@ -115,7 +116,10 @@ def _change_text(row: Row, cause: Cause) -> str:
         return "super users: they gain all they lacked" if gained else "no super users: they lose all no rule gives"
     if cause.setting is not None:
         return f"{cause.setting.value}: they {_VERBS[row.directions[0]]} some of it"
-    return _RULES_TEXTS[cause.is_added, cause.rules[0].permission_type == AclPermissionType.ALLOW, gained]
+    allows = {is_allow(rule) for rule in cause.rules}
+    if len(allows) > 1:
+        return f"they {_VERBS[row.directions[0]]} some of it"
+    return _RULES_TEXTS[cause.is_added, allows.pop(), gained]
 
 
 def _whole(part: NamePart) -> NamePart:

@@ -65,7 +65,7 @@ def _row(members: Sequence[Candidate], old: Policy, new: Policy, changed: Sequen
     hull = [extent.region(principals, hosts) for extent in extents]
     touched = [each for member in members for found in member.touched.values() for each in found]
     directions = tuple(each for each in Direction if any(difference.direction is each for difference in touched))
-    request = _witness(touched, hull) or _asked(hull, old, new, changed)
+    request = _witness(touched, hull) or _asked(hull, directions, old, new, changed)
     if request is None:
         return None
     cause = Cause(
@@ -110,7 +110,9 @@ def _is_in(request: Request, hull: Iterable[Region]) -> bool:
     return any(request in region for region in hull)
 
 
-def _asked(hull: Sequence[Region], old: Policy, new: Policy, changed: Sequence[StandardAcl]) -> Request | None:
+def _asked(
+    hull: Sequence[Region], directions: Sequence[Direction], old: Policy, new: Policy, changed: Sequence[StandardAcl]
+) -> Request | None:
     """Return such a request by asking the engine; None if there is none."""
     for region in hull:
         resources = tuple(
@@ -123,8 +125,8 @@ def _asked(hull: Sequence[Region], old: Policy, new: Policy, changed: Sequence[S
         )
         query = Query(resources=resources, operations=region.operations, principals=region.principals)
         for each in differences(old, new, query=query, changed=changed):
-            request = witness(each.region)
-            if request in region:
+            request = witness(each.region) if each.direction in directions else None
+            if request is not None and request in region:
                 return request
     return None
 

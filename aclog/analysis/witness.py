@@ -49,7 +49,10 @@ def _host(hosts: Hosts) -> str:
     if hosts.complement:
         candidates = chain(_USUAL_HOSTS, _beside(hosts), _UNUSUAL_HOSTS)
     else:
-        candidates = chain(("127.0.0.1",), map(_first_address, hosts.entries))
+        first = [_first_address(entry) for entry in hosts.entries]
+        # All that a range of one IPv6 address still holds may be clients of other scopes.
+        scoped = (f"{address}%{scope}" for scope in count(1) for address in first if ":" in address)
+        candidates = chain(("127.0.0.1",), first, scoped)
     return next(host for host in candidates if host in hosts)
 
 

@@ -2,20 +2,28 @@
 
 from random import Random
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from aclog.analysis.causes import candidates_of
 from aclog.analysis.difference import differences
 from aclog.analysis.folding import rows
 from aclog.analysis.naive_rows import naive_rows
 from aclog.analysis.names import contains
-from aclog.analysis.policy import Policy
+from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.principals import EVERYONE
 from aclog.analysis.region import Difference, Direction, Region
 from aclog.analysis.row import Row
+from aclog.analysis.row_text import names_text, summary_text, what_text, who_text
+from aclog.authorizer.acl import AclOperation, AclPermissionType
+from aclog.authorizer.acls_image import AclsImage
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import wrong_differences
+from tests.support.analysis.commits import commits
 from tests.support.analysis.model import EVERY_OPERATION, PolicyModel
-from tests.support.analysis.policies import changed_rules, random_pair
+from tests.support.analysis.policies import changed_rules, entry_of, image_of, random_pair
+from tests.support.builders.acls import acl, record_of
 
 CAMPAIGN = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
@@ -72,5 +80,58 @@ def test_rows_are_exact_or_summaries_and_never_more_than_naive_ones(random: Rand
         assert row.witness in row
         flip = (before.allows(row.witness), after.allows(row.witness))
         assert flip in [(each is Direction.LOST, each is Direction.GAINED) for each in row.directions]
-    if old.settings == new.settings:
-        assert len(found) <= len(naive_rows(changed_rules(old, new)))
+    settings_changed = len(candidates_of(old, new, []))
+    assert len(found) <= len(naive_rows(changed_rules(old, new))) + settings_changed
+
+
+def test_years_of_commits_read_in_a_few_rows() -> None:
+    counts, before = [], Policy(AclsImage.empty())
+    for commit in commits(seed=3, count=120):
+        after = Policy(before.acls.apply(commit.records()))
+        found = rows(differences(before, after, changed=commit.rules()), before, after, commit.changed())
+        assert len(found) <= len(naive_rows(commit.changed()))
+        counts.append(len(found))
+        before = after
+    counts = sorted(counts[1:])  # the first one sets the estate up
+    assert counts[len(counts) // 2] <= 2
+    assert counts[len(counts) * 95 // 100] <= 6
+
+
+@pytest.fixture(scope="module")
+def many() -> AclsImage:
+    """Rules of 300 principals on 2,000 topics."""
+    return image_of(
+        [acl(f"team-{n % 40}.topic-{n}", f"User:app-{n % 300}", operation=AclOperation(3 + n % 3)) for n in range(2000)]
+    )
+
+
+def test_a_deny_for_everyone_is_one_row(many: AclsImage) -> None:
+    deny = acl("*", "User:*", operation=AclOperation.ALL, permission_type=AclPermissionType.DENY)
+    old, new = Policy(many), Policy(many.apply([record_of(entry_of(deny))]))
+    (row,) = rows(differences(old, new), old, new, [(True, deny)])
+    assert (row.directions, row.principals, names_text(row.clauses[0].names)) == ((Direction.LOST,), EVERYONE, "*")
+    assert row.after == deny
+    assert row.summary is not None
+    assert summary_text(row, row.summary) == "they lose all they had of it: 300 principals, 2,000 rules"
+    (back,) = rows(differences(new, old), new, old, [(False, deny)])
+    assert back.summary is not None
+    assert summary_text(back, back.summary) == "they gain what other rules allow of it: 300 principals, 2,000 rules"
+
+
+@pytest.mark.parametrize(
+    ("changed", "who", "what"),
+    [
+        (Settings(allow_everyone=True), "everyone", "ALL on TOPIC * but team-0.topic-0"),
+        (Settings(super_users=frozenset({"User:app-7", "User:new"})), "User:app-7, User:new", "ALL on everything"),
+        (Settings(super_users=frozenset({"User:new"})), "User:new", "ALL on everything"),
+    ],
+)
+def test_a_changed_setting_is_one_row(many: AclsImage, changed: Settings, who: str, what: str) -> None:
+    old, new = Policy(many), Policy(many, changed)
+    (row,) = rows(differences(old, new), old, new, [])
+    assert who_text(row.principals) == who
+    assert what_text(row.clauses).startswith(what)
+    assert row.directions == (Direction.GAINED,)
+    (back,) = rows(differences(new, old), new, old, [])
+    assert back.directions == (Direction.LOST,)
+    assert back.clauses == row.clauses
