@@ -1,17 +1,21 @@
 """A change of one rule, and what it makes of a set of rules."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from uuid import UUID
 
 from attrs import field, frozen
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
-from aclog.authorizer.acl_records import record_of
+from aclog.authorizer.acl_records import acl_of, record_of
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.explanation_text import acl_text
+from aclog.metalog.codec import decode_record
 from aclog.metalog.errors import ConfigError
-from aclog.metalog.records import RemoveAccessControlEntryRecord
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+
+_ID, _REST = 3, 19
+"""Where the id begins in the record of an ACL, and the rest after it: the frame's header has three bytes."""
 
 
 @frozen(kw_only=True)
@@ -41,6 +45,36 @@ def changed_acls(acls: AclsImage, changes: Sequence[RuleChange]) -> AclsImage:
 
     """
     return _changed_records(acls, changes) if acls.index.base.has_ids else _changed_contents(acls, changes)
+
+
+def net_changes(changes: Iterable[RuleChange]) -> list[RuleChange]:
+    """Return the changes that are left of some that were applied in order: none of an ACL that came and went."""
+    found: dict[StandardAcl, RuleChange] = {}
+    for change in changes:
+        if found.pop(change.acl, None) is None:
+            found[change.acl] = change
+    return list(found.values())
+
+
+def changes_between(old: AclsImage, new: AclsImage) -> list[RuleChange]:
+    """Return the changes that make the contents of one image those of another; ids do not count."""
+    # Bytes are compared, as objects for a million ACLs would take far longer to make.
+    only_old = {record[:_ID] + record[_REST:]: record for record in old.records()}
+    only_new: dict[bytes, bytes] = {}
+    for record in new.records():
+        content = record[:_ID] + record[_REST:]
+        if only_old.pop(content, None) is None:
+            only_new[content] = record
+    removed, added = _acls(only_old.values()), _acls(only_new.values())
+    return [
+        *(RuleChange(added=False, acl=acl) for acl in removed if acl not in added),
+        *(RuleChange(added=True, acl=acl) for acl in added if acl not in removed),
+    ]
+
+
+def _acls(records: Iterable[bytes]) -> dict[StandardAcl, None]:
+    decoded = map(decode_record, records)
+    return dict.fromkeys(acl_of(record) for record in decoded if isinstance(record, AccessControlEntryRecord))
 
 
 def _changed_records(acls: AclsImage, changes: Sequence[RuleChange]) -> AclsImage:

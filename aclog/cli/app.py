@@ -5,10 +5,12 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli import authorize, explain, export
+from aclog.cli import authorize, explain, export, what_can, who_can
 from aclog.cli import format as formatting
 from aclog.cli import import_ as importing
 from aclog.cli.acls import command as acls
+from aclog.cli.check import command as check
+from aclog.cli.diff import command as diff
 from aclog.cli.log import command as log
 from aclog.cli.migrate import command as migrate
 from aclog.cli.mirror import command as mirror
@@ -34,11 +36,14 @@ read never change what they read.
   aclog authorize --log DIR --principal User:bob --operation WRITE --topic pay
   aclog explain --log DIR --principal User:bob --operation WRITE --topic pay
   aclog acls list --log DIR --as-of 2026-11-20T10:00:00Z
+  aclog diff --log DIR --to-as-of 2026-11-20T10:00:00Z
+  aclog who-can --log DIR --operation READ --topic orders
   aclog shell --log DIR tree /acl
 """
 
 _EPILOG = (
-    "Exit codes: 0 success or ALLOWED, 1 DENIED or damage found, 2 bad input (one line on stderr says what and where)."
+    "Exit codes: 0 success, ALLOWED, same or proved; 1 DENIED, different, refuted or damage found; 2 bad input (one "
+    "line on stderr says what and where)."
 )
 
 
@@ -76,6 +81,10 @@ _MODULES = (
     acls,
     authorize,
     explain,
+    diff,
+    check,
+    who_can,
+    what_can,
     snapshot,
     export,
     importing,

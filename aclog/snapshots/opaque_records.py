@@ -80,6 +80,10 @@ class OpaqueImage:
         kept.sort()
         return (each.value for each in kept)
 
+    def topic_names(self) -> Iterator[str]:
+        """Yield the names of the topics, in no particular order."""
+        return iter(self._topic_names.values())
+
     def apply(self, changes: Iterable[OpaqueChange]) -> Self:
         """Return the image after these records, in order."""
         editor = _Editor(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.rule_change import RuleChange, changed_acls
+from aclog.authorizer.rule_change import RuleChange, changed_acls, changes_between, net_changes
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl
 
@@ -52,3 +52,17 @@ def test_the_options_of_the_image_stay():
     for ids in (True, False):
         found = changed_acls(image(RULES[:1], ids=ids).with_options(documented=True, cidr=True), [change(RULES[1])])
         assert (found.documented, found.cidr) == (True, True)
+
+
+@given(st.sets(st.sampled_from(RULES)), st.sets(st.sampled_from(RULES)), st.booleans())
+def test_the_changes_between_two_images_make_one_of_the_other(old, new, ids):
+    before, after = image(sorted(old, key=str), ids=ids), image(sorted(new, key=str))
+    changes = changes_between(before, after)
+    assert {change.acl for change in changes} == old ^ new
+    assert {rule.acl for rule in changed_acls(before, changes)} == new
+
+
+def test_what_came_and_went_is_no_change():
+    [first, second, *_] = RULES
+    steps = [change(first), change(second, added=False), change(first, added=False)]
+    assert net_changes(steps) == [change(second, added=False)]

@@ -40,10 +40,16 @@ SHARED = (
 )  # fmt: skip
 
 
+def options(command):
+    """Return the options of a command, also those that switch a flag off."""
+    return {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+
+
 SECOND_STATE = (
     "--to-log", "--to-snapshot", "--to-acls", "--to-as-of", "--to-bootstrap-controller", "--to-bootstrap-server",
     "--to-command-config", "--change", "--add", "--remove",
 )  # fmt: skip
+COMPARED = ("--no-to-allow-everyone-if-no-acl-found", "--no-to-cidr")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -51,11 +57,12 @@ def test_each_command_has_a_section_with_each_of_its_options(name):
     text = section(name)
     assert f"aclog {name}" in text
     for parameter in COMMANDS[name].params:
-        for option in parameter.opts:
+        for option in (*parameter.opts, *parameter.secondary_opts):
             documented = text + (section("acls list") + section("acls add") if name.startswith("acls") else "")
             documented += section("authorize") if name == "explain" else ""
             if (option in SHARED and "SOURCE" in text) or (option in SECOND_STATE and "TARGET" in text):
                 documented += PAGE[: PAGE.index("## ")]
+            documented += section("diff") if option in COMPARED else ""
             if option.startswith("--") and option != "--help":
                 assert re.search(rf"{option}\b", documented), f"{name} {option} is not documented"
 
@@ -66,8 +73,8 @@ def test_every_documented_command_exists():
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_documented_option_exists(name):
-    known = {option for parameter in COMMANDS[name].params for option in parameter.opts} | {"--help"}
-    everywhere = {option for command in COMMANDS.values() for parameter in command.params for option in parameter.opts}
+    known = options(COMMANDS[name]) | {"--help"}
+    everywhere = {option for command in COMMANDS.values() for option in options(command)}
     usage = re.search(r"```\n(.*?)```", section(name), re.DOTALL)[1]
     assert set(re.findall(r"--[a-z][a-z-]*", usage)) <= known
     assert set(re.findall(r"--[a-z][a-z-]*", section(name))) <= everywhere | {"--help"}

@@ -93,6 +93,11 @@ def test_settings_of_the_second_state_are_those_of_the_first_unless_given():
     first = AuthorizerFlags(super_users="User:a", allow_everyone=True, semantics=Semantics.DOCUMENTED, cidr=True)
     assert SecondSettingsFlags().after(first) == first
     assert not SecondSettingsFlags().given()
-    other = SecondSettingsFlags(to_super_users="", to_allow_everyone=False, to_semantics=Semantics.KAFKA, to_cidr=False)
+    other = SecondSettingsFlags(
+        to_super_users="", no_to_allow_everyone=True, to_semantics=Semantics.KAFKA, to_cidr=False
+    )
     assert other.given()
     assert other.after(first) == AuthorizerFlags()
+    assert SecondSettingsFlags(to_allow_everyone=True).after(AuthorizerFlags()).allow_everyone
+    with pytest.raises(ConfigError, match="expected one of them"):
+        SecondSettingsFlags(to_allow_everyone=True, no_to_allow_everyone=True).after(first)

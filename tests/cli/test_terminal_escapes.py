@@ -128,6 +128,18 @@ def commands(home, broker):
     yield "explain", *log, *request
     yield "explain", *log, *request, "--format", "json"
     yield "explain", *log, *request, "--as-of", NAME
+    yield "diff", *log, "--to-acls", home / NAME
+    yield from (("diff", *log, "--to-as-of", "0", "--format", form) for form in ("text", "markdown", "jsonl", "sarif"))
+    yield "diff", *log, "--to-as-of", "0", "--map-names", NAME
+    yield "diff", *log, "--change", home / "bad"
+    yield "diff", *log, "--to-super-users", f"User:{NAME}", "--accesses", home / "requests"
+    yield from (("check", name, *log, "--to-as-of", "0") for name in ("equal", "no-new-access"))
+    yield from (("check", name, *log, *request) for name in ("not-granted", "only"))
+    yield from (("check", "no-public", *log, *more) for more in ((), ("--topic", NAME, "--format", "jsonl")))
+    yield "who-can", *log, *request[2:]
+    yield "who-can", *log, *request[2:], "--format", "jsonl"
+    yield "what-can", *log, "--principal", f"User:{NAME}", "--super-users", f"User:{NAME}"
+    yield "what-can", *log, "--principal", f"User:{NAME}"
     yield "log", "dump", home / "log"
     yield "log", "dump", "--json", home / "log"
     yield "log", "dump", home / "damaged"

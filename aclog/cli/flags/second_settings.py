@@ -6,8 +6,12 @@ import typer
 from attrs import frozen
 
 from aclog.cli.flags.authorizer import AuthorizerFlags, Semantics
+from aclog.metalog.errors import ConfigError
 
 _PANEL = "Authorizer of the second state (by default as of the first)"
+# A column of help has room for 34 characters on a common terminal, and a title for more.
+_ALLOW_PANEL = "Second state: --to-allow-everyone-if-no-acl-found"
+_DENY_PANEL = "Second state: --no-to-allow-everyone-if-no-acl-found"
 
 
 @frozen(kw_only=True)
@@ -23,16 +27,25 @@ class SecondSettingsFlags:
             rich_help_panel=_PANEL,
         ),
     ] = None
+    # Two flags, as a flag with its opposite would be wider than a terminal.
     to_allow_everyone: Annotated[
-        bool | None,
+        bool,
         typer.Option(
-            "--to-allow-everyone-if-no-acl-found/--no-to-allow-everyone-if-no-acl-found",
+            "--to-allow-everyone-if-no-acl-found",
             metavar="",
-            help="Whether it allows access to resources that no ACL matches.",
-            show_default=False,
-            rich_help_panel="Authorizer of the second state (if no ACL matches)",
+            help="Allow access to resources that no ACL matches.",
+            rich_help_panel=_ALLOW_PANEL,
         ),
-    ] = None
+    ] = False
+    no_to_allow_everyone: Annotated[
+        bool,
+        typer.Option(
+            "--no-to-allow-everyone-if-no-acl-found",
+            metavar="",
+            help="Deny access to resources that no ACL matches.",
+            rich_help_panel=_DENY_PANEL,
+        ),
+    ] = False
     to_semantics: Annotated[
         Semantics | None,
         typer.Option("--to-semantics", metavar="kafka|documented", help="Its semantics.", rich_help_panel=_PANEL),
@@ -50,14 +63,19 @@ class SecondSettingsFlags:
 
     def given(self) -> bool:
         """Return whether any setting is given."""
-        named = (self.to_super_users, self.to_allow_everyone, self.to_semantics, self.to_cidr)
-        return any(flag is not None for flag in named)
+        named = (self.to_super_users, self.to_semantics, self.to_cidr)
+        return self.to_allow_everyone or self.no_to_allow_everyone or any(flag is not None for flag in named)
 
     def after(self, first: AuthorizerFlags) -> AuthorizerFlags:
-        """Return the settings of the second state."""
+        """Return the settings of the second state. Raises ConfigError: a flag and its opposite."""
+        if self.to_allow_everyone and self.no_to_allow_everyone:
+            raise ConfigError(
+                "--to-allow-everyone-if-no-acl-found and --no-to-allow-everyone-if-no-acl-found: expected one of them"
+            )
+        allow_everyone = self.to_allow_everyone or (first.allow_everyone and not self.no_to_allow_everyone)
         return AuthorizerFlags(
             super_users=first.super_users if self.to_super_users is None else self.to_super_users,
-            allow_everyone=first.allow_everyone if self.to_allow_everyone is None else self.to_allow_everyone,
+            allow_everyone=allow_everyone,
             semantics=self.to_semantics or first.semantics,
             cidr=first.cidr if self.to_cidr is None else self.to_cidr,
         )

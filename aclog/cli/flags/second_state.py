@@ -144,6 +144,11 @@ class SecondStateFlags:
         added = read_change_of_each(self.add, "--add", added=True) if self.add is not None else ()
         return (*removed, *added)
 
+    def file(self) -> str | None:
+        """Return the file that the second state comes from, for reports about it; None if it is no file."""
+        found = self.change or self.add or self.remove or self.to_acls
+        return None if found == _STDIN else found
+
     def _is_change(self) -> bool:
         return any(flag is not None for flag in (self.change, self.add, self.remove))
 

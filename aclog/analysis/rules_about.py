@@ -1,0 +1,190 @@
+"""The rules behind what is allowed: those that give a region, and those that take a part of what they give away."""
+
+from collections.abc import Iterator, Sequence
+
+from attrs import define
+
+from aclog.analysis.hosts import Hosts
+from aclog.analysis.name_sets import pattern_meets
+from aclog.analysis.names import Literal, Names, Subtree
+from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.principals import Principals
+from aclog.analysis.query import Query
+from aclog.analysis.region import Region
+from aclog.authorizer.acl import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclBindingFilter,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    StandardAcl,
+    resource_of,
+)
+from aclog.authorizer.cidr import CidrRange, address_number, parse_cidr
+from aclog.authorizer.index.masks import ALL_OPERATIONS, rule_mask
+from aclog.metalog.errors import ConfigError
+
+
+@define(eq=False, kw_only=True)
+class RulesAbout:
+    """The rules that are about any request of a query, by principal."""
+
+    settings: Settings
+    _allowing: dict[str, list[StandardAcl]]
+    _denying: tuple[StandardAcl, ...]
+
+    @staticmethod
+    def of(policy: Policy, query: Query) -> "RulesAbout":
+        """Find the rules of a policy that are about a query."""
+        allowing: dict[str, list[StandardAcl]] = {}
+        denying: list[StandardAcl] = []
+        for rule in sorted(dict.fromkeys(_about(policy, query)), key=_order):
+            if rule.permission_type == AclPermissionType.ALLOW:
+                allowing.setdefault(rule.principal, []).append(rule)
+            else:
+                denying.append(rule)
+        return RulesAbout(settings=policy.settings, allowing=allowing, denying=tuple(denying))
+
+    @property
+    def denying(self) -> tuple[StandardAcl, ...]:
+        """All rules about the query that deny."""
+        return self._denying
+
+    def giving(self, region: Region) -> list[StandardAcl]:
+        """Return the ALLOW rules for the region's principals that are about a request of it.
+
+        If the region has all principals but some, these are the rules for `User:*`.
+        """
+        everyone = self._allowing.get(WILDCARD_PRINCIPAL, [])
+        principals = () if region.principals.complement else region.principals.named
+        rules = [rule for each in principals for rule in self._allowing.get(each, [])]
+        return [rule for rule in (*rules, *everyone) if self._is_about(rule, region)]
+
+    def taking(self, rules: Sequence[StandardAcl]) -> list[StandardAcl]:
+        """Return the rules about the query that deny a part of what some ALLOW rules give."""
+        return [deny for deny in self._denying if any(self._overlap(allow, deny) for allow in rules)]
+
+    def _is_about(self, rule: StandardAcl, region: Region) -> bool:
+        return (
+            rule.resource_type == region.resource_type
+            and bool(rule_mask(rule.operation, rule.permission_type) & region.operations)
+            and _hosts_meet(rule.host, region.hosts, cidr=self.settings.cidr)
+            and pattern_meets(rule.resource_name, rule.pattern_type, region.names, documented=self.settings.documented)
+        )
+
+    def _overlap(self, allow: StandardAcl, deny: StandardAcl) -> bool:
+        operations = rule_mask(deny.operation, deny.permission_type) >> 16
+        return (
+            allow.resource_type == deny.resource_type
+            and bool(rule_mask(allow.operation, allow.permission_type) & operations & ALL_OPERATIONS)
+            and (allow.principal == deny.principal or WILDCARD_PRINCIPAL in (allow.principal, deny.principal))
+            and _hosts_overlap(allow.host, deny.host, cidr=self.settings.cidr)
+            and _patterns_overlap(allow, deny, documented=self.settings.documented)
+        )
+
+
+def _about(policy: Policy, query: Query) -> Iterator[StandardAcl]:
+    for rule in _of_resources(policy, query):
+        mask = rule_mask(rule.operation, rule.permission_type)
+        if (
+            (mask | mask >> 16) & query.operations
+            and _is_for(rule.principal, query.principals)
+            and (query.host is None or _matches(rule.host, query.host, cidr=policy.settings.cidr))
+        ):
+            yield rule
+
+
+def _of_resources(policy: Policy, query: Query) -> Iterator[StandardAcl]:
+    acls = policy.acls.with_options(documented=policy.settings.documented, cidr=policy.settings.cidr)
+    if not query.principals.complement:
+        for principal in {*query.principals.named, WILDCARD_PRINCIPAL}:
+            for found in acls.matching(AclBindingFilter(principal=principal)):
+                if any(_covers_some(found.acl, each, policy.settings) for each in query.resources):
+                    yield found.acl
+        return
+    for resource in query.resources:
+        if resource.pattern_type == PatternType.LITERAL:
+            yield from (found.acl for found in acls.candidates(resource.resource_type, resource.name))
+        else:
+            for found in acls.matching(AclBindingFilter(resource_type=resource.resource_type)):
+                if _covers_some(found.acl, resource, policy.settings):
+                    yield found.acl
+
+
+def _covers_some(rule: StandardAcl, resource: ResourcePattern, settings: Settings) -> bool:
+    names = names_of(resource)
+    return rule.resource_type == resource.resource_type and pattern_meets(
+        rule.resource_name, rule.pattern_type, names, documented=settings.documented
+    )
+
+
+def names_of(resource: ResourcePattern) -> Names:
+    """Return the names of a resource of a query."""
+    literal = resource.pattern_type == PatternType.LITERAL
+    return (Literal(name=resource.name) if literal else Subtree(prefix=resource.name),)
+
+
+def _is_for(principal: str, wanted: Principals) -> bool:
+    return principal == WILDCARD_PRINCIPAL or principal in wanted
+
+
+def _patterns_overlap(one: StandardAcl, other: StandardAcl, *, documented: bool) -> bool:
+    if one.pattern_type == PatternType.LITERAL and one.resource_name == WILDCARD:
+        one, other = other, one
+    if one.pattern_type == PatternType.LITERAL and one.resource_name == WILDCARD:
+        return True
+    return pattern_meets(other.resource_name, other.pattern_type, names_of(resource_of(one)), documented=documented)
+
+
+def _hosts_meet(host: str, hosts: Hosts, *, cidr: bool) -> bool:
+    if host == WILDCARD:
+        return True
+    if cidr and "/" in host:
+        # A set that leaves ranges out may leave all of this one out.
+        if hosts.complement:
+            return not any(_hosts_within(host, entry) for entry in hosts.entries)
+        return any(_hosts_overlap(host, entry, cidr=True) for entry in hosts.entries)
+    return host in hosts
+
+
+def _hosts_overlap(one: str, other: str, *, cidr: bool) -> bool:
+    if one == other or WILDCARD in (one, other):
+        return True
+    return cidr and (_hosts_within(one, other) or _hosts_within(other, one))
+
+
+def _hosts_within(inner: str, outer: str) -> bool:
+    """Return whether an address or range is in a range."""
+    range_ = _range(outer)
+    if range_ is None:
+        return False
+    if "/" not in inner:
+        return range_.contains_number(address_number(inner))
+    part = _range(inner)
+    return (
+        part is not None and part.version == range_.version and range_.first <= part.first <= part.last <= range_.last
+    )
+
+
+def _range(text: str) -> CidrRange | None:
+    try:
+        return parse_cidr(text)
+    except ConfigError:
+        return None
+
+
+def _matches(host: str, address: str, *, cidr: bool) -> bool:
+    return host in (WILDCARD, address) or (cidr and _hosts_within(address, host))
+
+
+def _order(rule: StandardAcl) -> tuple[object, ...]:
+    return (
+        rule.resource_type,
+        rule.resource_name,
+        rule.pattern_type,
+        rule.principal,
+        rule.host,
+        rule.operation,
+        rule.permission_type,
+    )

@@ -1,0 +1,108 @@
+"""The accesses of a file (`--accesses`), and those that two policies decide differently."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from attrs import frozen
+
+from aclog.analysis.policy import Policy
+from aclog.analysis.region import Request
+from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
+from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.hosts import host_address
+from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.cli.decisions import parse_request
+from aclog.metalog.errors import ConfigError
+from aclog.sources.text_lines import display_name, numbered
+
+_COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
+_PARQUET = (".parquet", ".parq", ".pq")
+
+
+@frozen(kw_only=True)
+class Accesses:
+    """Distinct accesses with how often each occurs, and how many lines or rows are none."""
+
+    counts: Counter[Request]
+    malformed: int
+
+    def flipped(self, old: Policy, new: Policy) -> Counter[Request]:
+        """Return those that two policies decide differently; one on which Kafka's authorizer throws is not allowed."""
+        return Counter(
+            {each: count for each, count in self.counts.items() if _is_allowed(old, each) is not _is_allowed(new, each)}
+        )
+
+
+def read_accesses(path: str) -> Accesses:
+    """Read a Parquet file or a directory of them, such as `spark ingest` writes, or JSON lines (`-` is stdin).
+
+    Raises:
+        ConfigError: a column is missing, or a file is damaged; OSError: it cannot be read.
+
+    """
+    counts: Counter[Request] = Counter()
+    malformed = 0
+    for request in _from_parquet(path) if _is_parquet(path) else _from_lines(path):
+        if request is None:
+            malformed += 1
+        else:
+            counts[request] += 1
+    return Accesses(counts=counts, malformed=malformed)
+
+
+def _is_parquet(path: str) -> bool:
+    return Path(path).is_dir() or path.endswith(_PARQUET)
+
+
+def _from_lines(path: str) -> Iterator[Request | None]:
+    for _, line in numbered(path):
+        try:
+            asked = parse_request(line)
+            yield (
+                None
+                if asked.name is None
+                else _request(asked.principal, asked.host, asked.operation, asked.resource_type, asked.name)
+            )
+        except ConfigError:
+            yield None
+
+
+def _from_parquet(path: str) -> Iterator[Request | None]:
+    inner = Path(path, "accesses")
+    try:
+        table = ds.dataset(inner if inner.is_dir() else path, format="parquet")
+        for batch in table.to_batches(columns=list(_COLUMNS)):
+            for row in zip(*(batch.column(name).to_pylist() for name in _COLUMNS), strict=True):
+                yield _from_row(row)
+    except (pa.ArrowInvalid, KeyError) as error:
+        what = " ".join(str(error).split())[:200]
+        raise ConfigError(f"{display_name(path)}: expected Parquet with {', '.join(_COLUMNS)}: {what}") from error
+
+
+def _from_row(row: tuple[object, ...]) -> Request | None:
+    principal, host, operation, kind, name = map(str, row)
+    if None in row or operation not in AclOperation.__members__ or kind not in ResourceType.__members__:
+        return None
+    try:
+        return _request(principal, host, AclOperation[operation], ResourceType[kind], name)
+    except ConfigError:
+        return None
+
+
+def _request(principal: str, host: str, operation: int, kind: int, name: str) -> Request:
+    return Request(
+        principal=principal, host=host_address(host), operation=operation, resource_type=kind, resource_name=name
+    )
+
+
+def _is_allowed(policy: Policy, request: Request) -> bool:
+    pattern = ResourcePattern(resource_type=request.resource_type, name=request.resource_name)
+    context = RequestContext(principal=request.principal, host=request.host)
+    try:
+        [found] = policy.authorizer.authorize(context, [Action(operation=request.operation, resource_pattern=pattern)])
+    except InvalidRequestError:
+        return False
+    return found is AuthorizationResult.ALLOWED

@@ -1,0 +1,110 @@
+"""Prints what was to be proved, and what refutes it."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+from attrs import frozen
+
+from aclog.analysis.deciding import deciding
+from aclog.analysis.existing_names import ExistingNames
+from aclog.analysis.names import Names
+from aclog.analysis.permission_report import permission_lines, permission_object
+from aclog.analysis.permissions import Permission
+from aclog.analysis.policy import Policy
+from aclog.analysis.region import Direction, Region
+from aclog.analysis.region_json import JsonObject, decided_by_object
+from aclog.analysis.row_report import decided_by_text, request_text, row_lines
+from aclog.analysis.witness import witness
+from aclog.authorizer.acl import ResourceType
+from aclog.cli.difference_report import DifferenceReport
+from aclog.cli.existing_topics import existing_topics
+from aclog.cli.flags.answer import AnswerFlags, AnswerFormat
+from aclog.cli.policies import SideFlags
+from aclog.metalog.printable import printable
+from aclog.terminal.json_text import json_text
+from aclog.terminal.output import emit, say
+
+PROVED, REFUTED = 0, 1
+"""Exit codes."""
+
+_SHOWN = 20
+"""Refuting rows or regions as text; the JSON lines have all."""
+
+
+@frozen(kw_only=True)
+class Claim:
+    """What is to be proved: the name of the check, and what it says of the states that are read."""
+
+    check: str
+    text: str
+
+
+def prove_comparison(claim: Claim, flags: SideFlags, answer: AnswerFlags, *, direction: Direction | None) -> int:
+    """Prove that two policies do not differ in a direction, or at all; return the exit code.
+
+    Raises:
+        ConfigError: flags that do not go together, or malformed input.
+        MetadataError, OSError: a source is damaged or cannot be read.
+
+    """
+    flags.check()
+    sides = flags.read()
+    topics = existing_topics(answer.topics_file, sides.images)
+    found = DifferenceReport.of(sides, topics=topics, direction=direction)
+    if answer.format is AnswerFormat.JSONL:
+        _emit(claim, [each.region for each in found.differences], topics, found.json_lines)
+    else:
+        _say(claim, [list(row_lines(report)) for report in found.rows()])
+    return REFUTED if found.differences else PROVED
+
+
+def prove_none(
+    claim: Claim, policy: Policy, found: Sequence[Permission], *, topics: ExistingNames | None, form: AnswerFormat
+) -> int:
+    """Prove that nothing is found; return the exit code. What is found refutes it."""
+    if form is AnswerFormat.JSONL:
+        _emit(claim, [each.region for each in found], topics, lambda: _objects(policy, found, topics))
+    else:
+        _say(claim, [list(_lines(policy, each, topics)) for each in islice(found, _SHOWN)], count=len(found))
+    return REFUTED if found else PROVED
+
+
+def _emit(
+    claim: Claim, regions: Sequence[Region], topics: ExistingNames | None, lines: Callable[[], Iterable[JsonObject]]
+) -> None:
+    head: JsonObject = {"check": claim.check, "verdict": "REFUTED" if regions else "PROVED", "regions": len(regions)}
+    if topics is not None:
+        head["topics"] = len(set[str]().union(*(topics.among(names) for names in _topic_names(regions))))
+    emit(json_text(head))
+    for line in lines():
+        emit(json_text(line))
+
+
+def _say(claim: Claim, parts: Sequence[Sequence[str]], *, count: int | None = None) -> None:
+    say(printable(f"{'REFUTED' if parts else 'PROVED'}: {claim.check}: {claim.text}"))
+    for line in (line for part in parts[:_SHOWN] for line in part):
+        say(printable(line))
+    left = (len(parts) if count is None else count) - _SHOWN
+    if left > 0:
+        say(printable(f"and {left:,} more: --format jsonl has all"))
+
+
+def _topic_names(regions: Iterable[Region]) -> Iterator[Names]:
+    return (region.names for region in regions if region.resource_type == ResourceType.TOPIC)
+
+
+def _objects(policy: Policy, found: Iterable[Permission], topics: ExistingNames | None) -> Iterator[JsonObject]:
+    for permission in found:
+        rule = deciding(policy, witness(permission.region))
+        line = {**permission_object(permission), "rule": decided_by_object(rule)}
+        if topics is not None and permission.region.resource_type == ResourceType.TOPIC:
+            line["topics"] = len(topics.among(permission.region.names))
+        yield line
+
+
+def _lines(policy: Policy, permission: Permission, topics: ExistingNames | None) -> Iterator[str]:
+    yield from permission_lines(permission)
+    example = witness(permission.region)
+    yield f"  such as {request_text(example)}: {decided_by_text(deciding(policy, example))}"
+    if topics is not None and permission.region.resource_type == ResourceType.TOPIC:
+        yield f"  {len(topics.among(permission.region.names)):,} of {len(topics):,} topics"

@@ -1,0 +1,48 @@
+"""A question whether anybody may do something, and its proof."""
+
+from collections.abc import Iterable
+
+from attrs import frozen
+
+from aclog.analysis.permissions import Permission, intent_permissions, permissions
+from aclog.analysis.principals import Principals
+from aclog.cli.check.proof import Claim, prove_none
+from aclog.cli.existing_topics import existing_topics
+from aclog.cli.flags.answer import AnswerFlags
+from aclog.cli.flags.asked import AskedFlags
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.policies import policy_of
+
+
+@frozen(kw_only=True)
+class Question:
+    """Whether any of these principals may do what is asked, from a host or from any."""
+
+    claim: Claim
+    """That none may."""
+    asked: AskedFlags
+    principals: Principals
+    host: str | None
+
+    def prove(
+        self, source: SourceFlags, authorizer: AuthorizerFlags, answer: AnswerFlags, *, unnamed: bool = False
+    ) -> int:
+        """Print whether the claim holds; return the exit code. `unnamed`: only principals that nothing names count.
+
+        Raises:
+            ConfigError: a malformed question.
+            MetadataError, OSError: the source is damaged or cannot be read.
+
+        """
+        query, needs = self.asked.query(self.principals, self.host), self.asked.needs()
+        image = source.choose().image()
+        policy = policy_of(image, authorizer)
+        topics = existing_topics(answer.topics_file, [image])
+        allowed: Iterable[Permission]
+        if needs:
+            allowed = intent_permissions(policy, needs, principals=self.principals, host=query.host)
+        else:
+            allowed = permissions(policy, query)
+        found = [each for each in allowed if each.region.principals.complement or not unnamed]
+        return prove_none(self.claim, policy, found, topics=topics, form=answer.format)

@@ -1,0 +1,47 @@
+"""Prints the difference of two policies."""
+
+from importlib.metadata import version
+
+from aclog.analysis.row_report import markdown_lines, sarif_log
+from aclog.cli.accesses import read_accesses
+from aclog.cli.diff.flags import DiffFlags, DiffFormat
+from aclog.cli.difference_report import DifferenceReport
+from aclog.cli.existing_topics import existing_topics
+from aclog.cli.policies import SideFlags
+from aclog.metalog.printable import printable
+from aclog.terminal.json_text import json_text
+from aclog.terminal.notices import warn
+from aclog.terminal.output import emit, say
+
+SAME, DIFFERENT = 0, 1
+"""Exit codes."""
+
+
+def print_difference(flags: SideFlags, report: DiffFlags) -> int:
+    """Print the difference of two policies; return the exit code.
+
+    Raises:
+        ConfigError: flags that do not go together, or malformed input.
+        MetadataError, OSError: a source is damaged or cannot be read.
+
+    """
+    flags.check()
+    accesses = None if report.accesses is None else read_accesses(report.accesses)
+    sides = flags.read()
+    topics = existing_topics(report.topics, sides.images)
+    found = DifferenceReport.of(sides, topics=topics, accesses=accesses)
+    if accesses is not None and accesses.malformed:
+        warn(f"{report.accesses}: {accesses.malformed:,} lines are not accesses and were skipped")
+    _print(found, report.format, flags.target.file())
+    return DIFFERENT if found.differences else SAME
+
+
+def _print(found: DifferenceReport, form: DiffFormat, uri: str | None) -> None:
+    if form is DiffFormat.JSONL:
+        for line in found.json_lines():
+            emit(json_text(line))
+    elif form is DiffFormat.SARIF:
+        emit(json_text(sarif_log(found.rows(), version=version("aclog"), uri=uri)))
+    else:
+        for text in markdown_lines(found.rows()) if form is DiffFormat.MARKDOWN else found.text_lines():
+            say(printable(text))

@@ -1,0 +1,75 @@
+"""Policies from the flags of a command: the state and the settings of one side, or of two that are compared."""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from aclog.analysis.name_map import NameMap, mapped_acls
+from aclog.analysis.policy import Policy, Settings
+from aclog.authorizer.config import parse_super_users
+from aclog.authorizer.rule_change import RuleChange, changed_acls, changes_between, net_changes
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.second_settings import SecondSettingsFlags
+from aclog.cli.flags.second_state import SecondStateFlags
+from aclog.cli.flags.source import SourceFlags
+from aclog.snapshots.image import Image
+
+
+@frozen(eq=False, kw_only=True)
+class Sides:
+    """Two policies, the rules that only one of them has, and the images that they come from."""
+
+    old: Policy
+    new: Policy
+    changes: Sequence[RuleChange]
+    images: tuple[Image, ...]
+
+
+def policy_of(image: Image, flags: AuthorizerFlags) -> Policy:
+    """Return the policy of a state. Raises ConfigError: a super user without a colon."""
+    settings = Settings(
+        super_users=parse_super_users(flags.super_users),
+        allow_everyone=flags.allow_everyone,
+        documented=flags.documented,
+        cidr=flags.cidr,
+    )
+    return Policy(image.acls.with_options(documented=flags.documented, cidr=flags.cidr), settings)
+
+
+@frozen(kw_only=True)
+class SideFlags:
+    """All flags that name two policies."""
+
+    source: SourceFlags
+    authorizer: AuthorizerFlags
+    target: SecondStateFlags
+    settings: SecondSettingsFlags
+    maps: tuple[NameMap, ...] = ()
+
+    def check(self) -> None:
+        """Check the flags before anything is read; a second state may differ in settings only. Raises ConfigError."""
+        if self.target.given() or not self.settings.given():
+            self.target.check(self.source)
+        self.settings.after(self.authorizer)
+
+    def read(self) -> Sides:
+        """Read both sides.
+
+        Raises:
+            ConfigError: a malformed file, or a change that was not made for this state.
+            MetadataError, OSError: a source is damaged or cannot be read.
+
+        """
+        first, second = self.source.choose(), self.target.source(self.source)
+        chosen = None if second is None else second.choose()
+        changes = self.target.changes()
+        before = first.image()
+        after = before.with_acls(changed_acls(before.acls, changes)) if chosen is None else chosen.image()
+        old = before.with_acls(mapped_acls(before.acls, self.maps)) if self.maps else before
+        known = chosen is None and not self.maps
+        return Sides(
+            old=policy_of(old, self.authorizer),
+            new=policy_of(after, self.settings.after(self.authorizer)),
+            changes=net_changes(changes) if known else changes_between(old.acls, after.acls),
+            images=(before, after),
+        )

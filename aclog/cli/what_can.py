@@ -1,0 +1,54 @@
+"""`aclog what-can`: all that a principal may do."""
+
+from typing import Annotated
+
+import typer
+
+from aclog.cli.flags.answer import AnswerFormat, AnswerFormatFlag
+from aclog.cli.flags.asked import AskedHost
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.source import SourceFlags
+
+app = typer.Typer()
+
+
+@app.command("what-can")
+@with_flags
+def what_can(
+    source: SourceFlags,
+    authorizer: AuthorizerFlags,
+    principal: Annotated[
+        str, typer.Option("--principal", metavar="TYPE:NAME", help="The principal.", show_default=False)
+    ],
+    host: AskedHost = None,
+    format_: AnswerFormatFlag = AnswerFormat.TEXT,
+) -> None:
+    """List all that a principal may do, on every resource and from every host, and the rules that allow it.
+
+    What rules for everybody (User:*) allow is part of it. Rules that deny
+    something of it are shown below it, and the others that deny this
+    principal anything at the end.
+
+    [bold]Examples[/]
+
+      aclog what-can --log DIR --principal User:bob
+      aclog what-can --log DIR --principal User:bob --host 10.0.0.1 --format jsonl
+    """
+    from aclog.analysis.permissions import permissions
+    from aclog.analysis.principals import only
+    from aclog.analysis.query import Query
+    from aclog.analysis.rules_about import RulesAbout
+    from aclog.authorizer.hosts import host_address
+    from aclog.cli.flags.asked import asked_principals
+    from aclog.cli.permission_list import print_denies, print_permissions
+    from aclog.cli.policies import policy_of
+
+    [asked] = asked_principals([principal])
+    query = Query(principals=only(asked), host=None if host is None else host_address(host))
+    policy = policy_of(source.choose().image(), authorizer)
+    found = list(permissions(policy, query))
+    print_permissions(found, format_, none="nothing")
+    if format_ is AnswerFormat.TEXT:
+        shown = {rule for permission in found for rule in permission.denies}
+        print_denies(rule for rule in RulesAbout.of(policy, query).denying if rule not in shown)

@@ -1,0 +1,47 @@
+"""`aclog who-can`: everybody who may do something."""
+
+import typer
+
+from aclog.cli.flags.answer import AnswerFormat, AnswerFormatFlag
+from aclog.cli.flags.asked import AskedFlags, AskedHost
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.source import SourceFlags
+
+app = typer.Typer()
+
+
+@app.command("who-can")
+@with_flags
+def who_can(
+    source: SourceFlags,
+    asked: AskedFlags,
+    authorizer: AuthorizerFlags,
+    host: AskedHost = None,
+    format_: AnswerFormatFlag = AnswerFormat.TEXT,
+) -> None:
+    """List everybody who may do something with a resource: principals, hosts, and the rules that allow it.
+
+    The list is complete: if it has "anyone but ...", so may principals that
+    no rule names. With an intent, those are listed for whom all of it holds;
+    a resource that is not named may be any one.
+
+    [bold]Examples[/]
+
+      aclog who-can --log DIR --operation READ --topic orders
+      aclog who-can --log DIR --intent consume --topic orders --host 10.0.0.1
+      aclog who-can --acls FILE --operation ALTER --cluster --format jsonl
+    """
+    from aclog.analysis.permissions import intent_permissions, permissions
+    from aclog.analysis.principals import EVERYONE
+    from aclog.cli.permission_list import print_permissions
+    from aclog.cli.policies import policy_of
+
+    asked.check()
+    needs, query = asked.needs(), asked.query(EVERYONE, host)
+    policy = policy_of(source.choose().image(), authorizer)
+    if needs:
+        found = intent_permissions(policy, needs, principals=EVERYONE, host=query.host)
+    else:
+        found = permissions(policy, query)
+    print_permissions(found, format_, none="nobody")

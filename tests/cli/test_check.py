@@ -1,0 +1,177 @@
+"""`aclog check`, `who-can` and `what-can` by their own command lines; each example is tried with `aclog authorize`."""
+
+import json
+from random import Random
+
+import pytest
+
+from tests.cli.test_diff import random_rows, write  # noqa: F401  # a fixture
+from tests.support.builders.acls import acl_row
+from tests.support.cli.command import aclog
+
+ORDERS = acl_row("orders", principal="User:app", operation="READ")
+PII = acl_row("pii-", principal="User:audit", operation="READ", patternType="PREFIXED")
+OPEN = acl_row("*", principal="User:*", operation="DESCRIBE")
+NOT_BOB = acl_row("*", principal="User:bob", operation="DESCRIBE", permissionType="DENY")
+GROUP = acl_row("g", principal="User:app", operation="READ", resourceType="GROUP")
+
+
+def verdict(result):
+    word = result.lines[0].partition(":")[0]
+    assert {"PROVED": 0, "REFUTED": 1}[word] == result.code
+    return word
+
+
+def allows(path, witness, *flags):
+    return aclog("authorize", "--acls", path, "--requests", "-", *flags, stdin=json.dumps(witness).encode()).ok()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_new_access_and_equal(write, seed):  # noqa: F811
+    random = Random(seed)
+    rows = random_rows(random)
+    old, new = write("old", *rows), write("new", *rows, *random_rows(random))
+    for check, changes in (("no-new-access", {"GAINED"}), ("equal", {"GAINED", "LOST"})):
+        head, *lines = map(
+            json.loads, aclog("check", check, "--acls", old, "--to-acls", new, "--format", "jsonl").lines
+        )
+        diff = [json.loads(line) for line in aclog("diff", "--acls", old, "--to-acls", new, "--format", "jsonl").lines]
+        assert lines == [line for line in diff if line["change"] in changes]
+        assert head == {"check": check, "verdict": "REFUTED" if lines else "PROVED", "regions": len(lines)}
+        result = aclog("check", check, "--acls", old, "--to-acls", new)
+        assert verdict(result) == head["verdict"]
+        for line in lines:
+            for path, gained in ((old, "LOST"), (new, "GAINED")):
+                allowed = '"ALLOWED"' in allows(path, line["witness"]).out
+                assert allowed is (line["change"] == gained)
+
+
+def test_a_hole_under_a_prefix_is_found(write):  # noqa: F811
+    ask = ("--operation", "READ", "--topic", "pii-", "--resource-pattern-type", "prefixed")
+    many = [acl_row(f"app-{number}", principal="User:app") for number in range(2000)]
+    closed, leaky = write("closed", *many), write("leaky", *many, acl_row("pii-x", principal="User:eve"))
+    assert verdict(aclog("check", "not-granted", "--acls", closed, *ask)) == "PROVED"
+    head, line = map(json.loads, aclog("check", "not-granted", "--acls", leaky, *ask, "--format", "jsonl").lines)
+    assert (head["verdict"], line["names"], line["rule"]["resourceName"]) == (
+        "REFUTED",
+        [{"literal": "pii-x"}],
+        "pii-x",
+    )
+    assert '"ALLOWED"' in allows(leaky, line["witness"]).out
+    result = aclog("check", "not-granted", "--acls", leaky, *ask)
+    assert "such as User:eve READ TOPIC 'pii-x' from 127.0.0.1: ALLOW User:eve READ" in result.out
+    assert verdict(aclog("check", "not-granted", "--acls", leaky, *ask, "--principal", "User:app")) == "PROVED"
+
+
+def test_only(write):  # noqa: F811
+    ask = ("--acls", write("acls", PII, OPEN), "--operation", "READ", "--topic", "pii-a")
+    assert verdict(aclog("check", "only", *ask, "--principal", "User:audit")) == "PROVED"
+    assert verdict(aclog("check", "only", *ask, "--principal", "User:other")) == "REFUTED"
+    assert verdict(aclog("check", "only", *ask, "--principal", "User:audit", "--super-users", "User:root")) == "REFUTED"
+    named = ("--principal", "User:audit", "--principal", "User:root")
+    assert verdict(aclog("check", "only", *ask, *named, "--super-users", "User:root")) == "PROVED"
+
+
+def test_no_public(write):  # noqa: F811
+    acls = ("--acls", write("acls", PII, OPEN, NOT_BOB))
+    refuted = aclog("check", "no-public", *acls)
+    assert verdict(refuted) == "REFUTED"
+    assert "anyone but User:bob: DESCRIBE on TOPIC" in refuted.out
+    assert verdict(aclog("check", "no-public", *acls, "--operation", "READ")) == "PROVED"
+    assert verdict(aclog("check", "no-public", *acls, "--group", "g")) == "PROVED"
+    assert verdict(aclog("check", "no-public", *acls, "--group", "g", "--allow-everyone-if-no-acl-found")) == "REFUTED"
+
+
+def test_intents(write):  # noqa: F811
+    def granted(*rows, ask=("--intent", "consume", "--topic", "orders", "--group", "g")):
+        return verdict(aclog("check", "not-granted", "--acls", write("acls", *rows), *ask)) == "REFUTED"
+
+    assert granted(ORDERS, GROUP)
+    assert not granted(ORDERS)
+    assert not granted(GROUP)
+    no_describe = acl_row("g", principal="User:*", operation="DESCRIBE", resourceType="GROUP", permissionType="DENY")
+    assert not granted(ORDERS, GROUP, no_describe)
+    assert granted(ORDERS, GROUP, ask=("--intent", "consume", "--topic", "orders"))
+    assert not granted(ORDERS, GROUP, ask=("--intent", "produce", "--topic", "orders"))
+    refused = aclog("check", "not-granted", "--acls", write("acls"), "--intent", "produce", "--group", "g")
+    assert (refused.code, refused.complaint) == (2, "intent produce: expected resources of type TOPIC, not GROUP")
+
+
+def test_existing_topics_are_counted(write, tmp_path):  # noqa: F811
+    (tmp_path / "topics").write_text("pii-a\npii-b\norders\n")
+    ask = ("--acls", write("acls", PII), "--topics", tmp_path / "topics", "--operation", "READ", "--topic", "")
+    prefixed = ("--resource-pattern-type", "prefixed")
+    head, line = map(json.loads, aclog("check", "not-granted", *ask, *prefixed, "--format", "jsonl").lines)
+    assert (head["topics"], line["topics"]) == (2, 2)
+    assert "  2 of 3 topics" in aclog("check", "not-granted", *ask, *prefixed).lines
+
+
+def test_who_can_names_everybody_and_the_rules(write):  # noqa: F811
+    acls = ("--acls", write("acls", ORDERS, OPEN, NOT_BOB), "--super-users", "User:root")
+    lines = aclog("who-can", *acls, "--operation", "DESCRIBE", "--topic", "orders").ok().lines
+    assert lines == [
+        "anyone but User:bob, User:root: DESCRIBE on TOPIC orders, from any host",
+        "  by ALLOW User:* DESCRIBE on TOPIC LITERAL '*' from *",
+        "  less DENY User:bob DESCRIBE on TOPIC LITERAL '*' from *",
+        "super users, who may do everything: User:root",
+    ]
+    assert aclog("who-can", *acls[:2], "--operation", "WRITE", "--topic", "orders").ok().lines == ["nobody"]
+    ask = ("--operation", "READ", "--topic", "orders", "--format", "jsonl")
+    app, root = map(json.loads, aclog("who-can", *acls, *ask).ok().lines)
+    assert (app["principals"], app["rules"], app["denies"]) == ({"in": ["User:app"]}, [ORDERS], [])
+    assert (root["principals"], root["rules"], root["denies"]) == ({"in": ["User:root"]}, ["SuperUser"], [])
+
+
+def test_who_can_by_default(write):  # noqa: F811
+    ask = ("--operation", "READ", "--topic", "free", "--format", "jsonl")
+    [line] = aclog("who-can", "--acls", write("acls", ORDERS), *ask, "--allow-everyone-if-no-acl-found").ok().lines
+    assert json.loads(line)["rules"] == ["DefaultAllow"]
+
+
+def test_who_can_with_an_intent(write):  # noqa: F811
+    ask = ("--intent", "consume", "--topic", "orders")
+    lines = aclog("who-can", "--acls", write("acls", ORDERS, GROUP), *ask).ok().lines
+    assert [line for line in lines if not line.startswith(" ")] == [
+        "User:app: READ, DESCRIBE on TOPIC orders, from any host",
+        "User:app: READ, DESCRIBE on GROUP g, from any host",
+    ]
+
+
+def test_what_can_has_all_of_a_principal(write):  # noqa: F811
+    deny = acl_row("orders", principal="User:bob", operation="WRITE", permissionType="DENY")
+    acls = ("--acls", write("acls", ORDERS, OPEN, NOT_BOB | {"resourceName": "pay"}, deny))
+    assert aclog("what-can", *acls, "--principal", "User:bob").ok().lines == [
+        "User:bob: DESCRIBE on TOPIC * but pay, from any host",
+        "  by ALLOW User:* DESCRIBE on TOPIC LITERAL '*' from *",
+        "  less DENY User:bob DESCRIBE on TOPIC LITERAL 'pay' from *",
+        "denied: DENY User:bob WRITE on TOPIC LITERAL 'orders' from *",
+    ]
+    assert aclog("what-can", "--acls", write("none"), "--principal", "User:x").ok().lines == ["nothing"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("check not-granted --acls - --topic t", "expected --operation NAME or --intent INTENT"),
+        ("check not-granted --acls - --operation READ", "no resource is given: --topic"),
+        ("check not-granted --acls - --operation READ --intent admin --topic t", "expected one of them"),
+        ("check not-granted --acls - --operation ALL --topic t", "'ALL' is not one of READ, WRITE"),
+        ("check not-granted --acls - --operation READ --topic t --principal bob", "'bob': expected TYPE:NAME"),
+        ("check not-granted --acls - --operation READ --topic t --principal User:*", "no client has that name"),
+        ("check not-granted --acls - --operation READ --topic t --host here", "'here' is not an IPv4 or IPv6 address"),
+        ("check not-granted --operation READ --topic t", "exactly one state source must be given"),
+        ("check not-granted --acls - --operation READ --topic t --topics none", "none: No such file or directory"),
+        ("check only --acls - --operation READ --topic t", "--principal is missing: expected those who may"),
+        ("check no-public --acls - --operation READ --intent admin", "expected one of them"),
+        ("check no-new-access --acls -", "no second state is given"),
+        ("check equal --acls - --to-acls none", "none: No such file or directory"),
+        ("who-can --acls - --intent fly --topic t", "--intent"),
+        ("who-can --acls - --operation READ --topic=", "a TOPIC with an empty name"),
+        ("what-can --acls -", "--principal"),
+        ("what-can --acls none --principal User:a", "none: No such file or directory"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(words, said):
+    result = aclog(*words.split(), stdin=json.dumps(ORDERS).encode())
+    assert (result.code, result.out) == (2, "")
+    assert said in result.complaint

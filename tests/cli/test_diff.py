@@ -1,0 +1,235 @@
+"""`aclog diff` by its own command line: exact regions, rows, counts, formats, exit codes, and what it refuses."""
+
+import json
+from itertools import product
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from aclog.authorizer.acl import ResourceType
+from tests.support.builders.acls import acl_row
+from tests.support.cli.command import aclog
+
+PRINCIPALS = ("User:a", "User:b", "Group:g", "User:nobody")
+HOSTS = ("10.0.0.1", "10.0.0.9", "0:0:0:0:0:0:0:1")
+NAMES = ("a", "ab", "abc", "b", "b.x", "*", "*a")
+ORDERS = acl_row("orders", principal="User:app", operation="READ")
+WITNESS = "User:app READ TOPIC 'orders' from 127.0.0.1"
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes JSON lines to a file and returns its path."""
+
+    def write(name, *rows):
+        (tmp_path / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        return tmp_path / name
+
+    return write
+
+
+def random_rows(random):
+    rows = {}
+    for _ in range(random.randrange(1, 9)):
+        row = acl_row(
+            random.choice(NAMES),
+            principal=random.choice((*PRINCIPALS[:3], "User:*")),
+            host=random.choice(("*", "*", "10.0.0.1", "10.0.0.0/30", "h.example")),
+            operation=random.choice(("ALL", "READ", "WRITE", "DESCRIBE", "ALTER_CONFIGS")),
+            permissionType=random.choice(("ALLOW", "ALLOW", "DENY")),
+            resourceType=random.choice(("TOPIC", "TOPIC", "GROUP")),
+            patternType=random.choice(("LITERAL", "PREFIXED")),
+        )
+        rows[json.dumps(row)] = row
+    return list(rows.values())
+
+
+def in_set(value, said):
+    return value in said["in"] if "in" in said else value not in said["except"]
+
+
+def in_names(name, parts):
+    return any(
+        name == part["literal"]
+        if "literal" in part
+        else name.startswith(part["prefix"])
+        and not name.startswith(tuple(part["exceptPrefixes"]))
+        and name not in part["exceptLiterals"]
+        for part in parts
+    )
+
+
+def holds(line, principal, host, operation, kind, name):
+    return (
+        line["resourceType"] == kind
+        and operation in line["operations"]
+        and in_set(principal, line["principals"])
+        and in_set(host, line["hosts"])
+        and in_names(name, line["names"])
+    )
+
+
+def decisions(path, requests, flags):
+    lines = [
+        json.dumps(dict(zip(("principal", "host", "operation", "resourceType", "resourceName"), each, strict=True)))
+        for each in requests
+    ]
+    answers = aclog("authorize", "--acls", path, "--requests", "-", *flags, stdin="\n".join(lines).encode()).ok()
+    return [json.loads(line)["decision"] == "ALLOWED" for line in answers.lines]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_json_lines_are_exactly_the_requests_that_are_decided_otherwise(write, seed):
+    random = Random(seed)
+    old, new = write("old", *random_rows(random)), write("new", *random_rows(random))
+    flags = random.choice([(), ("--super-users", "User:b"), ("--allow-everyone-if-no-acl-found",)])
+    more = random.choice([(), ("--to-super-users", "User:a"), ("--to-allow-everyone-if-no-acl-found",)])
+    result = aclog("diff", "--acls", old, "--to-acls", new, *flags, *more, "--format", "jsonl")
+    lines = [json.loads(line) for line in result.lines]
+    assert result.code == bool(lines)
+    requests = list(product(PRINCIPALS, HOSTS, ("READ", "WRITE", "DESCRIBE"), ("TOPIC", "GROUP"), (*NAMES, "c", "ax")))
+    before = decisions(old, requests, flags)
+    second = (more[0].replace("--to-", "--"), *more[1:]) if more else flags
+    # flags of the first state hold for the second one too, but for the one that is given anew
+    after = decisions(
+        new,
+        requests,
+        second
+        if more[:1] == ("--to-super-users",) and flags[:1] == ("--super-users",)
+        else tuple(dict.fromkeys((*flags, *second))),
+    )
+    for request, was, now in zip(requests, before, after, strict=True):
+        said = {line["change"] for line in lines if holds(line, *request)}
+        assert said == ({"LOST"} if was and not now else {"GAINED"} if now and not was else set()), request
+
+
+def test_rows_give_an_example_and_the_rules_that_decide_it(write):
+    result = aclog("diff", "--acls", write("old", ORDERS), "--to-acls", write("new"))
+    assert result.code == 1
+    assert result.lines[0].startswith("LOST  User:app: READ, DESCRIBE on TOPIC orders")
+    assert f"{WITNESS}: ALLOW User:app READ on TOPIC LITERAL 'orders' from *; now DefaultDeny" in result.lines[1]
+
+
+def test_what_changes_nothing_is_no_difference(write):
+    wider = acl_row("ord", principal="User:*", operation="ALL", patternType="PREFIXED")
+    result = aclog("diff", "--acls", write("old", ORDERS, wider), "--to-acls", write("new", wider))
+    assert (result.code, result.lines) == (0, ["no difference: every request is decided the same"])
+    for form, said in (("markdown", "No difference.\n"), ("jsonl", "")):
+        assert (
+            aclog("diff", "--acls", write("old", wider), "--remove", write("none"), "--format", form).ok().out == said
+        )
+
+
+def test_a_change_of_settings_alone(write):
+    result = aclog("diff", "--acls", write("old", ORDERS), "--to-super-users", "User:root", "--format", "jsonl")
+    lines = [json.loads(line) for line in result.lines]
+    assert {(line["new"], *line["principals"]["in"]) for line in lines} == {("SuperUser", "User:root")}
+    assert {line["resourceType"] for line in lines} == {kind.name for kind in ResourceType if kind > ResourceType.ANY}
+    same = aclog("diff", "--acls", write("old", ORDERS), "--super-users", "User:root", "--to-super-users", "")
+    assert same.code == 1
+    assert same.out.startswith("LOST  User:root")
+
+
+@pytest.mark.parametrize("format_", ["text", "markdown", "jsonl"])
+def test_topics_and_accesses_are_counted(write, tmp_path, format_):
+    (tmp_path / "topics").write_text("orders\r\norders.eu\n\npay\n")
+    rows = [
+        {"principal": "User:app", "host": "::1", "operation": "READ", "resourceType": "TOPIC", "resourceName": name}
+        for name in ("orders", "orders", "pay")
+    ]
+    counted = ("--topics", tmp_path / "topics", "--format", format_)
+    sides = ("--acls", write("old", ORDERS), "--to-acls", write("new"))
+    result = aclog("diff", *sides, *counted, "--accesses", write("accesses", *rows, {}))
+    assert "accesses: 1 lines are not accesses and were skipped" in result.err
+    pq.write_table(pa.Table.from_pylist([*rows, rows[0] | {"host": None}]), tmp_path / "a.parquet")
+    assert result.out == aclog("diff", *sides, *counted, "--accesses", tmp_path / "a.parquet").out
+    if format_ == "jsonl":
+        [line] = map(json.loads, result.lines)
+        assert (line["topics"], line["accesses"]) == (1, 2)
+    else:
+        assert "1 topic exists, 2 accesses flip" in result.out
+
+
+def test_the_topics_of_a_log_are_counted():
+    log = "tests/data/kafka-4.3.1-small/__cluster_metadata-0"
+    result = aclog("diff", "--log", log, "--to-as-of", "0", "--format", "jsonl")
+    found = {json.loads(line).get("topics") for line in result.lines}
+    assert max(each for each in found if each is not None) == 4  # of its 5 topics, one may be read by nobody
+
+
+def test_markdown_is_a_table_with_names_that_mean_nothing_in_it(write):
+    odd = acl_row("a|b*", principal="User:<b>", operation="READ")
+    lines = aclog("diff", "--acls", write("old", odd), "--to-acls", write("new"), "--format", "markdown").lines
+    assert [line.replace("\\|", "").count("|") for line in lines] == [8, 8, 8]
+    assert r"User:\<b\>" in lines[2]
+
+
+def test_sarif_has_a_result_for_each_row(write):
+    change = write("change", {"action": "REMOVE", "rule": ORDERS})
+    result = aclog("diff", "--acls", write("old", ORDERS), "--change", change, "--format", "sarif")
+    [run] = json.loads(result.out)["runs"]
+    [found] = run["results"]
+    assert found["ruleId"] in {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    assert found["message"]["text"].startswith("LOST  User:app")
+    assert found["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == str(change)
+    assert found["properties"]["witness"]["resourceName"] == "orders"
+
+
+def test_a_name_that_no_topic_can_have_is_said(write):
+    odd = acl_row("a b", principal="User:app", operation="READ")
+    sides = ("--acls", write("old", odd), "--to-acls", write("new"))
+    [line] = map(json.loads, aclog("diff", *sides, "--format", "jsonl").lines)
+    assert line["legal"] is False
+    assert "(no topic can have such a name)" in aclog("diff", *sides).out
+
+
+def test_names_of_another_cluster(write):
+    there = ORDERS | {"resourceName": "eu.orders"}
+    sides = ("--acls", write("here", ORDERS), "--to-acls", write("there", there))
+    assert aclog("diff", *sides).code == 1
+    assert aclog("diff", *sides, "--map-names", "=eu.").code == 0
+    assert aclog("diff", *sides, "--map-names", "o=eu.o").code == 0
+    refused = aclog(
+        "diff",
+        "--acls",
+        write("here", ORDERS, ORDERS | {"resourceName": "eu.orders"}),
+        *sides[2:],
+        "--map-names",
+        "o=eu.o",
+    )
+    assert refused.code == 2
+    assert "two names become one" in refused.complaint
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--to-acls", "none"], "none: No such file or directory"),
+        (["--to-acls", "-"], "only one of --acls, --to-acls"),
+        ([], "no second state is given"),
+        (["--to-as-of", "7"], "a file of ACLs has one state only"),
+        (["--to-super-users", "root"], "super.users: expected a string in format"),
+        (["--to-super-users", "", "--topics", "none"], "none: No such file or directory"),
+        (["--to-super-users", "", "--accesses", "none"], "none: No such file or directory"),
+        (["--to-super-users", "", "--accesses", "none.parquet"], "none.parquet"),
+        (["--to-super-users", "", "--map-names", "a"], "--map-names 'a': expected OLD=NEW"),
+        (["--to-semantics", "other"], "--to-semantics"),
+        (["--format", "html"], "--format"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(flags, said):
+    result = aclog("diff", "--acls", "-", *flags, stdin=json.dumps(ORDERS).encode())
+    assert result.code == 2
+    assert result.out == ""
+    assert said in result.complaint
+
+
+def test_a_change_that_was_made_for_another_state_is_refused(write):
+    change = write("change", {"action": "ADD", "rule": ORDERS})
+    result = aclog("diff", "--acls", write("old", ORDERS), "--change", change)
+    assert result.code == 2
+    assert result.complaint == (
+        f"{change}: line 1: the ACL exists already: ALLOW User:app READ on TOPIC LITERAL 'orders' from *"
+    )
