@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from functools import cache
 from hashlib import blake2b
 from typing import Self
 from uuid import UUID
@@ -75,7 +76,7 @@ class AclsImage:
     @classmethod
     def empty(cls) -> Self:
         """Return the image without ACLs."""
-        return cls.from_acls(())
+        return cls(index=_empty_index())
 
     def with_options(self, *, documented: bool, cidr: bool) -> Self:
         """Return the same ACLs with other semantics."""
@@ -272,3 +273,9 @@ class AclsImage:
         # A sum of hashes does not depend on the order, which differs between a base and an overlay.
         total = sum(int.from_bytes(blake2b(value, digest_size=16).digest()) for value in self.records())
         return (total & (1 << 128) - 1).to_bytes(16)
+
+
+@cache
+def _empty_index() -> AclIndex:
+    """Return the index without ACLs, made once: every new authorizer begins with it."""
+    return AclIndex(build(rows_of_acls(())))

@@ -16,8 +16,11 @@ from aclog.snapshots.state_source import StateSource
 WAIT_S = 1.0
 """How long one poll of the log waits, in seconds; Ctrl-C takes effect within this time."""
 
-_MANY_CHANGES = 4096
+_MANY_CHANGES = 1024
 """ACL changes after which they are merged into the index: whoever compares two states walks through those left."""
+
+_SHARE = 64
+"""A large index is merged only when this part of it has changed: a merge takes about as long as reading it anew."""
 
 
 @frozen(kw_only=True)
@@ -60,7 +63,7 @@ def follow(
             after = applier.apply(chunk[position : position + header.size])
             if after is not before:  # within a transaction the image does not change
                 yield Followed(before=before, after=after, changes=tuple(applier.journal))
-            if after.acls.overlay_size > _MANY_CHANGES:
+            if after.acls.overlay_size > max(_MANY_CHANGES, len(after.acls) // _SHARE):
                 applier.put_acls(after.acls.merged())
 
 
