@@ -45,7 +45,11 @@ fmt: venv  ## format and fix what can be fixed
 	$(BIN)/ruff check --fix --exit-zero --quiet .
 	$(BIN)/ruff format .
 
-build/jvm/.ready: $(VENV)/.installed tests/jvm/pom.xml
+# what the jars, our classes and the archives of classes are made from
+JVM_SOURCES := tests/jvm/pom.xml $(wildcard tests/jvm/java/*.java tests/jvm/java-3.9/*.java benchmarks/java/*.java) \
+  tests/support/kafka/jvm.py tests/support/kafka/class_archives.py tests/support/spark/jvm.py
+
+build/jvm/.ready: $(VENV)/.installed $(JVM_SOURCES)
 	$(BIN)/python -m tests.support.kafka.jvm
 	$(BIN)/python -m tests.support.kafka.class_archives
 	@touch $@

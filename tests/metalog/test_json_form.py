@@ -10,11 +10,11 @@ from aclog.metalog.control_records import OpaqueControlRecord, decode_control_ba
 from aclog.metalog.json_form import control_json, record_json
 from aclog.metalog.record_schemas import SCHEMAS
 from tests.metalog.test_codec import EXAMPLES
-from tests.support.kafka.dump_log import METADATA_FILES, dumped
+from tests.support.kafka.dump_log import METADATA_FILES, dumped, was_dumped
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in METADATA_FILES if dumped(path)], ids=lambda path: f"{path.parts[-3]}/{path.name}"
+    "path", [path for path in METADATA_FILES if was_dumped(path)], ids=lambda path: f"{path.parts[-3]}/{path.name}"
 )
 def test_every_record_is_what_kafkas_own_tool_prints(path):
     data = path.read_bytes()

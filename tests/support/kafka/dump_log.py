@@ -58,10 +58,20 @@ def dumped(path: Path) -> list[DumpedBatch] | None:
     return _dump(path.parent.parent.name).get(path.name) if path.parent.name == "__cluster_metadata-0" else None
 
 
+def was_dumped(path: Path) -> bool:
+    """Whether the tool was run on a file; told without parsing, since every worker asks when it collects its tests."""
+    return path.parent.name == "__cluster_metadata-0" and f"Dumping {path.name}\n" in _text(path.parent.parent.name)
+
+
 @cache
 def _dump(fixture: str) -> dict[str, list[DumpedBatch]]:
+    return parse(_text(fixture))
+
+
+@cache
+def _text(fixture: str) -> str:
     plain = DATA / fixture / "expected" / "dump-log.txt"
-    return parse(plain.read_text() if plain.exists() else gzip.decompress(Path(f"{plain}.gz").read_bytes()).decode())
+    return plain.read_text() if plain.exists() else gzip.decompress(Path(f"{plain}.gz").read_bytes()).decode()
 
 
 def parse(text: str) -> dict[str, list[DumpedBatch]]:

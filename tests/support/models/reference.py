@@ -31,13 +31,14 @@ def utf16(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
+_KNOWN = {kind: {each.value: each for each in kind} for kind in (
+    ResourceType, PatternType, AclOperation, AclPermissionType)}  # fmt: skip
+_ALL, _ALLOW = AclOperation.ALL, AclPermissionType.ALLOW  # looked up millions of times
+
+
 def known(kind, code: int):
     """The enum value of a raw code; UNKNOWN for a code that Kafka 4.3.1 does not know."""
-    return kind(code) if code in {k.value for k in kind} else kind.UNKNOWN
-
-
-_KNOWN = {kind: {code: known(kind, code) for code in range(-128, 128)} for kind in (
-    ResourceType, PatternType, AclOperation, AclPermissionType)}  # fmt: skip
+    return _KNOWN[kind].get(code, kind.UNKNOWN)
 
 
 class Rule:
@@ -45,13 +46,14 @@ class Rule:
 
     def __init__(self, acl: StandardAcl) -> None:
         self.acl = acl
-        self.type = _KNOWN[ResourceType][acl.resource_type]
+        self.type = known(ResourceType, acl.resource_type)
         self.name, self.units = acl.resource_name, utf16(acl.resource_name)
-        self.pattern = _KNOWN[PatternType][acl.pattern_type]
+        self.pattern = known(PatternType, acl.pattern_type)
         self.literal = self.pattern == PatternType.LITERAL
-        self.operation = _KNOWN[AclOperation][acl.operation]
-        self.permission = _KNOWN[AclPermissionType][acl.permission_type]
+        self.operation = known(AclOperation, acl.operation)
+        self.permission = known(AclPermissionType, acl.permission_type)
         self.star = self.literal and self.name == "*"
+        self.filter_value = filter_value(self)
 
     def order_at_a_name(self):
         return (
@@ -170,9 +172,9 @@ class ReferenceAuthorizer:
     def matches(self, rule: Rule, principal: str, host: str, operation: int) -> bool:
         if not self.is_for(rule, principal) or not self.is_from(rule, host):
             return False
-        if rule.operation in (AclOperation.ALL, operation):
+        if rule.operation in (_ALL, operation):
             return True
-        return rule.permission == AclPermissionType.ALLOW and rule.operation in IMPLIED_BY.get(operation, set())
+        return rule.permission == _ALLOW and rule.operation in IMPLIED_BY.get(operation, set())
 
     # --- the answers -----------------------------------------------------------------------------------------
 
@@ -189,7 +191,7 @@ class ReferenceAuthorizer:
         if not first:
             return (ALLOWED, "DefaultAllow") if self.allow_everyone else (DENIED, "DefaultDeny")
         for rule in first:
-            if self.matches(rule, principal, host, operation) and rule.permission != AclPermissionType.ALLOW:
+            if self.matches(rule, principal, host, operation) and rule.permission != _ALLOW:
                 return DENIED, rule.text
         for rule in reversed(last):
             if self.matches(rule, principal, host, operation):
@@ -258,7 +260,7 @@ class ReferenceAuthorizer:
         for rule in self._walks(resource_type, name)[0]:
             if ":" not in rule.acl.principal:
                 return None  # throws before, and for another reason
-            if self.matches(rule, principal, host, operation) and rule.permission != AclPermissionType.ALLOW:
+            if self.matches(rule, principal, host, operation) and rule.permission != _ALLOW:
                 return None
         for rule in of_type:
             if utf16(rule.name) < utf16("*") and not utf16(name).startswith(utf16(rule.name)):
@@ -290,15 +292,21 @@ def in_range(host: str, text: str) -> bool:
     return address in network
 
 
-def refuse_filter_values(rule: Rule) -> None:
-    """What only filters may hold makes Kafka's listing throw, of which byResourceType is made."""
+def filter_value(rule: Rule) -> str | None:
+    """What Kafka says of a rule with a value that only filters may hold."""
     held = {
         "resourceType": rule.type, "patternType": rule.pattern,
         "operation": rule.operation, "permissionType": rule.permission,
     }  # fmt: skip
-    for field, value in held.items():
-        if value.name in ("ANY", "MATCH"):
-            raise InvalidRequestError(f"{field} must not be {value.name}")
+    return next(
+        (f"{field} must not be {value.name}" for field, value in held.items() if value.name in ("ANY", "MATCH")), None
+    )
+
+
+def refuse_filter_values(rule: Rule) -> None:
+    """What only filters may hold makes Kafka's listing throw, of which byResourceType is made."""
+    if rule.filter_value:
+        raise InvalidRequestError(rule.filter_value)
 
 
 def takes(wanted: AclBindingFilter, rule: Rule) -> bool:

@@ -5,6 +5,7 @@ marked here; other tests carry the mark themselves. A mark cannot be forgotten: 
 fails when it starts a server.
 """
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,8 +87,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what directories and fixtures say, before -m selects."""
-    directories = [ROOT / directory for directory in DIRECTORIES]
+    directories = tuple(f"{ROOT / directory}{os.sep}" for directory in DIRECTORIES)
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
-        if not FIXTURES.isdisjoint(fixtures) or any(place in item.path.parents for place in directories):
+        if not FIXTURES.isdisjoint(fixtures) or str(item.path).startswith(directories):
             item.add_marker("server")

@@ -18,7 +18,8 @@ def pack_environment(scratch: Path) -> Path:
     home, archive = scratch / "packed", scratch / "environment.tar.gz"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(home)], check=True)
     packages = Path(sysconfig.get_path("purelib", "venv", {"base": ".", "platbase": "."}))
-    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+    # not compressed: the driver and both workers unpack it
+    with tarfile.open(archive, "w:gz", compresslevel=0) as tar:
         tar.add(home, ".")
         for name in ("aclog", "pyspark_aclog"):
             tar.add(ROOT / name, packages / name)
