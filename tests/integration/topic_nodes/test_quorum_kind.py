@@ -21,8 +21,8 @@ from tests.support.kafka.acls_tool import TO_BROKERS, AclsTool
 from tests.support.kafka.jvm import java_command
 from tests.support.kafka.server import ADMIN, AdminClient, KafkaServer, with_properties
 from tests.support.kafka.shared import SharedKafka
-from tests.support.nodes.cluster import HOST, ClusterNode, lasting_ports
-from tests.support.nodes.server_properties import CLUSTER_ID, PLAIN, USERS, password
+from tests.support.nodes.cluster import HOST, ClusterNode
+from tests.support.nodes.server_properties import CLUSTER_ID, PLAIN, USERS, Ports, password
 from tests.support.nodes.topic_cluster import wait_until
 from tests.support.nodes.wire_client import WireClient
 
@@ -41,7 +41,7 @@ def follower(
     kind: str = "quorum",
 ) -> ClusterNode:
     """A broker of aclog, formatted for a Kafka's cluster, which logs in to its controllers as a user."""
-    ports = lasting_ports()
+    ports = Ports.free()
     users = " ".join(f'user_{each}="{password(each)}"' for each in USERS)
     line = f'{PLAIN} required username="{user}" password="{password(user)}" {users};'
     properties = {

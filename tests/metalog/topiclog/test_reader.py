@@ -137,7 +137,7 @@ def test_a_reader_may_start_before_its_topic_exists(topic_kafka):
         with open_topic_log(settings, node_id=1) as log:
             log.append([b"x"], timestamp=1).result(SECONDS)
             assert reader.wait(1, SECONDS)
-            assert reader.error is None
+            eventually(lambda: reader.error is None, "the reader has found its topic")
 
 
 def test_a_deleted_topic(settings):

@@ -164,22 +164,29 @@ def test_kafkas_tool_lists_and_unregisters(cluster, tmp_path):
         """Id, host, port, rack, state, kind."""
         return [line.split() for line in tool("list-endpoints", *arguments) if line[:1].isdigit()]
 
-    assert endpoints("--bootstrap-server", server) == [
-        [str(number), HOST, str(node.ports.broker), "null", "unfenced", "broker"]
-        for number, node in ((2, one), (3, two))
-    ]
-    assert [row[0] for row in endpoints("--bootstrap-controller", controller)] == ["1"]
+    def listed(expected: list, rows: Callable[[], list]) -> None:
+        """At some time: on a machine busy with JVMs a broker may miss its session, and is then fenced for a moment."""
+        eventually(lambda: rows() == expected, rows)
+
+    listed(
+        [[str(number), HOST, str(node.ports.broker), "null", "unfenced", "broker"]
+         for number, node in ((2, one), (3, two))],
+        lambda: endpoints("--bootstrap-server", server),
+    )  # fmt: skip
+    listed([["1"]], lambda: [row[:1] for row in endpoints("--bootstrap-controller", controller)])
     two.kill()
     all_name([one], one)
-    assert [(row[0], row[4]) for row in endpoints("--bootstrap-server", server, "--include-fenced-brokers")] == [
-        ("2", "unfenced"),
-        ("3", "fenced"),
-    ]
+    listed(
+        [("2", "unfenced"), ("3", "fenced")],
+        lambda: [(row[0], row[4]) for row in endpoints("--bootstrap-server", server, "--include-fenced-brokers")],
+    )
     assert "Broker 3 is no longer registered." in tool("unregister", "--bootstrap-server", server, "--id", "3")
     eventually(lambda: described(one, include_fenced=True) == {2: False}, lambda: described(one, include_fenced=True))
     assert "Broker ID 9 is not currently registered" in "".join(
         tool("unregister", "--bootstrap-controller", controller, "--id", "9")
     )
     command = [sys.executable, "-m", "aclog", "status", "--bootstrap-server", server, "--command-config", config]
-    status = json.loads(subprocess.run([*command, "--json"], capture_output=True, check=True).stdout)
-    assert status["nodes"] == [{"nodeId": 2, "address": server, "fenced": False}]
+    listed(
+        [{"nodeId": 2, "address": server, "fenced": False}],
+        lambda: json.loads(subprocess.run([*command, "--json"], capture_output=True, check=True).stdout)["nodes"],
+    )

@@ -56,9 +56,9 @@ from tests.support.kafka.acls_tool import TO_BROKERS, AclsTool
 from tests.support.kafka.tools import MAINS, ToolPipe
 from tests.support.nodes.acl_client import AclClient, by_principal, login
 from tests.support.nodes.api_sweep import refused_as_not_ready, swept
-from tests.support.nodes.cluster import HOST, Cluster, lasting_ports
+from tests.support.nodes.cluster import HOST, Cluster
 from tests.support.nodes.node_requests import frame
-from tests.support.nodes.server_properties import PLAIN, SCRAM
+from tests.support.nodes.server_properties import PLAIN, SCRAM, Ports
 from tests.support.nodes.tcp_proxy import TcpProxy
 from tests.support.nodes.topic_cluster import COMBINED, CONTROLLERS, TopicCluster
 
@@ -163,7 +163,7 @@ def prepared(node, write):
 
 
 def test_a_controller_with_a_long_log_admits_super_users_only(tmp_path, zygote):
-    ports = lasting_ports()
+    ports = Ports.free()
     properties = {
         "process.roles": "broker,controller",
         "allow.everyone.if.no.acl.found": "true",
@@ -273,7 +273,7 @@ async def watch_controller(watcher, port):
 
 def test_a_broker_that_has_not_caught_up_admits_super_users_only(tmp_path, zygote):
     """Its way to the controller is shut when it has had the first part of the log, with all that alice would need."""
-    late = lasting_ports().broker
+    late = Ports.free().broker
     with TcpProxy(0) as proxy, Cluster(tmp_path, zygote, controller_at=proxy.port) as cluster:
         controller, broker = cluster.controller, cluster.add_broker()
         proxy.target = controller.ports.controller
@@ -341,7 +341,7 @@ async def nothing_is_told(port):
 
 def test_a_combined_node_whose_log_is_out_of_reach_tells_nothing(tmp_path, zygote):
     """Its log is on a topic of a Kafka that is not there."""
-    away = {number: f"{HOST}:{lasting_ports().broker}" for number in CONTROLLERS}
+    away = {number: f"{HOST}:{Ports.free().broker}" for number in CONTROLLERS}
     with TopicCluster(tmp_path, zygote, away, brokers=0) as cluster:
         node = cluster.controllers[COMBINED]
         node.configure({"early.start.listeners": "CONTROLLER,CLIENT"})

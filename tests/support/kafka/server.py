@@ -37,7 +37,8 @@ class KafkaError(Exception):
 def free_port() -> int:
     """A TCP port that nobody listens on now, and that no other test of this machine is given while this process lives.
 
-    Not one of those that the system gives to outgoing connections: it would hand it out before a server takes it.
+    Not one of those that the system gives to outgoing connections: it would hand it out before a server takes it. And
+    a client that tries again and again while the server is down would one day connect to itself.
     """
     while True:
         port = FIRST_PORT + secrets.randbelow(EPHEMERAL_PORT - FIRST_PORT)

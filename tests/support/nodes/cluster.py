@@ -1,12 +1,9 @@
 """A controller and brokers as processes of their own, on ports of 127.0.0.1, with what a test may turn at each."""
 
 import os
-import random
 import signal
-import socket
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -28,22 +25,6 @@ SHORT_LOG = {
 """A controller's log that keeps little, for Cluster's changes."""
 
 _APPLIED = "aclog_last_applied_record_offset"
-
-
-def lasting_ports() -> Ports:
-    """Free ports that no client is ever given for its own end, not even while the node that listens there is down.
-
-    A client that tries to connect to such a port again and again would one day be given that very port, connect to
-    itself, and keep the node from coming back.
-    """
-    below = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
-    found: list[int] = []
-    while len(found) < 3:
-        port = random.SystemRandom().randrange(10_000, below)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind((HOST, port))
-            found.append(port)
-    return Ports(broker=found[0], controller=found[1], http=found[2])
 
 
 class ClusterNode(AclogNode):
@@ -118,7 +99,7 @@ class Cluster:
         self, root: Path, zygote: NodeZygote | None = None, *, controller_at: int | None = None, **changes: str
     ) -> None:
         self.root, self.zygote = root, zygote
-        ports = lasting_ports()
+        ports = Ports.free()
         self.controller_at = controller_at or ports.controller
         home = root / "controller"
         self.controller = ClusterNode(home, ports, controller_properties(home, ports, controller_at, changes), zygote)
@@ -126,7 +107,7 @@ class Cluster:
 
     def add_broker(self, *, controller_at: int | None = None, **changes: str) -> ClusterNode:
         """Another broker, not started; its way to the controller may go through another port."""
-        number, ports = 2 + len(self.brokers), lasting_ports()
+        number, ports = 2 + len(self.brokers), Ports.free()
         home = self.root / f"broker-{number}"
         text = broker_properties(home, number, ports, controller_at or self.controller_at, changes)
         self.brokers.append(ClusterNode(home, ports, text, self.zygote))
@@ -134,7 +115,7 @@ class Cluster:
 
     def spare_broker(self, number: int = 0) -> Path:
         """The home of a broker that nobody starts or stops but the caller; several have different numbers."""
-        home, ports = self.root / f"spare-{number}", lasting_ports()
+        home, ports = self.root / f"spare-{number}", Ports.free()
         text = broker_properties(home, 100 + number, ports, self.controller_at, {})
         return ClusterNode(home, ports, text, None).home
 

@@ -7,7 +7,7 @@ from typing import Self
 
 from aclog.nodes.config.server_properties import load_config
 from aclog.nodes.storage.format import FormatOptions, format_storage
-from tests.support.nodes.cluster import BROKER_USER, HOST, ClusterNode, lasting_ports
+from tests.support.nodes.cluster import BROKER_USER, HOST, ClusterNode
 from tests.support.nodes.server_properties import (
     ADMIN_SCRAM,
     CLUSTER_ID,
@@ -41,7 +41,7 @@ class TopicCluster:
         replication_factor: int = 1,
         changes: Mapping[str, str] | None = None,
     ) -> None:
-        ports = {node_id: lasting_ports() for node_id in CONTROLLERS}
+        ports = {node_id: Ports.free() for node_id in CONTROLLERS}
         self.voters = ",".join(f"{node_id}@{HOST}:{each.controller}" for node_id, each in ports.items())
         log = {
             "metadata.log.kind": "topic",
@@ -68,7 +68,7 @@ class TopicCluster:
         self.brokers = [self._broker(root, 11 + number, zygote) for number in range(brokers)]
 
     def _broker(self, root: Path, node_id: int, zygote: NodeZygote | None) -> ClusterNode:
-        ports = lasting_ports()
+        ports = Ports.free()
         about = _of_broker(ports)
         about |= {"process.roles": "broker", "listeners": about["listeners"].partition(",")[0]}
         return self._node(root / f"broker-{node_id}", ports, {**about, "node.id": str(node_id)}, zygote)
