@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias, TypeVar
 
 from attrs import define, evolve, field, frozen
 
+from aclog.analysis.comparison import Comparison
+from aclog.analysis.policy import Policy, Settings
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
     AclBindingFilter,
@@ -22,6 +24,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.config import parse_super_users
 from aclog.authorizer.decision import Decision
 from aclog.authorizer.explain import explain
 from aclog.authorizer.explain_options import ExplainOptions
@@ -287,16 +290,51 @@ class Image:
         if semantics not in {"kafka", "documented"}:
             raise ConfigError(f"semantics {semantics!r} is neither 'kafka' nor 'documented'")
         documented = semantics == "documented"
+        users = super_users if isinstance(super_users, str) else ";".join(super_users)
         standard = build_authorizer(
             self.state.acls,
-            super_users=super_users if isinstance(super_users, str) else ";".join(super_users),
+            super_users=users,
             allow_everyone=allow_everyone_if_no_acl_found,
             documented=documented,
             cidr=cidr,
         )
         acls = self.state.acls.with_options(documented=documented, cidr=cidr)
+        settings = Settings(
+            super_users=parse_super_users(users),
+            allow_everyone=allow_everyone_if_no_acl_found,
+            documented=documented,
+            cidr=cidr,
+        )
         options = ExplainOptions(allow_everyone=allow_everyone_if_no_acl_found, as_of=self._as_of, place=self._place)
-        return Authorizer(standard, acls, options)
+        return Authorizer(standard, acls, options, Policy(acls, settings))
+
+    def diff(
+        self,
+        other: "Image",
+        *,
+        super_users: str | Iterable[str] = "",
+        allow_everyone_if_no_acl_found: bool = False,
+        semantics: Literal["kafka", "documented"] = "kafka",
+        cidr: bool = False,
+    ) -> Comparison:
+        """Return what `other` allows and this state does not, and the other way round, exactly.
+
+        The arguments are those of `authorizer`, for both states; `Authorizer.diff` compares different settings.
+
+        Raises:
+            ConfigError: as `authorizer`.
+
+        """
+        before, after = (
+            image.authorizer(
+                super_users=super_users,
+                allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found,
+                semantics=semantics,
+                cidr=cidr,
+            )
+            for image in (self, other)
+        )
+        return before.diff(after)
 
 
 @frozen
@@ -306,6 +344,11 @@ class Authorizer:
     standard: StandardAuthorizer = field(repr=False)
     _acls: AclsImage = field(repr=False)
     _options: ExplainOptions = field(repr=False)
+    _policy: Policy = field(repr=False)
+
+    def diff(self, other: "Authorizer") -> Comparison:
+        """Return the requests that `other` decides differently (`aclog diff`): regions, rows, and both as text."""
+        return Comparison.of(self._policy, other._policy)
 
     def check(
         self, principal: str, operation: str | AclOperation, resource: ResourcePattern, *, host: str | None = None

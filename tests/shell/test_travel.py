@@ -40,6 +40,7 @@ from aclog.snapshots.recovery import recover
 from aclog.sources.paths import LogSource
 from aclog.sources.quorum import QuorumSource
 from tests.support.builders.acls import acl, acl_record
+from tests.support.cli.command import aclog
 from tests.support.cli.shell_sources import SMALL, FollowedLog, MemoryReader, batches_of, fixture_image, session, shown
 from tests.support.fakes.leader import FakeLeader
 from tests.support.fakes.quorum import FakeQuorum
@@ -420,3 +421,18 @@ def test_watch_of_a_quorum_goes_on_past_retention(tmp_path):
         quorum.append([encode_record(gone(6))], timestamp=1_800_000_000_000)
         assert f"- /acl/id/{rule_id(6)} " in next(lines).text
         source.close()
+
+
+OPEN_TO_ALICE = ("--super-users", "User:alice", "--allow-everyone-if-no-acl-found")
+EXISTS = (" topics exist", " topic exists")
+"""How lines end that only the command has, which counts the topics of the log."""
+
+
+def test_diff_of_access_says_what_the_command_says(state):
+    moments = ("--log", "tests/data/kafka-4.3.1-small/__cluster_metadata-0", "--as-of", "22", "--to-as-of", "57")
+    for words, flags in (("", ()), ("--super-users User:alice --allow-everyone true", OPEN_TO_ALICE)):
+        said = run(state, f"diff --of access {words} 22 57").splitlines()
+        assert said == [line for line in aclog("diff", *moments, *flags).lines if not line.endswith(EXISTS)]
+    assert run(state, "diff --of access 45 45") == "no difference: every request is decided the same\n"
+    with pytest.raises(ConfigError, match="--of acls: expected rules or access"):
+        run(state, "diff --of acls 6")

@@ -5,6 +5,7 @@ from itertools import islice
 
 from attrs import frozen
 
+from aclog.analysis.comparison import Comparison
 from aclog.analysis.deciding import deciding
 from aclog.analysis.existing_names import ExistingNames
 from aclog.analysis.names import Names
@@ -16,7 +17,6 @@ from aclog.analysis.region_json import JsonObject, decided_by_object
 from aclog.analysis.row_report import decided_by_text, request_text, row_lines
 from aclog.analysis.witness import witness
 from aclog.authorizer.acl import ResourceType
-from aclog.cli.difference_report import DifferenceReport
 from aclog.cli.existing_topics import existing_topics
 from aclog.cli.flags.answer import AnswerFlags, AnswerFormat
 from aclog.cli.policies import SideFlags
@@ -50,7 +50,7 @@ def prove_comparison(claim: Claim, flags: SideFlags, answer: AnswerFlags, *, dir
     flags.check()
     sides = flags.read()
     topics = existing_topics(answer.topics_file, sides.images)
-    found = DifferenceReport.of(sides, topics=topics, direction=direction)
+    found = Comparison.of(sides.old, sides.new, changes=sides.changes, direction=direction, topics=topics)
     if answer.format is AnswerFormat.JSONL:
         _emit(claim, [each.region for each in found.differences], topics, found.json_lines)
     else:

@@ -2,10 +2,10 @@
 
 from importlib.metadata import version
 
+from aclog.analysis.comparison import Comparison
 from aclog.analysis.row_report import markdown_lines, sarif_log
 from aclog.cli.accesses import read_accesses
 from aclog.cli.diff.flags import DiffFlags, DiffFormat
-from aclog.cli.difference_report import DifferenceReport
 from aclog.cli.existing_topics import existing_topics
 from aclog.cli.policies import SideFlags
 from aclog.metalog.printable import printable
@@ -29,14 +29,15 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
     accesses = None if report.accesses is None else read_accesses(report.accesses)
     sides = flags.read()
     topics = existing_topics(report.topics, sides.images)
-    found = DifferenceReport.of(sides, topics=topics, accesses=accesses)
+    flips = None if accesses is None else accesses.flipped(sides.old, sides.new)
+    found = Comparison.of(sides.old, sides.new, changes=sides.changes, topics=topics, flips=flips)
     if accesses is not None and accesses.malformed:
         warn(f"{report.accesses}: {accesses.malformed:,} lines are not accesses and were skipped")
     _print(found, report.format, flags.target.file())
     return DIFFERENT if found.differences else SAME
 
 
-def _print(found: DifferenceReport, form: DiffFormat, uri: str | None) -> None:
+def _print(found: Comparison, form: DiffFormat, uri: str | None) -> None:
     if form is DiffFormat.JSONL:
         for line in found.json_lines():
             emit(json_text(line))

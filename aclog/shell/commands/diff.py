@@ -3,17 +3,40 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from aclog.shell.arguments import Argument, Arguments, Count, Signature
+from aclog.analysis.comparison import Comparison
+from aclog.analysis.policy import Policy
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.printable import printable
+from aclog.shell.arguments import Argument, Arguments, Count, Option, Signature
 from aclog.shell.command import Command, Line
 from aclog.shell.differences import Sign, differences
+from aclog.shell.settings import SETTINGS, settings_of
 from aclog.shell.state import ShellState
+from aclog.snapshots.image import Image
 from aclog.snapshots.moments import LATEST, parse_moment
+
+_OF = Option(
+    flag="--of", value="WHAT", help="rules (the default): what is in the tree; access: who gained and lost what by it."
+)
+_RULES, _ACCESS = "rules", "access"
 
 
 def _diff(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     start, end = (arguments.one(name) for name in ("from", "to"))
+    what = arguments.text(_OF.flag) or _RULES
+    if what not in (_RULES, _ACCESS):
+        raise ConfigError(f"--of {what}: expected {_RULES} or {_ACCESS}")
     before = state.image_at(parse_moment(start.text)) if start else state.image()
     after = state.image_at(parse_moment(end.text)) if end else state.image()
+    if what == _ACCESS:
+        settings = settings_of(arguments)
+        found = Comparison.of(Policy(before.acls, settings), Policy(after.acls, settings))
+        yield from (Line(printable(line)) for line in found.text_lines())
+    else:
+        yield from _of_objects(before, after)
+
+
+def _of_objects(before: Image, after: Image) -> Iterator[Line]:
     counts: Counter[Sign] = Counter()
     for difference in differences(before, after):
         counts[difference.sign] += 1
@@ -30,9 +53,13 @@ DIFF = Command(
         arguments=(
             Argument(name="from", count=Count.ONE, help=f"{_MOMENT}."),
             Argument(name="to", count=Count.OPTIONAL, help=f"{_MOMENT}; by default the current position."),
-        )
+        ),
+        options=(_OF, *SETTINGS),
     ),
     run=_diff,
     suggestions=lambda _, __: (LATEST,),
-    notes=("An ACL that was removed and added again has a new id and counts as one change.",),
+    notes=(
+        "An ACL that was removed and added again has a new id and counts as one change.",
+        "`diff --of access` says who gained and lost what, as `aclog diff` does; the other options are for it.",
+    ),
 )

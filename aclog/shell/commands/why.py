@@ -2,27 +2,22 @@
 
 from collections.abc import Iterable, Iterator
 
+from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourcePattern, ResourceType
-from aclog.authorizer.config import parse_allow_everyone, parse_cidr_enabled
 from aclog.authorizer.explain import explain
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, RequestContext
-from aclog.authorizer.standard import build_authorizer
 from aclog.metalog.errors import ConfigError
 from aclog.shell.arguments import Argument, Arguments, Count, Option, Signature
 from aclog.shell.command import Command, Line
+from aclog.shell.settings import SETTINGS, settings_of
 from aclog.shell.state import ShellState
 from aclog.snapshots.moments import moment_text
 
 DEFAULT_HOST = "127.0.0.1"
 _HOST = Option(flag="--host", value="H", help=f"The client's address; by default {DEFAULT_HOST}.")
-_SUPER_USERS = Option(flag="--super-users", value="USERS", help="The broker's super.users, such as 'User:a;User:b'.")
-_ALLOW_EVERYONE = Option(
-    flag="--allow-everyone", value="BOOLEAN", help="The broker's allow.everyone.if.no.acl.found: true or false."
-)
-_CIDR = Option(flag="--cidr", value="BOOLEAN", help="Whether the host of an ACL may be a CIDR range: true or false.")
 _TYPES = [kind for kind in ResourceType if kind not in {ResourceType.UNKNOWN, ResourceType.ANY}]
 _OPERATIONS = [one for one in AclOperation if one not in {AclOperation.UNKNOWN, AclOperation.ANY}]
 
@@ -72,13 +67,10 @@ def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
     context = RequestContext(
         principal=arguments.text("principal"), host=host_address(arguments.text(_HOST.flag) or DEFAULT_HOST)
     )
-    allow_everyone = parse_allow_everyone(arguments.text(_ALLOW_EVERYONE.flag))
-    cidr = parse_cidr_enabled(arguments.text(_CIDR.flag) or None, _CIDR.flag)
-    acls = state.image().acls.with_options(documented=False, cidr=cidr)
-    super_users = arguments.text(_SUPER_USERS.flag)
-    authorizer = build_authorizer(acls, super_users=super_users, allow_everyone=allow_everyone, cidr=cidr, cache=False)
+    policy = Policy(state.image().acls, settings_of(arguments))
+    acls, authorizer = policy.acls.with_options(documented=False, cidr=policy.settings.cidr), policy.authorizer
     options = ExplainOptions(
-        allow_everyone=allow_everyone,
+        allow_everyone=policy.settings.allow_everyone,
         host_given=bool(arguments.text(_HOST.flag)),
         as_of=None if state.moment is None else moment_text(state.moment),
         place=state.source.change_place,
@@ -111,7 +103,7 @@ WHY = Command(
                 help="The resources: TYPE:NAME, such as topic:orders, group:g, user:User:bob; or cluster.",
             ),
         ),
-        options=(_HOST, _SUPER_USERS, _ALLOW_EVERYONE, _CIDR),
+        options=(_HOST, *SETTINGS),
     ),
     run=_why,
     suggestions=_suggestions,

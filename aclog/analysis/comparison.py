@@ -1,7 +1,7 @@
-"""The difference of two policies with what is counted for each part of it, for `diff` and `check`."""
+"""A comparison of two policies: regions in which they decide differently, rows for people, and what is counted."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import define
 
@@ -9,53 +9,52 @@ from aclog.analysis.deciding import deciding
 from aclog.analysis.difference import differences
 from aclog.analysis.existing_names import ExistingNames
 from aclog.analysis.folding import rows
-from aclog.analysis.names import Names
+from aclog.analysis.policy import Policy
 from aclog.analysis.region import Difference, Direction, Request
 from aclog.analysis.region_json import JsonObject, difference_object, witness_object
 from aclog.analysis.row import Row
 from aclog.analysis.row_report import ReportRow, row_lines
 from aclog.analysis.witness import has_legal_name, witness
 from aclog.authorizer.acl import ResourceType
-from aclog.cli.accesses import Accesses
-from aclog.cli.policies import Sides
+from aclog.authorizer.rule_change import RuleChange, changes_between
 
 
 @define(eq=False, kw_only=True)
-class DifferenceReport:
-    """Regions in which two policies decide differently."""
+class Comparison:
+    """Two policies, and the requests on which they decide differently."""
 
-    sides: Sides
+    old: Policy
+    new: Policy
+    changes: Sequence[RuleChange]
+    """The rules that only one of them has."""
     differences: list[Difference]
     topics: ExistingNames | None = None
     """The topics that exist, if they are known."""
-    flips: Counter[Request] | None = None
+    flips: Mapping[Request, int] | None = None
     """The accesses that flip, and how often each occurred, if any were given."""
 
     @staticmethod
     def of(
-        sides: Sides,
+        old: Policy,
+        new: Policy,
         *,
-        topics: ExistingNames | None = None,
-        accesses: Accesses | None = None,
+        changes: Sequence[RuleChange] | None = None,
         direction: Direction | None = None,
-    ) -> "DifferenceReport":
-        """Compare two policies, in both directions or in one."""
-        changed = [change.acl for change in sides.changes]
-        found = differences(sides.old, sides.new, changed=changed)
-        return DifferenceReport(
-            sides=sides,
-            differences=[each for each in found if direction in (None, each.direction)],
-            topics=topics,
-            flips=None if accesses is None else accesses.flipped(sides.old, sides.new),
-        )
+        topics: ExistingNames | None = None,
+        flips: Mapping[Request, int] | None = None,
+    ) -> "Comparison":
+        """Compare two policies, in both directions or in one; `changes`, if known, saves comparing all rules."""
+        known = changes_between(old.acls, new.acls) if changes is None else changes
+        found = differences(old, new, changed=[change.acl for change in known])
+        kept = [each for each in found if direction in (None, each.direction)]
+        return Comparison(old=old, new=new, changes=known, differences=kept, topics=topics, flips=flips)
 
     def json_lines(self) -> Iterator[JsonObject]:
-        """Yield an object for each region; `topics` and `accesses` count, if that is known."""
+        """Yield an object for each region (docs/commands.md); `topics` and `accesses` count, if that is known."""
         for difference in self.differences:
             region = difference.region
             example = witness(region)
-            old, new = deciding(self.sides.old, example), deciding(self.sides.new, example)
-            line = difference_object(difference, old=old, new=new)
+            line = difference_object(difference, old=deciding(self.old, example), new=deciding(self.new, example))
             line |= witness_object(example, legal=has_legal_name(region))
             if self.topics is not None and region.resource_type == ResourceType.TOPIC:
                 line["topics"] = len(self.topics.among(region.names))
@@ -65,8 +64,8 @@ class DifferenceReport:
 
     def rows(self) -> list[ReportRow]:
         """Return the rows in which a person reads it."""
-        changed = ((change.added, change.acl) for change in self.sides.changes)
-        found = rows(self.differences, self.sides.old, self.sides.new, changed)
+        changed = ((change.added, change.acl) for change in self.changes)
+        found = rows(self.differences, self.old, self.new, changed)
         return [ReportRow(row=row, topics=self._topics_of(row), accesses=self._accesses_of(row)) for row in found]
 
     def text_lines(self) -> Iterator[str]:
@@ -80,10 +79,10 @@ class DifferenceReport:
         elif len(found) > 1:
             yield f"{len(found):,} rows: {counts[Direction.GAINED]:,} gained, {counts[Direction.LOST]:,} lost"
         if self.flips is not None:
-            yield f"{self.flips.total():,} of the accesses flip"
+            yield f"{sum(self.flips.values()):,} of the accesses flip"
 
     def _topics_of(self, row: Row) -> int | None:
-        parts: list[Names] = [each.names for each in row.clauses if each.resource_type == ResourceType.TOPIC]
+        parts = [each.names for each in row.clauses if each.resource_type == ResourceType.TOPIC]
         if self.topics is None or not parts:
             return None
         return len(set[str]().union(*map(self.topics.among, parts)))
