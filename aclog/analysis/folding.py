@@ -25,14 +25,13 @@ def rows(
     than the changed rules folded naively (NaiveRow), summaries by cause stand in their place: all rows are never more
     than the naive ones, and one for each changed setting (two for super users that come and others that go).
     """
-    changed = list(changed)
     found: list[Row] = []
-    for part in components(exact_rows(differences), candidates_of(old, new, changed)):
+    for part in components(exact_rows(differences), candidates_of(old, new, list(changed))):
         if part.is_short():
             for row in part.rows:
                 found += _shown(row, old, new)
         else:
-            found += summary_rows(part.candidates, old, new, [rule for _, rule in changed])
+            found += summary_rows(part.candidates, old, new)
     return sorted(found, key=_order)
 
 

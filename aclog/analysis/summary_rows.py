@@ -2,37 +2,30 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from aclog.analysis.causes import Candidate
 from aclog.analysis.clauses import clauses_of
 from aclog.analysis.deciding import deciding
-from aclog.analysis.difference import differences
 from aclog.analysis.exact_rows import CLAUSES
 from aclog.analysis.extent import Extent, extent_of
-from aclog.analysis.names import Literal
+from aclog.analysis.intersection import common_request
 from aclog.analysis.policy import Policy
 from aclog.analysis.principals import EVERYONE, Principals, only
-from aclog.analysis.query import Query
 from aclog.analysis.region import Difference, Direction, Region, Request
 from aclog.analysis.row import Cause, Row, Summary
-from aclog.analysis.witness import has_legal_name, witness
+from aclog.analysis.witness import has_legal_name
 from aclog.authorizer.acl import (
     WILDCARD_PRINCIPAL,
     AclBindingFilter,
     AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    StandardAcl,
 )
 
 _LOOKED_AT = 100
-"""So many differences are looked at for a witness before the engine is asked for one."""
+"""So many differences are looked at for one with a legal topic name."""
 
 
-def summary_rows(
-    candidates: Iterable[Candidate], old: Policy, new: Policy, changed: Sequence[StandardAcl]
-) -> Iterator[Row]:
+def summary_rows(candidates: Iterable[Candidate], old: Policy, new: Policy) -> Iterator[Row]:
     """Yield a row for each cause that changed a request; causes with the same who and where share one."""
     together: dict[tuple[object, ...], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
@@ -40,7 +33,7 @@ def summary_rows(
             together[_kind(candidate)].append(candidate)
     for members in together.values():
         for start in range(0, len(members), CLAUSES):
-            row = _row(members[start : start + CLAUSES], old, new, changed)
+            row = _row(members[start : start + CLAUSES], old, new)
             if row is not None:
                 yield row
 
@@ -59,13 +52,13 @@ def _principals_of(extents: Iterable[Extent]) -> Principals:
     return only(*(name for each in sets for name in each.named))
 
 
-def _row(members: Sequence[Candidate], old: Policy, new: Policy, changed: Sequence[StandardAcl]) -> Row | None:
+def _row(members: Sequence[Candidate], old: Policy, new: Policy) -> Row | None:
     extents = list(dict.fromkeys(extent for member in members for extent in member.extents))
     principals, hosts = _principals_of(extents), extents[0].hosts
     hull = [extent.region(principals, hosts) for extent in extents]
     touched = [each for member in members for found in member.touched.values() for each in found]
     directions = tuple(each for each in Direction if any(difference.direction is each for difference in touched))
-    request = _witness(touched, hull) or _asked(hull, directions, old, new, changed)
+    request = _witness(touched, hull)
     if request is None:
         return None
     cause = Cause(
@@ -93,42 +86,11 @@ def _row(members: Sequence[Candidate], old: Policy, new: Policy, changed: Sequen
     )
 
 
-def _witness(touched: Iterable[Difference], hull: Sequence[Region]) -> Request | None:
-    """Return a request that changed and that the row is about, if it is soon found; with a legal name if possible."""
-    requests = [
-        (not has_legal_name(each.region), number, witness(each.region))
-        for number, each in enumerate(islice(touched, _LOOKED_AT))
-    ]
-    return next((request for *_, request in sorted(requests, key=_rank) if _is_in(request, hull)), None)
-
-
-def _rank(found: tuple[bool, int, Request]) -> tuple[bool, int]:
-    return found[0], found[1]
-
-
-def _is_in(request: Request, hull: Iterable[Region]) -> bool:
-    return any(request in region for region in hull)
-
-
-def _asked(
-    hull: Sequence[Region], directions: Sequence[Direction], old: Policy, new: Policy, changed: Sequence[StandardAcl]
-) -> Request | None:
-    """Return such a request by asking the engine; None if there is none."""
-    for region in hull:
-        resources = tuple(
-            ResourcePattern(resource_type=region.resource_type, name=part.name)
-            if isinstance(part, Literal)
-            else ResourcePattern(
-                resource_type=region.resource_type, name=part.prefix, pattern_type=PatternType.PREFIXED
-            )
-            for part in region.names
-        )
-        query = Query(resources=resources, operations=region.operations, principals=region.principals)
-        for each in differences(old, new, query=query, changed=changed):
-            request = witness(each.region) if each.direction in directions else None
-            if request is not None and request in region:
-                return request
-    return None
+def _witness(touched: Sequence[Difference], hull: Sequence[Region]) -> Request | None:
+    """Return a request that changed and that the row is about, with a legal name if one is soon found."""
+    legal_first = sorted(islice(touched, _LOOKED_AT), key=lambda each: not has_legal_name(each.region))
+    found = (common_request(region, each.region) for each in chain(legal_first, touched) for region in hull)
+    return next((request for request in found if request is not None), None)
 
 
 def _affected(touched: Iterable[Difference], principals: Principals, old: Policy, new: Policy) -> tuple[set[str], bool]:
