@@ -111,6 +111,10 @@ campaign-observer: venv build/jvm/.ready  ## 10,000 changes on a real Kafka of t
 campaign-sync: venv  ## aclog sync beside brokers that restart 20 times, also without their controller; kept too
 	$(BIN)/python -m tests.scenarios.nodes.sync_restarts --restarts 20 --out benchmarks/results/sync-restarts.txt
 
+.PHONY: campaign-differences
+campaign-differences: venv build/jvm/.ready  ## the exact difference of policies: 10 million cells beside our authorizer, a million witnesses beside Kafka's
+	$(BIN)/python -m tests.analysis.campaign --workers $(WORKERS) --out benchmarks/results/differences.txt
+
 .PHONY: campaign-streams
 campaign-streams: venv build/jvm/.ready  ## a Spark stream killed 20 times over a growing log: each record once
 	$(BIN)/python -m tests.scenarios.pipeline.stream_kills --kills 20 | tee benchmarks/results/stream-kills.txt

@@ -26,7 +26,7 @@ def wrong_differences(
     before, after = PolicyModel(old), PolicyModel(new)
     cells = _cells((old, new), [each.region for each in differences], within)
     claimed = {
-        direction: _union([each.region for each in differences if each.direction is direction])
+        direction: union([each.region for each in differences if each.direction is direction])
         for direction in Direction
     }
     wrong = []
@@ -45,7 +45,7 @@ def wrong_differences(
 def wrong_regions(policy: Policy, query: Query, regions: Iterable[Region]) -> list[str]:
     """The cells in which regions are not exactly what a policy allows of a query, as texts (the first few)."""
     regions = list(regions)
-    model, claimed, wrong = PolicyModel(policy), _union(regions), []
+    model, claimed, wrong = PolicyModel(policy), union(regions), []
     for kind, name, principal, host in _cells((policy,), regions, query).all():
         truth = model.allowed(principal, host, kind, name) & asked_operations(query, kind, name, principal, host)
         said = claimed(kind, name, principal, host)
@@ -76,7 +76,7 @@ def _cells(policies: Sequence[Policy], regions: Iterable[Region], query: Query |
     return cells
 
 
-def _union(regions: Iterable[Region]) -> Callable[[int, str, str, str], int]:
+def union(regions: Iterable[Region]) -> Callable[[int, str, str, str], int]:
     """A function that gives the operations of all regions that hold a cell."""
     of_type: dict[int, list[Region]] = defaultdict(list)
     for region in regions:

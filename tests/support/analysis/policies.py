@@ -121,20 +121,27 @@ def entry_of(rule: StandardAcl) -> Entry:
     return Entry(id=UUID(bytes=blake2b(str(rule).encode(), digest_size=16).digest()), acl=rule)
 
 
-def random_pair(random: Random, *, most: int = 12, odd: int = 3) -> tuple[Policy, Policy]:
-    """Two policies that have much in common; the second one's image is sometimes made of records after the first."""
-    cidr = random.random() < 0.2
+def random_pair(
+    random: Random, *, most: int = 12, more: int = 3, odd: int = 3, kafka: bool = False
+) -> tuple[Policy, Policy]:
+    """Two policies that have much in common; the second one's image is sometimes made of records after the first.
+
+    With `kafka` neither has a setting that the real StandardAuthorizer has not.
+    """
+    cidr = not kafka and random.random() < 0.2
     old = distinct([random_rule(random, odd=odd, cidr=cidr) for _ in range(random.randint(0, most))])
     kept = [rule for rule in old if random.random() < 0.8]
-    more = [random_rule(random, odd=odd, cidr=cidr) for _ in range(random.randint(0, 3))]
-    new = distinct([*kept, *more])
+    come = [random_rule(random, odd=odd, cidr=cidr) for _ in range(random.randint(0, more))]
+    new = distinct([*kept, *come])
     before = random_settings(random, cidr=cidr)
     after = before if random.random() < 0.75 else random_settings(random, cidr=cidr != (random.random() < 0.2))
+    if kafka:
+        before, after = (evolve(each, documented=False, cidr=False) for each in (before, after))
     image = image_of(old)
     if random.random() < 0.5:
         gone = [removal_of(entry_of(rule)) for rule in old if rule not in new]
-        come = [record_of(entry_of(rule)) for rule in new if rule not in old]
-        changed = image.apply([*gone, *come])
+        records = [record_of(entry_of(rule)) for rule in new if rule not in old]
+        changed = image.apply([*gone, *records])
     else:
         changed = image_of(new)
     return Policy(acls=image, settings=before), Policy(acls=changed, settings=after)
