@@ -1,10 +1,13 @@
 """Questions of each state of a log (aclog.analysis.timeline)."""
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from aclog.analysis.deciding import is_allowed
 from aclog.analysis.difference import allowed, differences
+from aclog.analysis.holders import holders
+from aclog.analysis.intents import Need
 from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.principals import Principals
 from aclog.analysis.query import Query
 from aclog.analysis.region import Direction, Request
 from aclog.analysis.root import root_of_pattern, within
@@ -37,6 +40,36 @@ class AnyAllowed:
             found = next(allowed(new, self.query), None)
         self._example = None if found is None else witness(found)
         return self._example is not None
+
+
+@frozen(kw_only=True)
+class IntentHeld:
+    """Does an intent hold for any of some principals?"""
+
+    needs: tuple[Need, ...]
+    principals: Principals
+    host: str | None = None
+    """In the form of `host_address`; None for any."""
+
+    def concerns(self, rule: StandardAcl, settings: Settings) -> bool:
+        """Return whether a rule can have a part in the answer."""
+        return any(
+            concerns(
+                Query(resources=need.patterns, operations=need.operations, principals=self.principals), rule, settings
+            )
+            for need in self.needs
+        )
+
+    def holds(self, old: Policy, new: Policy, changed: StandardAcl | None) -> bool:  # noqa: ARG002
+        """Return whether it holds for somebody in `new`."""
+        return next(holders(new, self.needs, principals=self.principals, host=self.host), None) is not None
+
+
+def question_of(query: Query, needs: tuple[Need, ...]) -> AnyAllowed | IntentHeld:
+    """Return the question whether an intent holds, or, without needs, whether any request of a query is allowed."""
+    if needs:
+        return IntentHeld(needs=needs, principals=query.principals, host=query.host)
+    return AnyAllowed(query)
 
 
 def concerns(query: Query, rule: StandardAcl, settings: Settings) -> bool:

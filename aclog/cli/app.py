@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from aclog.cli import authorize, explain, export, what_can, who_can
+from aclog.cli import authorize, explain, export, what_can, when, who_can
 from aclog.cli import format as formatting
 from aclog.cli import import_ as importing
 from aclog.cli.acls import command as acls
@@ -85,6 +85,7 @@ _MODULES = (
     check,
     who_can,
     what_can,
+    when,
     snapshot,
     export,
     importing,

@@ -27,13 +27,18 @@ class Sides:
 
 def policy_of(image: Image, flags: AuthorizerFlags) -> Policy:
     """Return the policy of a state. Raises ConfigError: a super user without a colon."""
-    settings = Settings(
+    acls = image.acls.with_options(documented=flags.documented, cidr=flags.cidr)
+    return Policy(acls, settings_of(flags))
+
+
+def settings_of(flags: AuthorizerFlags) -> Settings:
+    """Return the settings that the flags name. Raises ConfigError: a super user without a colon."""
+    return Settings(
         super_users=parse_super_users(flags.super_users),
         allow_everyone=flags.allow_everyone,
         documented=flags.documented,
         cidr=flags.cidr,
     )
-    return Policy(image.acls.with_options(documented=flags.documented, cidr=flags.cidr), settings)
 
 
 @frozen(kw_only=True)

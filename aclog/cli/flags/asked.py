@@ -154,13 +154,40 @@ class SubjectFlags:
     host: AskedHost = None
 
 
-def asked_principals(principals: list[str]) -> tuple[str, ...]:
-    """Return the values of --principal. Raises ConfigError: one has no colon, is `User:*`, or is not UTF-8."""
+@frozen(kw_only=True)
+class WhoFlags:
+    """Principals, or all but some, and a host; without any, everybody from anywhere."""
+
+    principal: AskedPrincipals = field(factory=list)
+    except_principal: Annotated[
+        list[str],
+        typer.Option(
+            "--except-principal",
+            metavar="TYPE:NAME",
+            help="Anybody but this principal; can be repeated.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = field(factory=list)
+    host: AskedHost = None
+
+    def principals(self) -> "Principals":
+        """Return the principals that are asked about. Raises ConfigError: both flags, or a malformed principal."""
+        from aclog.analysis.principals import everyone_but, only
+
+        if self.principal and self.except_principal:
+            raise ConfigError("expected either --principal or --except-principal, not both")
+        if self.principal:
+            return only(*asked_principals(self.principal))
+        return everyone_but(*asked_principals(self.except_principal, flag="--except-principal"))
+
+
+def asked_principals(principals: list[str], *, flag: str = "--principal") -> tuple[str, ...]:
+    """Return the values of a flag. Raises ConfigError: one has no colon, is `User:*`, or is not UTF-8."""
     for principal in principals:
         if ":" not in principal:
-            raise ConfigError(f"--principal {principal!r}: expected TYPE:NAME, such as User:alice")
+            raise ConfigError(f"{flag} {principal!r}: expected TYPE:NAME, such as User:alice")
         if principal == "User:*":
-            raise ConfigError("--principal User:*: no client has that name: leave the flag out to ask about everyone")
+            raise ConfigError(f"{flag} User:*: no client has that name: leave the flag out to ask about everyone")
     return tuple(typed_text(principal) for principal in principals)
 
 

@@ -1,0 +1,54 @@
+"""`aclog when`: since when, and until when, something was allowed."""
+
+import typer
+
+from aclog.cli.flags.answer import AnswerFormat, AnswerFormatFlag
+from aclog.cli.flags.asked import AskedFlags, WhoFlags
+from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.groups import with_flags
+from aclog.cli.flags.source import SourceFlags
+
+app = typer.Typer()
+
+
+@app.command()
+@with_flags
+def when(
+    source: SourceFlags,
+    asked: AskedFlags,
+    who: WhoFlags,
+    authorizer: AuthorizerFlags,
+    format_: AnswerFormatFlag = AnswerFormat.TEXT,
+) -> None:
+    """List the intervals of a log in which something was allowed, with the change that made each end.
+
+    In an interval at least one of the requests that the flags describe was
+    allowed: by one of the principals, to a name that begins so, from any
+    host; or all of an intent. What began and ended within one batch, or one
+    metadata transaction, nobody ever saw. --as-of ends the history there.
+
+    [bold]Examples[/]
+
+      aclog when --log DIR --principal User:bob --operation READ --topic orders
+      aclog when --log DIR --except-principal User:audit --operation READ \
+--topic pii- --resource-pattern-type prefixed
+    """
+    from itertools import takewhile
+
+    from aclog.analysis.questions import question_of
+    from aclog.analysis.timeline import intervals
+    from aclog.cli.interval_list import print_intervals
+    from aclog.cli.policies import settings_of
+    from aclog.sources.log_history import history_of
+
+    asked.check()
+    principals, settings = who.principals(), settings_of(authorizer)
+    query = asked.query(principals, who.host)
+    question = question_of(query, asked.needs())
+    chosen = source.choose()
+    history = history_of(chosen.source)
+    # Read first: it shows the progress of a long replay, and warns of all that is wrong with the source.
+    end = chosen.image().end_offset
+    changes = takewhile(lambda change: change.end_offset <= end, history.changes)
+    print_intervals(intervals(history.begin, changes, question, settings), format_)
+    chosen.warn_of_age()
