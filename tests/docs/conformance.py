@@ -55,11 +55,10 @@ def _rows(page: Path) -> Iterator[list[str]]:
 def _statement(cells: list[str]) -> Statement:
     if len(cells) != 4:
         raise ValueError(f"{cells[0]}: {len(cells)} cells, expected 4")
-    quoted = _QUOTED.findall(cells[3])
     return Statement(
         id=cells[0],
         text=cells[1],
         modules=tuple(_QUOTED.findall(cells[2])),
-        tests=tuple(name for name in quoted if name.startswith("tests/")),
+        tests=tuple(_QUOTED.findall(cells[3])),
         superseded=tuple(_LINK.findall(cells[3])),
     )
