@@ -31,11 +31,11 @@ _FIRST = CONTROLLERS[0]
 class _UnreadNodes:
     """Starts nodes that do not read back (stands in for a NodeZygote)."""
 
-    def spawn(self, home: Path, flags: Sequence[str] = ()) -> "subprocess.Popen[bytes]":
-        """A node that runs in `home`."""
+    def spawn(self, home: Path, arguments: Sequence[str]) -> "subprocess.Popen[bytes]":
+        """`aclog` with these arguments, running in `home`."""
         with (home / "aclog.log").open("ab") as output:
             return subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.unread_node", "serve", "server.properties", *flags],
+                [sys.executable, "-m", "benchmarks.unread_node", *arguments],
                 cwd=home,
                 env={"PYTHONPATH": str(ROOT)},
                 stdin=subprocess.DEVNULL,

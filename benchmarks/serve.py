@@ -38,13 +38,13 @@ from benchmarks.measurement import percentile
 from benchmarks.report import Row
 from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import KafkaServer, with_properties
-from tests.support.nodes.aclog_node import AclogNode
+from tests.support.nodes.aclog_node import AclogProcess
 from tests.support.nodes.server_properties import CLUSTER_ID, Ports, server_properties
 
 CLIENTS = (1, 16, 64)
 VISIBLE_TARGET_MS = 20.0
 
-Node: TypeAlias = AclogNode | RealNode
+Node: TypeAlias = AclogProcess | RealNode
 
 _VERSION = 3
 _CREATED = create_acls_body(_VERSION, [AclCreateResult()])
@@ -175,10 +175,10 @@ def _two_nodes(kind: str, scratch: Path, rounds: int) -> list[float]:
             _start_kafka(stack, scratch / "kafka-controller", controller, ports.controller, flags=["--standalone"])
             _start_kafka(stack, scratch / "kafka-broker", broker, ports.broker)
         else:
-            first = AclogNode(scratch / "controller", ports, controller).format()
+            first = AclogProcess(scratch / "controller", ports, controller).format()
             stack.enter_context(first)
             there = Ports(broker=ports.broker, controller=ports.controller, http=others.http)
-            stack.enter_context(AclogNode(scratch / "broker", there, broker))
+            stack.enter_context(AclogProcess(scratch / "broker", there, broker))
         asyncio.run(_visible(ports.controller, ports.broker, rounds // 4, "warm"))
         return asyncio.run(_visible(ports.controller, ports.broker, rounds, "visible"))
     raise AssertionError("unreachable: the ExitStack suppresses nothing")
@@ -201,7 +201,7 @@ def run(scratch: Path, seconds: float, rounds: int) -> Iterator[Row]:
     """Yield rows of acknowledged creations per second by number of clients, and of the delay at a broker."""
     directory = Path(tempfile.mkdtemp(dir=scratch))
     try:
-        ours, theirs = _rates(AclogNode, directory, seconds), _rates(RealNode, directory, seconds)
+        ours, theirs = _rates(AclogProcess, directory, seconds), _rates(RealNode, directory, seconds)
         for clients in CLIENTS:
             for number, where in enumerate(("through a broker", "at a controller")):
                 mine, other = ours[clients][number], theirs[clients][number]

@@ -25,7 +25,7 @@ from aclog.nodes.session import SecurityProtocol
 from benchmarks.report import Row
 from tests.support.kafka.real_node import RealNode
 from tests.support.kafka.server import with_properties
-from tests.support.nodes.aclog_node import AclogNode
+from tests.support.nodes.aclog_node import AclogProcess
 from tests.support.nodes.barrier import Barrier
 from tests.support.nodes.server_properties import Ports, server_properties
 
@@ -33,7 +33,7 @@ CLIENTS = 8
 SHARE = 0.5
 """Minimum ratio to Kafka's rate and CPU."""
 
-Node: TypeAlias = AclogNode | RealNode
+Node: TypeAlias = AclogProcess | RealNode
 
 _ADMIN = ClientSecurity(
     security_protocol=SecurityProtocol.SASL_PLAINTEXT,
@@ -123,7 +123,7 @@ def run(scratch: Path, count: int) -> Iterator[Row]:
     """Yield rows of CPU and rates for `count` tokens, and for two logins with each."""
     directory = Path(tempfile.mkdtemp(dir=scratch))
     try:
-        ours, theirs = _costs(AclogNode, directory, count), _costs(RealNode, directory, count)
+        ours, theirs = _costs(AclogProcess, directory, count), _costs(RealNode, directory, count)
     finally:
         shutil.rmtree(directory)
     names = ("token created", "first login with a token", "further login with it")

@@ -12,7 +12,7 @@ import pytest
 
 import aclog as library
 from tests.support.cli.command import aclog
-from tests.support.nodes.aclog_node import AclogNode
+from tests.support.nodes.aclog_node import AclogNode, AclogProcess
 from tests.support.nodes.server_properties import CLUSTER_ID, Ports
 
 pytestmark = pytest.mark.server
@@ -27,7 +27,7 @@ sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule require
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
     home = tmp_path_factory.mktemp("node")
-    with AclogNode(home, Ports.free()).format() as running:
+    with AclogProcess(home, Ports.free()).format() as running:
         yield running
 
 

@@ -9,7 +9,7 @@ from tests.support.kafka.acls_tool import AclsTool
 from tests.support.kafka.shared import SharedKafka
 from tests.support.kafka.tools import ToolPipe
 from tests.support.nodes.topic_cluster import CONTROLLERS, TopicCluster
-from tests.support.processes.node_zygote import NodeZygote
+from tests.support.processes.node_zygote import shared_zygote
 
 CHANGES = {
     "metadata.log.topic": "topic-nodes",
@@ -21,10 +21,7 @@ CHANGES = {
 def running_cluster(topic_kafka: SharedKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TopicCluster]:
     """Started; a test that needs all of its controllers asks for `cluster`."""
     servers = dict.fromkeys(CONTROLLERS, topic_kafka.bootstrap)
-    with (
-        NodeZygote() as zygote,
-        TopicCluster(tmp_path_factory.mktemp("cluster"), zygote, servers, changes=CHANGES) as cluster,
-    ):
+    with TopicCluster(tmp_path_factory.mktemp("cluster"), shared_zygote(), servers, changes=CHANGES) as cluster:
         yield cluster.start()
 
 

@@ -18,7 +18,7 @@ from tests.support.builders.acls import acl
 from tests.support.cli.command import aclog
 from tests.support.nodes.acl_client import AclClient
 from tests.support.nodes.topic_cluster import CONTROLLERS, TopicCluster, wait_until
-from tests.support.processes.node_zygote import NodeZygote
+from tests.support.processes.node_zygote import shared_zygote
 
 pytestmark = [pytest.mark.slow(20), pytest.mark.timeout(240)]
 
@@ -30,7 +30,7 @@ def cluster(topic_kafka, tmp_path):
     """Controllers with a topic of their own; a test starts those that it needs."""
     servers = dict.fromkeys(CONTROLLERS, topic_kafka.bootstrap)
     changes = {"metadata.log.topic": f"own-{uuid4().hex[:8]}"}
-    with NodeZygote() as zygote, TopicCluster(tmp_path, zygote, servers, brokers=0, changes=changes) as cluster:
+    with TopicCluster(tmp_path, shared_zygote(), servers, brokers=0, changes=changes) as cluster:
         yield cluster
 
 

@@ -25,6 +25,7 @@ from tests.support.nodes.cluster import HOST, ClusterNode
 from tests.support.nodes.server_properties import CLUSTER_ID, PLAIN, USERS, Ports, password
 from tests.support.nodes.topic_cluster import wait_until
 from tests.support.nodes.wire_client import WireClient
+from tests.support.processes.node_zygote import shared_zygote
 
 TOPIC = "of-a-real-quorum"
 
@@ -63,7 +64,7 @@ def follower(
         "log.dirs": str(home / "data"),
         "aclog.http.listener": f"{HOST}:{ports.http}",
     }
-    node = ClusterNode(home, ports, with_properties("", **properties), None)
+    node = ClusterNode(home, ports, with_properties("", **properties), shared_zygote())
     format_storage(load_config(home / "server.properties", strict=True), cluster_id)
     return node
 

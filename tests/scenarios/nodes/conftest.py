@@ -2,11 +2,10 @@
 
 import pytest
 
-from tests.support.processes.node_zygote import NodeZygote
+from tests.support.processes.node_zygote import shared_zygote
 
 
 @pytest.fixture(scope="session")
 def zygote():
     """Where nodes are forked from."""
-    with NodeZygote() as found:
-        yield found
+    return shared_zygote()

@@ -1,13 +1,19 @@
-"""`aclog serve` as a process: formatted, started, waited for, stopped or killed by its process id."""
+"""`aclog serve` as a process: formatted, started, waited for, stopped or killed by its process id.
+
+A node is a fork of a process that has everything imported (NodeZygote): a start of its own costs two seconds of a core.
+An AclogProcess is `python -m aclog`, as a user starts it.
+"""
 
 import http.client
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
 from tests.support.nodes.server_properties import ADMIN_SCRAM, CLUSTER_ID, Ports, server_properties
+from tests.support.processes.node_zygote import ForkedNode, shared_zygote
 
 START_SECONDS = 60
 STOP_SECONDS = 30
@@ -21,12 +27,14 @@ class AclogNode:
     """`home` holds server.properties, the data directory and the output of the server."""
 
     kind = "aclog"
+    scram = (ADMIN_SCRAM,)
+    """The users with whom `format` begins the log, as --add-scram takes them."""
 
     def __init__(self, home: Path, ports: Ports, properties: str | None = None) -> None:
         home.mkdir(parents=True, exist_ok=True)
         self.home, self.ports = home, ports
         self._output = home / "aclog.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedNode | None = None
         self.format_if_empty = True
         """Whether `spawn` lets it format an empty directory: only until it was ready once, so that no restart does."""
         self._audit: list[str] = []
@@ -49,17 +57,11 @@ class AclogNode:
 
     def format(self) -> Self:
         """`aclog format` with the flags of kafka-storage format."""
-        flags = ("server.properties", "-t", CLUSTER_ID, "--standalone", "--add-scram", ADMIN_SCRAM)
-        done = subprocess.run(
-            [sys.executable, "-m", "aclog", "format", *flags],
-            cwd=self.home,
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-            timeout=START_SECONDS,
-        )
-        if done.returncode:
-            raise NodeError(f"aclog format ended with {done.returncode}: {done.stdout}{done.stderr}")
+        users = [word for user in self.scram for word in ("--add-scram", user)]
+        arguments = ["format", "server.properties", "-t", CLUSTER_ID, "--standalone", *users]
+        process, output = self._begin(arguments, "format.log"), self.home / "format.log"
+        if code := process.wait(timeout=START_SECONDS):
+            raise NodeError(f"aclog format ended with {code}: {output.read_text(encoding='utf-8')}")
         return self
 
     def start(self) -> Self:
@@ -74,14 +76,10 @@ class AclogNode:
 
     def spawn(self) -> None:
         """Start it and do not wait."""
-        with self._output.open("ab") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "aclog", "serve", "server.properties", *self.flags],
-                cwd=self.home,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+        self._process = self._begin(["serve", "server.properties", *self.flags], self._output.name)
+
+    def _begin(self, arguments: Sequence[str], output: str) -> "subprocess.Popen[bytes] | ForkedNode":
+        return shared_zygote().spawn(self.home, arguments, output)
 
     @property
     def flags(self) -> list[str]:
@@ -149,7 +147,7 @@ class AclogNode:
         process.kill()
         process.wait()
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> "subprocess.Popen[bytes] | ForkedNode":
         if self._process is None:
             raise NodeError("the node was not started")
         return self._process
@@ -164,3 +162,17 @@ class AclogNode:
             self.stop()
         else:
             self.kill()  # what went wrong is to be told, not that a node in trouble does not stop
+
+
+class AclogProcess(AclogNode):
+    """A node that is `python -m aclog`: for a test of the process, and for what measures it."""
+
+    def _begin(self, arguments: Sequence[str], output: str) -> "subprocess.Popen[bytes]":
+        with (self.home / output).open("ab") as file:
+            return subprocess.Popen(
+                [sys.executable, "-m", "aclog", *arguments],
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )

@@ -9,7 +9,7 @@ from typing import Self
 
 import psutil
 
-from tests.support.nodes.aclog_node import AclogNode
+from tests.support.nodes.aclog_node import AclogProcess
 from tests.support.nodes.server_properties import PLAIN, SCRAM, USERS, Ports, password, with_properties
 from tests.support.processes.node_zygote import NodeZygote
 
@@ -27,7 +27,7 @@ SHORT_LOG = {
 _APPLIED = "aclog_last_applied_record_offset"
 
 
-class ClusterNode(AclogNode):
+class ClusterNode(AclogProcess):
     """One node. It can be suspended and asked for its metrics; with a zygote it is there in a moment."""
 
     def __init__(self, home: Path, ports: Ports, properties: str, zygote: NodeZygote | None) -> None:
@@ -45,7 +45,7 @@ class ClusterNode(AclogNode):
         if self._zygote is None:
             super().spawn()
         else:
-            self._process = self._zygote.spawn(self.home, self.flags)
+            self._process = self._zygote.spawn(self.home, ["serve", "server.properties", *self.flags])
 
     @property
     def running(self) -> bool:

@@ -1,7 +1,5 @@
 """`aclog serve` with a listener of each security protocol, and the files and settings by which clients come in."""
 
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -11,9 +9,9 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from tests.support.kafka.server import free_port
-from tests.support.nodes.aclog_node import START_SECONDS, AclogNode, NodeError
+from tests.support.nodes.aclog_node import AclogNode
 from tests.support.nodes.certificates import Authority, Issued
-from tests.support.nodes.server_properties import CLUSTER_ID, PLAIN, SCRAM, Ports
+from tests.support.nodes.server_properties import PLAIN, SCRAM, Ports
 
 STORE = "store-5ecret"
 PASSWORDS = {
@@ -179,6 +177,8 @@ aclog.http.listener=127.0.0.1:{http}
 class SecuredNode(AclogNode):
     """A node of `node_properties`; `at` are its ports by the listeners' names."""
 
+    scram = FORMATTED
+
     def __init__(self, home: Path, estate: Estate) -> None:
         self.estate, self.at = estate, free_ports()
         ports = Ports(broker=self.at["BASIC"], controller=self.at["CONTROLLER"], http=self.at["HTTP"])
@@ -190,17 +190,6 @@ class SecuredNode(AclogNode):
         made = cls.__new__(cls)
         made.estate, made.at = node.estate, node.at | {"BASIC": ports.broker, "HTTP": ports.http}
         return made
-
-    def format(self) -> Self:
-        """`aclog format` with users for SCRAM."""
-        flags = [word for user in FORMATTED for word in ("--add-scram", user)]
-        command = [sys.executable, "-m", "aclog", "format", "server.properties", "-t", CLUSTER_ID, "--standalone"]
-        done = subprocess.run(
-            [*command, *flags], cwd=self.home, capture_output=True, text=True, check=False, timeout=START_SECONDS
-        )
-        if done.returncode:
-            raise NodeError(f"aclog format ended with {done.returncode}: {done.stdout}{done.stderr}")
-        return self
 
 
 def java_client(estate: Estate, protocol: str, **more: Any) -> str:

@@ -1,10 +1,11 @@
 """A process that has everything imported and forks nodes on command: one is there in a moment, and may be killed often.
 
-Commands on stdin, one a line, each a JSON list: `spawn HOME FLAG...` forks `aclog serve server.properties FLAG...` in
-that directory, its output appended to aclog.log there, and says its process id; `poll PID` says its exit code as Popen
-has it, or `running`. Being single-threaded, it may fork. At the end of its stdin it kills what it has started.
+Commands on stdin, one a line, each a JSON list: `spawn HOME OUTPUT ARGUMENT...` forks `aclog ARGUMENT...` in that
+directory, what it prints appended to the file OUTPUT there, and says its process id; `poll PID` says its exit code as
+Popen has it, or `running`. Being single-threaded, it may fork. At the end of its stdin it kills what it has started.
 """
 
+import atexit
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -34,9 +36,9 @@ class NodeZygote:
             cwd=root,
         )
 
-    def spawn(self, home: Path, flags: Sequence[str] = ()) -> "ForkedNode":
-        """A node that runs in `home`."""
-        return ForkedNode(self, int(self.ask("spawn", str(home.absolute()), *flags)))
+    def spawn(self, home: Path, arguments: Sequence[str], output: str = "aclog.log") -> "ForkedNode":
+        """`aclog` with these arguments, running in `home`."""
+        return ForkedNode(self, int(self.ask("spawn", str(home.absolute()), output, *arguments)))
 
     def ask(self, *command: str) -> str:
         """The answer to a command."""
@@ -57,6 +59,14 @@ class NodeZygote:
         self._process.stdin.close()
         self._process.wait(30)
         self._process.stdout.close()
+
+
+@cache
+def shared_zygote() -> NodeZygote:
+    """The one of this process, started at its first use; it ends with this process."""
+    zygote = NodeZygote()
+    atexit.register(zygote.__exit__)
+    return zygote
 
 
 class ForkedNode:
@@ -96,20 +106,20 @@ class ForkedNode:
         self.send_signal(signal.SIGKILL)
 
 
-def _serve(home: str, flags: list[str]) -> None:
-    """In the child: become the node."""
+def _run(home: str, output_name: str, arguments: list[str]) -> None:
+    """In the child: become the command."""
     from aclog.__main__ import main
 
     os.setsid()
     os.chdir(home)
-    output = os.open("aclog.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    output = os.open(output_name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, source in enumerate((nothing, output, output)):
         os.dup2(source, number)
     code = 1
     try:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - the old one has been read from
-        sys.argv = ["aclog", "serve", "server.properties", *flags]
+        sys.argv = ["aclog", *arguments]
         main()
     except SystemExit as leave:
         code = leave.code if isinstance(leave.code, int) else 1
@@ -123,6 +133,8 @@ def _serve(home: str, flags: list[str]) -> None:
 
 def main() -> None:
     """Until the end of stdin."""
+    import aclog.cli.app
+    import aclog.cli.format
     import aclog.cli.serve.run  # noqa: F401 - so that no child has to
     from aclog.nodes.wire.api_versions import BROKER_APIS, CONTROLLER_APIS
     from aclog.nodes.wire.messages import warm_up
@@ -131,11 +143,11 @@ def main() -> None:
     warm_up((api.api_key, version) for api in every for version in range(api.min_version, api.max_version + 1))
     children: dict[int, int | None] = {}
     while line := sys.stdin.readline():
-        command, argument, *flags = json.loads(line)
+        command, argument, *more = json.loads(line)
         if command == "spawn":
             child = os.fork()
             if not child:
-                _serve(argument, flags)
+                _run(argument, more[0], more[1:])
             children[child] = None
             answer = str(child)
         else:
