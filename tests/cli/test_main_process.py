@@ -1,14 +1,18 @@
 """The command as a process: pipes, signals, a terminal, completion, and the imports of --help."""
 
+import io
 import os
 import signal
 import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from unittest import mock
 
 import pexpect
 import pytest
+
+from aclog.__main__ import run
 
 ROOT = Path(__file__).parents[2]
 LOG = ROOT / "tests/data/kafka-4.3.1-small/__cluster_metadata-0"
@@ -135,27 +139,40 @@ def on_terminal(*arguments):
         (f"aclog shell --log {LOG} --as-of 0 ls /acl/i", "/acl/id/"),
     ],
 )
-def test_the_shell_completes_commands_options_and_values(words, offered):
-    assert any(line == offered or line.endswith(f"/{offered}") for line in completed(words, len(words.split()) - 1))
+def test_the_shell_completes_commands_options_and_values(words, offered, capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    found = completed(capsys, words, len(words.split()) - 1)
+    assert any(line == offered or line.endswith(f"/{offered}") for line in found)
+
+
+def test_a_completion_is_all_that_the_process_prints():
+    variables = {"_ACLOG_COMPLETE": "complete_bash", "COMP_WORDS": "aclog ac", "COMP_CWORD": "1"}
+    assert as_process(variables).split() == ["acls"]
 
 
 @pytest.mark.parametrize(
     "words", ["--log nowhere ls", "ls", "--acls - ls", f"--log {LOG} cd", f"--log {LOG} --as-of x ls"]
 )
-def test_without_completions_nothing_is_printed(words):
-    assert completed(f"aclog shell {words} /", len(words.split()) + 2) == []
+def test_without_completions_nothing_is_printed(words, capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert completed(capsys, f"aclog shell {words} /", len(words.split()) + 2) == []
 
 
-def completed(words, number):
-    """Return bash's completions of the word with this number."""
+def as_process(variables):
+    """What the command prints, as a process of its own."""
     done = subprocess.run(
-        ACLOG,
-        input="",
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-        env={**os.environ, "_ACLOG_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(number)},
+        ACLOG, input="", capture_output=True, text=True, check=False, cwd=ROOT, env={**os.environ, **variables}
     )
     assert done.stderr == ""
-    return done.stdout.split("\n")[:-1] if done.stdout.strip() else []
+    return done.stdout
+
+
+def completed(capsys, words, number):
+    """Return bash's completions of the word with this number; without a process, each of which imports it all."""
+    variables = {"_ACLOG_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(number)}
+    nothing = io.TextIOWrapper(io.BytesIO())
+    with mock.patch.dict(os.environ, variables), mock.patch.object(sys, "stdin", nothing), suppress(SystemExit):
+        run([])
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out.split("\n")[:-1] if out.strip() else []
