@@ -14,8 +14,10 @@ from pathlib import Path
 
 from aclog.pipeline.session import open_session
 from benchmarks import (
+    change_rows,
     commit,
     decide,
+    differences,
     read_back,
     replay,
     request_lines,
@@ -57,6 +59,14 @@ def _replay(*, quick: bool) -> Iterator[Row]:
 
 def _update(*, quick: bool) -> Iterator[Row]:
     yield from update.run(100_000 if quick else 1_000_000, 500 if quick else 2_000)
+
+
+def _differences(*, quick: bool) -> Iterator[Row]:
+    yield from differences.run(100_000 if quick else 1_000_000, 10_000 if quick else 100_000, 30 if quick else 300)
+
+
+def _rows(*, quick: bool) -> Iterator[Row]:
+    yield from change_rows.run(2 if quick else 10, 100 if quick else 600)
 
 
 def _requests(*, quick: bool) -> Iterator[Row]:
@@ -110,6 +120,11 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
     "decide": ("Authorization decisions vs. the real StandardAuthorizer", _decide),
     "replay": ("Replay of a log or checkpoint into an authorizer vs. Kafka's own readers", _replay),
     "update": ("One update made visible", _update),
+    "differences": (
+        "The exact difference of two policies vs. deciding the same cells, and vs. replaying",
+        _differences,
+    ),
+    "rows": ("Rows in which the exact difference of a commit reads, vs. folding its rules naively", _rows),
     "requests": ("Authorization requests in a file", _requests),
     "serve": ("Nodes vs. a real Kafka", _serve),
     "topic": ("Controllers with the log on a topic of a real Kafka vs. its own controller", _topic),
