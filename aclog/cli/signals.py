@@ -1,9 +1,10 @@
-"""Orderly shutdown of an event loop on SIGTERM and SIGINT."""
+"""Orderly shutdown on SIGTERM and SIGINT, of an event loop or of a plain one."""
 
 import asyncio
 import signal
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
@@ -39,3 +40,25 @@ async def pause(stop: asyncio.Event, seconds: float) -> None:
     """Sleep, but not longer than until `stop` is set."""
     with suppress(TimeoutError):
         await asyncio.wait_for(stop.wait(), seconds)
+
+
+@contextmanager
+def on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` at SIGTERM or SIGINT; a second signal has its previous action.
+
+    It is called in the main thread, between two of its instructions: it must take no lock.
+    """
+
+    def stopped(number: int, _frame: FrameType | None) -> None:
+        """Pass the signal on, and restore its previous action for the next one."""
+        stop()
+        signal.signal(number, before[number])
+
+    before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, stopped)
+    try:
+        yield
+    finally:
+        for number, action in before.items():
+            signal.signal(number, action)

@@ -2,8 +2,9 @@
 
 import typer
 
-from aclog.cli.diff.flags import DiffFlags
+from aclog.cli.diff.flags import DiffFlags, check_followed
 from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.cli.flags.follower import FollowerFlags
 from aclog.cli.flags.groups import with_flags
 from aclog.cli.flags.second_settings import SecondSettingsFlags
 from aclog.cli.flags.second_state import SecondStateFlags
@@ -20,6 +21,7 @@ def diff(
     authorizer: AuthorizerFlags,
     settings: SecondSettingsFlags,
     report: DiffFlags,
+    follower: FollowerFlags,
 ) -> None:
     """Show which requests a second state allows and the first one does not, and which it no longer allows.
 
@@ -27,13 +29,21 @@ def diff(
     not only those that occur in a rule. Exit code 0 if every request is
     decided the same, 1 if not, 2 for bad input.
 
+    With --follow there is no second state: for each committed change of a log
+    it shows what that really gives and takes, until Ctrl-C or SIGTERM.
+
     [bold]Examples[/]
 
       aclog diff --log DIR --to-as-of 2026-11-20T10:00:00Z
       aclog diff --acls old.jsonl --to-acls new.jsonl --format markdown
       aclog diff --log DIR --change change.jsonl --accesses accesses
       aclog diff --log DIR --to-allow-everyone-if-no-acl-found --format jsonl
+      aclog diff --follow --bootstrap-controller HOST:9093 --format jsonl
     """
+    if report.follow:
+        check_followed(target, settings, report)
+        raise typer.Exit(_follow(source, authorizer, report, follower))
+    follower.refuse("--follow")
     from aclog.analysis.name_map import parse_name_maps
     from aclog.cli.diff.report import print_difference
     from aclog.cli.policies import SideFlags
@@ -41,3 +51,19 @@ def diff(
     maps = parse_name_maps(report.map_names)
     flags = SideFlags(source=source, authorizer=authorizer, target=target, settings=settings, maps=maps)
     raise typer.Exit(print_difference(flags, report))
+
+
+def _follow(source: SourceFlags, authorizer: AuthorizerFlags, report: DiffFlags, follower: FollowerFlags) -> int:
+    from aclog.cli.diff.follow import FollowOptions, follow_differences
+    from aclog.cli.existing_topics import existing_topics
+    from aclog.cli.policies import settings_of
+
+    options = FollowOptions(
+        settings=settings_of(authorizer),
+        topics=existing_topics(report.topics, ()),
+        format=report.format,
+        http=follower.address(),
+        give_up_after=follower.patience(),
+    )
+    follow_differences(source.choose(), options)
+    return 0

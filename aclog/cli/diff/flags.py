@@ -7,6 +7,9 @@ import typer
 from attrs import field, frozen
 
 from aclog.cli.flags.answer import TopicsFile
+from aclog.cli.flags.second_settings import SecondSettingsFlags
+from aclog.cli.flags.second_state import SecondStateFlags
+from aclog.metalog.errors import ConfigError
 
 
 class DiffFormat(StrEnum):
@@ -41,6 +44,22 @@ class DiffFlags:
         ),
     ] = None
     topics: TopicsFile = None
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            metavar="",
+            help="Instead of a second state: print what each change gives and takes, as it is committed, until Ctrl-C.",
+        ),
+    ] = False
     format: Annotated[
         DiffFormat, typer.Option("--format", help="For people, for programs, for a merge request, for code scanning.")
     ] = DiffFormat.TEXT
+
+
+def check_followed(target: SecondStateFlags, settings: SecondSettingsFlags, report: DiffFlags) -> None:
+    """Check the flags beside --follow. Raises ConfigError: one of them needs a second state."""
+    if target.given() or settings.given():
+        raise ConfigError("--follow compares each state of the log with the next: expected no second state")
+    if report.map_names or report.accesses is not None:
+        raise ConfigError("--follow: expected neither --map-names nor --accesses")

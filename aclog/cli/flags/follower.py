@@ -36,6 +36,12 @@ class FollowerFlags:
         ),
     ] = None
 
+    def refuse(self, flag: str) -> None:
+        """Refuse both flags for a command that does not follow without `flag`. Raises ConfigError: one is given."""
+        given = "--http" if self.http is not None else "--give-up-after" if self.give_up_after is not None else None
+        if given is not None:
+            raise ConfigError(f"{given}: only together with {flag}")
+
     def address(self) -> "HostPort | None":
         """Return the address of --http. Raises ConfigError: not one HOST:PORT."""
         from aclog.sources.bootstrap import parse_servers

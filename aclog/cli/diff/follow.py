@@ -1,0 +1,157 @@
+"""Follows a log, and prints what each committed change really gives and takes."""
+
+from attrs import define, field, frozen
+from prometheus_client import Counter
+
+from aclog.analysis.comparison import Comparison
+from aclog.analysis.existing_names import ExistingNames
+from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.region import Direction
+from aclog.analysis.region_json import JsonObject
+from aclog.analysis.row_report import row_lines
+from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.rule_change import RuleChange
+from aclog.cli.diff.flags import DiffFormat
+from aclog.cli.diff.step_changes import step_changes
+from aclog.cli.follower_endpoint import FollowerStatus, serving
+from aclog.cli.signals import on_signals
+from aclog.metalog.errors import ConfigError, LogError
+from aclog.metalog.printable import printable
+from aclog.nodes.config.node_config import HostPort
+from aclog.snapshots.following import Followed, follow
+from aclog.snapshots.image import Image
+from aclog.sources.choice import ChosenSource
+from aclog.terminal.age import STALE_SECONDS, AgeWatch
+from aclog.terminal.json_text import json_text
+from aclog.terminal.output import emit, say
+from aclog.terminal.timestamps import utc_text
+
+
+@frozen(kw_only=True)
+class FollowOptions:
+    """How to follow: the settings of both sides, what is counted, the format, and when to give up (seconds)."""
+
+    settings: Settings
+    topics: ExistingNames | None
+    format: DiffFormat
+    http: HostPort | None
+    give_up_after: float | None
+
+
+class _StoppedError(Exception):
+    """A signal, or patience that has run out, ended the loop; raised and caught here only."""
+
+
+def follow_differences(chosen: ChosenSource, options: FollowOptions) -> None:
+    """Print the effective difference of each committed change until SIGINT or SIGTERM.
+
+    Raises:
+        ConfigError: the source is a single state, the format is none for a stream, or --http cannot listen.
+        MetadataError: the log is damaged or deleted, or nobody has confirmed it for too long.
+
+    """
+    if options.format not in (DiffFormat.TEXT, DiffFormat.JSONL):
+        raise ConfigError(f"--follow with --format {options.format}: expected text or jsonl")
+    log = chosen.source.log
+    if log is None:
+        raise ConfigError(f"{chosen.source.name}: a single state has no changes: use --log or --bootstrap-controller")
+    image = chosen.image()
+    follower = _Follower(chosen=chosen, options=options)
+    with serving(options.http, follower.status), on_signals(follower.stop):
+        if options.format is DiffFormat.TEXT:
+            say(
+                f"following {printable(chosen.source.name)} from offset {image.end_offset}; stop with Ctrl-C",
+                flush=True,
+            )
+        try:
+            for step in follow(chosen.source, log, image, follower.idle):
+                follower.show(step)
+        except _StoppedError:
+            return
+
+
+@define(eq=False, kw_only=True)
+class _Follower:
+    """Prints steps, and tells of itself."""
+
+    chosen: ChosenSource
+    options: FollowOptions
+    stopping: bool = field(default=False, init=False)
+    """Set by a signal: a line is never cut."""
+    status: FollowerStatus = field(factory=FollowerStatus, init=False)
+    _age: AgeWatch = field(factory=AgeWatch, init=False)
+    _regions: Counter = field(init=False)
+    _changes: Counter = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        registry = self.status.registry
+        self._changes = Counter("aclog_acl_changes", "ACLs that were added or removed.", registry=registry)
+        self._regions = Counter(
+            "aclog_effective_differences",
+            "Regions of requests that committed changes allowed, or no longer allow.",
+            ["change"],
+            registry=registry,
+        )
+        for direction in Direction:
+            self._regions.labels(direction.value)
+
+    def stop(self) -> None:
+        """End after the step that is being shown."""
+        self.stopping = True
+
+    def idle(self) -> None:
+        """Take note that the log was asked; raise _StoppedError if it is time to end."""
+        found = self.chosen.source.freshness()
+        if found is None or found.seconds < STALE_SECONDS:
+            self.status.succeeded()
+        else:
+            self.status.failed(found.problem or f"no answer for {found.seconds:.0f} s")
+            self._age.tell(found)
+            patience = self.options.give_up_after
+            if patience is not None and found.seconds > patience:
+                raise LogError(f"{found.server}: no answer for {found.seconds:.0f} s: gave up (--give-up-after)")
+        if self.stopping:
+            raise _StoppedError
+
+    def show(self, step: Followed) -> None:
+        """Print what a step gives and takes."""
+        changes = step_changes(step)
+        if changes:
+            before, after = self._policy(step.before), self._policy(step.after)
+            report = Comparison.of(before, after, changes=changes, topics=self.options.topics)
+            self._changes.inc(len(changes))
+            for difference in report.differences:
+                self._regions.labels(difference.direction.value).inc()
+            self._print(step, changes, report)
+        if self.stopping:
+            raise _StoppedError
+        self.status.succeeded()
+
+    def _policy(self, image: Image) -> Policy:
+        settings = self.options.settings
+        return Policy(image.acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
+
+    def _print(self, step: Followed, changes: list[RuleChange], report: Comparison) -> None:
+        if self.options.format is DiffFormat.JSONL:
+            where: JsonObject = {
+                "offset": step.before.end_offset,
+                "endOffset": step.after.end_offset,
+                "timestamp": step.after.timestamp,
+            }
+            for line in report.json_lines():
+                emit(json_text({**where, **line}), flush=True)
+            return
+        place = f"offset {step.before.end_offset}..{step.after.end_offset - 1}, {utc_text(step.after.timestamp)}"
+        say(f"{place}: {_summary(changes)}", flush=True)
+        for row in report.rows():
+            for text in row_lines(row):
+                say(f"  {printable(text)}", flush=True)
+        if not report.differences:
+            say("  no difference: every request is decided as before", flush=True)
+
+
+def _summary(changes: list[RuleChange]) -> str:
+    if len(changes) == 1:
+        return f"{'added' if changes[0].added else 'removed'} {printable(acl_text(changes[0].acl))}"
+    added = sum(change.added for change in changes)
+    return f"{added:,} ACLs added, {len(changes) - added:,} removed"
