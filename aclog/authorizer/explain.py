@@ -69,7 +69,9 @@ def explain(
         counts=sorter.counts,
         implied_by=_implied_by(decision, sorter.operation),
         quirks=() if super_user else (*sorter.quirks(), *_quirks(image, context, action)),
-        near_misses=() if super_user else (*sorter.near_misses.sentences(), *user_near_misses(image, pattern)),
+        near_misses=()
+        if super_user
+        else (*sorter.near_misses.sentences(), *user_near_misses(image, pattern, sorter.matches)),
         remedy=find_remedy(
             decision,
             context,
@@ -120,6 +122,10 @@ class _RuleSorter:
         if len(self.kept[role]) < self.limit:
             notes = tuple(_notes(rule.acl, self.context, role, cidr=self.cidr))
             self.kept[role].append(ExaminedRule(rule=rule, role=role, notes=notes))
+
+    def matches(self, acl: StandardAcl) -> bool:
+        """Return whether an ACL matches the request, its resource aside."""
+        return self._role(acl) is Role.MATCHES
 
     def _role(self, acl: StandardAcl) -> Role:
         if acl.principal not in (self.context.principal, WILDCARD_PRINCIPAL):

@@ -1,6 +1,6 @@
-"""Near misses of a decision: ACLs that match nobody, and were probably meant to match this request."""
+"""Near misses of a decision: ACLs that were probably meant to match this request, and match nobody."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from attrs import define, field
 
@@ -41,7 +41,7 @@ class NearMisses:
     def sentences(self) -> Iterator[str]:
         """Yield a sentence for each reason."""
         for reason, count in self._counts.items():
-            yield f"{count} ACL(s) on this resource match nobody: {reason}"
+            yield f"{count} ACL(s) on this resource do not match this request: {reason}"
 
 
 def _may_mean(text: str, host: str) -> bool:
@@ -54,8 +54,13 @@ def _may_mean(text: str, host: str) -> bool:
         return True
 
 
-def user_near_misses(image: AclsImage, pattern: ResourcePattern) -> Iterator[str]:
-    """Yield a sentence if the name of a requested USER resource, or of ACLs, lacks its principal type (KIP-373)."""
+def user_near_misses(
+    image: AclsImage, pattern: ResourcePattern, matches: Callable[[StandardAcl], bool]
+) -> Iterator[str]:
+    """Yield a sentence if the name of a requested USER resource, or of ACLs, lacks its principal type (KIP-373).
+
+    `matches` is asked whether an ACL matches the request in all but its resource.
+    """
     if pattern.resource_type != ResourceType.USER:
         return
     kind, colon, name = pattern.name.partition(":")
@@ -66,6 +71,6 @@ def user_near_misses(image: AclsImage, pattern: ResourcePattern) -> Iterator[str
         resource_name=name if colon else f"User:{kind}",
         pattern_type=PatternType.LITERAL,
     )
-    count = sum(1 for _ in image.matching(literal))
+    count = sum(matches(rule.acl) for rule in image.matching(literal))
     if count:
         yield f"{count} ACL(s) on the USER resource {literal.resource_name!r} do not cover {pattern.name!r}"

@@ -1,4 +1,4 @@
-"""ACLs that match nobody: valid for Kafka, and surely not what was meant. A DENY among them denies nothing."""
+"""ACLs that match nobody: valid for Kafka, and hardly what was meant. A DENY among them denies nothing."""
 
 import re
 from collections.abc import Iterator
@@ -14,18 +14,20 @@ _TYPE = re.compile(r"\s*\w+:")
 
 
 def reasons_unmatched(acl: StandardAcl, *, cidr: bool) -> Iterator[str]:
-    """Yield why no request can match the ACL, one reason for each field; nothing for an ACL that may match.
+    """Yield that no request can match the ACL, and why, once for each field; nothing for an ACL that may match.
 
-    `cidr`: hosts may be ranges (KIP-1276).
+    `cidr`: hosts may be ranges (KIP-1276). Of a name that looks like a list it is not certain: somebody may have it.
     """
     if acl.resource_type == ResourceType.USER and is_no_principal(acl):
-        yield f"the USER resource {acl.resource_name!r} is no principal: expected its type, too, as in User:NAME"
+        name = repr(acl.resource_name)
+        yield f"matches nobody: the USER resource {name} is no principal: expected its type, too, as in User:NAME"
     if acl.host != WILDCARD:
         problem = host_problem(acl.host, cidr=cidr)
         if problem is not None:
-            yield problem
+            yield problem if is_cidr(acl.host) else f"matches nobody: {problem}"
     if "," in acl.principal and listed_principals(acl.principal):
-        yield f"{acl.principal} is one principal whose name has a comma, not a list: add an ACL for each"
+        one = f"{acl.principal} is one principal whose name has a comma, not a list"
+        yield f"probably matches nobody: {one}: add an ACL for each"
 
 
 def is_no_principal(acl: StandardAcl) -> bool:
@@ -41,7 +43,7 @@ def host_problem(host: str, *, cidr: bool) -> str | None:
     if host == WILDCARD:
         return None
     if is_cidr(host):
-        return None if cidr else f"the host {host} is a CIDR range, which matches only where ranges are enabled"
+        return None if cidr else f"the host {host} is a CIDR range, which matches nobody unless ranges are enabled"
     try:
         address = host_address(host)
     except ConfigError:

@@ -30,14 +30,14 @@ def _problems(acl: StandardAcl) -> Iterator[str]:
     if refused is not None:
         failure = failure_in_kafka(acl)
         yield f"CreateAcls refuses it: {refused}" + (f"; Kafka 4.3.1 throws on {failure}" if failure else "")
-    yield from (f"matches nobody: {reason}" for reason in reasons_unmatched(acl, cidr=True))
+    yield from reasons_unmatched(acl, cidr=True)
 
 
 def warn_of_unmatched(acls: Iterable[StandardAcl]) -> None:
     """Warn of every ACL that matches nobody, for a command that adds a few."""
     for acl in acls:
         for reason in reasons_unmatched(acl, cidr=False):
-            warn(f"{acl_text(acl)}: matches nobody: {reason}")
+            warn(f"{acl_text(acl)}: {reason}")
 
 
 @define(eq=False, kw_only=True)
@@ -80,6 +80,6 @@ class WrittenRules:
             )
         if self._unmatched:
             warn(
-                f"{self._unmatched} ACL(s), {self._denying} of them DENY, match nobody. "
+                f"{self._unmatched} ACL(s), {self._denying} of them DENY, probably match nobody. "
                 f"The first: {self._first_unmatched}"
             )
