@@ -3,13 +3,19 @@
 from collections.abc import Iterable
 
 from aclog.analysis.existing_names import ExistingNames
-from aclog.metalog.errors import ConfigError
+from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.image import Image
+from aclog.sources.choice import ChosenSource
 from aclog.sources.text_lines import display_name, numbered
+from aclog.terminal.notices import note
 
 
-def existing_topics(path: str | None, images: Iterable[Image]) -> ExistingNames | None:
-    """Return the topics of a file of names, one a line, else those in the logs that were read; None if none tells any.
+def existing_topics(
+    path: str | None, images: Iterable[Image], sources: Iterable[ChosenSource] = ()
+) -> ExistingNames | None:
+    """Return the topics of a file of names, one a line, else those of the states and clusters that were read.
+
+    None if nothing tells any.
 
     Raises:
         ConfigError: a line is not UTF-8; OSError: the file cannot be read.
@@ -17,8 +23,13 @@ def existing_topics(path: str | None, images: Iterable[Image]) -> ExistingNames 
     """
     if path is not None:
         return ExistingNames.of(_names(path))
-    found = ExistingNames.of(name for image in images for name in image.opaque.topic_names())
-    return found if len(found) else None
+    found = {name for image in images for name in image.opaque.topic_names()}
+    for source in sources:
+        try:
+            found.update(source.topic_names())
+        except MetadataError as error:  # what is counted matters less than what is compared
+            note(f"{source.source.name}: topics are not counted: {error}")
+    return ExistingNames.of(found) if found else None
 
 
 def _names(path: str) -> Iterable[str]:

@@ -13,16 +13,18 @@ from aclog.cli.flags.second_settings import SecondSettingsFlags
 from aclog.cli.flags.second_state import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.snapshots.image import Image
+from aclog.sources.choice import ChosenSource
 
 
 @frozen(eq=False, kw_only=True)
 class Sides:
-    """Two policies, the rules that only one of them has, and the images that they come from."""
+    """Two policies, the rules that only one of them has, and the images and sources that they come from."""
 
     old: Policy
     new: Policy
     changes: Sequence[RuleChange]
     images: tuple[Image, ...]
+    sources: tuple[ChosenSource, ...]
 
 
 def policy_of(image: Image, flags: AuthorizerFlags) -> Policy:
@@ -77,4 +79,5 @@ class SideFlags:
             new=policy_of(after, self.settings.after(self.authorizer)),
             changes=net_changes(changes) if known else changes_between(old.acls, after.acls),
             images=(before, after),
+            sources=(first,) if chosen is None else (first, chosen),
         )

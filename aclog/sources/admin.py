@@ -15,7 +15,7 @@ from aclog.metalog.clock import current_time_ms, elapsed_seconds
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.nodes.apis.request import RequestError
 from aclog.nodes.client.acl_requests import describe_acls
-from aclog.nodes.client.cluster_requests import broker_cluster_id
+from aclog.nodes.client.cluster_requests import broker_cluster_id, topic_names
 from aclog.nodes.client.connection import Connection
 from aclog.nodes.client.scram_requests import describe_scram
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
@@ -82,6 +82,15 @@ class AdminSource:
             check_age(self.freshness(), self.max_age)
         acls = AclsImage.from_acls(StandardAclWithId(id=None, acl=acl) for acl in rules)
         return Image(acls=acls, scram=ScramImage(keyless=users))
+
+    def topic_names(self) -> list[str]:
+        """Return the topics that the login may describe, requested on each call. Raises as `image`."""
+
+        async def ask() -> list[str]:
+            async with await connect_to_first(self.servers, self.security) as connection:
+                return await topic_names(connection)
+
+        return _run(ask())
 
     def image_at(self, moment: Moment) -> Image:
         """Raise ConfigError: an admin API has no history."""

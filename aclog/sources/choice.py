@@ -50,6 +50,19 @@ class ChosenSource:
         self._age.tell(self._taken)
         return image
 
+    def topic_names(self) -> list[str]:
+        """Return the topics that the source tells besides its images: those of an admin API; else none.
+
+        Raises:
+            MetadataError: no server responds, or one refuses.
+
+        """
+        if isinstance(self.source, LogSource | CheckpointSource | AclsSource):
+            return []
+        from aclog.sources.admin import AdminSource
+
+        return self.source.topic_names() if isinstance(self.source, AdminSource) else []
+
     def warn_of_age(self) -> None:
         """Warn if the state that was returned has become old since; a command calls this that goes on using it."""
         if self._taken is not None and self.moment is None:

@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from aclog.authorizer.acl import ResourceType
-from tests.support.builders.acls import acl_row
+from tests.support.builders.acls import acl, acl_row
 from tests.support.cli.command import aclog
+from tests.support.fakes.broker import FakeBroker
 
 PRINCIPALS = ("User:a", "User:b", "Group:g", "User:nobody")
 HOSTS = ("10.0.0.1", "10.0.0.9", "0:0:0:0:0:0:0:1")
@@ -233,3 +234,12 @@ def test_a_change_that_was_made_for_another_state_is_refused(write):
     assert result.complaint == (
         f"{change}: line 1: the ACL exists already: ALLOW User:app READ on TOPIC LITERAL 'orders' from *"
     )
+
+
+def test_the_topics_of_a_running_cluster_are_counted(write):
+    with FakeBroker([acl("orders")]) as broker:
+        broker.topics = ["orders", "pay"]
+        sides = ("--bootstrap-server", str(broker.address), "--remove", write("gone", ORDERS))
+        assert "1 topic exists" in aclog("diff", *sides).out
+        ask = ("--bootstrap-server", str(broker.address), "--operation", "READ", "--topic", "orders")
+        assert "  1 of 2 topics" in aclog("check", "not-granted", *ask).lines

@@ -3,6 +3,7 @@
 `aclog check not-granted` reads the same cluster and must say the same.
 """
 
+import json
 import time
 
 import confluent_kafka as ck
@@ -55,8 +56,11 @@ class Cluster:
             'plain.PlainLoginModule required username="admin" password="admin-secret";\n'
         )
         source = ("--bootstrap-server", self.servers, "--command-config", config)
-        result = aclog("check", "not-granted", *source, "--principal", f"User:{USER}", "--intent", intent, *resources)
-        assert result.code in {0, 1}, result
+        asked = ("--principal", f"User:{USER}", "--intent", intent, *resources, "--format", "jsonl")
+        result = aclog("check", "not-granted", *source, *asked)
+        head = json.loads(result.lines[0])
+        assert (result.code, head["verdict"]) in {(0, "PROVED"), (1, "REFUTED")}
+        assert head["topics"] == (result.code == 1 and "sales" in resources)  # of those that exist
         return result.code == 1
 
 

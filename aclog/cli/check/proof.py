@@ -49,7 +49,7 @@ def prove_comparison(claim: Claim, flags: SideFlags, answer: AnswerFlags, *, dir
     """
     flags.check()
     sides = flags.read()
-    topics = existing_topics(answer.topics_file, sides.images)
+    topics = existing_topics(answer.topics_file, sides.images, sides.sources)
     found = Comparison.of(sides.old, sides.new, changes=sides.changes, direction=direction, topics=topics)
     if answer.format is AnswerFormat.JSONL:
         _emit(claim, [each.region for each in found.differences], topics, found.json_lines)

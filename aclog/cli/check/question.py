@@ -36,9 +36,10 @@ class Question:
 
         """
         query, needs = self.asked.query(self.principals, self.host), self.asked.needs()
-        image = source.choose().image()
+        chosen = source.choose()
+        image = chosen.image()
         policy = policy_of(image, authorizer)
-        topics = existing_topics(answer.topics_file, [image])
+        topics = existing_topics(answer.topics_file, [image], [chosen])
         allowed: Iterable[Permission]
         if needs:
             allowed = intent_permissions(policy, needs, principals=self.principals, host=query.host)

@@ -28,7 +28,7 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
     flags.check()
     accesses = None if report.accesses is None else read_accesses(report.accesses)
     sides = flags.read()
-    topics = existing_topics(report.topics, sides.images)
+    topics = existing_topics(report.topics, sides.images, sides.sources)
     flips = None if accesses is None else accesses.flipped(sides.old, sides.new)
     found = Comparison.of(sides.old, sides.new, changes=sides.changes, topics=topics, flips=flips)
     if accesses is not None and accesses.malformed:

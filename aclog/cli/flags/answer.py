@@ -20,7 +20,7 @@ TopicsFile: TypeAlias = Annotated[
     typer.Option(
         "--topics",
         metavar="FILE",
-        help="Topics that exist, one a line, to count. [dim]Default: those in a log that is read[/]",
+        help="Topics that exist, one a line, to count. [dim]Default: those in a log or a cluster that is read[/]",
     ),
 ]
 

@@ -22,7 +22,7 @@ BROKERS, CONTROLLERS = 1, 2
 
 NO_TIMESTAMP = -1
 
-_FIRST_WITH_CLUSTER_ID, _NEWEST_METADATA = 2, 13
+_FIRST_WITH_ALL_TOPICS, _FIRST_WITH_CLUSTER_ID, _NEWEST_METADATA = 1, 2, 13
 
 
 @frozen(kw_only=True)
@@ -148,6 +148,19 @@ async def broker_cluster_id(connection: Connection) -> str:
     if not found:
         raise DecodeError("no cluster id: expected one, as every Kafka has since 0.10.1", path=str(connection.address))
     return str(found)
+
+
+async def topic_names(connection: Connection) -> list[str]:
+    """Return the names of all topics that a broker shows to the connection's user, internal ones included (Metadata).
+
+    Raises:
+        UnreachableError, DecodeError: as Connection.ask; ConfigError: the broker is too old.
+
+    """
+    version = connection.version(METADATA, _FIRST_WITH_ALL_TOPICS, _NEWEST_METADATA)
+    response = await connection.ask(build(METADATA, version, "request", topics=None))
+    # A topic that the user may not describe is left out, or has an error and perhaps no name.
+    return [topic.name for topic in response.topics if topic.error_code == 0 and topic.name]
 
 
 async def _controller_cluster_id(address: HostPort, security: ClientSecurity) -> str:

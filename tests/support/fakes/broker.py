@@ -61,6 +61,7 @@ class FakeBroker(FakeLeader):
         self.told: list[frozenset[StandardAcl]] = []
         self.more = b""
         self.versions: dict[int, int] = {}
+        self.topics: list[str] = []
         self.others: list[HostPort] = []
         """The brokers that DescribeCluster names."""
         self.tamper_body: Callable[[bytes], bytes] = lambda body: body
@@ -152,7 +153,8 @@ class FakeBroker(FakeLeader):
         return build(key, version, "response", error_code=code, error_message=message, topics=(topic,))
 
     def _metadata(self, version, _body):
-        return build(METADATA, version, "response", cluster_id=self.cluster_id)
+        topics = tuple(build(METADATA, version, "response", "MetadataResponseTopic", name=name) for name in self.topics)
+        return build(METADATA, version, "response", cluster_id=self.cluster_id, topics=topics)
 
 
 def _filter(each) -> AclBindingFilter:
