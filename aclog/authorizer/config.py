@@ -46,7 +46,7 @@ def parse_super_users(text: str | None) -> frozenset[str]:
     return users
 
 
-_SECOND_NAME = re.compile(r"[,|\s]\s*\w+:")
+_SECOND_NAME = re.compile(r"(?<!\\)[,|]\s*\w+:|\sUser:")
 """What looks like the beginning of another principal within one; an attribute of a distinguished name has `=`."""
 
 

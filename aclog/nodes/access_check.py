@@ -81,7 +81,8 @@ class AccessCheck:
         if self.authorizer is None:
             if count := len(self.publisher.current.acls):
                 yield without_authorizer([f"the log holds {count} ACL{'' if count == 1 else 's'}"])
-        elif has_kafkas_semantics(self.config):
+        # Brokers pass changes of ACLs on, and controllers decide them, by settings of their own.
+        elif self.config.is_controller and has_kafkas_semantics(self.config):
             yield from self._administration(self.authorizer)
 
     def _administration(self, authorizer: Authorizer) -> Iterator[AccessWarning]:

@@ -14,10 +14,14 @@ from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, R
 from aclog.authorizer.interface import Authorizer
 from aclog.authorizer.loader import KAFKAS_STANDARD_AUTHORIZER
 from aclog.authorizer.standard import StandardAuthorizer
+from aclog.nodes.access_check import AccessCheck
 from aclog.nodes.config.access_warnings import KINDS
+from aclog.nodes.config.node_config import Role
 from aclog.nodes.controller.write_path.startup import LOG_DIRECTORY
 from aclog.nodes.node import Node
 from aclog.nodes.storage.meta_properties import MetaProperties
+from aclog.nodes.telemetry.metrics import Metrics
+from aclog.snapshots.publisher import Publisher
 from tests.support.builders.acls import acl, acl_record
 from tests.support.builders.long_log import batch, begin_log
 from tests.support.nodes.controllers import DIRECTORY_ID, formatted
@@ -125,6 +129,16 @@ def test_everybody_may_change_acls(tmp_path, caplog, properties):
 )
 def test_somebody_may(tmp_path, caplog, acls, properties):
     assert told(tmp_path, caplog, acls, properties) == ([], set())
+
+
+@pytest.mark.parametrize("properties", [{}, EVERYONE])
+def test_who_may_change_acls_is_up_to_controllers(tmp_path, properties):
+    controller = evolve(formatted(tmp_path), authorizer_class_name=KAFKAS_STANDARD_AUTHORIZER, properties=properties)
+    for roles, expected in (("controller", 1), ("broker", 0), ("controller broker", 1)):
+        config = evolve(controller, roles=frozenset(map(Role, roles.split())))
+        authorizer, publisher = StandardAuthorizer(), Publisher()
+        check = AccessCheck(config=config, authorizer=authorizer, publisher=publisher, metrics=Metrics())
+        assert len(list(check.of_acls())) == expected
 
 
 def test_the_metric_follows_the_acls(tmp_path):

@@ -126,12 +126,11 @@ def _of_anonymous(config: NodeConfig) -> Iterator[AccessWarning]:
                 f"{_listeners(open_to_all)} may do everything",
             )
         return
-    # At its client listeners; of a controller alone, at those where brokers come in.
-    asked = [each for each in config.listeners if each.controller is not config.is_broker]
-    if users and asked and not any(map(_may_log_in, asked)):
+    names = [each.name for each in config.listeners]
+    if users and names and not any(map(_may_log_in, config.listeners)):
         yield AccessWarning(
             kind=NO_SUPER_USER_LOGIN,
-            text=f"no super user can log in: everybody is {ANONYMOUS} at {_listeners([each.name for each in asked])}. "
+            text=f"no super user can log in: everybody is {ANONYMOUS} at {_listeners(names)}. "
             f"Expected a listener with SASL or ssl.client.auth=required, or ACLs for {ANONYMOUS}",
         )
 

@@ -6,7 +6,7 @@ from aclog.authorizer.loader import KAFKAS_ACL_AUTHORIZERS, KAFKAS_STANDARD_AUTH
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.nodes.config.access_warnings import configured_warnings
 from aclog.nodes.config.server_properties import parse_config
-from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, SASL, changed
+from tests.support.nodes.node_properties import BROKER, COMBINED, CONTROLLER, JAAS, SASL, changed
 
 STANDARD = {"authorizer.class.name": KAFKAS_STANDARD_AUTHORIZER}
 ON_ZOOKEEPER = {"authorizer.class.name": KAFKAS_ACL_AUTHORIZERS[0], "zookeeper.connect": "a:2181"}
@@ -65,8 +65,10 @@ def test_a_node_that_is_open_on_purpose(base):
 
 
 @pytest.mark.parametrize(
-    "users", ["User:admin", " User:admin ; User:bob;", "User:CN=a,OU=b,O=c:d", "User:CN=kafka, O=x;User:admin"]
-)
+    "users",
+    ["User:admin", " User:admin ; User:bob;", "User:CN=a,OU=b,O=c:d", "User:CN=kafka, O=x;User:admin",
+     "User:CN=kafka,OU=Team A:b", r"User:CN=Duke\, Inc:x,O=y"],
+)  # fmt: skip
 def test_super_users_as_they_should_be(users):
     assert found(SASL, STANDARD | {"super.users": users}) == []
 
@@ -126,8 +128,8 @@ def test_whoever_has_not_logged_in_is_a_super_user(base, changes, names):
 
 @pytest.mark.parametrize(
     ("base", "names"),
-    [(COMBINED, "listener PLAINTEXT"), (BROKER, "listener PLAINTEXT"), (CONTROLLER, "listener CONTROLLER"),
-     (TLS, "listener SSL")],
+    [(COMBINED, "listeners PLAINTEXT, CONTROLLER"), (BROKER, "listener PLAINTEXT"),
+     (CONTROLLER, "listener CONTROLLER"), (TLS, "listeners SSL, CONTROLLER")],
 )  # fmt: skip
 def test_no_super_user_can_log_in(base, names):
     text = (
@@ -136,3 +138,13 @@ def test_no_super_user_can_log_in(base, names):
     )
     assert found(base, STANDARD | {"super.users": "User:admin"}) == [("no_super_user_login", text)]
     assert found(TLS, STANDARD | {"super.users": "User:admin", "ssl.client.auth": "requested"}) == []
+
+
+def test_super_users_may_log_in_at_the_controller_listener_only():
+    login = {
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": JAAS,
+    }
+    assert found(COMBINED, STANDARD | login | {"super.users": "User:admin"}) == []
