@@ -131,4 +131,4 @@ def test_a_server_that_has_dropped_our_versions_is_not_called_older():
     newer = (*(api for api in BROKER_APIS if api.api_key not in ACL_APIS), ApiVersion(DESCRIBE_ACLS, 4, 5))
     with FakeBroker(apis=newer) as broker:
         complaint = aclog("acls", "list", *place(broker)).complaint
-    assert complaint == f"{broker.address}: DescribeAcls is supported in versions 4 to 5: expected one of 1 to 3"
+    assert complaint == f"{broker.address}: DescribeAcls is supported in versions 4 to 5: expected versions 1 to 3"

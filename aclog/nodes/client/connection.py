@@ -99,9 +99,8 @@ class Connection:
         served = self.apis.get(api_key)
         best = -1 if served is None else min(newest, served.max_version)
         if served is None or best < max(oldest, served.min_version):
-            raise ConfigError(
-                f"{self.address}: {_unsupported(served, api_key, oldest)}: expected one of {oldest} to {newest}"
-            )
+            wanted = ApiVersion(api_key, oldest, newest)
+            raise ConfigError(f"{self.address}: {_unsupported(served, wanted)}: expected {_versions(wanted)}")
         return best
 
     async def ask(self, message: Any, timeout: float | None = None, *, whole: bool = False) -> Any:
@@ -222,11 +221,15 @@ def _what(error: OSError | ValueError) -> str:
     return os.strerror(int(numbers.pop())) if len(numbers) == 1 else str(error) or type(error).__name__
 
 
-def _unsupported(served: ApiVersion | None, api_key: int, oldest: int) -> str:
+def _unsupported(served: ApiVersion | None, wanted: ApiVersion) -> str:
     """Return what is wrong with the served versions of an API: of an older server, of a newer one, or none."""
-    has = "none" if served is None else f"{served.min_version} to {served.max_version}"
-    what = f"{api_name(api_key)} is supported in versions {has}"
-    release = release_with(api_key, oldest)
-    if release is None or (served is not None and served.max_version >= oldest):
+    what = f"{api_name(wanted.api_key)} is {'not supported' if served is None else f'supported in {_versions(served)}'}"
+    release = release_with(wanted.api_key, wanted.min_version)
+    if release is None or (served is not None and served.max_version >= wanted.min_version):
         return what
     return f"{'no broker, or ' if served is None else ''}older than {release}: {what}"
+
+
+def _versions(api: ApiVersion) -> str:
+    least, most = api.min_version, api.max_version
+    return f"version {least}" if least == most else f"versions {least} to {most}"

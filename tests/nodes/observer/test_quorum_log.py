@@ -268,7 +268,7 @@ def test_a_leader_that_is_too_old(quorum):
     with (
         FakeLeader(quorum, apis=(ApiVersion(1, 4, 16), ApiVersion(18, 0, 4))) as old,
         observer(old, known=False) as log,
-        pytest.raises(ConfigError, match="Fetch is supported in versions 4 to 16: expected one of 17 to 18"),
+        pytest.raises(ConfigError, match="Fetch is supported in versions 4 to 16: expected versions 17 to 18"),
     ):
         log.wait_known(30)
 
