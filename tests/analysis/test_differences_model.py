@@ -8,38 +8,18 @@ from hypothesis import strategies as st
 from aclog.analysis.deciding import deciding
 from aclog.analysis.difference import allowed, differences
 from aclog.analysis.operations import operations_of
-from aclog.analysis.principals import EVERYONE, everyone_but, only
-from aclog.analysis.query import RESOURCE_TYPES, Query
 from aclog.analysis.region import Direction, Request
 from aclog.analysis.witness import witness
-from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, StandardAcl
+from aclog.authorizer.acl import AclOperation, StandardAcl
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import wrong_differences, wrong_regions
-from tests.support.analysis.model import EVERY_OPERATION, PolicyModel
-from tests.support.analysis.policies import ADDRESSES, NAMES, PRINCIPALS, changed_rules, random_pair
+from tests.support.analysis.model import PolicyModel
+from tests.support.analysis.policies import changed_rules, random_pair
+from tests.support.analysis.queries import random_query
 from tests.support.models.reference import ALLOWED, ReferenceAuthorizer
 
 CAMPAIGN = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
-
-
-def random_query(random: Random) -> Query:
-    """A query that leaves out most requests."""
-    resources = tuple(
-        ResourcePattern(
-            resource_type=random.choice(RESOURCE_TYPES),
-            name=random.choice([*NAMES, "", "abq"]),
-            pattern_type=random.choice([PatternType.LITERAL, PatternType.PREFIXED]),
-        )
-        for _ in range(random.randint(1, 3))
-    )
-    named = [name for name in random.sample(PRINCIPALS, 2) if name != "User:*"]
-    return Query(
-        resources=tuple(each for each in resources if each.name or each.pattern_type == PatternType.PREFIXED),
-        operations=random.choice([EVERY_OPERATION, random.getrandbits(16) & EVERY_OPERATION]),
-        principals=random.choice([EVERYONE, only("User:a", *named), everyone_but(*named)]),
-        host=random.choice([None, *ADDRESSES]),
-    )
 
 
 @CAMPAIGN
