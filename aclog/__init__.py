@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aclog.analysis.comparison import Comparison
     from aclog.authorizer.acl import (
         AclOperation,
         AclPermissionType,
@@ -23,19 +24,8 @@ if TYPE_CHECKING:
         StandardAclWithId,
     )
     from aclog.authorizer.errors import InvalidRequestError
-    from aclog.library import (
-        Answer,
-        Authorizer,
-        Image,
-        Log,
-        cluster,
-        delegation_token,
-        group,
-        open_log,
-        topic,
-        transactional_id,
-        user,
-    )
+    from aclog.authorizer.resources import cluster, delegation_token, group, topic, transactional_id, user
+    from aclog.library import Answer, Authorizer, Image, Log, open_log
     from aclog.metalog.errors import (
         CheckpointError,
         ConfigError,
@@ -47,19 +37,9 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "aclog.library": (
-        "Answer",
-        "Authorizer",
-        "Image",
-        "Log",
-        "cluster",
-        "delegation_token",
-        "group",
-        "open_log",
-        "topic",
-        "transactional_id",
-        "user",
-    ),
+    "aclog.library": ("Answer", "Authorizer", "Image", "Log", "open_log"),
+    "aclog.analysis.comparison": ("Comparison",),
+    "aclog.authorizer.resources": ("cluster", "delegation_token", "group", "topic", "transactional_id", "user"),
     "aclog.authorizer.acl": (
         "AclOperation",
         "AclPermissionType",
@@ -88,6 +68,7 @@ __all__ = [
     "Answer",
     "Authorizer",
     "CheckpointError",
+    "Comparison",
     "ConfigError",
     "DecodeError",
     "Image",

@@ -12,7 +12,6 @@ from attrs import define, evolve, field, frozen
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.policy import Policy, Settings
 from aclog.authorizer.acl import (
-    CLUSTER_NAME,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
@@ -47,36 +46,6 @@ Named: TypeAlias = str | _Enum | None
 """An enum value or its name, in any case; None for ANY."""
 
 LOCALHOST = "127.0.0.1"
-
-
-def topic(name: str) -> ResourcePattern:
-    """Return a topic as a literal resource pattern."""
-    return ResourcePattern(resource_type=ResourceType.TOPIC, name=name)
-
-
-def group(name: str) -> ResourcePattern:
-    """Return a consumer group as a literal resource pattern."""
-    return ResourcePattern(resource_type=ResourceType.GROUP, name=name)
-
-
-def cluster() -> ResourcePattern:
-    """Return the cluster resource."""
-    return ResourcePattern(resource_type=ResourceType.CLUSTER, name=CLUSTER_NAME)
-
-
-def transactional_id(name: str) -> ResourcePattern:
-    """Return a transactional id as a literal resource pattern."""
-    return ResourcePattern(resource_type=ResourceType.TRANSACTIONAL_ID, name=name)
-
-
-def delegation_token(token_id: str) -> ResourcePattern:
-    """Return a delegation token, named by its id."""
-    return ResourcePattern(resource_type=ResourceType.DELEGATION_TOKEN, name=token_id)
-
-
-def user(principal: str) -> ResourcePattern:
-    """Return a user as a resource (`User:alice`), for CREATE_TOKENS and DESCRIBE_TOKENS."""
-    return ResourcePattern(resource_type=ResourceType.USER, name=principal)
 
 
 @define(eq=False)

@@ -84,6 +84,7 @@ class _Search:
         )
 
     def holder(self, principals: Principals, key: Sequence[Sequence[int]]) -> Iterator[Holder]:
+        """Yield the holder that some principals with these regions are, if they are one."""
         places = [
             self._places(need, [regions[number] for number in numbers])
             for need, regions, numbers in zip(self.needs, self.regions, key, strict=True)

@@ -1,6 +1,7 @@
 """A report on a change: rows with what is counted for each, as lines of text, a table in markdown, or SARIF."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import quote
 
 from attrs import frozen
 
@@ -101,8 +102,8 @@ def _example(row: Row) -> str:
     return request_text(row.witness) + ("" if row.legal else " (no topic can have such a name)")
 
 
-def sarif_log(rows: Sequence[ReportRow], *, version: str, uri: str | None) -> JsonObject:
-    """Return a SARIF 2.1.0 log with a result for each row; `uri` is the file to which they belong, if any."""
+def sarif_log(rows: Sequence[ReportRow], *, version: str, path: str | None) -> JsonObject:
+    """Return a SARIF 2.1.0 log with a result for each row; `path` is the file to which they belong, if any."""
     driver: JsonObject = {
         "name": "aclog",
         "version": version,
@@ -110,17 +111,17 @@ def sarif_log(rows: Sequence[ReportRow], *, version: str, uri: str | None) -> Js
             {"id": _NAMES[direction], "shortDescription": {"text": _ABOUT[direction]}} for direction in Direction
         ],
     }
-    run = {"tool": {"driver": driver}, "results": [_result(report, uri) for report in rows]}
+    run = {"tool": {"driver": driver}, "results": [_result(report, path) for report in rows]}
     return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _result(report: ReportRow, uri: str | None) -> JsonObject:
+def _result(report: ReportRow, path: str | None) -> JsonObject:
     row = report.row
     location: JsonObject = {
         "logicalLocations": [{"name": what_text([clause]), "kind": "resource"} for clause in row.clauses]
     }
-    if uri is not None:
-        location["physicalLocation"] = {"artifactLocation": {"uri": uri}, "region": {"startLine": 1}}
+    if path is not None:
+        location["physicalLocation"] = {"artifactLocation": {"uri": quote(path)}, "region": {"startLine": 1}}
     properties: JsonObject = {
         "witness": request_object(row.witness),
         "old": decided_by_object(row.before),

@@ -73,7 +73,9 @@ def test_names_in_the_users_folder_do_not_matter(installed: Environment, crowded
 )
 def test_the_command_runs_as_a_module_anywhere(installed: Environment, crowded: Path, command: tuple[str, ...]):
     ran = installed.run("-m", "aclog", *command, cwd=crowded)
-    assert (ran.stderr, ran.returncode) == ("", 0)
+    # the log holds rules that match nobody, which `log verify` warns of
+    said = [line for line in ran.stderr.splitlines() if not line.startswith("aclog: warning: ")]
+    assert (said, ran.returncode) == ([], 0)
     assert ran.stdout
 
 

@@ -37,12 +37,12 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
     return DIFFERENT if found.differences else SAME
 
 
-def _print(found: Comparison, form: DiffFormat, uri: str | None) -> None:
+def _print(found: Comparison, form: DiffFormat, path: str | None) -> None:
     if form is DiffFormat.JSONL:
         for line in found.json_lines():
             emit(json_text(line))
     elif form is DiffFormat.SARIF:
-        emit(json_text(sarif_log(found.rows(), version=version("aclog"), uri=uri)))
+        emit(json_text(sarif_log(found.rows(), version=version("aclog"), path=path)))
     else:
         for text in markdown_lines(found.rows()) if form is DiffFormat.MARKDOWN else found.text_lines():
             say(printable(text))
