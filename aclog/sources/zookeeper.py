@@ -39,7 +39,7 @@ def store_properties(texts: Sequence[str]) -> dict[str, str]:
             )
         found[key.strip()] = value.strip()
     takes_prefixed(found)
-    for key in found.keys() - _USED_KEYS:
+    for key in sorted(found.keys() - _USED_KEYS):
         near = get_close_matches(key, sorted(_USED_KEYS), n=1, cutoff=0.85)
         warn(f"--authorizer-properties {key}: not used{f' (did you mean {near[0]}?)' if near else ''}")
     return found

@@ -2,6 +2,8 @@
 
 # ruff: noqa: RUF009 - _gauge and the like return attrs fields, which ruff cannot see
 
+import logging
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +22,8 @@ from aclog.nodes.telemetry.counters import Decisions
 
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Histogram buckets, from a group commit on a fast disk to a request timeout."""
+
+_log = logging.getLogger(__name__)
 
 
 def _gauge(name: str, text: str, *labels: str) -> Any:
@@ -130,7 +134,16 @@ class Metrics:
     def watch_acl_count(self, acl_count: Callable[[], int]) -> None:
         """Add the authorizer's own count (Authorizer.acl_count). A node without an authorizer has no such metric."""
         text = "ACLs in the authorizer, -1 if it does not count them (KIP-801: AclCount)."
-        Gauge("aclog_acls", text, registry=self.registry).set_function(acl_count)
+
+        def count() -> float:
+            """Return the count; NaN if a plugin fails to tell it, which must not cost the other metrics."""
+            try:
+                return acl_count()
+            except Exception as error:  # noqa: BLE001 - whatever a plugin raises
+                _log.warning("the authorizer's acl_count failed: %r", error)
+                return math.nan
+
+        Gauge("aclog_acls", text, registry=self.registry).set_function(count)
 
     def text(self) -> bytes:
         """Return all metrics in Prometheus's text format."""

@@ -27,10 +27,15 @@ class NotCounting(StandardAuthorizer):
         return super(StandardAuthorizer, self).acl_count()
 
 
+class Failing(StandardAuthorizer):
+    def acl_count(self):
+        raise OSError("the directory of rules is away")
+
+
 @pytest.fixture
 def node_with(tmp_path, monkeypatch):
     module = ModuleType("a_plugin")
-    module.Counting, module.NotCounting = Counting, NotCounting
+    module.Counting, module.NotCounting, module.Failing = Counting, NotCounting, Failing
     monkeypatch.setitem(sys.modules, "a_plugin", module)
     config = formatted(tmp_path)
     begin_log(tmp_path / LOG_DIRECTORY, batch([acl_record(1, acl("a")), acl_record(2, acl("b"))]))
@@ -56,6 +61,7 @@ async def count_of(node):
         (KAFKAS_STANDARD_AUTHORIZER, ["2.0"]),
         ("a_plugin.Counting", ["42.0"]),
         ("a_plugin.NotCounting", ["-1.0"]),
+        ("a_plugin.Failing", ["NaN"]),
         (None, []),
     ],
 )
