@@ -1,5 +1,7 @@
 """What CreateAcls checks in a single ACL: in a broker's parser, in AclApis and in AclControlManager, in this order."""
 
+from functools import lru_cache
+
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
     AclOperation,
@@ -13,6 +15,9 @@ from aclog.authorizer.cidr import parse_cidr
 from aclog.authorizer.principals import no_colon
 from aclog.metalog.errors import ConfigError
 
+_COMBINATIONS = 1024
+"""How many combinations of codes are remembered: valid ones are fewer, and a state has many ACLs of each."""
+
 
 def refusal(acl: StandardAcl, *, cidr: bool = False) -> str | None:
     """Return Kafka's message about an ACL that CreateAcls refuses; None for a valid one. `cidr` as control_check."""
@@ -24,13 +29,18 @@ def filter_value(acl: StandardAcl) -> str | None:
 
     A broker fails to parse a whole request with such an ACL: it logs this message, and answers without one.
     """
-    if acl.resource_type == ResourceType.ANY:
+    return _filter_value(acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type)
+
+
+@lru_cache(_COMBINATIONS)
+def _filter_value(resource_type: int, pattern_type: int, operation: int, permission_type: int) -> str | None:
+    if resource_type == ResourceType.ANY:
         return "resourceType must not be ANY"
-    if acl.pattern_type in (PatternType.ANY, PatternType.MATCH):
-        return f"patternType must not be {code_name(PatternType, acl.pattern_type)}"
-    if acl.operation == AclOperation.ANY:
+    if pattern_type in (PatternType.ANY, PatternType.MATCH):
+        return f"patternType must not be {code_name(PatternType, pattern_type)}"
+    if operation == AclOperation.ANY:
         return "operation must not be ANY"
-    if acl.permission_type == AclPermissionType.ANY:
+    if permission_type == AclPermissionType.ANY:
         return "permissionType must not be ANY"
     return None
 
@@ -64,10 +74,15 @@ def controller_check(acl: StandardAcl, *, cidr: bool) -> str | None:
 
 def unknown_field(acl: StandardAcl) -> str | None:
     """Return the first field whose code Kafka 4.3.1 does not know; None if it knows them all."""
+    return _unknown_field(acl.resource_type, acl.pattern_type, acl.operation, acl.permission_type)
+
+
+@lru_cache(_COMBINATIONS)
+def _unknown_field(resource_type: int, pattern_type: int, operation: int, permission_type: int) -> str | None:
     fields = (
-        ("resourceType", ResourceType, acl.resource_type),
-        ("patternType", PatternType, acl.pattern_type),
-        ("operation", AclOperation, acl.operation),
-        ("permissionType", AclPermissionType, acl.permission_type),
+        ("resourceType", ResourceType, resource_type),
+        ("patternType", PatternType, pattern_type),
+        ("operation", AclOperation, operation),
+        ("permissionType", AclPermissionType, permission_type),
     )
     return next((name for name, kind, code in fields if code_name(kind, code) == "UNKNOWN"), None)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from aclog.authorizer.acl import WILDCARD, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.cidr import is_cidr
@@ -35,6 +36,7 @@ def is_no_principal(acl: StandardAcl) -> bool:
     return acl.pattern_type == PatternType.LITERAL and ":" not in acl.resource_name and acl.resource_name != WILDCARD
 
 
+@lru_cache(1 << 16)
 def host_problem(host: str, *, cidr: bool) -> str | None:
     """Return why the host of an ACL equals no client's address; None for `*`, and for an address as Java prints it.
 
@@ -42,7 +44,7 @@ def host_problem(host: str, *, cidr: bool) -> str | None:
     """
     if host == WILDCARD:
         return None
-    if is_cidr(host):
+    if "/" in host and is_cidr(host):
         return None if cidr else f"the host {host} is a CIDR range, which matches nobody unless ranges are enabled"
     try:
         address = host_address(host)
