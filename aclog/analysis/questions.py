@@ -25,6 +25,11 @@ class AnyAllowed:
     _example: Request | None = field(default=None, init=False)
     """One that was allowed in the last state asked."""
 
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """The requests on which the answer depends."""
+        return (self.query,)
+
     def concerns(self, rule: StandardAcl, settings: Settings) -> bool:
         """Return whether a rule can have a part in the answer."""
         return concerns(self.query, rule, settings)
@@ -51,14 +56,17 @@ class IntentHeld:
     host: str | None = None
     """In the form of `host_address`; None for any."""
 
-    def concerns(self, rule: StandardAcl, settings: Settings) -> bool:
-        """Return whether a rule can have a part in the answer."""
-        return any(
-            concerns(
-                Query(resources=need.patterns, operations=need.operations, principals=self.principals), rule, settings
-            )
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """The requests on which the answer depends."""
+        return tuple(
+            Query(resources=need.patterns, operations=need.operations, principals=self.principals)
             for need in self.needs
         )
+
+    def concerns(self, rule: StandardAcl, settings: Settings) -> bool:
+        """Return whether a rule can have a part in the answer."""
+        return any(concerns(query, rule, settings) for query in self.queries)
 
     def holds(self, old: Policy, new: Policy, changed: StandardAcl | None) -> bool:  # noqa: ARG002
         """Return whether it holds for somebody in `new`."""

@@ -7,6 +7,7 @@ from typing import Protocol
 from attrs import define, frozen
 
 from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.query import Query
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acl_records import record_of
 from aclog.authorizer.acls_image import AclsImage
@@ -21,6 +22,11 @@ _MANY_CHANGES = 4096
 
 class Question(Protocol):
     """What is asked of each state; it may remember the last answer, as it is asked in the order of the log."""
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """The requests on which the answer depends."""
+        ...
 
     def concerns(self, rule: StandardAcl, settings: Settings) -> bool:
         """Return whether a rule can have a part in any answer."""

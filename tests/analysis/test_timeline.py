@@ -8,34 +8,26 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aclog.analysis.difference import allowed
-from aclog.analysis.operations import REQUESTED
 from aclog.analysis.policy import Policy, Settings
 from aclog.analysis.principals import EVERYONE, everyone_but, only
 from aclog.analysis.query import Query
 from aclog.analysis.questions import AnyAllowed
 from aclog.analysis.timeline import Interval, intervals
-from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.file_names import list_checkpoints
-from aclog.metalog.records import (
-    AbortTransactionRecord,
-    BeginTransactionRecord,
-    EndTransactionRecord,
-    MetadataRecord,
-    NoOpRecord,
-)
+from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 from aclog.snapshots.checkpoint_writer import write_checkpoint
 from aclog.snapshots.recovery import recover
 from aclog.snapshots.rule_history import history_from, start_of_history
 from tests.support.analysis.model import PolicyModel
-from tests.support.analysis.policies import entry_of, random_rule, random_settings
-from tests.support.builders.acls import record_of, removal_of
+from tests.support.analysis.policies import random_settings
+from tests.support.analysis.timelines import READ, batches_of, random_query
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, removal
 
 CAMPAIGN = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 RANDOMS = st.integers(0, 2**32 - 1).map(Random)
-READ = 1 << AclOperation.READ
 
 
 def found(log: Path, query: Query, given_settings: Settings | None = None) -> list[Interval]:
@@ -55,52 +47,6 @@ def ends(log: Path, query: Query, given_settings: Settings | None = None) -> lis
 def on_topic(name: str, *, pattern: PatternType = PatternType.LITERAL, principals=EVERYONE, operations=READ) -> Query:
     resource = ResourcePattern(resource_type=ResourceType.TOPIC, name=name, pattern_type=pattern)
     return Query(resources=(resource,), operations=operations, principals=principals)
-
-
-def batches_of(random: Random, count: int) -> list[list[MetadataRecord]]:
-    """Batches of additions and removals, some in transactions, of which some are aborted."""
-    live: dict[object, object] = {}
-    held: dict[object, object] | None = None
-    batches = []
-    for _ in range(count):
-        records: list[MetadataRecord] = []
-        for _ in range(random.choice((1, 1, 2, 4))):
-            turn = random.random()
-            if turn < 0.1:
-                if held is None:
-                    held = dict(live)
-                    records.append(BeginTransactionRecord())
-                else:
-                    aborted = random.random() < 0.4
-                    live, held = (held if aborted else live), None
-                    records.append(AbortTransactionRecord() if aborted else EndTransactionRecord())
-            elif turn < 0.45 and live:
-                entry = random.choice(list(live.values()))
-                del live[entry.id]
-                records.append(removal_of(entry))
-            else:
-                entry = entry_of(random_rule(random))
-                if entry.id not in live:
-                    live[entry.id] = entry
-                    records.append(record_of(entry))
-        batches.append(records or [NoOpRecord()])
-    return batches
-
-
-def random_query(random: Random) -> Query:
-    names = ["a", "ab", "b.x", "*", "*a", ""]
-    resources = tuple(
-        ResourcePattern(
-            resource_type=random.choice([ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.GROUP]),
-            name=random.choice(names),
-            pattern_type=random.choice([PatternType.LITERAL, PatternType.PREFIXED]),
-        )
-        for _ in range(random.randint(1, 2))
-    )
-    principals = random.choice([EVERYONE, only("User:a"), only("User:b", "Group:g"), everyone_but("User:a", "User:b")])
-    operations = random.choice([READ, REQUESTED, 1 << AclOperation.DESCRIBE])
-    host = random.choice([None, "10.0.0.1"])
-    return Query(resources=resources, operations=operations, principals=principals, host=host)
 
 
 @CAMPAIGN

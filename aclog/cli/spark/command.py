@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from aclog.cli.flags.answer import AnswerFormat, AnswerFormatFlag
+from aclog.cli.flags.asked import AskedFlags, WhoFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.common import TargetLog
 from aclog.cli.flags.groups import with_flags
@@ -16,7 +18,7 @@ from aclog.cli.spark.flags import IngestFlags, Master, Out, OwnTime, Requests, U
 
 app = typer.Typer(
     name="spark",
-    help="Metadata logs and access logs of any size, on Spark: history, decisions, usage, what-if. Requires "
+    help="Metadata logs and access logs of any size, on Spark: history, when, decisions, usage, what-if. Requires "
     "`aclog\\[spark]` and Java 17.",
     no_args_is_help=True,
 )
@@ -44,6 +46,41 @@ def history(log: TargetLog, out: Out, master: Master = None) -> None:
         from aclog.cli.spark.history import history_command
 
         history_command(spark, log.absolute(), out)
+
+
+@app.command()
+@with_flags
+def when(
+    log: TargetLog,
+    asked: AskedFlags,
+    who: WhoFlags,
+    authorizer: AuthorizerFlags,
+    format_: AnswerFormatFlag = AnswerFormat.TEXT,
+    master: Master = None,
+) -> None:
+    """List the intervals of a log in which something was allowed, with the change that made each end.
+
+    The question and the answer are those of `aclog when`. Spark reads the log
+    and selects the ACLs that concern the question; only these are looked at
+    one after another.
+
+    [bold]Example[/]
+
+      aclog spark when --log DIR --operation READ --topic pii- \
+--resource-pattern-type prefixed --except-principal User:audit
+    """
+    from aclog.analysis.questions import question_of
+    from aclog.cli.policies import settings_of
+    from aclog.cli.spark.jobs import check_log, spark_session
+
+    asked.check()
+    settings = settings_of(authorizer)
+    question = question_of(asked.query(who.principals(), who.host), asked.needs())
+    check_log(log)
+    with spark_session(master) as spark:
+        from aclog.cli.spark.when import when_command
+
+        when_command(spark, log.absolute(), question, settings, format_)
 
 
 @app.command()

@@ -2,17 +2,12 @@
 
 from pathlib import Path
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
-from aclog.pipeline.history.intervals import contradiction, history
+from aclog.pipeline.history.intervals import contradictions_raised, history
 from aclog.pipeline.output_directory import new_directory
 from aclog.terminal.output import say
-
-_REFUSED = "[USER_RAISED_EXCEPTION]"
-"""Spark's error class when raise_error() fails a job: here, a contradiction in the history."""
 
 
 def history_command(spark: SparkSession, log: Path, out: Path) -> None:
@@ -28,15 +23,8 @@ def history_command(spark: SparkSession, log: Path, out: Path) -> None:
         PySparkException, Py4JJavaError: a job failed; its text holds the error of a segment that cannot be read.
 
     """
-    try:
-        with new_directory(out) as partial:
-            counts = _write(spark, log, partial)
-    except (PySparkException, Py4JJavaError) as error:
-        # Spark reports whichever contradiction a task meets first: find the one at which replay would stop
-        refused = contradiction(spark, log) if _REFUSED in str(error) else None
-        if refused is None:
-            raise
-        raise refused from error
+    with contradictions_raised(spark, log), new_directory(out) as partial:
+        counts = _write(spark, log, partial)
     say(f"{out}: {counts['rules']:,} rules, {counts['in_force']:,} of them in force")
 
 

@@ -29,14 +29,15 @@ class Summary:
     """What one pass over a log collects on the driver: a few numbers per range of offsets, and the transaction markers.
 
     `end_offset` is the end of the log at that time. `before` has the running maximum (ms) at the start of each range.
-    `first` is (base offset, leader epoch) of the first batch to replay. `unknown_codes`: whether some ACLs have codes
-    without a name.
+    `first` is (base offset, leader epoch) of the first batch to replay. `marker_batch_ends` has the end offset of each
+    batch with a marker, by its base offset. `unknown_codes`: whether some ACLs have codes without a name.
     """
 
     end_offset: int
     before: dict[int, int]
     first: tuple[int, int] | None
     markers: tuple[Marker, ...]
+    marker_batch_ends: dict[int, int]
     unknown_codes: bool
 
 
@@ -75,7 +76,7 @@ def summarize(log: DataFrame, start: int, timestamp: int) -> Summary:
             F.max(millis(F.col("timestamp"))).alias("top"),
             F.max("offset").alias("last"),
             F.min(F.when(counts, F.struct("batch_offset", "leader_epoch"))).alias("first"),
-            F.collect_list(F.when(marker, F.struct("offset", "batch_offset", "record_type"))).alias("markers"),
+            F.collect_list(F.when(marker, F.struct(*Marker._fields, "batch_end_offset"))).alias("markers"),
             F.max((F.col("record_type") == ADD) & has_unknown_code("acl.")).alias("unknown"),
             F.min("damage").alias("damage"),
         )
@@ -85,12 +86,14 @@ def summarize(log: DataFrame, start: int, timestamp: int) -> Summary:
     damage = next((row.damage for row in rows if row.damage is not None), None)
     if damage is not None:
         raise DecodeError(f"{damage} (a log with a gap has no complete history)")
+    markers = [marker for row in rows for marker in row.markers]
     tops = accumulate((row.top for row in rows), max, initial=timestamp)
     return Summary(
         end_offset=max((row.last + 1 for row in rows), default=start),
         before=dict(zip((row.range for row in rows), tops, strict=False)),
         first=min((tuple(row["first"]) for row in rows if row["first"] is not None), default=None),
-        markers=tuple(sorted(Marker(*found) for row in rows for found in row.markers)),
+        markers=tuple(sorted(Marker(*found[:-1]) for found in markers)),
+        marker_batch_ends={found.batch_offset: found.batch_end_offset for found in markers},
         unknown_codes=any(row.unknown for row in rows),
     )
 

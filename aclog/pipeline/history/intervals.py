@@ -6,31 +6,27 @@ grows with the number of transactions and of ranges (65,536 offsets each), not o
 checkpoint, the driver reads that checkpoint as a whole as well, to check that it is complete and valid.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from aclog.metalog.errors import DecodeError, LogError, ReplayError
-from aclog.metalog.filelog import open_reader
-from aclog.pipeline.history.batch_times import (
-    ADD,
-    REMOVE,
-    Summary,
-    has_unknown_code,
-    range_start,
-    summarize,
-    times_at,
-    with_deferred_visibility,
-    with_running_time,
-    without_spans,
-)
-from aclog.pipeline.history.rules import COLUMNS, EVENT, first_contradiction, rules_of
-from aclog.pipeline.history.start import Start, known_from, read_log, start_of
-from aclog.pipeline.history.transaction_spans import TransactionSpans, spans_of
+from aclog.metalog.errors import ReplayError
+from aclog.pipeline.history.batch_times import has_unknown_code
+from aclog.pipeline.history.events import timed_events
+from aclog.pipeline.history.first_pass import first_pass
+from aclog.pipeline.history.rules import COLUMNS, first_contradiction, rules_of
+from aclog.pipeline.history.start import known_from
 from aclog.snapshots.rule_history import history as replayed
 
-__all__ = ["contradiction", "history", "intervals", "known_from"]
+__all__ = ["contradiction", "contradictions_raised", "history", "intervals", "known_from"]
+
+_REFUSED = "[USER_RAISED_EXCEPTION]"
+"""Spark's error class when raise_error() fails a job: here, a contradiction in the history."""
 
 
 def history(spark: SparkSession, directory: Path | str) -> DataFrame:
@@ -60,25 +56,16 @@ def intervals(spark: SparkSession, directory: Path | str) -> DataFrame:
         DecodeError: damage that was set aside, or a ReplayError for a transaction marker out of place.
 
     """
-    name = str(directory)
-    start = start_of(spark, Path(directory))
-    log = read_log(spark, Path(directory))
-    try:
-        summary = summarize(log, start.offset, start.timestamp)
-        _check_follows(start, summary, Path(directory))
-    except DecodeError as e:
-        raise e.at(path=name) from None
-    spans = spans_of(summary.markers)
+    found = first_pass(spark, Path(directory))
     # names cannot tell ACLs with unknown codes apart: the driver replays such a log, and Spark does not compare them
-    unknown_codes = start.unknown_codes or summary.unknown_codes
-    if unknown_codes:
+    if found.unknown_codes:
         _replay(directory)
-    checked = ~has_unknown_code() if unknown_codes else F.lit(True)
-    events = _events(log, start, summary, spans)
-    if spans.failure is not None:
+    checked = ~has_unknown_code() if found.unknown_codes else F.lit(True)
+    events = timed_events(found)
+    if found.failure is not None:
         # a contradiction before the misplaced marker is where the applier stops first
-        raise first_contradiction(events, name, checked) or spans.failure.at(path=name)
-    return rules_of(events, name, checked)
+        raise first_contradiction(events, found.name, checked) or found.failure
+    return rules_of(events, found.name, checked)
 
 
 def contradiction(spark: SparkSession, directory: Path | str) -> ReplayError | None:
@@ -86,56 +73,26 @@ def contradiction(spark: SparkSession, directory: Path | str) -> ReplayError | N
 
     Raises as `intervals`.
     """
-    start = start_of(spark, Path(directory))
-    log = read_log(spark, Path(directory))
-    summary = summarize(log, start.offset, start.timestamp)
-    events = _events(log, start, summary, spans_of(summary.markers))
-    return first_contradiction(events, str(directory), ~has_unknown_code())
+    found = first_pass(spark, Path(directory))
+    return first_contradiction(timed_events(found), found.name, ~has_unknown_code())
 
 
-def _check_follows(start: Start, summary: Summary, directory: Path) -> None:
-    if summary.first is None:
-        return
-    offset, epoch = summary.first
-    if offset != start.offset:
-        with open_reader(directory) as reader:
-            begins = reader.start_offset()
-        if begins > start.offset:
-            what = f"the log now begins at offset {begins}: expected {start.offset}, where its history starts"
-            raise LogError(f"{directory}: {what} (retention has removed segments: run again)")
-        raise ReplayError(f"a batch begins at offset {offset}: expected {start.offset}", offset=offset)
-    if epoch < start.epoch:
-        what = f"leader epoch {epoch} after epoch {start.epoch}: epochs never decrease"
-        raise ReplayError(what, offset=offset)
+@contextmanager
+def contradictions_raised(spark: SparkSession, directory: Path | str) -> Iterator[None]:
+    """Raise the ReplayError at which the applier would stop, if an action on a history in here fails at another.
+
+    Spark reports whichever contradiction a task meets first.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        refused = contradiction(spark, directory) if _REFUSED in str(error) else None
+        if refused is None:
+            raise
+        raise refused from error
 
 
 def _replay(directory: Path | str) -> None:
     """Replay on the driver, to fail if two ACLs with unknown codes are the same."""
     for _ in replayed(directory):
         pass
-
-
-def _events(log: DataFrame, start: Start, summary: Summary, spans: TransactionSpans) -> DataFrame:
-    """Return the additions and removals that became visible, and the ACLs of the first checkpoint (columns EVENT)."""
-    end = summary.end_offset if spans.hidden_from is None else spans.hidden_from
-    changes = F.col("record_type").isin(ADD, REMOVE)
-    in_ranges = log.where((F.col("offset") >= range_start(start.offset)) & (F.col("offset") < end))
-    # the first record of every batch stays in, for the running maximum
-    needed = in_ranges.where(changes | (F.col("offset") == F.col("batch_offset")))
-    timed = with_running_time(
-        needed.select("offset", "batch_offset", "timestamp", "record_type", "acl"), summary.before
-    )
-    records = timed.where(changes & (F.col("offset") >= start.offset))
-    times = times_at(log, summary.before, (span.last for span in spans.held))
-    visible = with_deferred_visibility(
-        without_spans(records, spans.aborted), {span: times[span.last] for span in spans.held}
-    )
-    events = visible.select(
-        "acl.*",
-        F.lit(None).cast("long").alias("first_seen_offset"),
-        "offset",
-        F.col("timestamp").alias("at"),
-        "visible_at",
-        (F.col("record_type") == ADD).alias("adds"),
-    ).select(*EVENT)
-    return events if start.rules is None else start.rules.unionByName(events)

@@ -13,22 +13,27 @@ COLUMNS = (*RULE, "first_seen_offset", "added_offset", "added_at", "removed_offs
 """The output of `aclog spark history`."""
 
 EVENT = (*RULE, "first_seen_offset", "offset", "at", "visible_at", "adds")
-"""An addition or removal: the offset and time of its record, and when it became visible. A removal only has the id."""
+"""An addition or removal: the offset and time of its record, and when it became visible, as a time or as an end offset.
+
+A removal only has the id.
+"""
 
 _REMOVED = "removed"
 _BEFORE = "before"
 
 
-def rules_of(events: DataFrame, name: str, checked: Column) -> DataFrame:
+def rules_of(events: DataFrame, name: str, checked: Column, keep: Column | None = None) -> DataFrame:
     """Return the ACLs of these events (columns EVENT): COLUMNS, visible_from and visible_to.
 
-    `checked` selects the ACLs that are checked for the same content under another id.
+    `checked` selects the ACLs that are checked for the same content under another id, `keep` those that are returned
+    (a condition on RULE): a filter on the result might drop ACLs before they are checked.
 
     Any action on the result fails with the text of a ReplayError if an id is added that is in force, or removed that is
     not, or if one content is in force under two ids. `name` is the log's in that text.
     """
+    wanted = F.lit(True) if keep is None else keep
     rules = _rules(_in_order(events).where(_refusing(_by_id(), name, F.col("adds"))))
-    return _with_intervals(_by_content_order(rules).where(_refusing(_by_content(checked), name, F.lit(True))))
+    return _with_intervals(_by_content_order(rules).where(_refusing(_by_content(checked), name, wanted)))
 
 
 def first_contradiction(events: DataFrame, name: str, checked: Column) -> ReplayError | None:

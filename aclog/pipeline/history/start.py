@@ -16,27 +16,43 @@ from aclog.metalog.log import LogReader
 from aclog.pipeline.history.batch_times import ADD, has_unknown_code
 from aclog.pipeline.history.rules import EVENT
 from aclog.pipeline.source.schema import columns_of
+from aclog.snapshots.image import Image
 from aclog.snapshots.moments import READ_BYTES
 from aclog.snapshots.rule_history import first_image
 
 _COLUMNS = from_arrow_schema(
-    columns_of(("offset", "batch_offset", "leader_epoch", "timestamp", "record_type", "acl", "damage"))
+    columns_of(
+        ("offset", "batch_offset", "batch_end_offset", "leader_epoch", "timestamp", "record_type", "acl", "damage")
+    )
 )
 
 
 @frozen(kw_only=True)
 class Start:
-    """The state that replay starts from: `offset` is its end, `epoch` and `timestamp` (ms) those of its last batch.
+    """The state that replay starts from.
 
     `rules` are its ACLs (columns EVENT), None without a checkpoint; `unknown_codes`: whether some of them have codes
     without a name.
     """
 
-    offset: int = 0
-    epoch: int = 0
-    timestamp: int = -1
+    image: Image = Image.EMPTY
     rules: DataFrame | None = None
     unknown_codes: bool = False
+
+    @property
+    def offset(self) -> int:
+        """Its end."""
+        return self.image.end_offset
+
+    @property
+    def epoch(self) -> int:
+        """That of its last batch."""
+        return self.image.epoch
+
+    @property
+    def timestamp(self) -> int:
+        """That of its last batch, in ms."""
+        return self.image.timestamp
 
 
 def read_log(spark: SparkSession, path: Path) -> DataFrame:
@@ -71,13 +87,7 @@ def start_of(spark: SparkSession, directory: Path) -> Start:
     if counted is None or counted.rules != len(image.acls):
         found = 0 if counted is None else counted.rules
         raise CheckpointError(f"{path}: {found} ACL records for {len(image.acls)} ACLs: expected no removals")
-    return Start(
-        offset=image.end_offset,
-        epoch=image.epoch,
-        timestamp=image.timestamp,
-        rules=rules,
-        unknown_codes=bool(counted.unknown),
-    )
+    return Start(image=image, rules=rules, unknown_codes=bool(counted.unknown))
 
 
 def known_from(directory: Path | str) -> int:

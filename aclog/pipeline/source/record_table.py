@@ -141,6 +141,9 @@ _COLUMNS: MappingProxyType[str, Callable[[_Part], Array]] = MappingProxyType(
     {
         "offset": lambda part: pa.array(part.rows.offset),
         "batch_offset": lambda part: pa.array(part.batches.base_offset[part.rows.batch]),
+        "batch_end_offset": lambda part: pa.array(
+            (part.batches.base_offset + part.batches.record_count)[part.rows.batch]
+        ),
         "leader_epoch": lambda part: _int32(part.batches.leader_epoch[part.rows.batch]),
         "timestamp": _timestamp,
         "record_type": _record_type,

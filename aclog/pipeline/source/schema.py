@@ -31,6 +31,7 @@ TOKEN_TYPE = pa.struct(
 _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("offset", pa.int64()),
     ("batch_offset", pa.int64()),
+    ("batch_end_offset", pa.int64()),
     ("leader_epoch", pa.int32()),
     ("timestamp", TIME),
     ("record_type", pa.string()),
@@ -43,7 +44,8 @@ _COLUMNS: list[tuple[str, pa.DataType]] = [
 ]
 
 LOG_SCHEMA = pa.schema(_COLUMNS)
-"""One row per record; `timestamp` is the batch's max timestamp, null if it has none (-1).
+"""One row per record; `batch_offset` is the first offset of its batch, `batch_end_offset` the one after its last, and
+`timestamp` its max timestamp, null if it has none (-1).
 
 `record_type` is the name that `aclog log dump` prints. `opaque` is the value of any other record, such as a topic's.
 `damage` is only set in a row of type DAMAGED, which stands for bytes that were set aside.

@@ -12,8 +12,6 @@ from aclog.metalog.codec import encode_record
 from aclog.metalog.errors import CheckpointError, LogError, ReplayError
 from aclog.metalog.filelog.file_names import segment_name
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord, NoOpRecord
-from aclog.pipeline.history import start as history_start
-from aclog.pipeline.history import transaction_spans
 from aclog.pipeline.history.intervals import contradiction, history, intervals, known_from
 from aclog.pipeline.history.rules import contradictions
 from aclog.snapshots.checkpoint_writer import write_checkpoint
@@ -29,35 +27,9 @@ from tests.support.spark.session import settings
 
 DATA = Path(__file__).parents[2] / "data"
 FIXTURES = sorted(path.parent.name for path in DATA.glob("*/__cluster_metadata-0"))
-in_one_process = pytest.mark.usefixtures("_in_one_process")
+in_one_process = pytest.mark.usefixtures("in_one_process")
+pytestmark = pytest.mark.usefixtures("quick_session", "small_ranges")
 BEGIN, END, ABORT = BeginTransactionRecord(), EndTransactionRecord(), AbortTransactionRecord()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _quick(spark):
-    """Settings for a few rows: little code generation, few tasks."""
-    with settings(
-        spark,
-        {
-            "spark.sql.shuffle.partitions": "2",
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.codegen.wholeStage": "false",
-        },
-    ):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def _small_ranges(monkeypatch):
-    """Ranges of 16 offsets, so that small logs have many."""
-    monkeypatch.setattr(transaction_spans, "RANGE_BITS", 4)
-
-
-@pytest.fixture
-def _in_one_process(monkeypatch):
-    """Read logs by metalog's decoder: for small logs that is faster than the workers of the data source."""
-    monkeypatch.setattr(history_start, "read_log", log_frame)
-    monkeypatch.setattr("aclog.pipeline.history.intervals.read_log", log_frame)
 
 
 def random_log(directory, seed, count):
@@ -314,7 +286,7 @@ def test_a_log_that_loses_its_first_segment_before_the_first_pass(spark, tmp_pat
         write_log(path, [acl(2)], base=1)
         return log_frame(spark, path)
 
-    monkeypatch.setattr("aclog.pipeline.history.intervals.read_log", read_after_retention)
+    monkeypatch.setattr("aclog.pipeline.history.first_pass.read_log", read_after_retention)
     with pytest.raises(LogError, match=r"the log now begins at offset 1: expected 0, .* \(retention"):
         history(spark, log)
 

@@ -205,7 +205,7 @@ def test_arrow_batches_are_of_bounded_size():
 
 def test_the_schema_is_what_spark_makes_of_it():
     assert to_arrow_schema(from_arrow_schema(LOG_SCHEMA), timezone="UTC").equals(LOG_SCHEMA)
-    assert LOG_SCHEMA.names[:6] == ["offset", "batch_offset", "leader_epoch", "timestamp", "record_type", "version"]
+    assert LOG_SCHEMA.names[:5] == ["offset", "batch_offset", "batch_end_offset", "leader_epoch", "timestamp"]
 
 
 def test_every_batch_has_the_schema():

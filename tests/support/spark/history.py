@@ -18,6 +18,7 @@ _SCHEMA = pa.schema(
     [
         ("offset", pa.int64()),
         ("batch_offset", pa.int64()),
+        ("batch_end_offset", pa.int64()),
         ("leader_epoch", pa.int32()),
         ("timestamp", pa.timestamp("us", tz="UTC")),
         ("record_type", pa.string()),
@@ -57,6 +58,7 @@ def _rows(batch):
         yield {
             "offset": batch.header.base_offset + record.offset_delta,
             "batch_offset": batch.header.base_offset,
+            "batch_end_offset": batch.header.end_offset,
             "leader_epoch": batch.header.leader_epoch,
             "timestamp": time,
             "record_type": "control" if found is None else record_json(found)["type"],

@@ -44,7 +44,7 @@ def read_rows(
 def expected_rows(paths: Iterable[Path]) -> list[dict]:
     """What the table must hold of these files, in their order."""
     rows = (
-        (_row(json.loads(line), bases), path) for path in paths for bases in [_bases(path)] for line in dumped(path)
+        (_row(json.loads(line), bounds), path) for path in paths for bounds in [_bounds(path)] for line in dumped(path)
     )
     return [row | _of_broker(row, path) for row, path in rows]
 
@@ -59,10 +59,11 @@ def segments(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.log"))
 
 
-def _bases(path: Path) -> dict[int, int]:
+def _bounds(path: Path) -> dict[int, tuple[int, int]]:
     found = {}
     for _, header in iter_batches(path.read_bytes()):
-        found |= dict.fromkeys(range(header.base_offset, header.end_offset), header.base_offset)
+        bounds = (header.base_offset, header.end_offset)
+        found |= dict.fromkeys(range(*bounds), bounds)
     return found
 
 
@@ -78,11 +79,12 @@ def _of_broker(row: dict, path: Path) -> dict:
     return {"opaque": _values(path)[row["offset"]]} if "BROKER" in row["record_type"] else {}
 
 
-def _row(said: dict, bases: dict[int, int]) -> dict:
+def _row(said: dict, bounds: dict[int, tuple[int, int]]) -> dict:
     kind, data = said["type"], said["data"]
     row = {
         "offset": said["offset"],
-        "batch_offset": bases[said["offset"]],
+        "batch_offset": bounds[said["offset"]][0],
+        "batch_end_offset": bounds[said["offset"]][1],
         "leader_epoch": said["leaderEpoch"],
         "timestamp": time_of(said["timestamp"]),
         "record_type": kind,

@@ -1,0 +1,24 @@
+"""`aclog spark when`: since when, and until when, something was allowed, from a log of any size."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from aclog.analysis.policy import Settings
+from aclog.analysis.timeline import Question
+from aclog.cli.flags.answer import AnswerFormat
+from aclog.cli.interval_list import print_intervals
+from aclog.pipeline.history.when import when
+
+
+def when_command(spark: SparkSession, log: Path, question: Question, settings: Settings, form: AnswerFormat) -> None:
+    """Print the intervals of a log directory in which the answer was yes, as `aclog when` does.
+
+    Raises:
+        LogError: there is no log, or it cannot be read.
+        CheckpointError: the log does not begin at offset 0, and no complete checkpoint reaches its start.
+        DecodeError: damage; a ReplayError if records contradict each other.
+        PySparkException, Py4JJavaError: a job failed; its text holds the error of a segment that cannot be read.
+
+    """
+    print_intervals(when(spark, log, question, settings), form)

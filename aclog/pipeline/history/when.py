@@ -1,0 +1,91 @@
+"""When something was allowed, from a log of any size: Spark selects the ACLs that concern it, the driver asks.
+
+Spark reads the log as for its history (aclog.pipeline.history.intervals), pairs each removal with its addition, and
+checks all of them. Only the ACLs that concern the question are collected on the driver.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import Column, Row, SparkSession
+from pyspark.sql import functions as F
+
+from aclog.analysis.policy import Settings
+from aclog.analysis.timeline import Interval, Question
+from aclog.analysis.timeline import intervals as intervals_of
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+)
+from aclog.metalog.uuids import parse_uuid
+from aclog.pipeline.history.batch_times import millis
+from aclog.pipeline.history.concerned import concerned
+from aclog.pipeline.history.events import placed_events
+from aclog.pipeline.history.first_pass import FirstPass, first_pass
+from aclog.pipeline.history.intervals import contradictions_raised
+from aclog.pipeline.history.rules import RULE, first_contradiction, rules_of
+from aclog.snapshots.rule_history import Change, ChangeKind
+from aclog.snapshots.rule_history import history as replayed
+
+
+def when(spark: SparkSession, directory: Path | str, question: Question, settings: Settings) -> list[Interval]:
+    """Return the intervals of a log directory in which the answer was yes, as `analysis.timeline.intervals` does.
+
+    A log in which some ACLs have codes without a name is replayed on the driver.
+
+    Raises:
+        LogError: there is no log, it cannot be read, or retention has removed its start.
+        CheckpointError: the log does not begin at offset 0, and no complete checkpoint reaches its start.
+        DecodeError: damage that was set aside; a ReplayError if records contradict each other.
+        PySparkException, Py4JJavaError: a job failed; its text holds the error of a segment that cannot be read.
+
+    """
+    found = first_pass(spark, Path(directory))
+    if found.unknown_codes:
+        changes = replayed(directory)
+    else:
+        with contradictions_raised(spark, directory):
+            changes = iter(_changes(found, question, settings))
+    return list(intervals_of(found.start.image, changes, question, settings))
+
+
+def _changes(found: FirstPass, question: Question, settings: Settings) -> list[Change]:
+    """Return the changes of the ACLs that concern a question, in order; without those of the beginning."""
+    events = placed_events(found)
+    if found.failure is not None:
+        raise first_contradiction(events, found.name, F.lit(True)) or found.failure
+    rules = rules_of(events, found.name, F.lit(True), concerned(question.queries, settings))
+    rows = rules.select(*RULE, _end("added", "visible_from"), _end("removed", "visible_to")).collect()
+    return sorted((change for row in rows for change in _ends(row)), key=lambda change: change.offset)
+
+
+def _end(what: str, visible: str) -> Column:
+    """Return one end of the interval in which an ACL was in force, with the fields of a Change."""
+    return F.struct(
+        F.col(f"{what}_offset").alias("offset"),
+        millis(F.col(f"{what}_at")).alias("timestamp"),
+        F.col(visible).alias("end_offset"),
+    ).alias(what)
+
+
+def _ends(row: Row) -> Iterator[Change]:
+    """Yield the addition and the removal of an ACL, as far as the log has them."""
+    rule = StandardAclWithId(
+        id=parse_uuid(row.id),
+        acl=StandardAcl(
+            resource_type=ResourceType[row.resourceType],
+            resource_name=row.resourceName,
+            pattern_type=PatternType[row.patternType],
+            principal=row.principal,
+            host=row.host,
+            operation=AclOperation[row.operation],
+            permission_type=AclPermissionType[row.permissionType],
+        ),
+    )
+    for kind, end in (ChangeKind.ADDED, row.added), (ChangeKind.REMOVED, row.removed):
+        if end.offset is not None:
+            yield Change(kind=kind, rule=rule, **end.asDict())

@@ -1,0 +1,34 @@
+"""Small logs on Spark: quick queries, many ranges, and reading without the workers of the data source."""
+
+import pytest
+
+from aclog.pipeline.history import transaction_spans
+from tests.support.spark.history import log_frame
+from tests.support.spark.session import settings
+
+
+@pytest.fixture(scope="module")
+def quick_session(spark):
+    """Settings for a few rows: little code generation, few tasks."""
+    with settings(
+        spark,
+        {
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.codegen.wholeStage": "false",
+        },
+    ):
+        yield
+
+
+@pytest.fixture
+def small_ranges(monkeypatch):
+    """Ranges of 16 offsets, so that small logs have many."""
+    monkeypatch.setattr(transaction_spans, "RANGE_BITS", 4)
+
+
+@pytest.fixture
+def in_one_process(monkeypatch):
+    """Read logs by metalog's decoder: for small logs that is faster than the workers of the data source."""
+    monkeypatch.setattr("aclog.pipeline.history.start.read_log", log_frame)
+    monkeypatch.setattr("aclog.pipeline.history.first_pass.read_log", log_frame)

@@ -1,0 +1,68 @@
+"""Random logs of rules, and random questions of them."""
+
+from random import Random
+
+from aclog.analysis.operations import REQUESTED
+from aclog.analysis.principals import EVERYONE, everyone_but, only
+from aclog.analysis.query import Query
+from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from aclog.metalog.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+    NoOpRecord,
+)
+from tests.support.analysis.policies import entry_of, random_rule
+from tests.support.builders.acls import record_of, removal_of
+
+READ = 1 << AclOperation.READ
+
+
+def batches_of(random: Random, count: int, *, odd: int = 3) -> list[list[MetadataRecord]]:
+    """Batches of additions and removals, some in transactions, of which some are aborted.
+
+    `odd` of 100 rules are such as only a record can carry.
+    """
+    live: dict[object, object] = {}
+    held: dict[object, object] | None = None
+    batches = []
+    for _ in range(count):
+        records: list[MetadataRecord] = []
+        for _ in range(random.choice((1, 1, 2, 4))):
+            turn = random.random()
+            if turn < 0.1:
+                if held is None:
+                    held = dict(live)
+                    records.append(BeginTransactionRecord())
+                else:
+                    aborted = random.random() < 0.4
+                    live, held = (held if aborted else live), None
+                    records.append(AbortTransactionRecord() if aborted else EndTransactionRecord())
+            elif turn < 0.45 and live:
+                entry = random.choice(list(live.values()))
+                del live[entry.id]
+                records.append(removal_of(entry))
+            else:
+                entry = entry_of(random_rule(random, odd=odd))
+                if entry.id not in live:
+                    live[entry.id] = entry
+                    records.append(record_of(entry))
+        batches.append(records or [NoOpRecord()])
+    return batches
+
+
+def random_query(random: Random) -> Query:
+    names = ["a", "ab", "b.x", "*", "*a", ""]
+    resources = tuple(
+        ResourcePattern(
+            resource_type=random.choice([ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.GROUP]),
+            name=random.choice(names),
+            pattern_type=random.choice([PatternType.LITERAL, PatternType.PREFIXED]),
+        )
+        for _ in range(random.randint(1, 2))
+    )
+    principals = random.choice([EVERYONE, only("User:a"), only("User:b", "Group:g"), everyone_but("User:a", "User:b")])
+    operations = random.choice([READ, REQUESTED, 1 << AclOperation.DESCRIBE])
+    host = random.choice([None, "10.0.0.1"])
+    return Query(resources=resources, operations=operations, principals=principals, host=host)
