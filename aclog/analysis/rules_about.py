@@ -40,7 +40,7 @@ class RulesAbout:
         allowing: dict[str, list[StandardAcl]] = {}
         denying: list[StandardAcl] = []
         for rule in sorted(dict.fromkeys(_about(policy, query)), key=_order):
-            if rule.permission_type == AclPermissionType.ALLOW:
+            if rule.permission_type == AclPermissionType.ALLOW and not _is_colonless(rule):
                 allowing.setdefault(rule.principal, []).append(rule)
             else:
                 denying.append(rule)
@@ -74,10 +74,13 @@ class RulesAbout:
         )
 
     def _overlap(self, allow: StandardAcl, deny: StandardAcl) -> bool:
+        if allow.resource_type != deny.resource_type:
+            return False
+        if _is_colonless(deny):
+            return _patterns_overlap(allow, deny, documented=self.settings.documented)
         operations = rule_mask(deny.operation, deny.permission_type) >> 16
         return (
-            allow.resource_type == deny.resource_type
-            and bool(rule_mask(allow.operation, allow.permission_type) & operations & ALL_OPERATIONS)
+            bool(rule_mask(allow.operation, allow.permission_type) & operations & ALL_OPERATIONS)
             and (allow.principal == deny.principal or WILDCARD_PRINCIPAL in (allow.principal, deny.principal))
             and _hosts_overlap(allow.host, deny.host, cidr=self.settings.cidr)
             and _patterns_overlap(allow, deny, documented=self.settings.documented)
@@ -87,7 +90,7 @@ class RulesAbout:
 def _about(policy: Policy, query: Query) -> Iterator[StandardAcl]:
     for rule in _of_resources(policy, query):
         mask = rule_mask(rule.operation, rule.permission_type)
-        if (
+        if _is_colonless(rule) or (
             (mask | mask >> 16) & query.operations
             and _is_for(rule.principal, query.principals)
             and (query.host is None or _matches(rule.host, query.host, cidr=policy.settings.cidr))
@@ -98,7 +101,8 @@ def _about(policy: Policy, query: Query) -> Iterator[StandardAcl]:
 def _of_resources(policy: Policy, query: Query) -> Iterator[StandardAcl]:
     acls = policy.acls.with_options(documented=policy.settings.documented, cidr=policy.settings.cidr)
     if not query.principals.complement:
-        for principal in {*query.principals.named, WILDCARD_PRINCIPAL}:
+        odd = [each for each in acls.principals() if ":" not in each] if acls.index.has_colonless else []
+        for principal in {*query.principals.named, WILDCARD_PRINCIPAL, *odd}:
             for found in acls.matching(AclBindingFilter(principal=principal)):
                 if any(_covers_some(found.acl, each, policy.settings) for each in query.resources):
                     yield found.acl
@@ -123,6 +127,11 @@ def names_of(resource: ResourcePattern) -> Names:
     """Return the names of a resource of a query."""
     literal = resource.pattern_type == PatternType.LITERAL
     return (Literal(name=resource.name) if literal else Subtree(prefix=resource.name),)
+
+
+def _is_colonless(rule: StandardAcl) -> bool:
+    """Return whether a rule makes Kafka's authorizer throw on what it covers, for everybody, so that all is denied."""
+    return ":" not in rule.principal
 
 
 def _is_for(principal: str, wanted: Principals) -> bool:
