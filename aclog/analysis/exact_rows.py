@@ -83,7 +83,7 @@ def _by_principal(of_principals: dict[Principals, list[Region]]) -> dict[Princip
     """Return the same regions by sets of principals that are in the same of them."""
     numbered = list(of_principals.items())
     wide = frozenset(number for number, (principals, _) in enumerate(numbered) if principals.complement)
-    named = {name for principals, _ in numbered for name in principals.named}
+    named = sorted({name for principals, _ in numbered for name in principals.named})
     profiles: dict[str, set[int]] = {name: set(wide) for name in named}
     for number, (principals, _) in enumerate(numbered):
         for name in principals.named:
