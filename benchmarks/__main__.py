@@ -18,6 +18,7 @@ from benchmarks import (
     commit,
     decide,
     differences,
+    follow_changes,
     read_back,
     replay,
     request_lines,
@@ -63,6 +64,11 @@ def _update(*, quick: bool) -> Iterator[Row]:
 
 def _differences(*, quick: bool) -> Iterator[Row]:
     yield from differences.run(100_000 if quick else 1_000_000, 10_000 if quick else 100_000, 30 if quick else 300)
+
+
+def _follow(*, quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as scratch:
+        yield from follow_changes.run(10_000 if quick else 100_000, 1_000 if quick else 20_000, Path(scratch))
 
 
 def _rows(*, quick: bool) -> Iterator[Row]:
@@ -124,6 +130,7 @@ PARTS: dict[str, tuple[str, Callable[..., Iterator[Row]]]] = {
         "The exact difference of two policies vs. deciding the same cells, and vs. replaying",
         _differences,
     ),
+    "follow": ("What each committed change really gives and takes, as JSON lines", _follow),
     "rows": ("Rows in which the exact difference of a commit reads, vs. folding its rules naively", _rows),
     "requests": ("Authorization requests in a file", _requests),
     "serve": ("Nodes vs. a real Kafka", _serve),

@@ -4,6 +4,7 @@ from functools import cached_property
 
 from attrs import define, frozen
 
+from aclog.analysis.estate import Estate
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 
@@ -28,6 +29,11 @@ class Policy:
 
     acls: AclsImage
     settings: Settings = Settings()
+
+    @cached_property
+    def estate(self) -> Estate:
+        """The rules, as the engine reads them; what it has read is kept for the next question."""
+        return Estate(self.acls.index)
 
     @cached_property
     def authorizer(self) -> StandardAuthorizer:

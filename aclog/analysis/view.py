@@ -39,7 +39,7 @@ class View:
     @classmethod
     def of(cls, policy: Policy) -> "View":
         """Return the view of a policy."""
-        return cls(policy.settings, Estate(policy.acls.index))
+        return cls(policy.settings, policy.estate)
 
     def of_everyone(self, root: Root) -> Cells:
         """Return the cells of `User:*`."""

@@ -19,7 +19,7 @@ WAIT_S = 1.0
 _MANY_CHANGES = 1024
 """ACL changes after which they are merged into the index: whoever compares two states walks through those left."""
 
-_SHARE = 64
+_SHARE = 128
 """A large index is merged only when this part of it has changed: a merge takes about as long as reading it anew."""
 
 

@@ -79,6 +79,7 @@ class _Follower:
     stopping: bool = field(default=False, init=False)
     """Set by a signal: a line is never cut."""
     status: FollowerStatus = field(factory=FollowerStatus, init=False)
+    _last: Policy | None = field(default=None, init=False)
     _age: AgeWatch = field(factory=AgeWatch, init=False)
     _regions: Counter = field(init=False)
     _changes: Counter = field(init=False)
@@ -117,7 +118,8 @@ class _Follower:
         """Print what a step gives and takes."""
         changes = step_changes(step)
         if changes:
-            before, after = self._policy(step.before), self._policy(step.after)
+            before, after = self._before(step.before), self._policy(step.after)
+            self._last = after
             report = Comparison.of(before, after, changes=changes, topics=self.options.topics)
             self._changes.inc(len(changes))
             for difference in report.differences:
@@ -126,6 +128,11 @@ class _Follower:
         if self.stopping:
             raise _StoppedError
         self.status.succeeded()
+
+    def _before(self, image: Image) -> Policy:
+        """Return the policy of the last step if nothing came in between: it knows much of what is asked again."""
+        last = self._last
+        return last if last is not None and last.acls.index is image.acls.index else self._policy(image)
 
     def _policy(self, image: Image) -> Policy:
         settings = self.options.settings
