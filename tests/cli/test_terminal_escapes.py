@@ -140,6 +140,8 @@ def commands(home, broker):
     yield "who-can", *log, *request[2:], "--format", "jsonl"
     yield "what-can", *log, "--principal", f"User:{NAME}", "--super-users", f"User:{NAME}"
     yield "what-can", *log, "--principal", f"User:{NAME}"
+    yield "when", *log, *request[2:]
+    yield "when", *log, *request[2:], "--principal", f"User:{NAME}", "--format", "jsonl"
     yield "log", "dump", home / "log"
     yield "log", "dump", "--json", home / "log"
     yield "log", "dump", home / "damaged"
