@@ -28,13 +28,28 @@ class Sides:
 
 
 def policy_of(image: Image, flags: AuthorizerFlags) -> Policy:
-    """Return the policy of a state. Raises ConfigError: a super user without a colon."""
-    acls = image.acls.with_options(documented=flags.documented, cidr=flags.cidr)
-    return Policy(acls, settings_of(flags))
+    """Return the policy of a state; warn as settings_of. Raises ConfigError: a super user without a colon."""
+    flags.warn_of_super_users()
+    return _policy(image, flags)
 
 
 def settings_of(flags: AuthorizerFlags) -> Settings:
-    """Return the settings that the flags name. Raises ConfigError: a super user without a colon."""
+    """Return the settings that the flags name; warn of super users that are hardly meant.
+
+    Raises:
+        ConfigError: a super user without a colon.
+
+    """
+    flags.warn_of_super_users()
+    return _settings(flags)
+
+
+def _policy(image: Image, flags: AuthorizerFlags) -> Policy:
+    acls = image.acls.with_options(documented=flags.documented, cidr=flags.cidr)
+    return Policy(acls, _settings(flags))
+
+
+def _settings(flags: AuthorizerFlags) -> Settings:
     return Settings(
         super_users=parse_super_users(flags.super_users),
         allow_everyone=flags.allow_everyone,
@@ -54,10 +69,16 @@ class SideFlags:
     maps: tuple[NameMap, ...] = ()
 
     def check(self) -> None:
-        """Check the flags before anything is read; a second state may differ in settings only. Raises ConfigError."""
+        """Check the flags before anything is read; a second state may differ in settings only. Raises ConfigError.
+
+        Warns of super users that are hardly meant.
+        """
         if self.target.given() or not self.settings.given():
             self.target.check(self.source)
-        self.settings.after(self.authorizer)
+        after = self.settings.after(self.authorizer)
+        self.authorizer.warn_of_super_users()
+        if self.settings.to_super_users is not None:
+            after.warn_of_super_users("--to-super-users")
 
     def read(self) -> Sides:
         """Read both sides.
@@ -75,8 +96,8 @@ class SideFlags:
         old = before.with_acls(mapped_acls(before.acls, self.maps)) if self.maps else before
         known = chosen is None and not self.maps
         return Sides(
-            old=policy_of(old, self.authorizer),
-            new=policy_of(after, self.settings.after(self.authorizer)),
+            old=_policy(old, self.authorizer),
+            new=_policy(after, self.settings.after(self.authorizer)),
             changes=net_changes(changes) if known else changes_between(old.acls, after.acls),
             images=(before, after),
             sources=(first,) if chosen is None else (first, chosen),

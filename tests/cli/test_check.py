@@ -175,3 +175,22 @@ def test_bad_input_is_one_line_and_exit_code_2(words, said):
     result = aclog(*words.split(), stdin=json.dumps(ORDERS).encode())
     assert (result.code, result.out) == (2, "")
     assert said in result.complaint
+
+
+def test_super_users_with_a_comma_are_warned_of_once(write, tmp_path):  # noqa: F811
+    acls, log, wrong = write("acls", ORDERS), tmp_path / "log", ("--super-users", "User:a,User:b")
+    aclog("import", acls, "--log", log).ok()
+    ask, to = ("--operation", "READ", "--topic", "orders"), ("--to-acls", acls)
+    for words in (
+        ("who-can", "--acls", acls, *ask),
+        ("what-can", "--acls", acls, "--principal", "User:app"),
+        ("when", "--log", log, *ask, "--principal", "User:app"),
+        ("diff", "--acls", acls, *to),
+        ("check", "equal", "--acls", acls, *to),
+        ("check", "not-granted", "--acls", acls, *ask),
+    ):
+        warning = "aclog: warning: --super-users: 'User:a,User:b' is one name,"
+        assert [line.startswith(warning) for line in aclog(*words, *wrong).err.splitlines()] == [True]
+    told = aclog("diff", "--acls", acls, "--to-super-users", "User:c,User:d").err
+    assert told.startswith("aclog: warning: --to-super-users: 'User:c,User:d' is one name,")
+    assert len(told.splitlines()) == 1

@@ -60,13 +60,13 @@ class AuthorizerFlags:
         ),
     ] = False
 
-    def warn_of_super_users(self) -> None:
-        """Warn of super users that are hardly meant. Raises ConfigError: one without a colon."""
+    def warn_of_super_users(self, flag: str = "--super-users") -> None:
+        """Warn of super users that are hardly meant; `flag` named them. Raises ConfigError: one without a colon."""
         from aclog.authorizer.config import super_user_mistakes
         from aclog.terminal.notices import warn
 
         for mistake in super_user_mistakes(self.super_users):
-            warn(f"--super-users: {mistake}")
+            warn(f"{flag}: {mistake}")
 
     @property
     def documented(self) -> bool:
