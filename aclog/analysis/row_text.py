@@ -6,12 +6,11 @@ Names that hold more than letters, digits, `.`, `_` and `-` stand in JSON quotes
 import json
 import re
 from collections.abc import Sequence
-
-from attrs import evolve
+from typing import TypeGuard
 
 from aclog.analysis.extent import is_allow
 from aclog.analysis.hosts import Hosts
-from aclog.analysis.names import ANY_NAME, Literal, NamePart, Names
+from aclog.analysis.names import ANY_NAME, Literal, NamePart, Names, Subtree
 from aclog.analysis.operations import REQUESTED, operations_of
 from aclog.analysis.principals import Principals
 from aclog.analysis.query import RESOURCE_TYPES
@@ -63,12 +62,14 @@ def clause_texts(clauses: Sequence[Clause]) -> list[str]:
 
 
 def _clause_text(operations: int, types: Sequence[str], names: Names) -> str:
-    text = operations_text(operations)
-    if names != ANY_NAME:
-        return f"{text} on {', '.join(types)} {names_text(names)}"
+    text = f"{operations_text(operations)} on"
+    (first, *others) = names
+    if others or isinstance(first, Literal) or first.prefix:
+        return f"{text} {', '.join(types)} {names_text(names)}"
     if types == [ResourceType.CLUSTER.name]:
-        return f"{text} on CLUSTER"
-    return f"{text} on {'everything' if len(types) == len(RESOURCE_TYPES) else f'every {_listed(types)}'}"
+        return f"{text} CLUSTER"
+    every = "everything" if len(types) == len(RESOURCE_TYPES) else f"every {_listed(types)}"
+    return f"{text} {every}{_but_text(first)}"
 
 
 def operations_text(mask: int) -> str:
@@ -83,13 +84,14 @@ def operations_text(mask: int) -> str:
 
 def names_text(names: Names) -> str:
     """Return names and prefixes; `*` for what LITERAL `*` covers: no longer name that begins with `*`."""
-    wildcard = Literal(name=WILDCARD)
-    if wildcard in names:
-        names = tuple(_whole(part) for part in names if part != wildcard) or names
-    if len(names) == 1:
-        return _part_text(names[0])
-    texts = map(_part_text, names)
-    return _listed([f"({text})" if " but " in text else text for text in texts])
+    texts = []
+    covered = Literal(name=WILDCARD) in names and any(map(_is_without_longer, names))
+    for part in names:
+        if covered and _is_without_longer(part):
+            texts.append(f"*{_but_text(part, WILDCARD)}")
+        elif not covered or part != Literal(name=WILDCARD):
+            texts.append(_part_text(part))
+    return texts[0] if len(texts) == 1 else _listed([f"({text})" if " but " in text else text for text in texts])
 
 
 def hosts_text(hosts: Hosts) -> str:
@@ -122,19 +124,22 @@ def _change_text(row: Row, cause: Cause) -> str:
     return _RULES_TEXTS[cause.is_added, allows.pop(), gained]
 
 
-def _whole(part: NamePart) -> NamePart:
-    """Return what LITERAL `*` covers of a part without saying that no longer name that begins with `*` is in it."""
-    if isinstance(part, Literal) or part.prefix or WILDCARD not in part.except_prefixes:
-        return part
-    return evolve(part, except_prefixes=tuple(name for name in part.except_prefixes if name != WILDCARD))
+def _is_without_longer(part: NamePart) -> TypeGuard[Subtree]:
+    """Return whether a part is what LITERAL `*` covers besides `*` itself, or less."""
+    return isinstance(part, Subtree) and not part.prefix and WILDCARD in part.except_prefixes
 
 
 def _part_text(part: NamePart) -> str:
     if isinstance(part, Literal):
         return _name(part.name)
-    text = f"{_name(part.prefix) if part.prefix else ''}*"
-    but = [*(f"{_name(prefix)}*" for prefix in part.except_prefixes), *map(_name, part.except_literals)]
-    return f"{text} but {_listed(but)}" if but else text
+    return f"{f'{_name(part.prefix)}*' if part.prefix else 'every name'}{_but_text(part)}"
+
+
+def _but_text(part: Subtree, unsaid: str | None = None) -> str:
+    """Return the exceptions of a part, but for one prefix."""
+    prefixes = [f"{_name(prefix)}*" for prefix in part.except_prefixes if prefix != unsaid]
+    but = [*prefixes, *map(_name, part.except_literals)]
+    return f" but {_listed(but)}" if but else ""
 
 
 def _name(name: str) -> str:

@@ -33,6 +33,9 @@ def clause(kind: ResourceType, *names: NamePart, operations: int = READ) -> Clau
         ((Subtree(prefix="", except_prefixes=("*",)), Literal(name="*")), "*"),
         ((Literal(name="*"), Subtree(prefix="", except_prefixes=("*", "a."))), "* but a.*"),
         ((Literal(name="*"),), '"*"'),
+        ((Literal(name="*"), Literal(name="a")), '"*", a'),
+        ((Subtree(prefix="", except_prefixes=("a.",)), Literal(name="a.x")), "(every name but a.*), a.x"),
+        ((Subtree(prefix="", except_prefixes=("*",)),), 'every name but "*"*'),
         (tuple(Literal(name=f"t{n}") for n in range(5)), "t0, t1, t2, t3, t4"),
         (tuple(Literal(name=f"t{n}") for n in range(1234)), "t0, t1, t2, t3 and 1,230 more"),
     ],
@@ -69,6 +72,8 @@ def test_what() -> None:
     )
     assert what_text([clause(ResourceType.CLUSTER, Literal(name="kafka-cluster"))]) == "READ on CLUSTER"
     assert what_text([clause(ResourceType.TOPIC, *ANY_NAME)]) == "READ on every TOPIC"
+    but = Subtree(prefix="", except_prefixes=("a.",), except_literals=("b",))
+    assert what_text([clause(ResourceType.TOPIC, but)]) == "READ on every TOPIC but a.*, b"
     assert what_text([clause(kind, *ANY_NAME, operations=REQUESTED) for kind in RESOURCE_TYPES]) == "ALL on everything"
 
 
