@@ -28,7 +28,8 @@ def test_the_difference_is_exact(random: Random) -> None:
     old, new = random_pair(random, odd=5)
     found = list(differences(old, new))
     assert wrong_differences(old, new, found) == []
-    assert list(differences(old, new, changed=[rule for _, rule in changed_rules(old, new)])) == found
+    told = differences(old, new, changed=[rule for _, rule in changed_rules(old, new)])
+    assert set(told) == set(found)
 
 
 @CAMPAIGN
