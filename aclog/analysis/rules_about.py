@@ -6,7 +6,8 @@ from attrs import define
 
 from aclog.analysis.hosts import Hosts
 from aclog.analysis.name_sets import pattern_meets
-from aclog.analysis.names import Literal, Names, Subtree
+from aclog.analysis.names import Literal, NamePart, Names, Subtree
+from aclog.analysis.pattern_index import PatternIndex
 from aclog.analysis.policy import Policy, Settings
 from aclog.analysis.principals import Principals
 from aclog.analysis.query import Query
@@ -28,54 +29,79 @@ from aclog.metalog.errors import ConfigError
 
 @define(eq=False, kw_only=True)
 class RulesAbout:
-    """The rules that are about any request of a query, by principal."""
+    """The rules that are about any request of a query; immutable by convention."""
 
     settings: Settings
-    _allowing: dict[str, list[StandardAcl]]
-    _denying: tuple[StandardAcl, ...]
+    denying: tuple[StandardAcl, ...]
+    """All of them that deny."""
+    _allowing: dict[str, PatternIndex]
+    _indexed_denying: dict[str, PatternIndex]
+    _all_denying: PatternIndex
+    _odd: tuple[str, ...]
+    """Principals without a colon that have a rule."""
 
     @staticmethod
     def of(policy: Policy, query: Query) -> "RulesAbout":
         """Find the rules of a policy that are about a query."""
         allowing: dict[str, list[StandardAcl]] = {}
-        denying: list[StandardAcl] = []
-        for rule in sorted(dict.fromkeys(_about(policy, query)), key=_order):
-            if rule.permission_type == AclPermissionType.ALLOW and not _is_colonless(rule):
-                allowing.setdefault(rule.principal, []).append(rule)
-            else:
-                denying.append(rule)
-        return RulesAbout(settings=policy.settings, allowing=allowing, denying=tuple(denying))
-
-    @property
-    def denying(self) -> tuple[StandardAcl, ...]:
-        """All rules about the query that deny."""
-        return self._denying
+        denying: dict[str, list[StandardAcl]] = {}
+        for rule in dict.fromkeys(_about(policy, query)):
+            allows = rule.permission_type == AclPermissionType.ALLOW and not _is_colonless(rule)
+            (allowing if allows else denying).setdefault(rule.principal, []).append(rule)
+        everybody = sorted((rule for rules in denying.values() for rule in rules), key=_order)
+        return RulesAbout(
+            settings=policy.settings,
+            denying=tuple(everybody),
+            allowing={principal: PatternIndex.of(rules) for principal, rules in allowing.items()},
+            indexed_denying={principal: PatternIndex.of(rules) for principal, rules in denying.items()},
+            all_denying=PatternIndex.of(everybody),
+            odd=tuple(each for each in denying if ":" not in each),
+        )
 
     def giving(self, region: Region) -> list[StandardAcl]:
         """Return the ALLOW rules for the region's principals that are about a request of it.
 
         If the region has all principals but some, these are the rules for `User:*`.
         """
-        everyone = self._allowing.get(WILDCARD_PRINCIPAL, [])
-        principals = () if region.principals.complement else region.principals.named
-        rules = [rule for each in principals for rule in self._allowing.get(each, [])]
-        return [rule for rule in (*rules, *everyone) if self._is_about(rule, region)]
+        named = () if region.principals.complement else region.principals.named
+        indexes = [self._allowing[each] for each in (*named, WILDCARD_PRINCIPAL) if each in self._allowing]
+        found = {
+            rule: None
+            for index in indexes
+            for part in region.names
+            for rule in index.near(region.resource_type, part)
+            if self._is_about(rule, region, part)
+        }
+        return sorted(found, key=_order)
 
     def taking(self, rules: Sequence[StandardAcl]) -> list[StandardAcl]:
         """Return the rules about the query that deny a part of what some ALLOW rules give."""
-        return [deny for deny in self._denying if any(self._overlap(allow, deny) for allow in rules)]
+        found: dict[StandardAcl, None] = {}
+        for allow in rules:
+            part = _names_covered(allow)
+            for index in self._denying_of(allow.principal):
+                for deny in index.near(allow.resource_type, part):
+                    if deny not in found and self._overlap(allow, deny):
+                        found[deny] = None
+        return sorted(found, key=_order)
 
-    def _is_about(self, rule: StandardAcl, region: Region) -> bool:
+    def _denying_of(self, principal: str) -> Sequence[PatternIndex]:
+        if principal == WILDCARD_PRINCIPAL:
+            return (self._all_denying,)
+        return [
+            self._indexed_denying[each]
+            for each in (principal, WILDCARD_PRINCIPAL, *self._odd)
+            if each in self._indexed_denying
+        ]
+
+    def _is_about(self, rule: StandardAcl, region: Region, part: NamePart) -> bool:
         return (
-            rule.resource_type == region.resource_type
-            and bool(rule_mask(rule.operation, rule.permission_type) & region.operations)
+            bool(rule_mask(rule.operation, rule.permission_type) & region.operations)
             and _hosts_meet(rule.host, region.hosts, cidr=self.settings.cidr)
-            and pattern_meets(rule.resource_name, rule.pattern_type, region.names, documented=self.settings.documented)
+            and pattern_meets(rule.resource_name, rule.pattern_type, (part,), documented=self.settings.documented)
         )
 
     def _overlap(self, allow: StandardAcl, deny: StandardAcl) -> bool:
-        if allow.resource_type != deny.resource_type:
-            return False
         if _is_colonless(deny):
             return _patterns_overlap(allow, deny, documented=self.settings.documented)
         operations = rule_mask(deny.operation, deny.permission_type) >> 16
@@ -132,6 +158,14 @@ def names_of(resource: ResourcePattern) -> Names:
 def _is_colonless(rule: StandardAcl) -> bool:
     """Return whether a rule makes Kafka's authorizer throw on what it covers, for everybody, so that all is denied."""
     return ":" not in rule.principal
+
+
+def _names_covered(rule: StandardAcl) -> NamePart:
+    """Return at least the names that a rule covers."""
+    is_literal = rule.pattern_type == PatternType.LITERAL and rule.resource_name != WILDCARD
+    if is_literal:
+        return Literal(name=rule.resource_name)
+    return Subtree(prefix="" if rule.pattern_type == PatternType.LITERAL else rule.resource_name)
 
 
 def _is_for(principal: str, wanted: Principals) -> bool:
