@@ -1,16 +1,17 @@
 """A comparison of two policies: regions in which they decide differently, rows for people, and what is counted."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from attrs import define
 
 from aclog.analysis.deciding import deciding
 from aclog.analysis.difference import differences
 from aclog.analysis.existing_names import ExistingNames
+from aclog.analysis.flips import Flips
 from aclog.analysis.folding import rows
 from aclog.analysis.policy import Policy
-from aclog.analysis.region import Difference, Direction, Request
+from aclog.analysis.region import Difference, Direction
 from aclog.analysis.region_json import JsonObject, difference_object, witness_object
 from aclog.analysis.row import Row
 from aclog.analysis.row_report import ReportRow, row_lines
@@ -30,8 +31,8 @@ class Comparison:
     differences: list[Difference]
     topics: ExistingNames | None = None
     """The topics that exist, if they are known."""
-    flips: Mapping[Request, int] | None = None
-    """The accesses that flip, and how often each occurred, if any were given."""
+    flips: Flips | None = None
+    """The accesses that flip, if any were given."""
 
     @staticmethod
     def of(
@@ -41,7 +42,7 @@ class Comparison:
         changes: Sequence[RuleChange] | None = None,
         direction: Direction | None = None,
         topics: ExistingNames | None = None,
-        flips: Mapping[Request, int] | None = None,
+        flips: Flips | None = None,
     ) -> "Comparison":
         """Compare two policies, in both directions or in one; `changes`, if known, saves comparing all rules."""
         known = changes_between(old.acls, new.acls) if changes is None else changes
@@ -59,7 +60,7 @@ class Comparison:
             if self.topics is not None and region.resource_type == ResourceType.TOPIC:
                 line["topics"] = len(self.topics.among(region.names))
             if self.flips is not None:
-                line["accesses"] = sum(count for request, count in self.flips.items() if request in region)
+                line["accesses"] = self.flips.among(region)
             yield line
 
     def rows(self) -> list[ReportRow]:
@@ -79,7 +80,7 @@ class Comparison:
         elif len(found) > 1:
             yield f"{len(found):,} rows: {counts[Direction.GAINED]:,} gained, {counts[Direction.LOST]:,} lost"
         if self.flips is not None:
-            yield f"{sum(self.flips.values()):,} of the accesses flip"
+            yield f"{self.flips.total:,} of the accesses flip"
 
     def _topics_of(self, row: Row) -> int | None:
         parts = [each.names for each in row.clauses if each.resource_type == ResourceType.TOPIC]
@@ -88,6 +89,4 @@ class Comparison:
         return len(set[str]().union(*map(self.topics.among, parts)))
 
     def _accesses_of(self, row: Row) -> int | None:
-        if self.flips is None:
-            return None
-        return sum(count for request, count in self.flips.items() if request in row)
+        return None if self.flips is None else self.flips.among(row)

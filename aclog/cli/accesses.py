@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from attrs import frozen
 
+from aclog.analysis.deciding import is_allowed
+from aclog.analysis.flips import Flips
 from aclog.analysis.policy import Policy
 from aclog.analysis.region import Request
-from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
-from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.hosts import host_address
-from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
 from aclog.cli.decisions import parse_request
 from aclog.metalog.errors import ConfigError
 from aclog.sources.text_lines import display_name, numbered
@@ -29,10 +29,10 @@ class Accesses:
     counts: Counter[Request]
     malformed: int
 
-    def flipped(self, old: Policy, new: Policy) -> Counter[Request]:
+    def flipped(self, old: Policy, new: Policy) -> Flips:
         """Return those that two policies decide differently; one on which Kafka's authorizer throws is not allowed."""
-        return Counter(
-            {each: count for each, count in self.counts.items() if _is_allowed(old, each) is not _is_allowed(new, each)}
+        return Flips.of(
+            {each: count for each, count in self.counts.items() if is_allowed(old, each) is not is_allowed(new, each)}
         )
 
 
@@ -96,13 +96,3 @@ def _request(principal: str, host: str, operation: int, kind: int, name: str) ->
     return Request(
         principal=principal, host=host_address(host), operation=operation, resource_type=kind, resource_name=name
     )
-
-
-def _is_allowed(policy: Policy, request: Request) -> bool:
-    pattern = ResourcePattern(resource_type=request.resource_type, name=request.resource_name)
-    context = RequestContext(principal=request.principal, host=request.host)
-    try:
-        [found] = policy.authorizer.authorize(context, [Action(operation=request.operation, resource_pattern=pattern)])
-    except InvalidRequestError:
-        return False
-    return found is AuthorizationResult.ALLOWED
