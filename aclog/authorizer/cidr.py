@@ -82,6 +82,8 @@ def parse_cidr(text: str) -> CidrRange:
 
 def is_cidr(text: str) -> bool:
     """Return whether a text is a CIDR range."""
+    if "/" not in text:  # most are not, and an error takes longer
+        return False
     try:
         parse_cidr(text)
     except ConfigError:

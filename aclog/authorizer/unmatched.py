@@ -26,7 +26,7 @@ def reasons_unmatched(acl: StandardAcl, *, cidr: bool) -> Iterator[str]:
         problem = host_problem(acl.host, cidr=cidr)
         if problem is not None:
             yield problem if is_cidr(acl.host) else f"matches nobody: {problem}"
-    if "," in acl.principal and listed_principals(acl.principal):
+    if listed_principals(acl.principal):
         one = f"{acl.principal} is one principal whose name has a comma, not a list"
         yield f"probably matches nobody: {one}: add an ACL for each"
 
@@ -44,7 +44,7 @@ def host_problem(host: str, *, cidr: bool) -> str | None:
     """
     if host == WILDCARD:
         return None
-    if "/" in host and is_cidr(host):
+    if is_cidr(host):
         return None if cidr else f"the host {host} is a CIDR range, which matches nobody unless ranges are enabled"
     try:
         address = host_address(host)
@@ -58,6 +58,8 @@ def listed_principals(principal: str) -> tuple[str, ...]:
 
     `User:bob,User:eve` and `User:bob,eve` list User:bob and User:eve; `User:CN=bob,O=acme` lists nobody.
     """
+    if "," not in principal:
+        return ()
     kind, _, names = principal.partition(":")
     parts = _COMMA.split(names)
     if len(parts) == 1 or (all("=" in part for part in parts) and not any(map(_TYPE.match, parts))):
