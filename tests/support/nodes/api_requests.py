@@ -92,6 +92,17 @@ def _credential(given: Given, version: int) -> Any:
     return build(51, version, "request", upsertions=(user,))
 
 
+def _configs(_: Given, version: int) -> Any:
+    one = _of(32, "DescribeConfigsResource", version, resource_type=2, resource_name="orders", configuration_keys=None)
+    return build(32, version, "request", resources=(one,))
+
+
+def _quota(_: Given, version: int) -> Any:
+    entity = _of(49, "EntityData", version, entity_type="user", entity_name="a")
+    rate = _of(49, "OpData", version, key="producer_byte_rate", value=1.0, remove=False)
+    return build(49, version, "request", entries=(_of(49, "EntryData", version, entity=(entity,), ops=(rate,)),))
+
+
 def _quorum(_: Given, version: int) -> Any:
     topic = _of(55, "TopicData", version, topic_name=METADATA_TOPIC, partitions=(_of(55, "PartitionData", version),))
     return build(55, version, "request", topics=(topic,))
@@ -165,6 +176,8 @@ _REQUESTS: dict[int, Callable[[Given, int], Any]] = {
     api_keys.DESCRIBE_ACLS: _acl_filter,
     api_keys.CREATE_ACLS: _creation,
     api_keys.DELETE_ACLS: _deletion,
+    api_keys.DESCRIBE_CONFIGS: _configs,
+    api_keys.ALTER_CLIENT_QUOTAS: _quota,
     api_keys.CREATE_DELEGATION_TOKEN: _token,
     api_keys.RENEW_DELEGATION_TOKEN: _renewal,
     api_keys.EXPIRE_DELEGATION_TOKEN: _expiry,
