@@ -1,6 +1,6 @@
 """Warnings about ACLs that no request can create, and about ACLs that match nobody (docs/semantics.md)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from attrs import define, field
 
@@ -14,23 +14,23 @@ from aclog.metalog.uuids import uuid_text
 from aclog.terminal.notices import warn
 
 
-def warn_of_each(rules: Iterable[StandardAclWithId], place: str) -> None:
-    """Warn of every ACL of a state that no request can create, or that matches nobody; `place` is the state's.
+def warn_of_each(rules: Iterable[StandardAclWithId], place: str) -> int:
+    """Warn of every ACL that no request can create, or that matches nobody; return on how many Kafka 4.3.1 throws.
 
-    Ranges are not told one by one: where they are enabled, they match (aclog.cli.image_report.CidrWatch counts them).
+    `place` names the state. Ranges are not told one by one: where they are enabled, they match
+    (aclog.cli.image_report.CidrWatch counts them).
     """
+    failing = 0
     for rule in rules:
-        for problem in _problems(rule.acl):
+        refused = refusal(rule.acl)
+        failure = None if refused is None else failure_in_kafka(rule.acl)
+        failing += failure is not None
+        throws = f"; Kafka 4.3.1 throws on {failure}" if failure else ""
+        creation = [] if refused is None else [f"CreateAcls refuses it: {refused}{throws}"]
+        for problem in (*creation, *reasons_unmatched(rule.acl, cidr=True)):
             id_ = "" if rule.id is None else f" (id {uuid_text(rule.id)})"
             warn(f"{place}: {acl_text(rule.acl)}{id_}: {problem}")
-
-
-def _problems(acl: StandardAcl) -> Iterator[str]:
-    refused = refusal(acl)
-    if refused is not None:
-        failure = failure_in_kafka(acl)
-        yield f"CreateAcls refuses it: {refused}" + (f"; Kafka 4.3.1 throws on {failure}" if failure else "")
-    yield from reasons_unmatched(acl, cidr=True)
+    return failing
 
 
 def warn_of_unmatched(acls: Iterable[StandardAcl]) -> None:

@@ -95,6 +95,19 @@ def test_verify_tells_each_and_on_what_kafka_throws(tmp_path):
         assert "1 ACL(s), 0 of them DENY, have a CIDR range as host" in done.err
 
 
+@pytest.mark.parametrize(
+    ("row", "last"),
+    [
+        (MATCH, "not damaged, but Kafka 4.3.1 throws on 1 of its ACLs: see the warnings"),
+        (acl_row(""), "all is well"),
+        (acl_row("t", host="localhost"), "all is well"),
+    ],
+)
+def test_not_all_is_well_with_a_log_on_which_kafka_throws(row, last, tmp_path):
+    aclog("import", "-", "--log", tmp_path / "log", "--keep-odd-rules", stdin=lines(GOOD, row)).ok()
+    assert aclog("log", "verify", tmp_path / "log").ok().lines[-1] == last
+
+
 def test_a_rule_that_matches_nobody_is_told_when_it_is_added(tmp_path):
     aclog("import", "-", "--log", tmp_path / "log", stdin=lines(GOOD)).ok()
     add = ("acls", "add", "--log", tmp_path / "log", "--allow-principal")
