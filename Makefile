@@ -46,7 +46,7 @@ fmt: venv  ## format and fix what can be fixed
 	$(BIN)/ruff format .
 
 # what the jars, our classes and the archives of classes are made from
-JVM_SOURCES := tests/jvm/pom.xml $(wildcard tests/jvm/java/*.java tests/jvm/java-3.9/*.java benchmarks/java/*.java) \
+JVM_SOURCES := tests/jvm/pom.xml $(wildcard tests/jvm/java/*.java tests/jvm/java-3.9/*.java tests/jvm/java-clients/*.java benchmarks/java/*.java) \
   tests/support/kafka/jvm.py tests/support/kafka/class_archives.py tests/support/spark/jvm.py
 
 build/jvm/.ready: $(VENV)/.installed $(JVM_SOURCES)

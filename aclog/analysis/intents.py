@@ -19,7 +19,7 @@ class Intent(StrEnum):
     PRODUCE = "produce"
     CONSUME = "consume"
     TRANSACT = "transact"
-    """Produce in transactions; with a group, also commit its offsets in them."""
+    """Produce in transactions; with a group, also commit its offsets in them (READ on its topics is CONSUME's)."""
     STREAM = "stream"
     """Kafka Streams: the application id is the group's name."""
     ADMIN = "admin"
@@ -61,7 +61,7 @@ _PARTS: Mapping[Intent, tuple[_Part, ...]] = {
     Intent.TRANSACT: (
         _Part(resource_type=_TOPIC, operations=_mask(_WRITE, _DESCRIBE)),
         _Part(resource_type=_TRANSACTION, operations=_mask(_WRITE, _DESCRIBE)),
-        _Part(resource_type=_GROUP, operations=_mask(_READ), optional=True),
+        _Part(resource_type=_GROUP, operations=_mask(_READ, _DESCRIBE), optional=True),
     ),
     Intent.STREAM: (
         _Part(resource_type=_TOPIC, operations=_mask(_READ, _DESCRIBE)),

@@ -84,21 +84,42 @@ def jar_directory(version: str = KAFKA_VERSION) -> Path:
 
 
 def _copy_dependencies(version: str, directory: Path) -> None:
-    command = [program("mvn"), "-B", "-q", "-f", str(ROOT / "tests" / "jvm" / "pom.xml")]
-    command += [f"-Dkafka.version={version}", "-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
-    command.append("-DexcludeArtifactIds=slf4j-reload4j")  # Kafka 3.9 has a binding of its own; two are one too many
-    done = subprocess.run([*command, "dependency:copy-dependencies"], capture_output=True, text=True, check=False)
-    if done.returncode or not list(directory.glob("kafka-metadata-*.jar")):
+    flags = [f"-Dkafka.version={version}", "-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
+    flags.append("-DexcludeArtifactIds=slf4j-reload4j")  # Kafka 3.9 has a binding of its own; two are one too many
+    try:
+        _maven("dependency:copy-dependencies", "-f", str(ROOT / "tests" / "jvm" / "pom.xml"), *flags)
+    except JvmMissingError:
         shutil.rmtree(directory, ignore_errors=True)
-        raise JvmMissingError(f"Maven could not get the jars of Kafka {version}:\n{done.stdout}{done.stderr}")
+        raise
+
+
+def streams_jar() -> Path:
+    """Kafka Streams, gathered by Maven on first use; without RocksDB, whose jar is as large as all the others."""
+    directory = BUILD / f"kafka-streams-{KAFKA_VERSION}"
+    jar = directory / f"kafka-streams-{KAFKA_VERSION}.jar"
+    with exclusively("kafka-streams"):
+        if not jar.exists():
+            artifact = f"-Dartifact=org.apache.kafka:kafka-streams:{KAFKA_VERSION}"
+            _maven("dependency:copy", artifact, f"-DoutputDirectory={directory}")
+    return jar
+
+
+def _maven(*arguments: str) -> None:
+    done = subprocess.run([program("mvn"), "-B", "-q", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise JvmMissingError(f"Maven could not get Kafka's jars:\n{done.stdout}{done.stderr}")
 
 
 def own_classes(version: str = KAFKA_VERSION) -> Path:
     """Return the jar of our own classes, compiled against a Kafka that has any; again when a source is newer."""
     name = "classes" if version == KAFKA_VERSION else f"classes-{version}"
+    return compiled(name, SOURCES[version], f"{jar_directory(version)}/*")
+
+
+def compiled(name: str, patterns: Sequence[str], jars: str) -> Path:
+    """Return build/jvm/NAME.jar of these sources, compiled against `jars`; again when a source is newer."""
     jar = BUILD / f"{name}.jar"
-    sources = sorted(path for pattern in SOURCES[version] for path in ROOT.glob(pattern))
-    jars = jar_directory(version)
+    sources = sorted(path for pattern in patterns for path in ROOT.glob(pattern))
     with exclusively(name):
         if not jar.exists() or jar.stat().st_mtime < max(path.stat().st_mtime for path in sources):
             with tempfile.TemporaryDirectory(dir=BUILD) as directory:
@@ -107,8 +128,8 @@ def own_classes(version: str = KAFKA_VERSION) -> Path:
     return jar
 
 
-def _compile(sources: Sequence[Path], jars: Path, directory: Path) -> None:
-    command = [program("javac"), "--release", "17", "-nowarn", "-proc:none", "-cp", f"{jars}/*", "-d", str(directory)]
+def _compile(sources: Sequence[Path], jars: str, directory: Path) -> None:
+    command = [program("javac"), "--release", "17", "-nowarn", "-proc:none", "-cp", jars, "-d", str(directory)]
     done = subprocess.run([*command, *map(str, sources)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise JvmMissingError(f"javac refused our sources (a JDK 17 or later is needed):\n{done.stderr}")
@@ -170,6 +191,7 @@ def main() -> None:
         jar_directory(version)
     for version in SOURCES:
         own_classes(version)
+    streams_jar()
 
 
 if __name__ == "__main__":
