@@ -41,7 +41,7 @@ BEGIN_AT = {
     "pipeline": ("authorize.py", "session.py"),
     "pipeline/accesses": ("ingest.py", "access_table.py"),
     "pipeline/decisions": ("bulk_authorizer.py", "interval_index.py"),
-    "pipeline/history": ("intervals.py",),
+    "pipeline/history": ("intervals.py", "when.py"),
     "pipeline/source": ("data_source.py", "record_table.py"),
     "pipeline/usage": ("report.py",),
     "shell": ("tree.py", "engine.py"),

@@ -1,1 +1,1 @@
-"""The history of ACLs: every ACL of a log with the interval in which it was in force."""
+"""The history of ACLs: each with the interval in which it was in force; when something was allowed."""
