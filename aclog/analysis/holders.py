@@ -40,7 +40,9 @@ def holders(
     policy: Policy, needs: Sequence[Need], *, principals: Principals = EVERYONE, host: str | None = None
 ) -> Iterator[Holder]:
     """Yield all who hold an intent, in a stable order; each principal and host once."""
-    found = [list(allowed(policy, _query(need, principals, host))) for need in needs]
+    found = _allowed_of_each(policy, needs, principals, host)
+    if found is None:
+        return
     search = _Search(needs=needs, regions=found, cidr=policy.settings.cidr)
     groups: dict[tuple[tuple[int, ...], ...], list[str]] = {}
     for principal in search.named():
@@ -54,6 +56,22 @@ def holders(
             yield from search.holder(everyone_but(*named), key)
         else:
             yield from search.holder(only(*members), key)
+
+
+def _allowed_of_each(
+    policy: Policy, needs: Sequence[Need], principals: Principals, host: str | None
+) -> list[list[Region]] | None:
+    """Return what is allowed of each need, to those at least who are allowed something of all; None if nobody is."""
+    found: dict[int, list[Region]] = {}
+    # Needs on few names first: often few principals are left for those on any name.
+    for number in sorted(range(len(needs)), key=lambda number: any(not each.name for each in needs[number].patterns)):
+        regions = list(allowed(policy, _query(needs[number], principals, host)))
+        if not regions:
+            return None
+        found[number] = regions
+        if not any(region.principals.complement for region in regions):
+            principals = only(*(each for region in regions for each in region.principals.named))
+    return [found[number] for number in range(len(needs))]
 
 
 def _query(need: Need, principals: Principals, host: str | None) -> Query:
