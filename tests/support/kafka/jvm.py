@@ -87,7 +87,8 @@ def _copy_dependencies(version: str, directory: Path) -> None:
     flags = [f"-Dkafka.version={version}", "-DincludeScope=runtime", f"-DoutputDirectory={directory}"]
     flags.append("-DexcludeArtifactIds=slf4j-reload4j")  # Kafka 3.9 has a binding of its own; two are one too many
     try:
-        _maven("dependency:copy-dependencies", "-f", str(ROOT / "tests" / "jvm" / "pom.xml"), *flags)
+        pom = str(ROOT / "tests" / "jvm" / "pom.xml")
+        _maven(f"the jars of Kafka {version}", "dependency:copy-dependencies", "-f", pom, *flags)
     except JvmMissingError:
         shutil.rmtree(directory, ignore_errors=True)
         raise
@@ -100,14 +101,14 @@ def streams_jar() -> Path:
     with exclusively("kafka-streams"):
         if not jar.exists():
             artifact = f"-Dartifact=org.apache.kafka:kafka-streams:{KAFKA_VERSION}"
-            _maven("dependency:copy", artifact, f"-DoutputDirectory={directory}")
+            _maven(f"Kafka Streams {KAFKA_VERSION}", "dependency:copy", artifact, f"-DoutputDirectory={directory}")
     return jar
 
 
-def _maven(*arguments: str) -> None:
+def _maven(wanted: str, *arguments: str) -> None:
     done = subprocess.run([program("mvn"), "-B", "-q", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise JvmMissingError(f"Maven could not get Kafka's jars:\n{done.stdout}{done.stderr}")
+        raise JvmMissingError(f"Maven could not get {wanted}:\n{done.stdout}{done.stderr}")
 
 
 def own_classes(version: str = KAFKA_VERSION) -> Path:
