@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from attrs import define
 
+from aclog.analysis.host_partition import is_address
 from aclog.analysis.hosts import Hosts
 from aclog.analysis.name_sets import pattern_meets
 from aclog.analysis.names import Literal, NamePart, Names, Subtree
@@ -119,7 +120,7 @@ def _about(policy: Policy, query: Query) -> Iterator[StandardAcl]:
         if _is_colonless(rule) or (
             (mask | mask >> 16) & query.operations
             and _is_for(rule.principal, query.principals)
-            and (query.host is None or _matches(rule.host, query.host, cidr=policy.settings.cidr))
+            and _is_from(rule.host, query.host, cidr=policy.settings.cidr)
         ):
             yield rule
 
@@ -217,8 +218,11 @@ def _range(text: str) -> CidrRange | None:
         return None
 
 
-def _matches(host: str, address: str, *, cidr: bool) -> bool:
-    return host in (WILDCARD, address) or (cidr and _hosts_within(address, host))
+def _is_from(host: str, address: str | None, *, cidr: bool) -> bool:
+    """Return whether the host of a rule matches an address, or any address at all."""
+    if address is not None:
+        return host in (WILDCARD, address) or (cidr and _hosts_within(address, host))
+    return host == WILDCARD or is_address(host) or (cidr and "/" in host and _range(host) is not None)
 
 
 def _order(rule: StandardAcl) -> tuple[object, ...]:

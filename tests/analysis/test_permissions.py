@@ -2,13 +2,14 @@
 
 from itertools import product
 
+import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.analysis.operations import REQUESTED
 from aclog.analysis.permissions import DEFAULT_ALLOW, SUPER_USER, permissions
-from aclog.analysis.policy import Policy
+from aclog.analysis.policy import Policy, Settings
 from aclog.analysis.principals import EVERYONE, everyone_but, only
 from aclog.analysis.query import Query
 from aclog.analysis.region import Request
@@ -22,6 +23,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.acls_image import AclsImage
 from tests.analysis.test_holders import FRESH, HOSTS, NAMES, PRINCIPALS, may, pattern, policies
+from tests.support.builders.acls import acl
 
 OPERATIONS = (AclOperation.READ, AclOperation.DESCRIBE, AclOperation.CREATE)
 TOPIC = ResourceType.TOPIC
@@ -110,3 +112,28 @@ def test_without_its_denies_a_permission_is_all_that_its_rules_give(policy, quer
             if is_allowed(given_, request) and not is_allowed(strict, request):
                 taken = without(strict, denies - set(permission.denies))
                 assert not is_allowed(taken, request), (request, permission.denies)
+
+
+@pytest.mark.parametrize(
+    ("host", "cidr", "matches"),
+    [
+        ("10.0.0.9", False, True),
+        ("10.0.0.0/8", True, True),
+        ("10.0.0.0/8", False, False),
+        ("10.0.0.0/99", True, False),
+        ("::1", False, False),  # not as Kafka writes it
+        ("web.example", True, False),
+        ("", True, False),
+    ],
+)
+def test_a_rule_from_a_host_that_no_client_has_neither_gives_nor_takes(host, cidr, matches):
+    allow, write = acl("ab"), acl("ab", host=host, operation=AclOperation.WRITE)
+    deny = acl("ab", host=host, permission_type=AclPermissionType.DENY)
+    policy = Policy(
+        AclsImage.from_acls(StandardAclWithId(id=None, acl=each) for each in (allow, write, deny)), Settings(cidr=cidr)
+    )
+    query = Query(resources=(pattern(TOPIC, "ab"),), operations=REQUESTED, principals=only("User:app"))
+    found = list(permissions(policy, query))
+    assert found
+    assert any(write in each.rules for each in found) == matches
+    assert any(deny in each.denies for each in found) == matches
