@@ -26,10 +26,10 @@ def print_permissions(found: Iterable[Permission], form: AnswerFormat, *, none: 
         count += 1
         for line in permission_lines(permission):
             say(printable(line))
-    if not count:
-        say(printable(none))
     if supers:
         say(printable(f"super users, who may do everything: {supers}"))
+    elif not count:
+        say(printable(none))
 
 
 def print_denies(rules: Iterable[StandardAcl]) -> None:

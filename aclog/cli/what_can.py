@@ -49,6 +49,6 @@ def what_can(
     policy = policy_of(source.choose().image(), authorizer)
     found = list(permissions(policy, query))
     print_permissions(found, format_, none="nothing")
-    if format_ is AnswerFormat.TEXT:
+    if format_ is AnswerFormat.TEXT and asked not in policy.settings.super_users:  # nothing is denied to those
         shown = {rule for permission in found for rule in permission.denies}
         print_denies(rule for rule in RulesAbout.of(policy, query).denying if rule not in shown)

@@ -122,6 +122,14 @@ def test_who_can_names_everybody_and_the_rules(write):  # noqa: F811
     assert (root["principals"], root["rules"], root["denies"]) == ({"in": ["User:root"]}, ["SuperUser"], [])
 
 
+def test_a_super_user_is_somebody_who_may_do_everything(write):  # noqa: F811
+    deny = acl_row("orders", principal="User:root", operation="WRITE", permissionType="DENY")
+    acls = ("--acls", write("acls", deny), "--super-users", "User:root")
+    everything = ["super users, who may do everything: User:root"]
+    assert aclog("who-can", *acls, "--operation", "READ", "--topic", "orders").ok().lines == everything
+    assert aclog("what-can", *acls, "--principal", "User:root").ok().lines == everything
+
+
 def test_who_can_by_default(write):  # noqa: F811
     ask = ("--operation", "READ", "--topic", "free", "--format", "jsonl")
     [line] = aclog("who-can", "--acls", write("acls", ORDERS), *ask, "--allow-everyone-if-no-acl-found").ok().lines
