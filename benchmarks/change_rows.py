@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from aclog.analysis.difference import differences
-from aclog.analysis.folding import rows
-from aclog.analysis.naive_rows import naive_rows
 from aclog.analysis.policy import Policy
+from aclog.analysis.rows.folding import rows
+from aclog.analysis.rows.naive_rows import naive_rows
 from aclog.authorizer.acls_image import AclsImage
 from benchmarks.measurement import percentile
 from benchmarks.report import Row

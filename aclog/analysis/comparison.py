@@ -7,15 +7,15 @@ from attrs import define
 
 from aclog.analysis.deciding import deciding
 from aclog.analysis.difference import differences
-from aclog.analysis.existing_names import ExistingNames
 from aclog.analysis.flips import Flips
-from aclog.analysis.folding import rows
 from aclog.analysis.policy import Policy
-from aclog.analysis.region import Difference, Direction
-from aclog.analysis.region_json import JsonObject, difference_object, witness_object
-from aclog.analysis.row import Row
-from aclog.analysis.row_report import ReportRow, row_lines
-from aclog.analysis.witness import has_legal_name, witness
+from aclog.analysis.regions.existing_names import ExistingNames
+from aclog.analysis.regions.region import Difference, Direction
+from aclog.analysis.regions.region_json import JsonObject, difference_object, witness_object
+from aclog.analysis.regions.witness import has_legal_name, witness
+from aclog.analysis.rows.folding import rows
+from aclog.analysis.rows.row import Row
+from aclog.analysis.rows.row_report import ReportRow, row_lines
 from aclog.authorizer.acl import ResourceType
 from aclog.authorizer.rule_change import RuleChange, changes_between
 

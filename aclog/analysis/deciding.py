@@ -1,7 +1,7 @@
 """Decisions on single requests, and what decides them: a rule, or a reason that Kafka names without one."""
 
 from aclog.analysis.policy import Policy
-from aclog.analysis.region import Request
+from aclog.analysis.regions.region import Request
 from aclog.authorizer.acl import ResourcePattern, StandardAcl
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, RequestContext

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
-from aclog.analysis.changed_cells import cell_of, changed_cells
-from aclog.analysis.exploration import Exploration
+from aclog.analysis.engine.changed_cells import cell_of, changed_cells
+from aclog.analysis.engine.exploration import Exploration
+from aclog.analysis.engine.scope import scope_of, whole_scope
 from aclog.analysis.policy import Policy
-from aclog.analysis.query import Query
-from aclog.analysis.region import Difference, Region
-from aclog.analysis.scope import scope_of, whole_scope
+from aclog.analysis.regions.query import Query
+from aclog.analysis.regions.region import Difference, Region
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from attrs import define, field
 
-from aclog.analysis.root import Root
+from aclog.analysis.regions.root import Root
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType
 from aclog.authorizer.index.acl_index import AclIndex, Resource
 from aclog.authorizer.index.arrays import Int32s

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from attrs import define
 
-from aclog.analysis.principals import Principals
-from aclog.analysis.region import Region, Request
-from aclog.analysis.row import Row
+from aclog.analysis.regions.principals import Principals
+from aclog.analysis.regions.region import Region, Request
+from aclog.analysis.rows.row import Row
 
 
 @define(eq=False, kw_only=True)

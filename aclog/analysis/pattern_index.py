@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from attrs import define
 
-from aclog.analysis.names import Literal, NamePart
+from aclog.analysis.regions.names import Literal, NamePart
 from aclog.authorizer.acl import WILDCARD, PatternType, StandardAcl
 
 

@@ -11,7 +11,7 @@ from attrs import frozen
 from aclog.analysis.deciding import is_allowed
 from aclog.analysis.flips import Flips
 from aclog.analysis.policy import Policy
-from aclog.analysis.region import Request
+from aclog.analysis.regions.region import Request
 from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.hosts import host_address
 from aclog.cli.decisions import parse_request

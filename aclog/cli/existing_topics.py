@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from aclog.analysis.existing_names import ExistingNames
+from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.metalog.errors import ConfigError, MetadataError
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from aclog.analysis.permission_report import all_of, permission_lines, permission_object
-from aclog.analysis.permissions import SUPER_USER, Permission
+from aclog.analysis.answers.permission_report import all_of, permission_lines, permission_object
+from aclog.analysis.answers.permissions import SUPER_USER, Permission
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.explanation_text import acl_text
 from aclog.cli.flags.answer import AnswerFormat

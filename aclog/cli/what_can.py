@@ -35,10 +35,10 @@ def what_can(
       aclog what-can --log DIR --principal User:bob
       aclog what-can --log DIR --principal User:bob --host 10.0.0.1 --format jsonl
     """
-    from aclog.analysis.permissions import permissions
-    from aclog.analysis.principals import only
-    from aclog.analysis.query import Query
-    from aclog.analysis.rules_about import RulesAbout
+    from aclog.analysis.answers.permissions import permissions
+    from aclog.analysis.answers.rules_about import RulesAbout
+    from aclog.analysis.regions.principals import only
+    from aclog.analysis.regions.query import Query
     from aclog.authorizer.hosts import host_address
     from aclog.cli.flags.asked import asked_principals
     from aclog.cli.permission_list import print_denies, print_permissions

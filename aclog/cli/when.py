@@ -35,8 +35,8 @@ def when(
     """
     from itertools import takewhile
 
-    from aclog.analysis.questions import question_of
-    from aclog.analysis.timeline import intervals
+    from aclog.analysis.answers.questions import question_of
+    from aclog.analysis.answers.timeline import intervals
     from aclog.cli.interval_list import print_intervals
     from aclog.cli.policies import settings_of
     from aclog.sources.log_history import history_of

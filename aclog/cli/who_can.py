@@ -32,8 +32,8 @@ def who_can(
       aclog who-can --log DIR --intent consume --topic orders --host 10.0.0.1
       aclog who-can --acls FILE --operation ALTER --cluster --format jsonl
     """
-    from aclog.analysis.permissions import intent_permissions, permissions
-    from aclog.analysis.principals import EVERYONE
+    from aclog.analysis.answers.permissions import intent_permissions, permissions
+    from aclog.analysis.regions.principals import EVERYONE
     from aclog.cli.permission_list import print_permissions
     from aclog.cli.policies import policy_of
 

@@ -21,11 +21,11 @@ from attrs import define, evolve, field
 
 from aclog.analysis.deciding import deciding
 from aclog.analysis.difference import differences
-from aclog.analysis.operations import operations_of
 from aclog.analysis.policy import Policy
-from aclog.analysis.principals import only
-from aclog.analysis.region import Difference, Direction, Region, Request
-from aclog.analysis.witness import witness
+from aclog.analysis.regions.operations import operations_of
+from aclog.analysis.regions.principals import only
+from aclog.analysis.regions.region import Difference, Direction, Region, Request
+from aclog.analysis.regions.witness import witness
 from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourcePattern, StandardAcl, StandardAclWithId
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext

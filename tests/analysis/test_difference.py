@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from aclog.analysis.deciding import deciding
 from aclog.analysis.difference import allowed, differences
-from aclog.analysis.hosts import EVERYWHERE, Hosts
-from aclog.analysis.names import Literal, Subtree
-from aclog.analysis.operations import REQUESTED
 from aclog.analysis.policy import Policy, Settings
-from aclog.analysis.principals import EVERYONE, everyone_but, only
-from aclog.analysis.query import Query
-from aclog.analysis.region import Difference, Direction, Region
-from aclog.analysis.witness import witness
+from aclog.analysis.regions.hosts import EVERYWHERE, Hosts
+from aclog.analysis.regions.names import Literal, Subtree
+from aclog.analysis.regions.operations import REQUESTED
+from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
+from aclog.analysis.regions.query import Query
+from aclog.analysis.regions.region import Difference, Direction, Region
+from aclog.analysis.regions.witness import witness
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from aclog.analysis.deciding import deciding
 from aclog.analysis.difference import allowed, differences
-from aclog.analysis.operations import operations_of
-from aclog.analysis.region import Direction, Request
-from aclog.analysis.witness import witness
+from aclog.analysis.regions.operations import operations_of
+from aclog.analysis.regions.region import Direction, Request
+from aclog.analysis.regions.witness import witness
 from aclog.authorizer.acl import AclOperation, StandardAcl
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import wrong_differences, wrong_regions

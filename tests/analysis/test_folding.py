@@ -6,16 +6,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.causes import candidates_of
 from aclog.analysis.difference import differences
-from aclog.analysis.folding import rows
-from aclog.analysis.naive_rows import naive_rows
-from aclog.analysis.names import contains
 from aclog.analysis.policy import Policy, Settings
-from aclog.analysis.principals import EVERYONE
-from aclog.analysis.region import Difference, Direction, Region
-from aclog.analysis.row import Row
-from aclog.analysis.row_text import names_text, summary_text, what_text, who_text
+from aclog.analysis.regions.names import contains
+from aclog.analysis.regions.principals import EVERYONE
+from aclog.analysis.regions.region import Difference, Direction, Region
+from aclog.analysis.rows.causes import candidates_of
+from aclog.analysis.rows.folding import rows
+from aclog.analysis.rows.naive_rows import naive_rows
+from aclog.analysis.rows.row import Row
+from aclog.analysis.rows.row_text import names_text, summary_text, what_text, who_text
 from aclog.authorizer.acl import AclOperation, AclPermissionType
 from aclog.authorizer.acls_image import AclsImage
 from tests.support.analysis.cells import Cells

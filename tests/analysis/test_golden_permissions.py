@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from aclog.analysis.permissions import permissions
+from aclog.analysis.answers.permissions import permissions
 from aclog.analysis.policy import Policy, Settings
-from aclog.analysis.principals import only
-from aclog.analysis.query import Query
-from aclog.analysis.region import Request
+from aclog.analysis.regions.principals import only
+from aclog.analysis.regions.query import Query
+from aclog.analysis.regions.region import Request
 from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.config import parse_allow_everyone, parse_super_users

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.holders import holders
-from aclog.analysis.intents import Intent, needs_of
-from aclog.analysis.operations import operations_of
+from aclog.analysis.answers.holders import holders
+from aclog.analysis.answers.intents import Intent, needs_of
 from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.regions.operations import operations_of
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,

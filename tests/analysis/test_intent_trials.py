@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from aclog.analysis.holders import holders
+from aclog.analysis.answers.holders import holders
 from aclog.analysis.policy import Policy, Settings
 from aclog.authorizer.acls_image import AclsImage
 from aclog.sources.acl_lines import parse_acl

@@ -7,11 +7,11 @@ from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.hosts import Hosts
-from aclog.analysis.names import Literal, Subtree
 from aclog.analysis.policy import Policy
-from aclog.analysis.principals import only
-from aclog.analysis.region import Difference, Direction
+from aclog.analysis.regions.hosts import Hosts
+from aclog.analysis.regions.names import Literal, Subtree
+from aclog.analysis.regions.principals import only
+from aclog.analysis.regions.region import Difference, Direction
 from aclog.authorizer.acl import AclOperation, ResourcePattern
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext

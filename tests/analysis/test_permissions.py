@@ -7,12 +7,12 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aclog.analysis.operations import REQUESTED
-from aclog.analysis.permissions import DEFAULT_ALLOW, SUPER_USER, permissions
+from aclog.analysis.answers.permissions import DEFAULT_ALLOW, SUPER_USER, permissions
 from aclog.analysis.policy import Policy, Settings
-from aclog.analysis.principals import EVERYONE, everyone_but, only
-from aclog.analysis.query import Query
-from aclog.analysis.region import Request
+from aclog.analysis.regions.operations import REQUESTED
+from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
+from aclog.analysis.regions.query import Query
+from aclog.analysis.regions.region import Request
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,

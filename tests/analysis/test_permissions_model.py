@@ -8,13 +8,13 @@ from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from aclog.analysis.answers.permissions import permissions
 from aclog.analysis.deciding import deciding
-from aclog.analysis.permissions import permissions
 from aclog.analysis.policy import Policy, Settings
-from aclog.analysis.principals import only
-from aclog.analysis.query import Query
-from aclog.analysis.region import Request
-from aclog.analysis.witness import witness
+from aclog.analysis.regions.principals import only
+from aclog.analysis.regions.query import Query
+from aclog.analysis.regions.region import Request
+from aclog.analysis.regions.witness import witness
 from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, ResourceType
 from aclog.authorizer.config import parse_allow_everyone, parse_super_users
 from tests.support.analysis.claims import wrong_regions

@@ -2,14 +2,14 @@
 
 import pytest
 
-from aclog.analysis.hosts import EVERYWHERE, Hosts
-from aclog.analysis.name_folding import fold
-from aclog.analysis.names import ANY_NAME, Literal, NamePart, Subtree
-from aclog.analysis.operations import REQUESTED
-from aclog.analysis.principals import EVERYONE, everyone_but, only
-from aclog.analysis.query import RESOURCE_TYPES
-from aclog.analysis.row import Clause
-from aclog.analysis.row_text import hosts_text, names_text, operations_text, what_text, who_text
+from aclog.analysis.regions.hosts import EVERYWHERE, Hosts
+from aclog.analysis.regions.names import ANY_NAME, Literal, NamePart, Subtree
+from aclog.analysis.regions.operations import REQUESTED
+from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
+from aclog.analysis.regions.query import RESOURCE_TYPES
+from aclog.analysis.rows.name_folding import fold
+from aclog.analysis.rows.row import Clause
+from aclog.analysis.rows.row_text import hosts_text, names_text, operations_text, what_text, who_text
 from aclog.authorizer.acl import AclOperation, ResourceType
 
 READ = 1 << AclOperation.READ

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from aclog.analysis.answers.questions import AnyAllowed
+from aclog.analysis.answers.timeline import Interval, intervals
 from aclog.analysis.difference import allowed
 from aclog.analysis.policy import Policy, Settings
-from aclog.analysis.principals import EVERYONE, everyone_but, only
-from aclog.analysis.query import Query
-from aclog.analysis.questions import AnyAllowed
-from aclog.analysis.timeline import Interval, intervals
+from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
+from aclog.analysis.regions.query import Query
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.file_names import list_checkpoints

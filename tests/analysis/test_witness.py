@@ -2,12 +2,12 @@
 
 import pytest
 
-from aclog.analysis.hosts import EVERYWHERE, Hosts
-from aclog.analysis.names import Literal, NamePart, Subtree
-from aclog.analysis.principals import EVERYONE, Principals, everyone_but, only
-from aclog.analysis.region import Region
-from aclog.analysis.topic_names import LEGAL_CHARACTERS
-from aclog.analysis.witness import has_legal_name, witness
+from aclog.analysis.regions.hosts import EVERYWHERE, Hosts
+from aclog.analysis.regions.names import Literal, NamePart, Subtree
+from aclog.analysis.regions.principals import EVERYONE, Principals, everyone_but, only
+from aclog.analysis.regions.region import Region
+from aclog.analysis.regions.topic_names import LEGAL_CHARACTERS
+from aclog.analysis.regions.witness import has_legal_name, witness
 from aclog.authorizer.acl import ResourceType
 
 

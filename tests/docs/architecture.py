@@ -15,7 +15,7 @@ LAYERS = re.compile(r"(?<=## The packages\n\n```\n).*?(?=\n```)", re.DOTALL)
 TABLE = re.compile(r"(?<=public names of `import aclog`\.\n\n).*?(?=\n\n## A node)", re.DOTALL)
 
 BEGIN_AT = {
-    "analysis": ("region.py", "policy.py"),
+    "analysis": ("regions/region.py", "difference.py"),
     "authorizer": ("acl.py", "acls_image.py", "standard.py"),
     "authorizer/index": ("base.py", "acl_index.py", "overlay.py", "kafka_scan_order.py"),
     "cli": ("app.py",),

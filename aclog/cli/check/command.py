@@ -33,7 +33,7 @@ def no_new_access(
 
       aclog check no-new-access --log DIR --change change.jsonl
     """
-    from aclog.analysis.region import Direction
+    from aclog.analysis.regions.region import Direction
     from aclog.cli.check.proof import Claim, prove_comparison
     from aclog.cli.policies import SideFlags
 
@@ -79,7 +79,7 @@ def not_granted(
       aclog check not-granted --log DIR --operation READ --topic pii- --resource-pattern-type prefixed
       aclog check not-granted --log DIR --principal User:bob --intent produce --topic payments
     """
-    from aclog.analysis import principals
+    from aclog.analysis.regions import principals
     from aclog.cli.check.proof import Claim
     from aclog.cli.check.question import Question
 
@@ -106,7 +106,7 @@ def only(
 
       aclog check only --log DIR --operation WRITE --topic audit --principal User:auditor
     """
-    from aclog.analysis.principals import everyone_but
+    from aclog.analysis.regions.principals import everyone_but
     from aclog.cli.check.proof import Claim
     from aclog.cli.check.question import Question
 
@@ -129,7 +129,7 @@ def no_public(source: SourceFlags, asked: AskedFlags, authorizer: AuthorizerFlag
       aclog check no-public --log DIR
       aclog check no-public --log DIR --operation DESCRIBE --topic '' --resource-pattern-type prefixed
     """
-    from aclog.analysis.principals import EVERYONE
+    from aclog.analysis.regions.principals import EVERYONE
     from aclog.cli.check.proof import Claim
     from aclog.cli.check.question import Question
 

@@ -5,17 +5,17 @@ from itertools import islice
 
 from attrs import frozen
 
+from aclog.analysis.answers.permission_report import permission_lines, permission_object
+from aclog.analysis.answers.permissions import Permission
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.deciding import deciding
-from aclog.analysis.existing_names import ExistingNames
-from aclog.analysis.names import Names
-from aclog.analysis.permission_report import permission_lines, permission_object
-from aclog.analysis.permissions import Permission
 from aclog.analysis.policy import Policy
-from aclog.analysis.region import Direction, Region
-from aclog.analysis.region_json import JsonObject, decided_by_object
-from aclog.analysis.row_report import decided_by_text, request_text, row_lines
-from aclog.analysis.witness import witness
+from aclog.analysis.regions.existing_names import ExistingNames
+from aclog.analysis.regions.names import Names
+from aclog.analysis.regions.region import Direction, Region
+from aclog.analysis.regions.region_json import JsonObject, decided_by_object
+from aclog.analysis.regions.witness import witness
+from aclog.analysis.rows.row_report import decided_by_text, request_text, row_lines
 from aclog.authorizer.acl import ResourceType
 from aclog.cli.existing_topics import existing_topics
 from aclog.cli.flags.answer import AnswerFlags, AnswerFormat

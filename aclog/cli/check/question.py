@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
-from aclog.analysis.permissions import Permission, intent_permissions, permissions
-from aclog.analysis.principals import Principals
+from aclog.analysis.answers.permissions import Permission, intent_permissions, permissions
+from aclog.analysis.regions.principals import Principals
 from aclog.cli.check.proof import Claim, prove_none
 from aclog.cli.existing_topics import existing_topics
 from aclog.cli.flags.answer import AnswerFlags

@@ -3,7 +3,7 @@
 from importlib.metadata import version
 
 from aclog.analysis.comparison import Comparison
-from aclog.analysis.row_report import markdown_lines, sarif_log
+from aclog.analysis.rows.row_report import markdown_lines, sarif_log
 from aclog.cli.accesses import read_accesses
 from aclog.cli.diff.flags import DiffFlags, DiffFormat
 from aclog.cli.existing_topics import existing_topics

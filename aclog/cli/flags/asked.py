@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 from attrs import field, frozen
 
-from aclog.analysis.intents import Intent, Need, needs_of
-from aclog.analysis.operations import REQUESTED
-from aclog.analysis.query import RESOURCE_TYPES, Query
+from aclog.analysis.answers.intents import Intent, Need, needs_of
+from aclog.analysis.regions.operations import REQUESTED
+from aclog.analysis.regions.query import RESOURCE_TYPES, Query
 from aclog.authorizer.acl import CLUSTER_NAME, AclOperation, PatternType, ResourcePattern, ResourceType
 from aclog.authorizer.hosts import host_address
 from aclog.cli.flags.values import completions, named, typed_text
 from aclog.metalog.errors import ConfigError
 
 if TYPE_CHECKING:
-    from aclog.analysis.principals import Principals
+    from aclog.analysis.regions.principals import Principals
 
 _PANEL = "Question"
 _OPERATIONS = tuple(operation for operation in AclOperation if operation > AclOperation.ALL)
@@ -172,7 +172,7 @@ class WhoFlags:
 
     def principals(self) -> "Principals":
         """Return the principals that are asked about. Raises ConfigError: both flags, or a malformed principal."""
-        from aclog.analysis.principals import everyone_but, only
+        from aclog.analysis.regions.principals import everyone_but, only
 
         if self.principal and self.except_principal:
             raise ConfigError("expected either --principal or --except-principal, not both")

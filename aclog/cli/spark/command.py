@@ -69,7 +69,7 @@ def when(
       aclog spark when --log DIR --operation READ --topic pii- \
 --resource-pattern-type prefixed --except-principal User:audit
     """
-    from aclog.analysis.questions import question_of
+    from aclog.analysis.answers.questions import question_of
     from aclog.cli.policies import settings_of
     from aclog.cli.spark.jobs import check_log, spark_session
 

@@ -7,10 +7,10 @@ from operator import or_
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from aclog.analysis.engine.scope import roots_of
 from aclog.analysis.policy import Settings
-from aclog.analysis.query import Query
-from aclog.analysis.root import Root
-from aclog.analysis.scope import roots_of
+from aclog.analysis.regions.query import Query
+from aclog.analysis.regions.root import Root
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType, ResourceType
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
+from aclog.analysis.answers.timeline import Interval, Question
+from aclog.analysis.answers.timeline import intervals as intervals_of
 from aclog.analysis.policy import Settings
-from aclog.analysis.timeline import Interval, Question
-from aclog.analysis.timeline import intervals as intervals_of
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,

@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from aclog.analysis.names import contains
 from aclog.analysis.policy import Policy
-from aclog.analysis.query import Query
-from aclog.analysis.region import Difference, Direction, Region
+from aclog.analysis.regions.names import contains
+from aclog.analysis.regions.query import Query
+from aclog.analysis.regions.region import Difference, Direction, Region
 from aclog.authorizer.acl import AclOperation, PatternType
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.model import EVERY_OPERATION, PolicyModel

@@ -3,11 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from aclog.analysis.hosts import Hosts
-from aclog.analysis.names import Literal, NamePart, Subtree
 from aclog.analysis.policy import Policy
-from aclog.analysis.principals import Principals, everyone_but, only
-from aclog.analysis.region import Difference, Direction, Region
+from aclog.analysis.regions.hosts import Hosts
+from aclog.analysis.regions.names import Literal, NamePart, Subtree
+from aclog.analysis.regions.principals import Principals, everyone_but, only
+from aclog.analysis.regions.region import Difference, Direction, Region
 from aclog.authorizer.acl import PatternType, ResourceType
 from tests.support.analysis.cells import CLUSTER, STRANGERS, TYPES, Cells
 from tests.support.analysis.model import PolicyModel

@@ -2,8 +2,8 @@
 
 from random import Random
 
-from aclog.analysis.principals import EVERYONE, everyone_but, only
-from aclog.analysis.query import RESOURCE_TYPES, Query
+from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
+from aclog.analysis.regions.query import RESOURCE_TYPES, Query
 from aclog.authorizer.acl import PatternType, ResourcePattern
 from tests.support.analysis.model import EVERY_OPERATION
 from tests.support.analysis.policies import ADDRESSES, NAMES, PRINCIPALS

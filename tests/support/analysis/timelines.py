@@ -2,9 +2,9 @@
 
 from random import Random
 
-from aclog.analysis.operations import REQUESTED
-from aclog.analysis.principals import EVERYONE, everyone_but, only
-from aclog.analysis.query import Query
+from aclog.analysis.regions.operations import REQUESTED
+from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
+from aclog.analysis.regions.query import Query
 from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from aclog.metalog.records import (
     AbortTransactionRecord,

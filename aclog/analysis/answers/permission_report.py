@@ -1,0 +1,52 @@
+"""Permissions as lines of text and as JSON objects."""
+
+from collections.abc import Iterator, Sequence
+
+from aclog.analysis.answers.permissions import SUPER_USER, Permission
+from aclog.analysis.regions.principals import Principals
+from aclog.analysis.regions.region_json import JsonObject, decided_by_object, region_object, witness_object
+from aclog.analysis.regions.witness import has_legal_name, witness
+from aclog.analysis.rows.row import Clause
+from aclog.analysis.rows.row_text import hosts_text, what_text
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.explanation_text import acl_text
+
+_SHOWN = 10
+"""Rules of one permission as text; the JSON lines have all."""
+
+
+def permission_object(permission: Permission) -> JsonObject:
+    """Return the region, an example, and the rules that give it and those that take a part of what these give."""
+    region = permission.region
+    return {
+        **region_object(region),
+        "rules": [decided_by_object(rule) for rule in permission.rules],
+        "denies": [decided_by_object(rule) for rule in permission.denies],
+        **witness_object(witness(region), legal=has_legal_name(region)),
+    }
+
+
+def permission_lines(permission: Permission) -> Iterator[str]:
+    """Yield who may do what from where, then by which rules, and what denies a part of what they give."""
+    region = permission.region
+    clause = Clause(resource_type=region.resource_type, operations=region.operations, names=region.names)
+    legal = "" if has_legal_name(region) else " (no topic can have such a name)"
+    yield f"{all_of(region.principals)}: {what_text([clause])}, from {hosts_text(region.hosts)}{legal}"
+    if permission.rules != (SUPER_USER,):
+        yield from _rules("by", permission.rules)
+    yield from _rules("less", permission.denies)
+
+
+def all_of(principals: Principals) -> str:
+    """Return all principals by name."""
+    named = ", ".join(principals.named)
+    if not principals.complement:
+        return named
+    return f"anyone but {named}" if named else "anyone"
+
+
+def _rules(word: str, rules: Sequence[StandardAcl | str]) -> Iterator[str]:
+    for rule in rules[:_SHOWN]:
+        yield f"  {word} {rule if isinstance(rule, str) else acl_text(rule)}"
+    if len(rules) > _SHOWN:
+        yield f"  {word} {len(rules) - _SHOWN:,} more"

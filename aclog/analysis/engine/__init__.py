@@ -1,0 +1,1 @@
+"""The engine: where two policies may differ, and what differs there."""

@@ -1,0 +1,140 @@
+"""Classes of client addresses: two addresses are in one class if no rule at hand tells them apart."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, summarize_address_range
+from typing import NamedTuple, Protocol
+
+from attrs import frozen
+
+from aclog.analysis.regions.hosts import EVERYWHERE, Hosts
+from aclog.authorizer.acl import WILDCARD
+from aclog.authorizer.cidr import in_cidr
+
+ELSEWHERE = 1
+"""The bit of the class of every address that no rule at hand names; in a partition it always exists."""
+
+
+class HostClasses(Protocol):
+    """Classes by number; sets of them are masks with bit n for class n."""
+
+    @property
+    def count(self) -> int:
+        """How many classes there are."""
+        ...
+
+    def matched(self, host: str, *, cidr: bool) -> int:
+        """Return the classes that the host of a rule matches; `cidr`: it may be a range."""
+        ...
+
+    def hosts(self, classes: int) -> list[Hosts]:
+        """Return the addresses of some classes, as few disjoint sets."""
+        ...
+
+
+@frozen(eq=False)
+class OneHost:
+    """The single class of one address: for questions about one client."""
+
+    host: str
+    count: int = 1
+
+    def matched(self, host: str, *, cidr: bool) -> int:
+        """Return 1 if the host of a rule matches the address."""
+        return int(host in (WILDCARD, self.host) or (cidr and "/" in host and in_cidr(host, self.host)))
+
+    def hosts(self, classes: int) -> list[Hosts]:
+        """Return the address."""
+        return [Hosts(entries=(self.host,))] if classes else []
+
+
+class Interval(NamedTuple):
+    """The addresses from `first` to `last`, both included, with whatever scope."""
+
+    version: int
+    first: int
+    last: int
+
+    def holds(self, number: int) -> bool:
+        """Return whether an address of the same version is among them."""
+        return self.first <= number <= self.last
+
+
+@frozen(eq=False, kw_only=True)
+class Partition:
+    """All addresses, partitioned by the hosts of some rules: single addresses, and ranges if they count."""
+
+    count: int
+    _matched: Mapping[str, int]
+    """By address or range."""
+    _intervals: tuple[tuple[Interval, ...], ...]
+    """By class; none for class 0 and for a single IPv6 address."""
+    _texts: Mapping[str, tuple[int, int]]
+    """By IPv6 address: its class, and the class of all others of the same number, as bits.
+
+    A rule on an address matches its text, and one on a range whatever scope (`%1`) comes after the number, so such an
+    address cannot be cut out of an interval.
+    """
+
+    def matched(self, host: str, *, cidr: bool) -> int:
+        """Return the classes that the host of a rule matches."""
+        if host == WILDCARD:
+            return (1 << self.count) - 1
+        return self._matched.get(host, 0) if cidr or "/" not in host else 0
+
+    def hosts(self, classes: int) -> list[Hosts]:
+        """Return the addresses of some classes, as few disjoint sets."""
+        if classes == (1 << self.count) - 1:
+            return [EVERYWHERE]
+        if not classes:
+            return []
+        return self._all_but(classes) if classes & ELSEWHERE else self._exactly(classes)
+
+    def _all_but(self, classes: int) -> list[Hosts]:
+        out, kept = self._texts_against(~classes)
+        entries = {*_entries(self._intervals_of(~classes)), *out}
+        found = [Hosts(entries=tuple(sorted(entries)), complement=True)]
+        # A range that is left out takes addresses along that belong in.
+        return [*found, Hosts(entries=kept)] if kept else found
+
+    def _exactly(self, classes: int) -> list[Hosts]:
+        intervals = list(self._intervals_of(classes))
+        texts, out = self._texts_against(classes)
+        if not out:
+            return [Hosts(entries=tuple(sorted({*_entries(intervals), *texts})))]
+        ranges = Hosts(entries=tuple(sorted(_entries(intervals, as_ranges=True))), except_addresses=out)
+        return [ranges, Hosts(entries=texts)] if texts else [ranges]
+
+    def _texts_against(self, classes: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the IPv6 addresses in some classes that no range there holds, and those held that are not in them."""
+        texts = self._texts.items()
+        alone = sorted(text for text, (own, others) in texts if own & classes and not others & classes)
+        held = sorted(text for text, (own, others) in texts if others & classes and not own & classes)
+        return tuple(alone), tuple(held)
+
+    def _intervals_of(self, classes: int) -> Iterator[Interval]:
+        for number, intervals in enumerate(self._intervals):
+            if classes >> number & 1:
+                yield from intervals
+
+
+def _entries(intervals: Iterable[Interval], *, as_ranges: bool = False) -> Iterator[str]:
+    """Yield the addresses and ranges that cover these intervals; of IPv6 only ranges, whatever the scope."""
+    joined: list[Interval] = []
+    for each in sorted(intervals):
+        if joined and joined[-1].version == each.version and joined[-1].last + 1 == each.first:
+            joined[-1] = joined[-1]._replace(last=each.last)
+        else:
+            joined.append(each)
+    for version, first, last in joined:
+        for network in _networks(version, first, last):
+            single = version == 4 and network.num_addresses == 1 and not as_ranges
+            yield str(network.network_address) if single else str(network)
+
+
+def _networks(version: int, first: int, last: int) -> Iterator[IPv4Network | IPv6Network]:
+    if version == 4:
+        yield from summarize_address_range(IPv4Address(first), IPv4Address(last))
+        return
+    for network in summarize_address_range(IPv6Address(first), IPv6Address(last)):
+        if network.network_address.ipv4_mapped is None:  # such clients show up as IPv4
+            yield network

@@ -1,0 +1,69 @@
+"""Sets of resource names: what two have in common, what a rule covers of one, and whether one has a whole prefix."""
+
+from aclog.analysis.regions.names import Literal, NamePart, Names, Subtree, contains
+from aclog.authorizer.acl import WILDCARD, PatternType
+
+
+def common(one: Names, other: Names) -> Names:
+    """Return the names that are in both sets."""
+    if one == other:
+        return one
+    parts = (_common_part(a, b) for a in one for b in other)
+    return tuple(dict.fromkeys(part for part in parts if part is not None))
+
+
+def _common_part(one: NamePart, other: NamePart) -> NamePart | None:
+    if isinstance(one, Literal):
+        return one if one.name in other else None
+    if isinstance(other, Literal):
+        return other if other.name in one else None
+    deeper = max(one.prefix, other.prefix, key=len)
+    if not deeper.startswith(min(one.prefix, other.prefix, key=len)):
+        return None
+    prefixes = {*one.except_prefixes, *other.except_prefixes}
+    if deeper.startswith(tuple(prefixes)):
+        return None
+    literals = {*one.except_literals, *other.except_literals}
+    return Subtree(
+        prefix=deeper,
+        except_prefixes=tuple(sorted(each for each in prefixes if each.startswith(deeper))),
+        except_literals=tuple(sorted(each for each in literals if each.startswith(deeper))),
+    )
+
+
+def covers_all(names: Names, prefix: str) -> bool:
+    """Return whether a set has every non-empty name that begins with a prefix."""
+    # A name that is none of the texts in the set, nor the prefix, is in it if another one is that begins with the same
+    # of them and goes on with a character of its own: so these examples stand for all.
+    texts = {text for part in names for text in _texts(part) if text.startswith(prefix)} | {prefix}
+    fresh = next(code for code in range(0x21, 0xD800) if not any(chr(code) in text for text in texts))
+    examples = (*texts - {""}, *(text + chr(fresh) for text in texts))
+    return all(contains(names, example) for example in examples)
+
+
+def _texts(part: NamePart) -> tuple[str, ...]:
+    return (part.name,) if isinstance(part, Literal) else (part.prefix, *part.except_prefixes, *part.except_literals)
+
+
+def pattern_meets(name: str, pattern: int, names: Names, *, documented: bool) -> bool:
+    """Return whether the pattern of an ACL covers any of the names; documented: LITERAL `*` covers them all."""
+    if pattern != PatternType.LITERAL:
+        return any(_prefix_meets(name, part) for part in names)
+    if name != WILDCARD:
+        return contains(names, name)
+    return documented or any(_has_usual_name(part) for part in names)
+
+
+def _prefix_meets(prefix: str, part: NamePart) -> bool:
+    if isinstance(part, Literal):
+        return part.name.startswith(prefix)
+    if prefix.startswith(part.prefix):
+        return not prefix.startswith(part.except_prefixes)
+    return part.prefix.startswith(prefix)
+
+
+def _has_usual_name(part: NamePart) -> bool:
+    """Return whether a part has a name that LITERAL `*` covers in Kafka: `*` itself, or one that does not begin so."""
+    if WILDCARD in part:
+        return True
+    return not (part.name if isinstance(part, Literal) else part.prefix).startswith(WILDCARD)

@@ -1,0 +1,1 @@
+"""Differences folded into rows that a person can check."""

@@ -1,0 +1,125 @@
+"""Why requests changed: the changed rules, folded naively, and the changed settings; and which regions they touch."""
+
+from collections.abc import Iterator, Sequence
+
+from attrs import define, field, frozen
+
+from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.regions.hosts import EVERYWHERE
+from aclog.analysis.regions.names import ANY_NAME
+from aclog.analysis.regions.operations import REQUESTED
+from aclog.analysis.regions.principals import EVERYONE, Principals, only
+from aclog.analysis.regions.query import RESOURCE_TYPES
+from aclog.analysis.regions.region import Difference, Direction
+from aclog.analysis.rows.extent import Extent, extent_of, is_allow
+from aclog.analysis.rows.naive_rows import NaiveRow, naive_rows
+from aclog.analysis.rows.row import Setting
+from aclog.authorizer.acl import StandardAcl
+
+
+@frozen(kw_only=True)
+class Effect:
+    """What one cause can do: in one direction, to the requests of these extents, which belong together."""
+
+    direction: Direction
+    extents: tuple[Extent, ...]
+
+    def touches(self, difference: Difference) -> bool:
+        """Return whether the effect can have a part in a difference."""
+        region = difference.region
+        return difference.direction is self.direction and any(extent.meets(region) for extent in self.extents)
+
+    def suffices(self, difference: Difference) -> bool:
+        """Return whether it is about all principals, hosts and operations of a difference that it touches."""
+        region = difference.region
+        return any(extent.meets(region) and extent.spans(region) for extent in self.extents)
+
+
+@define(eq=False)
+class Candidate:
+    """A cause that may have had effects: rules of one naive row, or a setting; and what it touches."""
+
+    is_added: bool
+    rules: tuple[StandardAcl, ...]
+    setting: Setting | None
+    effects: tuple[Effect, ...]
+    """The wider after the narrower."""
+    touched: dict[Effect, list[Difference]] = field(factory=dict)
+    """By effect: the differences in which it has a part."""
+
+    @property
+    def extents(self) -> tuple[Extent, ...]:
+        """Those of the widest effect that touched anything; none if nothing was touched."""
+        return next((effect.extents for effect in reversed(self.effects) if effect in self.touched), ())
+
+    def touch(self, difference: Difference) -> bool:
+        """Keep a difference under the effects that can have a part in it, the narrowest first, until one suffices.
+
+        Returns whether there is one.
+        """
+        found = False
+        for effect in self.effects:
+            if effect.touches(difference):
+                self.touched.setdefault(effect, []).append(difference)
+                found = True
+                if effect.suffices(difference):
+                    break
+        return found
+
+
+def candidates_of(old: Policy, new: Policy, changed: Sequence[tuple[bool, StandardAcl]]) -> list[Candidate]:
+    """Return a candidate for each naive row of changed rules, and for each changed setting."""
+    rules = [_of_rules(row, old.settings, new.settings) for row in naive_rows(changed)]
+    return [*rules, *_of_settings(old.settings, new.settings)]
+
+
+def _of_rules(row: NaiveRow, old: Settings, new: Settings) -> Candidate:
+    settings = new if row.is_added else old
+    extents = {rule: extent_of(rule, settings) for rule in row.rules if rule.resource_type in RESOURCE_TYPES}
+    effects = []
+    for allows in True, False:
+        direct = (extent for rule, extent in extents.items() if is_allow(rule) is allows and extent.operations)
+        effects.append(Effect(direction=_direction(gains=allows is row.is_added), extents=tuple(direct)))
+    if (old if row.is_added else new).allow_everyone:
+        # The first rule on a resource closes it to all that no rule allows; the last one that goes opens it.
+        opened = tuple(dict.fromkeys(map(_whole, extents.values())))
+        effects.append(Effect(direction=_direction(gains=not row.is_added), extents=opened))
+    return Candidate(row.is_added, row.rules, None, tuple(effect for effect in effects if effect.extents))
+
+
+def _direction(*, gains: bool) -> Direction:
+    return Direction.GAINED if gains else Direction.LOST
+
+
+def _whole(extent: Extent) -> Extent:
+    return Extent(
+        resource_type=extent.resource_type,
+        operations=REQUESTED,
+        principals=EVERYONE,
+        hosts=EVERYWHERE,
+        names=extent.names,
+    )
+
+
+def _of_settings(old: Settings, new: Settings) -> Iterator[Candidate]:
+    for users, come in ((new.super_users - old.super_users, True), (old.super_users - new.super_users, False)):
+        if users:
+            yield _of_setting(Setting.SUPER_USERS, come, _direction(gains=come), principals=only(*users))
+    if old.allow_everyone is not new.allow_everyone:
+        come = new.allow_everyone
+        yield _of_setting(Setting.ALLOW_EVERYONE, come, _direction(gains=come))
+    if old.documented is not new.documented:
+        yield _of_setting(Setting.SEMANTICS, new.documented, *Direction)
+    if old.cidr is not new.cidr:
+        yield _of_setting(Setting.CIDR, new.cidr, *Direction)
+
+
+def _of_setting(
+    setting: Setting, is_added: bool, *directions: Direction, principals: Principals = EVERYONE
+) -> Candidate:
+    extents = tuple(
+        Extent(resource_type=kind, operations=REQUESTED, principals=principals, hosts=EVERYWHERE, names=ANY_NAME)
+        for kind in RESOURCE_TYPES
+    )
+    effects = tuple(Effect(direction=direction, extents=extents) for direction in directions)
+    return Candidate(is_added, (), setting, effects)

@@ -1,0 +1,79 @@
+"""Parts of a change that have nothing to do with each other: rows, and the causes that touch them."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from attrs import define, field
+
+from aclog.analysis.rows.causes import Candidate
+from aclog.analysis.rows.exact_rows import ExactRow
+
+
+@define(eq=False)
+class Component:
+    """Exact rows, and all the causes that touch any of them."""
+
+    rows: list[ExactRow] = field(factory=list)
+    candidates: list[Candidate] = field(factory=list)
+
+    def is_short(self) -> bool:
+        """Return whether the exact rows are no more than the causes; without a known cause they stand anyway."""
+        most = len(self.candidates)
+        return not most or (len(self.rows) <= most and sum(len(row.clauses) for row in self.rows) <= most)
+
+
+def components(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> Iterator[Component]:
+    """Yield the parts; each row is in one of them."""
+    if len(candidates) == 1 and len(candidates[0].effects) == 1:
+        (effect,) = candidates[0].effects
+        candidates[0].touched[effect] = [each for row in rows for each in row.differences()]
+        yield Component(list(rows), list(candidates))
+        return
+    touching = _touching(rows, candidates)
+    parent = list(range(len(candidates)))
+    for numbers in touching:
+        for number in numbers:
+            parent[_root(parent, number)] = _root(parent, numbers[0])
+    found: dict[int, Component] = defaultdict(Component)
+    for row, numbers in zip(rows, touching, strict=True):
+        if numbers:
+            found[_root(parent, numbers[0])].rows.append(row)
+        else:
+            yield Component([row])
+    for number, candidate in enumerate(candidates):
+        if _root(parent, number) in found:
+            found[_root(parent, number)].candidates.append(candidate)
+    yield from found.values()
+
+
+def _root(parent: list[int], number: int) -> int:
+    """Return the number that stands for all that are joined with this one."""
+    while parent[number] != number:
+        parent[number] = number = parent[parent[number]]
+    return number
+
+
+def _touching(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> list[list[int]]:
+    """Return for each row the numbers of the candidates that touch one of its regions."""
+    everyone: dict[int, set[int]] = defaultdict(set)
+    named: dict[tuple[int, str], set[int]] = defaultdict(set)
+    of_type: dict[int, set[int]] = defaultdict(set)
+    for number, candidate in enumerate(candidates):
+        for extent in (extent for effect in candidate.effects for extent in effect.extents):
+            of_type[extent.resource_type].add(number)
+            if extent.principals.complement:
+                everyone[extent.resource_type].add(number)
+            for name in extent.principals.named:
+                named[extent.resource_type, name].add(number)
+    found = []
+    for row in rows:
+        numbers: set[int] = set()
+        close: dict[int, set[int]] = {}
+        for difference in row.differences():
+            kind, who = difference.region.resource_type, row.principals
+            if kind not in close:
+                of_names = (named[kind, name] for name in who.named if (kind, name) in named)
+                close[kind] = of_type[kind] if who.complement else everyone[kind].union(*of_names)
+            numbers.update(number for number in close[kind] if candidates[number].touch(difference))
+        found.append(sorted(numbers))
+    return found
