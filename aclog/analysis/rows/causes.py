@@ -1,8 +1,10 @@
 """Why requests changed: the changed rules, folded naively, and the changed settings; and which regions they touch."""
 
 from collections.abc import Iterator, Sequence
+from enum import Enum
+from functools import cached_property
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from aclog.analysis.policy import Policy, Settings
 from aclog.analysis.regions.hosts import EVERYWHERE
@@ -12,27 +14,42 @@ from aclog.analysis.regions.principals import EVERYONE, Principals, only
 from aclog.analysis.regions.query import RESOURCE_TYPES
 from aclog.analysis.regions.region import Difference, Direction
 from aclog.analysis.rows.extent import Extent, extent_of, is_allow
+from aclog.analysis.rows.extent_index import ExtentIndex
 from aclog.analysis.rows.naive_rows import NaiveRow, naive_rows
 from aclog.analysis.rows.row import Setting
 from aclog.authorizer.acl import StandardAcl
 
 
-@frozen(kw_only=True)
+class Part(Enum):
+    """What part an effect can have in a difference."""
+
+    NONE = 0
+    SOME = 1
+    ENOUGH = 2
+    """It is about all principals, hosts and operations of it."""
+
+
+@define(eq=False, kw_only=True, slots=False)
 class Effect:
     """What one cause can do: in one direction, to the requests of these extents, which belong together."""
 
     direction: Direction
     extents: tuple[Extent, ...]
 
-    def touches(self, difference: Difference) -> bool:
-        """Return whether the effect can have a part in a difference."""
-        region = difference.region
-        return difference.direction is self.direction and any(extent.meets(region) for extent in self.extents)
+    @cached_property
+    def _index(self) -> ExtentIndex:
+        return ExtentIndex.of(self.extents)
 
-    def suffices(self, difference: Difference) -> bool:
-        """Return whether it is about all principals, hosts and operations of a difference that it touches."""
-        region = difference.region
-        return any(extent.meets(region) and extent.spans(region) for extent in self.extents)
+    def part_in(self, difference: Difference) -> Part:
+        """Return what part the effect can have in a difference."""
+        found = Part.NONE
+        if difference.direction is self.direction:
+            for extent, part in self._index.near(difference.region):
+                if extent.meets(difference.region, (part,)):
+                    if extent.spans(difference.region):
+                        return Part.ENOUGH
+                    found = Part.SOME
+        return found
 
 
 @define(eq=False)
@@ -53,17 +70,18 @@ class Candidate:
         return next((effect.extents for effect in reversed(self.effects) if effect in self.touched), ())
 
     def touch(self, difference: Difference) -> bool:
-        """Keep a difference under the effects that can have a part in it, the narrowest first, until one suffices.
+        """Keep a difference under the effects that can have a part in it, the narrowest first, until one is enough.
 
         Returns whether there is one.
         """
         found = False
         for effect in self.effects:
-            if effect.touches(difference):
+            part = effect.part_in(difference)
+            if part is not Part.NONE:
                 self.touched.setdefault(effect, []).append(difference)
                 found = True
-                if effect.suffices(difference):
-                    break
+            if part is Part.ENOUGH:
+                break
         return found
 
 

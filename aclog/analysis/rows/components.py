@@ -7,6 +7,8 @@ from attrs import define, field
 
 from aclog.analysis.rows.causes import Candidate
 from aclog.analysis.rows.exact_rows import ExactRow
+from aclog.analysis.rows.extent import Extent
+from aclog.analysis.rows.extent_index import ExtentIndex
 
 
 @define(eq=False)
@@ -55,25 +57,25 @@ def _root(parent: list[int], number: int) -> int:
 
 def _touching(rows: Sequence[ExactRow], candidates: Sequence[Candidate]) -> list[list[int]]:
     """Return for each row the numbers of the candidates that touch one of its regions."""
+    holders: dict[Extent, set[int]] = defaultdict(set)
     everyone: dict[int, set[int]] = defaultdict(set)
     named: dict[tuple[int, str], set[int]] = defaultdict(set)
-    of_type: dict[int, set[int]] = defaultdict(set)
     for number, candidate in enumerate(candidates):
         for extent in (extent for effect in candidate.effects for extent in effect.extents):
-            of_type[extent.resource_type].add(number)
+            holders[extent].add(number)
             if extent.principals.complement:
                 everyone[extent.resource_type].add(number)
             for name in extent.principals.named:
                 named[extent.resource_type, name].add(number)
-    found = []
+    index, found = ExtentIndex.of(holders), []
     for row in rows:
         numbers: set[int] = set()
-        close: dict[int, set[int]] = {}
         for difference in row.differences():
-            kind, who = difference.region.resource_type, row.principals
-            if kind not in close:
-                of_names = (named[kind, name] for name in who.named if (kind, name) in named)
-                close[kind] = of_type[kind] if who.complement else everyone[kind].union(*of_names)
-            numbers.update(number for number in close[kind] if candidates[number].touch(difference))
+            if row.principals.complement:  # by names: nearly all candidates have principals of it
+                near = set().union(*(holders[extent] for extent, _ in index.near(difference.region)))
+            else:
+                kind, who = difference.region.resource_type, row.principals.named
+                near = everyone[kind].union(*(named[kind, name] for name in who if (kind, name) in named))
+            numbers.update(number for number in near if candidates[number].touch(difference))
         found.append(sorted(numbers))
     return found

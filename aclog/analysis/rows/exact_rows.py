@@ -15,7 +15,7 @@ from aclog.analysis.rows.row import Clause
 CLAUSES = 6
 """A row says no more than this; what is more is said in another row."""
 MOST = 20_000
-"""Differences of more principals, all counted, are grouped in the first way only."""
+"""The second way is not tried if it takes more steps than this: so many rows are not shown anyway."""
 
 
 @define(eq=False, slots=False)
@@ -45,20 +45,26 @@ def exact_rows(differences: Iterable[Difference]) -> list[ExactRow]:
         placed[each.direction, each.region.hosts][each.region.principals].append(each.region)
     found: list[ExactRow] = []
     for (direction, hosts), of_principals in placed.items():
-        if sum(len(principals.named) for principals in of_principals) > MOST:
-            parts: Iterable[dict[Principals, list[Region]]] = [of_principals]
-        else:
-            parts = _connected(of_principals)
-        for part in parts:
-            ways = [part] if part is of_principals else [part, _by_principal(part)]
-            rows = [[ExactRow(direction, who, hosts, regions) for who, regions in way.items()] for way in ways]
-            found += rows[0] if len(rows) == 1 else min(rows[0], rows[1], key=_length)
+        for part in _connected(of_principals):
+            found += (ExactRow(direction, who, hosts, regions) for who, regions in _shorter(part).items())
     return found
 
 
-def _length(rows: Iterable[ExactRow]) -> tuple[int, int]:
-    chunks = [clauses for row in rows for clauses in row.clauses]
-    return len(chunks), sum(map(len, chunks))
+def _shorter(part: dict[Principals, list[Region]]) -> dict[Principals, list[Region]]:
+    """Return the regions as they are grouped, or by principals that have the same if these are fewer rows."""
+    named = {name for principals in part for name in principals.named}
+    wide = sum(principals.complement for principals in part)
+    if len(part) == 1 or len(named) * (1 + wide) > MOST:
+        return part
+    other = _by_principal(part)
+    if len(other) >= len(part) or sum(map(len, other.values())) > MOST:
+        return part
+    return min(part, other, key=_length)
+
+
+def _length(rows: dict[Principals, list[Region]]) -> tuple[int, int]:
+    counts = [len(clauses_of(regions)) for regions in rows.values()]
+    return sum(-(-count // CLAUSES) for count in counts), sum(counts)
 
 
 def _connected(of_principals: dict[Principals, list[Region]]) -> Iterator[dict[Principals, list[Region]]]:
@@ -66,17 +72,21 @@ def _connected(of_principals: dict[Principals, list[Region]]) -> Iterator[dict[P
     group: dict[str, int] = {}
     parts: dict[int, list[Principals]] = {}
     for number, principals in enumerate(of_principals):
-        # The first member stands for everyone that is not named.
-        members = ("", *principals.named) if principals.complement else principals.named
-        joined = {group[name] for name in members if name in group}
+        joined = {group[name] for name in _members(principals) if name in group}
         target = max(joined, key=lambda each: len(parts[each]), default=number)
-        parts.setdefault(target, []).append(principals)
+        moved = [principals]
         for other in joined - {target}:
-            parts[target] += parts.pop(other)
-        for who in parts[target] if len(joined) > 1 else [principals]:
-            group.update(dict.fromkeys(("", *who.named) if who.complement else who.named, target))
+            moved += parts.pop(other)
+        parts.setdefault(target, []).extend(moved)
+        for each in moved:
+            group.update(dict.fromkeys(_members(each), target))
     for part in parts.values():
         yield {principals: of_principals[principals] for principals in part}
+
+
+def _members(principals: Principals) -> tuple[str, ...]:
+    """Return those named; the first member of all but some stands for everyone that is not named."""
+    return ("", *principals.named) if principals.complement else principals.named
 
 
 def _by_principal(of_principals: dict[Principals, list[Region]]) -> dict[Principals, list[Region]]:

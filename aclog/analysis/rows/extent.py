@@ -35,24 +35,27 @@ class Extent:
     hosts: Hosts
     names: Names
 
-    def region(self, principals: Principals, hosts: Hosts) -> Region:
-        """Return the extent as a region, with other principals and hosts."""
+    def region(self) -> Region:
+        """Return the extent as a region."""
         return Region(
             resource_type=self.resource_type,
             operations=self.operations,
-            principals=principals,
-            hosts=hosts,
+            principals=self.principals,
+            hosts=self.hosts,
             names=self.names,
         )
 
-    def meets(self, region: Region) -> bool:
-        """Return whether the extent and a region have requests in common; ranges of addresses are not compared."""
+    def meets(self, region: Region, names: Names | None = None) -> bool:
+        """Return whether the extent and a region have requests in common; ranges of addresses are not compared.
+
+        `names`: some of the region's, to look at no others.
+        """
         return (
             self.resource_type == region.resource_type
             and bool(self.operations & region.operations)
             and principals_meet(self.principals, region.principals)
             and hosts_meet(self.hosts, region.hosts)
-            and names_meet(self.names, region.names)
+            and names_meet(self.names, region.names if names is None else names)
         )
 
     def spans(self, region: Region) -> bool:

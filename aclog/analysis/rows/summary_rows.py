@@ -3,18 +3,22 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
+from typing import Self
+
+from attrs import define, evolve
 
 from aclog.analysis.deciding import deciding
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.principals import EVERYONE, Principals, only
-from aclog.analysis.regions.region import Difference, Direction, Region, Request
+from aclog.analysis.regions.region import Difference, Direction, Request
 from aclog.analysis.regions.witness import has_legal_name
 from aclog.analysis.rows.causes import Candidate
 from aclog.analysis.rows.clauses import clauses_of
 from aclog.analysis.rows.exact_rows import CLAUSES
 from aclog.analysis.rows.extent import Extent, extent_of
+from aclog.analysis.rows.extent_index import ExtentIndex
 from aclog.analysis.rows.intersection import common_request
-from aclog.analysis.rows.row import Cause, Row, Summary
+from aclog.analysis.rows.row import Cause, Row, Setting, Summary
 from aclog.authorizer.acl import (
     WILDCARD_PRINCIPAL,
     AclBindingFilter,
@@ -25,17 +29,53 @@ _LOOKED_AT = 100
 """So many differences are looked at for one with a legal topic name."""
 
 
+@define(eq=False)
+class _Draft:
+    """A row in the making: what it is about, and what changed there."""
+
+    members: Sequence[Candidate]
+    hull: Sequence[Extent]
+    touched: Sequence[Difference]
+    rules: int = 0
+
+    @classmethod
+    def of(cls, members: Sequence[Candidate]) -> Self:
+        """Return the draft of causes with the same who and where."""
+        extents = dict.fromkeys(extent for member in members for extent in member.extents)
+        principals = _principals_of(extents)
+        hull = [evolve(extent, principals=principals) for extent in extents]
+        return cls(members, hull, [each for member in members for found in member.touched.values() for each in found])
+
+    @property
+    def setting(self) -> Setting | None:
+        """The setting that changed, if it is no rule."""
+        return self.members[0].setting
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """What the row tells of."""
+        found = {difference.direction for difference in self.touched}
+        return tuple(direction for direction in Direction if direction in found)
+
+
 def summary_rows(candidates: Iterable[Candidate], old: Policy, new: Policy) -> Iterator[Row]:
     """Yield a row for each cause that changed a request; causes with the same who and where share one."""
     together: dict[tuple[object, ...], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         if candidate.touched:
             together[_kind(candidate)].append(candidate)
-    for members in together.values():
-        for start in range(0, len(members), CLAUSES):
-            row = _row(members[start : start + CLAUSES], old, new)
-            if row is not None:
-                yield row
+    drafts = [
+        _Draft.of(members[start : start + CLAUSES])
+        for members in together.values()
+        for start in range(0, len(members), CLAUSES)
+    ]
+    for policy, lost in ((old, True), (new, False)):
+        _count_rules([each for each in drafts if (Direction.LOST in each.directions) is lost], policy)
+    known = _known(old, new)
+    for draft in drafts:
+        request = _witness(draft)
+        if request is not None:
+            yield _row(draft, request, known, old, new)
 
 
 def _kind(candidate: Candidate) -> tuple[object, ...]:
@@ -52,63 +92,55 @@ def _principals_of(extents: Iterable[Extent]) -> Principals:
     return only(*(name for each in sets for name in each.named))
 
 
-def _row(members: Sequence[Candidate], old: Policy, new: Policy) -> Row | None:
-    extents = list(dict.fromkeys(extent for member in members for extent in member.extents))
-    principals, hosts = _principals_of(extents), extents[0].hosts
-    hull = [extent.region(principals, hosts) for extent in extents]
-    touched = [each for member in members for found in member.touched.values() for each in found]
-    directions = tuple(each for each in Direction if any(difference.direction is each for difference in touched))
-    request = _witness(touched, hull)
-    if request is None:
-        return None
-    cause = Cause(
-        is_added=members[0].is_added,
-        rules=tuple(rule for member in members for rule in member.rules),
-        setting=members[0].setting,
-    )
-    named, everyone_else = _affected(touched, principals, old, new)
-    judged = old if Direction.LOST in directions else new
+def _row(draft: _Draft, request: Request, known: set[str], old: Policy, new: Policy) -> Row:
+    first, members = draft.hull[0], draft.members
+    rules = tuple(rule for member in members for rule in member.rules)
+    named, everyone_else = _affected(draft, first.principals, known)
     return Row(
-        directions=directions,
-        principals=principals,
-        hosts=hosts,
-        clauses=clauses_of(hull),
+        directions=draft.directions,
+        principals=first.principals,
+        hosts=first.hosts,
+        clauses=clauses_of(extent.region() for extent in draft.hull),
         witness=request,
         before=deciding(old, request),
         after=deciding(new, request),
-        legal=any(has_legal_name(difference.region) for difference in touched),
+        legal=any(has_legal_name(difference.region) for difference in draft.touched),
         summary=Summary(
-            cause=cause,
-            principals=len(named),
+            cause=Cause(is_added=members[0].is_added, rules=rules, setting=draft.setting),
+            principals=named,
             everyone_else=everyone_else,
-            rules=0 if cause.setting else _count_rules(judged, hull),
+            rules=draft.rules,
         ),
     )
 
 
-def _witness(touched: Sequence[Difference], hull: Sequence[Region]) -> Request | None:
+def _witness(draft: _Draft) -> Request | None:
     """Return a request that changed and that the row is about, with a legal name if one is soon found."""
-    legal_first = sorted(islice(touched, _LOOKED_AT), key=lambda each: not has_legal_name(each.region))
-    found = (common_request(region, each.region) for each in chain(legal_first, touched) for region in hull)
+    hull = ExtentIndex.of(draft.hull)
+    legal_first = sorted(islice(draft.touched, _LOOKED_AT), key=lambda each: not has_legal_name(each.region))
+    found = (
+        common_request(extent.region(), each.region)
+        for each in chain(legal_first, draft.touched)
+        for extent, _ in hull.near(each.region)
+    )
     return next((request for request in found if request is not None), None)
 
 
-def _affected(touched: Iterable[Difference], principals: Principals, old: Policy, new: Policy) -> tuple[set[str], bool]:
-    """Return the named principals of the row that have a request that changed, and whether the unnamed ones have."""
+def _affected(draft: _Draft, principals: Principals, known: set[str]) -> tuple[int, bool]:
+    """Return how many named principals of the row have a request that changed, and whether the unnamed ones have."""
     named: set[str] = set()
     left_out: set[str] | None = None
-    for region in (each.region for each in touched):
+    for region in (each.region for each in draft.touched):
         if not region.principals.complement:
             named.update(region.principals.named)
         elif left_out is None:
             left_out = set(region.principals.named)
         else:
             left_out.intersection_update(region.principals.named)
-    if left_out is not None:
-        named |= _known(old, new) - left_out
     if not principals.complement:
-        return named.intersection(principals.named), False
-    return named, left_out is not None
+        rest = set() if left_out is None else set(principals.named) - left_out
+        return len(named.intersection(principals.named) | rest), False
+    return len(named if left_out is None else named | (known - left_out)), left_out is not None
 
 
 def _known(old: Policy, new: Policy) -> set[str]:
@@ -117,13 +149,17 @@ def _known(old: Policy, new: Policy) -> set[str]:
     return {name for name in named if ":" in name and name != WILDCARD_PRINCIPAL}
 
 
-def _count_rules(policy: Policy, hull: Sequence[Region]) -> int:
-    """Return how many ALLOW rules of a policy are about some request of these regions."""
-    found = 0
-    for kind in sorted({region.resource_type for region in hull}):
-        regions = [region for region in hull if region.resource_type == kind]
+def _count_rules(drafts: Sequence[_Draft], policy: Policy) -> None:
+    """Count for each row how many ALLOW rules of a policy are about some of its requests; a setting's has no count."""
+    holders: dict[Extent, list[_Draft]] = defaultdict(list)
+    for draft in drafts:
+        for extent in draft.hull if draft.setting is None else ():
+            holders[extent].append(draft)
+    hull = ExtentIndex.of(holders)
+    for kind in sorted({extent.resource_type for extent in holders}):
         wanted = AclBindingFilter(resource_type=kind, permission_type=AclPermissionType.ALLOW)
         for entry in policy.acls.matching(wanted):
-            extent = extent_of(entry.acl, policy.settings)
-            found += any(extent.meets(region) for region in regions)
-    return found
+            region = extent_of(entry.acl, policy.settings).region()
+            met = {extent for extent, part in hull.near(region) if extent.meets(region, (part,))}
+            for draft in {id(draft): draft for extent in met for draft in holders[extent]}.values():
+                draft.rules += 1
