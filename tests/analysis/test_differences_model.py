@@ -2,20 +2,24 @@
 
 from random import Random
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aclog.analysis.deciding import deciding
 from aclog.analysis.difference import allowed, differences
+from aclog.analysis.policy import Policy, Settings
 from aclog.analysis.regions.operations import operations_of
+from aclog.analysis.regions.query import Query
 from aclog.analysis.regions.region import Direction, Request
 from aclog.analysis.regions.witness import witness
-from aclog.authorizer.acl import AclOperation, StandardAcl
+from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAcl
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import wrong_differences, wrong_regions
 from tests.support.analysis.model import PolicyModel
-from tests.support.analysis.policies import changed_rules, random_pair
+from tests.support.analysis.policies import changed_rules, image_of, random_pair
 from tests.support.analysis.queries import random_query
+from tests.support.builders.acls import acl
 from tests.support.models.reference import ALLOWED, ReferenceAuthorizer
 
 CAMPAIGN = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
@@ -82,3 +86,21 @@ def test_the_deciding_rule_is_that_of_the_reference(random: Random) -> None:
         rule = deciding(policy, request)
         assert text == (f"MatchingAcl(acl={rule})" if isinstance(rule, StandardAcl) else rule)
         assert PolicyModel(policy).allows(request) is (decision == ALLOWED)
+
+
+@pytest.mark.parametrize("other", ["0.0.0.0/0", "0.0.0.0/31", "0.0.0.0/32", "fe80::1/128"])
+@pytest.mark.parametrize("permission", list(AclPermissionType)[2:])
+def test_no_range_contains_0_0_0_0(other: str, permission: AclPermissionType) -> None:
+    rules = [
+        acl("t", "User:*", "0.0.0.0", AclOperation.ALL),
+        acl("t", "User:*", "0.0.0.1", AclOperation.ALL),
+        acl("t", "User:*", other, AclOperation.READ, permission_type=permission),
+        acl("t", "User:*", "fe80::/10", AclOperation.READ),
+        acl("t", "User:*", "fe80:0:0:0:0:0:0:1", AclOperation.READ, permission_type=AclPermissionType.DENY),
+        acl("u", "User:*", other, AclOperation.READ),
+        acl("u", "User:*", "0.0.0.0", AclOperation.READ),
+    ]
+    policy = Policy(image_of(rules), Settings(cidr=True))
+    assert wrong_regions(policy, Query(), allowed(policy, Query())) == []
+    nothing = Policy(image_of([]), Settings(allow_everyone=True))
+    assert wrong_differences(nothing, policy, differences(nothing, policy)) == []

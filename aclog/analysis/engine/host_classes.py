@@ -47,6 +47,9 @@ class OneHost:
         return [Hosts(entries=(self.host,))] if classes else []
 
 
+_ZERO = "0.0.0.0"  # noqa: S104  # an address in a set, not to listen on
+
+
 class Interval(NamedTuple):
     """The addresses from `first` to `last`, both included, with whatever scope."""
 
@@ -101,6 +104,8 @@ class Partition:
         texts, out = self._texts_against(classes)
         if not out:
             return [Hosts(entries=tuple(sorted({*_entries(intervals), *texts})))]
+        if any((each.version, each.first) == (4, 0) for each in intervals):
+            texts = (_ZERO, *texts)
         ranges = Hosts(entries=tuple(sorted(_entries(intervals, as_ranges=True))), except_addresses=out)
         return [ranges, Hosts(entries=texts)] if texts else [ranges]
 
@@ -118,7 +123,10 @@ class Partition:
 
 
 def _entries(intervals: Iterable[Interval], *, as_ranges: bool = False) -> Iterator[str]:
-    """Yield the addresses and ranges that cover these intervals; of IPv6 only ranges, whatever the scope."""
+    """Yield the addresses and ranges that cover these intervals; of IPv6 only ranges, whatever the scope.
+
+    0.0.0.0 stands by itself, as no range contains it (aclog.authorizer.cidr); with `as_ranges` it is left out.
+    """
     joined: list[Interval] = []
     for each in sorted(intervals):
         if joined and joined[-1].version == each.version and joined[-1].last + 1 == each.first:
@@ -126,6 +134,10 @@ def _entries(intervals: Iterable[Interval], *, as_ranges: bool = False) -> Itera
         else:
             joined.append(each)
     for version, first, last in joined:
+        if (version, first) == (4, 0) and not as_ranges:
+            yield _ZERO
+        if (version, last) == (4, 0):
+            continue
         for network in _networks(version, first, last):
             single = version == 4 and network.num_addresses == 1 and not as_ranges
             yield str(network.network_address) if single else str(network)
