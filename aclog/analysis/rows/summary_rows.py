@@ -71,7 +71,7 @@ def summary_rows(candidates: Iterable[Candidate], old: Policy, new: Policy) -> I
     ]
     for policy, lost in ((old, True), (new, False)):
         _count_rules([each for each in drafts if (Direction.LOST in each.directions) is lost], policy)
-    known = _known(old, new)
+    known = _known(old, new) if any(draft.hull[0].principals.complement for draft in drafts) else set()
     for draft in drafts:
         request = _witness(draft)
         if request is not None:
