@@ -71,6 +71,7 @@ class _Part(NamedTuple):
     except_literals: list[str]
 
     def frozen(self) -> NamePart:
+        """Return the part once all exceptions are known."""
         if self.literal:
             return Literal(name=self.name)
         return Subtree(
