@@ -1,7 +1,7 @@
 """Parts of a change that have nothing to do with each other: rows, and the causes that touch them."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import define, field
 
@@ -9,6 +9,11 @@ from aclog.analysis.rows.causes import Candidate
 from aclog.analysis.rows.exact_rows import ExactRow
 from aclog.analysis.rows.extent import Extent
 from aclog.analysis.rows.extent_index import ExtentIndex
+from aclog.analysis.rows.row import Setting
+
+_EXACT_ROWS: Mapping[Setting | None, int] = {Setting.CIDR: 4, Setting.SEMANTICS: 4}
+"""Exact rows in which a changed setting may be told: these two change what some rules say. The others are told best as
+a whole, and so are rules that changed, in no more rows than their own number."""
 
 
 @define(eq=False)
@@ -19,8 +24,8 @@ class Component:
     candidates: list[Candidate] = field(factory=list)
 
     def is_short(self) -> bool:
-        """Return whether the exact rows are no more than the causes; without a known cause they stand anyway."""
-        most = len(self.candidates)
+        """Return whether the exact rows are few enough for their causes; without a known cause they stand anyway."""
+        most = sum(_EXACT_ROWS.get(candidate.setting, 1) for candidate in self.candidates)
         return not most or (len(self.rows) <= most and sum(len(row.clauses) for row in self.rows) <= most)
 
 
