@@ -10,23 +10,29 @@ from aclog.metalog.printable import printable
 from aclog.snapshots.rule_history import Change, ChangeKind
 from aclog.sources.change_lines import Action
 from aclog.terminal.json_text import json_text
+from aclog.terminal.notices import note
 from aclog.terminal.output import emit, say
 from aclog.terminal.timestamps import utc_text
 
 
-def print_intervals(found: Iterable[Interval], form: AnswerFormat) -> None:
-    """Print intervals in the order of the log; `never` as text if there is none."""
-    if form is AnswerFormat.JSONL:
-        for interval in found:
-            emit(json_text(interval_object(interval)))
-        return
+def print_intervals(found: Iterable[Interval], form: AnswerFormat, *, begin: int, last: str = "until now") -> None:
+    """Print intervals in the order of the log; `never` as text if there is none.
+
+    `begin`: the offset where the history begins; of the time before one above 0 nothing is known, and it is said so.
+    `last`: how an interval ends as text that has not ended.
+    """
     any_found = False
     for interval in found:
         any_found = True
-        for line in interval_lines(interval):
+        if form is AnswerFormat.JSONL:
+            emit(json_text(interval_object(interval)))
+            continue
+        for line in interval_lines(interval, last):
             say(printable(line))
-    if not any_found:
-        say("never")
+    if form is AnswerFormat.TEXT and not any_found:
+        say(f"never since offset {begin}, with which the history begins" if begin else "never")
+    if begin:
+        note(f"the history begins at offset {begin}: what was before it is unknown")
 
 
 def interval_object(interval: Interval) -> JsonObject:
@@ -35,10 +41,10 @@ def interval_object(interval: Interval) -> JsonObject:
     return {"from": _event_object(interval.start), "to": None if end is None else _event_object(end)}
 
 
-def interval_lines(interval: Interval) -> Iterator[str]:
-    """Yield the two ends of an interval."""
+def interval_lines(interval: Interval, last: str) -> Iterator[str]:
+    """Yield the two ends of an interval; `last` is that of one that has not ended."""
     yield f"from {_event_text(interval.start)}"
-    yield "  until now" if interval.end is None else f"  to {_event_text(interval.end)}"
+    yield f"  {last}" if interval.end is None else f"  to {_event_text(interval.end)}"
 
 
 def _event_object(event: Event) -> JsonObject:

@@ -50,5 +50,7 @@ def when(
     # Read first: it shows the progress of a long replay, and warns of all that is wrong with the source.
     end = chosen.image().end_offset
     changes = takewhile(lambda change: change.end_offset <= end, history.changes)
-    print_intervals(intervals(history.begin, changes, question, settings), format_)
+    found = intervals(history.begin, changes, question, settings)
+    last = "until now" if source.as_of is None else f"still so at offset {end}, where the history ends (--as-of)"
+    print_intervals(found, format_, begin=history.begin.end_offset, last=last)
     chosen.warn_of_age()

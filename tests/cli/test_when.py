@@ -115,6 +115,21 @@ def test_a_history_that_begins_at_a_checkpoint(tmp_path):
     assert lines[0] == "from offset 3 or before, 1970-01-01T00:00:03.000Z: as the history begins"
 
 
+def test_what_was_before_a_checkpoint_is_unknown(tmp_path):
+    short = write_log(tmp_path / "short", [acl(2, name="t")], base=3, times=[9000])
+    write_checkpoint(recover(write_log(tmp_path / "whole", [acl(1)], [acl(3)], [removal(3)]), 3).image, short)
+    never = aclog("when", "--log", short, *ASK, "--principal", "User:nobody").ok()
+    assert never.lines == ["never since offset 3, with which the history begins"]
+    for form in ("text", "jsonl"):
+        asked = aclog("when", "--log", short, *ASK, "--format", form).ok()
+        assert "the history begins at offset 3: what was before it is unknown" in asked.err
+
+
+def test_the_last_interval_of_an_older_moment_does_not_last_until_now(log):
+    lines = aclog("when", "--log", log, *ASK, "--principal", "User:alice", "--as-of", 3).ok().lines
+    assert lines[-1] == "  still so at offset 2, where the history ends (--as-of)"
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 import pytest
 
 from aclog.metalog.records import BeginTransactionRecord, EndTransactionRecord
+from aclog.snapshots.checkpoint_writer import write_checkpoint
+from aclog.snapshots.recovery import recover
 from tests.support.builders.state_logs import write_log
 from tests.support.builders.state_records import acl, removal
 from tests.support.cli.command import aclog
@@ -50,6 +52,15 @@ def test_it_prints_what_aclog_when_prints(log):
         plain = aclog("when", "--log", log, *ASK, "--format", form).ok()
         assert len(plain.lines) == (4 if form == "text" else 2)
         assert aclog("spark", "when", "--log", log, *ASK, "--format", form).ok().out == plain.out
+
+
+@pytest.mark.usefixtures("_shared_session")
+def test_it_says_that_what_was_before_a_checkpoint_is_unknown(tmp_path):
+    short = write_log(tmp_path / "short", [acl(9, name="other")], base=3, times=[9000])
+    write_checkpoint(recover(write_log(tmp_path / "whole", [acl(1)], [acl(3)], [removal(3)]), 3).image, short)
+    never = aclog("spark", "when", "--log", short, *ASK).ok()
+    assert never.lines == ["never since offset 3, with which the history begins"]
+    assert "the history begins at offset 3: what was before it is unknown" in never.err
 
 
 @pytest.mark.usefixtures("_shared_session")

@@ -8,7 +8,7 @@ from aclog.analysis.answers.timeline import Question
 from aclog.analysis.policy import Settings
 from aclog.cli.flags.answer import AnswerFormat
 from aclog.cli.interval_list import print_intervals
-from aclog.pipeline.history.when import when
+from aclog.pipeline.history.when import begin_and_intervals
 
 
 def when_command(spark: SparkSession, log: Path, question: Question, settings: Settings, form: AnswerFormat) -> None:
@@ -21,4 +21,5 @@ def when_command(spark: SparkSession, log: Path, question: Question, settings: S
         PySparkException, Py4JJavaError: a job failed; its text holds the error of a segment that cannot be read.
 
     """
-    print_intervals(when(spark, log, question, settings), form)
+    begin, found = begin_and_intervals(spark, log, question, settings)
+    print_intervals(found, form, begin=begin)

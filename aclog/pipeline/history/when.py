@@ -44,13 +44,21 @@ def when(spark: SparkSession, directory: Path | str, question: Question, setting
         PySparkException, Py4JJavaError: a job failed; its text holds the error of a segment that cannot be read.
 
     """
+    return begin_and_intervals(spark, directory, question, settings)[1]
+
+
+def begin_and_intervals(
+    spark: SparkSession, directory: Path | str, question: Question, settings: Settings
+) -> tuple[int, list[Interval]]:
+    """Return the offset with which the history begins (before it nothing is known), and what `when` returns."""
     found = first_pass(spark, Path(directory))
     if found.unknown_codes:
         changes = replayed(directory)
     else:
         with contradictions_raised(spark, directory):
             changes = iter(_changes(found, question, settings))
-    return list(intervals_of(found.start.image, changes, question, settings))
+    begin = found.start.image
+    return begin.end_offset, list(intervals_of(begin, changes, question, settings))
 
 
 def _changes(found: FirstPass, question: Question, settings: Settings) -> list[Change]:
