@@ -134,6 +134,7 @@ def no_public(source: SourceFlags, asked: AskedFlags, authorizer: AuthorizerFlag
     from aclog.cli.check.question import Question
 
     asked.check_one()
-    claim = Claim(check="no-public", text="principals that nothing names may do none of it")
+    what = "none of what is asked" if asked.narrows() else "nothing"
+    claim = Claim(check="no-public", text=f"a principal that nothing names is allowed {what}")
     question = Question(claim=claim, asked=asked, principals=EVERYONE, host=None)
     raise typer.Exit(question.prove(source, authorizer, answer, unnamed=True))

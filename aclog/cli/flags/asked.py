@@ -129,6 +129,10 @@ class AskedFlags:
         if self.operation is not None and self.intent is not None:
             raise ConfigError("--operation and --intent: expected one of them")
 
+    def narrows(self) -> bool:
+        """Return whether a flag says what is asked; without one it is every operation on everything."""
+        return self.operation is not None or self.intent is not None or bool(self.resources())
+
     def query(self, principals: "Principals", host: str | None) -> Query:
         """Return the query for the operation; without one for all, and without a resource on all."""
         everything = tuple(
