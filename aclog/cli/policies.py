@@ -1,6 +1,6 @@
 """Policies from the flags of a command: the state and the settings of one side, or of two that are compared."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
@@ -12,6 +12,7 @@ from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.second_settings import SecondSettingsFlags
 from aclog.cli.flags.second_state import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.stdin import check_one_stdin
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
 
@@ -68,13 +69,14 @@ class SideFlags:
     settings: SecondSettingsFlags
     maps: tuple[NameMap, ...] = ()
 
-    def check(self) -> None:
+    def check(self, more: Mapping[str, str | None]) -> None:
         """Check the flags before anything is read; a second state may differ in settings only. Raises ConfigError.
 
-        Warns of super users that are hardly meant.
+        Warns of super users that are hardly meant. `more`: other flags that name files, of which one may be stdin.
         """
         if self.target.given() or not self.settings.given():
             self.target.check(self.source)
+        check_one_stdin({"--acls": self.source.acls, **self.target.files(), **more})
         after = self.settings.after(self.authorizer)
         self.authorizer.warn_of_super_users()
         if self.settings.to_super_users is not None:

@@ -76,6 +76,9 @@ def test_no_public(write):  # noqa: F811
     acls = ("--acls", write("acls", PII, OPEN, NOT_BOB))
     refuted = aclog("check", "no-public", *acls)
     assert verdict(refuted) == "REFUTED"
+    assert refuted.lines[0] == "REFUTED: no-public: a principal that nothing names is allowed nothing"
+    narrowed = aclog("check", "no-public", *acls, "--group", "g").lines
+    assert narrowed == ["PROVED: no-public: a principal that nothing names is allowed none of what is asked"]
     assert "anyone but User:bob: DESCRIBE on TOPIC" in refuted.out
     assert verdict(aclog("check", "no-public", *acls, "--operation", "READ")) == "PROVED"
     assert verdict(aclog("check", "no-public", *acls, "--group", "g")) == "PROVED"
@@ -171,6 +174,9 @@ def test_what_can_has_all_of_a_principal(write):  # noqa: F811
         ("check not-granted --acls - --operation READ --topic t --topics none", "none: No such file or directory"),
         ("check only --acls - --operation READ --topic t", "--principal is missing: expected those who may"),
         ("check no-public --acls - --operation READ --intent admin", "expected one of them"),
+        ("check no-public --acls - --topics -", "--acls - and --topics -: only one of them can be stdin"),
+        ("check equal --acls - --to-super-users= --topics -", "--acls - and --topics -: only one of them can be stdin"),
+        ("diff --acls a --change - --accesses -", "--change - and --accesses -: only one of them can be stdin"),
         ("check no-new-access --acls -", "no second state is given"),
         ("check equal --acls - --to-acls none", "none: No such file or directory"),
         ("who-can --acls - --intent fly --topic t", "--intent"),

@@ -208,7 +208,7 @@ def test_names_of_another_cluster(write):
     ("flags", "said"),
     [
         (["--to-acls", "none"], "none: No such file or directory"),
-        (["--to-acls", "-"], "only one of --acls, --to-acls"),
+        (["--to-acls", "-"], "--acls - and --to-acls -: only one of them can be stdin"),
         ([], "no second state is given"),
         (["--to-as-of", "7"], "a file of ACLs has one state only"),
         (["--to-super-users", "root"], "super.users: expected a string in format"),

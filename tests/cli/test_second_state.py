@@ -25,7 +25,8 @@ CHANGES = "expected them without a --to- flag"
         ("--change a --to-as-of 7", CHANGES),
         ("--change a --add b", "expected either --change FILE, or --add FILE and --remove FILE"),
         ("--to-command-config f --to-acls a", "expected --to-bootstrap-controller or --to-bootstrap-server"),
-        ("--add - --remove -", "only one of --acls, --to-acls, --change, --add and --remove can be stdin"),
+        ("--to-acls a --to-snapshot b", "exactly one second state must be given: --to-log DIR, --to-snapshot FILE"),
+        ("--add - --remove -", "--add - and --remove -: only one of them can be stdin"),
     ],
 )
 def test_flags_that_do_not_go_together_are_refused_before_anything_is_read(flags, said, tmp_path):

@@ -47,7 +47,7 @@ def prove_comparison(claim: Claim, flags: SideFlags, answer: AnswerFlags, *, dir
         MetadataError, OSError: a source is damaged or cannot be read.
 
     """
-    flags.check()
+    flags.check({"--topics": answer.topics_file})
     sides = flags.read()
     topics = existing_topics(answer.topics_file, sides.images, sides.sources)
     found = Comparison.of(sides.old, sides.new, changes=sides.changes, direction=direction, topics=topics)

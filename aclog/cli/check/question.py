@@ -12,6 +12,7 @@ from aclog.cli.flags.answer import AnswerFlags
 from aclog.cli.flags.asked import AskedFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.stdin import check_one_stdin
 from aclog.cli.policies import policy_of
 
 
@@ -35,6 +36,7 @@ class Question:
             MetadataError, OSError: the source is damaged or cannot be read.
 
         """
+        check_one_stdin({"--acls": source.acls, "--topics": answer.topics_file})
         query, needs = self.asked.query(self.principals, self.host), self.asked.needs()
         chosen = source.choose()
         image = chosen.image()

@@ -25,7 +25,7 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
         MetadataError, OSError: a source is damaged or cannot be read.
 
     """
-    flags.check()
+    flags.check({"--accesses": report.accesses, "--topics": report.topics})
     accesses = None if report.accesses is None else read_accesses(report.accesses)
     sides = flags.read()
     topics = existing_topics(report.topics, sides.images, sides.sources)

@@ -7,6 +7,7 @@ import typer
 from attrs import evolve, frozen
 
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.stdin import check_one_stdin
 from aclog.metalog.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -109,9 +110,16 @@ class SecondStateFlags:
             )
         if self.to_command_config is not None and self.to_bootstrap_controller is self.to_bootstrap_server is None:
             raise ConfigError("--to-command-config: expected --to-bootstrap-controller or --to-bootstrap-server")
-        files = (first.acls, self.to_acls, self.change, self.add, self.remove)
-        if files.count(_STDIN) > 1:
-            raise ConfigError("only one of --acls, --to-acls, --change, --add and --remove can be stdin (-)")
+        if self._sources().count(None) < len(self._sources()) - 1:
+            raise ConfigError(
+                "exactly one second state must be given: --to-log DIR, --to-snapshot FILE, --to-acls FILE, "
+                "--to-bootstrap-controller HOST:PORT or --to-bootstrap-server HOST:PORT"
+            )
+        check_one_stdin({"--acls": first.acls, **self.files()})
+
+    def files(self) -> dict[str, str | None]:
+        """Return the flags that name a file of ACLs or of changes, which may be stdin, and what is given for them."""
+        return {"--to-acls": self.to_acls, "--change": self.change, "--add": self.add, "--remove": self.remove}
 
     def source(self, first: SourceFlags) -> SourceFlags | None:
         """Return the source of the second state; None if it is the first one, changed or with other settings."""
@@ -153,11 +161,7 @@ class SecondStateFlags:
         return any(flag is not None for flag in (self.change, self.add, self.remove))
 
     def _has_source(self) -> bool:
-        named = (
-            self.to_log,
-            self.to_snapshot,
-            self.to_acls,
-            self.to_bootstrap_controller,
-            self.to_bootstrap_server,
-        )
-        return any(flag is not None for flag in named)
+        return any(flag is not None for flag in self._sources())
+
+    def _sources(self) -> tuple[Path | str | None, ...]:
+        return (self.to_log, self.to_snapshot, self.to_acls, self.to_bootstrap_controller, self.to_bootstrap_server)
