@@ -40,7 +40,7 @@ def read_accesses(path: str) -> Accesses:
     """Read a Parquet file or a directory of them, such as `spark ingest` writes, or JSON lines (`-` is stdin).
 
     Raises:
-        ConfigError: a column is missing, or a file is damaged; OSError: it cannot be read.
+        ConfigError: a column is missing, a file is damaged, or nothing in it is an access; OSError: it cannot be read.
 
     """
     counts: Counter[Request] = Counter()
@@ -50,6 +50,8 @@ def read_accesses(path: str) -> Accesses:
             malformed += 1
         else:
             counts[request] += 1
+    if malformed and not counts:
+        raise ConfigError(f"{display_name(path)}: no line is an access: expected lines as of authorize --requests")
     return Accesses(counts=counts, malformed=malformed)
 
 

@@ -61,6 +61,12 @@ def test_a_hole_under_a_prefix_is_found(write):  # noqa: F811
     result = aclog("check", "not-granted", "--acls", leaky, *ask)
     assert "such as User:eve READ TOPIC 'pii-x' from 127.0.0.1: ALLOW User:eve READ" in result.out
     assert verdict(aclog("check", "not-granted", "--acls", leaky, *ask, "--principal", "User:app")) == "PROVED"
+    for named, said in (
+        (("User:app",), "User:app may not do it"),
+        (("User:a", "User:b"), "none of User:a, User:b may"),
+    ):
+        flags = [word for principal in named for word in ("--principal", principal)]
+        assert f"not-granted: {said}" in aclog("check", "not-granted", "--acls", leaky, *ask, *flags).out
 
 
 def test_only(write):  # noqa: F811

@@ -153,6 +153,21 @@ def test_topics_and_accesses_are_counted(write, tmp_path, format_):
         assert "1 topic exists, 2 accesses flip" in result.out
 
 
+def test_a_file_in_which_nothing_is_an_access_is_no_count_of_none(write):
+    acls = write("acls", ORDERS)
+    result = aclog("diff", "--acls", acls, "--to-super-users", "User:root", "--accesses", acls)
+    assert (result.code, result.out) == (2, "")
+    assert "acls: no line is an access: expected lines as of authorize --requests" in result.complaint
+
+
+def test_a_summary_does_not_say_that_what_is_denied_is_gained(write):
+    old = write("old", *(acl_row("*", principal=f"Group:{n}", operation="WRITE") for n in range(3)))
+    opened = acl_row("a", patternType="PREFIXED", principal="User:*")
+    barred = [acl_row("*", principal=f"User:{n}", operation="ALL", permissionType="DENY") for n in range(3)]
+    lines = aclog("diff", "--acls", old, "--to-acls", write("new", opened, *barred)).lines
+    assert any("they gain what they lacked of it and no rule denies: " in line for line in lines), lines
+
+
 def test_the_topics_of_a_log_are_counted():
     log = "tests/data/kafka-4.3.1-small/__cluster_metadata-0"
     result = aclog("diff", "--log", log, "--to-as-of", "0", "--format", "jsonl")

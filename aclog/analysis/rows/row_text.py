@@ -24,7 +24,7 @@ SHOWN = 4
 _PLAIN = re.compile(r"[A-Za-z0-9._-]+")
 _VERBS = {Direction.GAINED: "gain", Direction.LOST: "lose"}
 _RULES_TEXTS = {
-    (True, True, True): "they gain all they lacked of it",
+    (True, True, True): "they gain what they lacked of it and no rule denies",
     (False, True, False): "they lose what no other rule allows of it",
     (True, False, False): "they lose all they had of it",
     (False, False, True): "they gain what other rules allow of it",

@@ -85,7 +85,8 @@ def not_granted(
 
     asked.check()
     named = asked_principals(subjects.principal)
-    claim = Claim(check="not-granted", text=f"none of {', '.join(named)} may do it" if named else "nobody may do it")
+    who = "nobody may" if not named else f"{named[0]} may not" if len(named) == 1 else f"none of {', '.join(named)} may"
+    claim = Claim(check="not-granted", text=f"{who} do it")
     question = Question(
         claim=claim,
         asked=asked,
