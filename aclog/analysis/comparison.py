@@ -34,6 +34,10 @@ class Comparison:
     flips: Flips | None = None
     """The accesses that flip, if any were given."""
 
+    def __bool__(self) -> bool:
+        """Return whether any request is decided differently: `if old.diff(new)` reads as it says."""
+        return bool(self.differences)
+
     @staticmethod
     def of(
         old: Policy,
