@@ -59,7 +59,7 @@ check: venv  ## lint, and every test that starts no server and no JVM and is not
 	@$(MAKE) --no-print-directory -j2 lint quick-tests
 
 .PHONY: test
-test: build/jvm/.ready  ## lint, and every test, in parallel and in random order: about 8 minutes on 4 cores
+test: build/jvm/.ready  ## lint, and every test, in parallel and in random order: about 7 minutes on 4 cores
 	@$(MAKE) --no-print-directory -j2 lint all-tests
 
 .PHONY: quick-tests all-tests
