@@ -1,6 +1,6 @@
 """Policies from the flags of a command: the state and the settings of one side, or of two that are compared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from attrs import frozen
 
@@ -15,6 +15,7 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
+from aclog.terminal.notices import note
 
 
 @frozen(eq=False, kw_only=True)
@@ -90,8 +91,9 @@ class SideFlags:
             MetadataError, OSError: a source is damaged or cannot be read.
 
         """
-        first, second = self.source.choose(), self.target.source(self.source)
-        chosen = None if second is None else second.choose()
+        notify = _once()  # both sides may read one log, and have the same to say of it
+        first, second = self.source.choose(notify), self.target.source(self.source)
+        chosen = None if second is None else second.choose(notify)
         changes = self.target.changes()
         before = first.image()
         after = before.with_acls(changed_acls(before.acls, changes)) if chosen is None else chosen.image()
@@ -104,3 +106,15 @@ class SideFlags:
             images=(before, after),
             sources=(first,) if chosen is None else (first, chosen),
         )
+
+
+def _once() -> Callable[[str], None]:
+    """Return a function that prints each note once."""
+    told: set[str] = set()
+
+    def notify(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            note(text)
+
+    return notify

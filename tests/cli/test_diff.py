@@ -10,6 +10,8 @@ import pytest
 
 from aclog.authorizer.acl import ResourceType
 from tests.support.builders.acls import acl, acl_row
+from tests.support.builders.state_logs import write_log
+from tests.support.builders.state_records import acl as acl_of_number
 from tests.support.cli.command import aclog
 from tests.support.fakes.broker import FakeBroker
 
@@ -173,6 +175,12 @@ def test_the_topics_of_a_log_are_counted():
     result = aclog("diff", "--log", log, "--to-as-of", "0", "--format", "jsonl")
     found = {json.loads(line).get("topics") for line in result.lines}
     assert max(each for each in found if each is not None) == 4  # of its 5 topics, one may be read by nobody
+
+
+def test_what_both_moments_of_a_log_have_to_say_is_said_once(tmp_path):
+    log = write_log(tmp_path / "log", [acl_of_number(1)], [acl_of_number(2)])
+    notes = aclog("diff", "--log", log, "--to-as-of", 1).err.splitlines()
+    assert [note for note in notes if "is treated as committed" in note] == notes[:1]
 
 
 def test_markdown_is_a_table_with_names_that_mean_nothing_in_it(write):
