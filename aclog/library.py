@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, TypeVar
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.comparison import Comparison
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import (
     AclBindingFilter,
     AclOperation,
@@ -31,6 +31,7 @@ from aclog.authorizer.explanation import Explanation
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.metalog.closeable import Closeable
 from aclog.metalog.errors import ConfigError, LogError

@@ -15,13 +15,14 @@ from statistics import median
 from attrs import define, evolve, field, frozen
 
 from aclog.analysis.difference import differences
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.analysis.regions.operations import REQUESTED, operations_of
 from aclog.analysis.regions.region import Difference
 from aclog.analysis.rows.folding import rows
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourcePattern, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.interface import Action, RequestContext
+from aclog.authorizer.settings import Settings
 from aclog.metalog.acl_columns import AclColumns
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from benchmarks.report import Row

@@ -18,10 +18,10 @@ from attrs import frozen
 from pyspark.sql import DataFrame, SparkSession
 
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import Settings
 from aclog.pipeline.authorize import Rules, authorize, decision_codes
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 from aclog.pipeline.decisions.acl_intervals import rule_table
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.session import open_session
 from benchmarks import decide, shapes
 from benchmarks.report import Row

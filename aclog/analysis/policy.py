@@ -2,25 +2,12 @@
 
 from functools import cached_property
 
-from attrs import define, frozen
+from attrs import define, field
 
 from aclog.analysis.estate import Estate
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
-
-
-@frozen(kw_only=True)
-class Settings:
-    """What decides besides the rules (the broker's properties, and aclog's semantics)."""
-
-    super_users: frozenset[str] = frozenset()
-    """Principals such as `User:admin` (super.users)."""
-    allow_everyone: bool = False
-    """allow.everyone.if.no.acl.found."""
-    documented: bool = False
-    """Whether LITERAL `*` also covers longer names that begin with `*`; in Kafka 4.3.1 it does not."""
-    cidr: bool = False
-    """Whether the host of a rule may be a CIDR range (KIP-1276)."""
 
 
 @define(eq=False, slots=False)
@@ -28,7 +15,7 @@ class Policy:
     """The rules of one moment, and the settings. Immutable by convention."""
 
     acls: AclsImage
-    settings: Settings = Settings()
+    settings: Settings = field(factory=Settings)
 
     @cached_property
     def estate(self) -> Estate:

@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from attrs import frozen
 
 from aclog.analysis.name_map import NameMap, mapped_acls
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.authorizer.config import parse_super_users
 from aclog.authorizer.rule_change import RuleChange, changed_acls, changes_between, net_changes
+from aclog.authorizer.settings import Settings
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.second_settings import SecondSettingsFlags
 from aclog.cli.flags.second_state import SecondStateFlags

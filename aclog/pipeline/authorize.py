@@ -15,13 +15,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Int64s
 from aclog.pipeline.arrow_batches import regrouped
 from aclog.pipeline.broadcasts import broadcast
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS, AclIntervals, rule_table
-from aclog.pipeline.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer, Settings
+from aclog.pipeline.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer
 from aclog.pipeline.decisions.decision_texts import TEXT_COLUMNS, DecisionTexts
 
 DECISION_CODE = "decision_code"

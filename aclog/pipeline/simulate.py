@@ -6,9 +6,9 @@ from enum import StrEnum
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from aclog.authorizer.settings import Settings
 from aclog.pipeline.authorize import DECISION_CODE, Rules, decision_code, with_decision, with_texts
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 
 _SIDES = ("before", "after")
 

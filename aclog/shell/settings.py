@@ -1,7 +1,7 @@
 """The options of commands that decide: the broker's settings."""
 
-from aclog.analysis.policy import Settings
-from aclog.authorizer.config import parse_allow_everyone, parse_cidr_enabled, parse_super_users
+from aclog.authorizer.config import parse_cidr_enabled
+from aclog.authorizer.settings import Settings
 from aclog.shell.arguments import Arguments, Option
 
 _SUPER_USERS = Option(flag="--super-users", value="USERS", help="The broker's super.users, such as 'User:a;User:b'.")
@@ -15,8 +15,8 @@ SETTINGS = (_SUPER_USERS, _ALLOW_EVERYONE, _CIDR)
 
 def settings_of(arguments: Arguments) -> Settings:
     """Return the settings. Raises ConfigError: a super user without a colon, or --cidr is not true or false."""
-    return Settings(
-        super_users=parse_super_users(arguments.text(_SUPER_USERS.flag)),
-        allow_everyone=parse_allow_everyone(arguments.text(_ALLOW_EVERYONE.flag)),
+    return Settings.of_texts(
+        arguments.text(_SUPER_USERS.flag),
+        arguments.text(_ALLOW_EVERYONE.flag),
         cidr=parse_cidr_enabled(arguments.text(_CIDR.flag) or None, _CIDR.flag),
     )

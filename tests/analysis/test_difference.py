@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from aclog.analysis.deciding import deciding
 from aclog.analysis.difference import allowed, differences
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.analysis.regions.hosts import EVERYWHERE, Hosts
 from aclog.analysis.regions.names import Literal, Subtree
 from aclog.analysis.regions.operations import REQUESTED
@@ -25,6 +25,7 @@ from aclog.authorizer.acl import (
     ResourceType,
     StandardAcl,
 )
+from aclog.authorizer.settings import Settings
 from tests.support.analysis.claims import wrong_differences, wrong_regions
 from tests.support.analysis.policies import ADDRESSES, NAMES, PRINCIPALS, image_of, random_pair
 

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from aclog.analysis.deciding import deciding
 from aclog.analysis.difference import allowed, differences
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.analysis.regions.operations import operations_of
 from aclog.analysis.regions.query import Query
 from aclog.analysis.regions.region import Direction, Request
 from aclog.analysis.regions.witness import witness
 from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAcl
+from aclog.authorizer.settings import Settings
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import wrong_differences, wrong_regions
 from tests.support.analysis.model import PolicyModel

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aclog.analysis.difference import differences
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.analysis.regions.names import contains
 from aclog.analysis.regions.principals import EVERYONE
 from aclog.analysis.regions.region import Difference, Direction, Region
@@ -18,6 +18,7 @@ from aclog.analysis.rows.row import Row, Setting
 from aclog.analysis.rows.row_text import names_text, summary_text, what_text, who_text
 from aclog.authorizer.acl import AclOperation, AclPermissionType, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import Settings
 from tests.support.analysis.cells import Cells
 from tests.support.analysis.claims import wrong_differences
 from tests.support.analysis.commits import commits

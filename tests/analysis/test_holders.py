@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aclog.analysis.answers.holders import holders
 from aclog.analysis.answers.intents import Intent, needs_of
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.analysis.regions.operations import operations_of
 from aclog.authorizer.acl import (
     AclOperation,
@@ -21,6 +21,7 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from tests.support.builders.acls import acl
 

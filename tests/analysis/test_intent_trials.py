@@ -5,8 +5,9 @@ import json
 import pytest
 
 from aclog.analysis.answers.holders import holders
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import Settings
 from aclog.sources.acl_lines import parse_acl
 from tests.support.kafka.intent_trials import KINDS, trials
 from tests.support.kafka.intents import RUN, recorded, row

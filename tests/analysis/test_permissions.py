@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.analysis.answers.permissions import DEFAULT_ALLOW, SUPER_USER, permissions
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.analysis.regions.operations import REQUESTED
 from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
 from aclog.analysis.regions.query import Query
@@ -22,6 +22,7 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import Settings
 from tests.analysis.test_holders import FRESH, HOSTS, NAMES, PRINCIPALS, may, pattern, policies
 from tests.support.builders.acls import acl
 

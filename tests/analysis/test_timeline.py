@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from aclog.analysis.answers.questions import AnyAllowed
 from aclog.analysis.answers.timeline import Interval, intervals
 from aclog.analysis.difference import allowed
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
 from aclog.analysis.regions.query import Query
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.settings import Settings
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.file_names import list_checkpoints
 from aclog.metalog.records import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord

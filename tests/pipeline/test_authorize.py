@@ -10,12 +10,12 @@ from pyspark.sql import functions as F
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, ResourceType
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.uuids import uuid_text
 from aclog.pipeline.accesses import read_accesses
 from aclog.pipeline.authorize import Rules, authorize
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.history.intervals import intervals, known_from
 from aclog.pipeline.simulate import simulate
 from aclog.pipeline.usage.report import usage

@@ -12,9 +12,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from aclog.authorizer.settings import Settings
 from aclog.pipeline.authorize import Rules, authorize
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.history.intervals import intervals, known_from
 from tests.pipeline.test_authorize import DATA
 from tests.support.spark.cluster import spark_cluster

@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.authorize import Rules, decision_codes
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.source import register
 from tests.support.cli.command import aclog
 

@@ -10,10 +10,10 @@ from attrs import evolve
 from aclog.authorizer.acl import AclOperation
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.settings import Settings
 from aclog.cli.spark.policy import Policy, changed_rules
 from aclog.cli.spark.simulate import simulate_command
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.simulate import simulate
 from tests.pipeline.decisions.test_bulk_authorizer import Interval
 from tests.pipeline.usage.test_report import START, acl, frame_of, ms, random_rows, random_rules, rules_of

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from aclog.authorizer.settings import Settings
 from aclog.cli.spark.flags import UsageFlags
 from aclog.cli.spark.policy import Policy
 from aclog.cli.spark.usage import usage_command
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 from tests.pipeline.usage.test_report import START, acl, frame_of, rules_of, standing
 
 LINE = '{"principal":"User:a","host":"10.0.0.1","operation":"READ","resourceType":"TOPIC","resourceName":"orders"'

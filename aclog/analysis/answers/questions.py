@@ -7,7 +7,7 @@ from aclog.analysis.answers.intents import Need
 from aclog.analysis.deciding import is_allowed
 from aclog.analysis.difference import allowed, differences
 from aclog.analysis.engine.scope import roots_of
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.analysis.regions.principals import Principals
 from aclog.analysis.regions.query import Query
 from aclog.analysis.regions.region import Direction, Request
@@ -15,6 +15,7 @@ from aclog.analysis.regions.root import root_of_pattern, within
 from aclog.analysis.regions.witness import witness
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL, PatternType, StandardAcl
 from aclog.authorizer.index.masks import known_type
+from aclog.authorizer.settings import Settings
 
 
 @define

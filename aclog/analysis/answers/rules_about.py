@@ -6,7 +6,7 @@ from attrs import define
 
 from aclog.analysis.engine.host_partition import is_address
 from aclog.analysis.pattern_index import PatternIndex
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.analysis.regions.hosts import Hosts
 from aclog.analysis.regions.name_sets import pattern_meets
 from aclog.analysis.regions.names import Literal, NamePart, Names, Subtree
@@ -25,6 +25,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.cidr import CidrRange, address_number, parse_cidr
 from aclog.authorizer.index.masks import ALL_OPERATIONS, rule_mask
+from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 
 

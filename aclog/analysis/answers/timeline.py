@@ -6,12 +6,13 @@ from typing import Protocol
 
 from attrs import define, frozen
 
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.analysis.regions.query import Query
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acl_records import record_of
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.index.overlay_changes import Change as RecordChange
+from aclog.authorizer.settings import Settings
 from aclog.metalog.records import RemoveAccessControlEntryRecord
 from aclog.snapshots.image import Image
 from aclog.snapshots.rule_history import Change, ChangeKind

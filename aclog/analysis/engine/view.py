@@ -8,9 +8,10 @@ from attrs import define, field
 
 from aclog.analysis.engine.side import Coverage, Side
 from aclog.analysis.estate import Cell, Estate
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.analysis.regions.root import Root
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL
+from aclog.authorizer.settings import Settings
 
 
 class Cells(NamedTuple):

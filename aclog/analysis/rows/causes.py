@@ -6,7 +6,7 @@ from functools import cached_property
 
 from attrs import define, field
 
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.analysis.regions.hosts import EVERYWHERE
 from aclog.analysis.regions.names import ANY_NAME
 from aclog.analysis.regions.operations import REQUESTED
@@ -18,6 +18,7 @@ from aclog.analysis.rows.extent_index import ExtentIndex
 from aclog.analysis.rows.naive_rows import NaiveRow, naive_rows
 from aclog.analysis.rows.row import Setting
 from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.settings import Settings
 
 
 class Part(Enum):

@@ -2,7 +2,6 @@
 
 from attrs import frozen
 
-from aclog.analysis.policy import Settings
 from aclog.analysis.regions.hosts import EVERYWHERE, Hosts
 from aclog.analysis.regions.names import ANY_NAME, Literal, NamePart, Names, Subtree
 from aclog.analysis.regions.operations import REQUESTED
@@ -19,6 +18,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.authorizer.cidr import is_cidr
 from aclog.authorizer.index.masks import ALL_OPERATIONS, rule_mask
+from aclog.authorizer.settings import Settings
 
 WILDCARD_NAMES: Names = (Subtree(prefix="", except_prefixes=(WILDCARD,)), Literal(name=WILDCARD))
 """What LITERAL `*` covers in Kafka 4.3.1."""

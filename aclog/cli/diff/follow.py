@@ -4,13 +4,14 @@ from attrs import define, field, frozen
 from prometheus_client import Counter
 
 from aclog.analysis.comparison import Comparison
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.analysis.regions.region import Direction
 from aclog.analysis.regions.region_json import JsonObject
 from aclog.analysis.rows.row_report import row_lines
 from aclog.authorizer.explanation_text import acl_text
 from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.settings import Settings
 from aclog.cli.diff.flags import DiffFormat
 from aclog.cli.diff.step_changes import step_changes
 from aclog.cli.follower_endpoint import FollowerStatus, serving

@@ -109,8 +109,9 @@ def authorize(
 
     check_new(out)
     with spark_session(master) as spark:
+        from aclog.cli.policies import settings_of
         from aclog.cli.spark.authorize import authorize_command
-        from aclog.cli.spark.policy import Policy, rules_of, settings_of
+        from aclog.cli.spark.policy import Policy, rules_of
 
         settings, rules = settings_of(authorizer), rules_of(spark, source, own_time=own_time)
         code = authorize_command(spark, requests, out, Policy(rules=rules, settings=settings, own_time=own_time))
@@ -177,7 +178,8 @@ def usage(
 
     check_new(out)
     with spark_session(master) as spark:
-        from aclog.cli.spark.policy import Policy, rules_of, settings_of
+        from aclog.cli.policies import settings_of
+        from aclog.cli.spark.policy import Policy, rules_of
         from aclog.cli.spark.usage import usage_command, window_end
 
         own_time = source.log is not None and source.as_of is None
@@ -215,7 +217,8 @@ def simulate(
     check_new(out)
     after.check(source)
     with spark_session(master) as spark:
-        from aclog.cli.spark.policy import Policy, rules_after, rules_of, settings_of
+        from aclog.cli.policies import settings_of
+        from aclog.cli.spark.policy import Policy, rules_after, rules_of
         from aclog.cli.spark.simulate import simulate_command
 
         settings, rules = settings_of(authorizer), rules_of(spark, source, own_time=False)

@@ -8,9 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from aclog.authorizer.acl import StandardAclWithId
 from aclog.authorizer.audit import rule_row
-from aclog.authorizer.config import parse_super_users
 from aclog.authorizer.rule_change import RuleChange, existing_rule, missing_rule
-from aclog.cli.flags.authorizer import AuthorizerFlags
+from aclog.authorizer.settings import Settings
 from aclog.cli.flags.second_state import SecondStateFlags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.spark.jobs import check_log
@@ -19,7 +18,6 @@ from aclog.pipeline.accesses import pinned_accesses
 from aclog.pipeline.accesses.pinned_files import PinnedFiles
 from aclog.pipeline.authorize import Rules
 from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.history.intervals import intervals, known_from
 from aclog.pipeline.source.schema import ACL_FIELDS
 
@@ -61,17 +59,6 @@ def rules_of(spark: SparkSession, flags: SourceFlags, *, own_time: bool) -> Rule
     log = flags.log.absolute()  # the path is resolved by workers, which run in directories of their own
     check_log(log)
     return Rules.of_table(intervals(spark, log).toArrow(), known_from=known_from(log))
-
-
-def settings_of(flags: AuthorizerFlags) -> Settings:
-    """Return the authorizer settings other than ACLs. Raises ConfigError: a super user without a colon."""
-    flags.warn_of_super_users()
-    return Settings(
-        super_users=parse_super_users(flags.super_users),
-        allow_everyone=flags.allow_everyone,
-        documented=flags.documented,
-        cidr=flags.cidr,
-    )
 
 
 def rules_after(spark: SparkSession, before: Rules, flags: SecondStateFlags, first: SourceFlags) -> Rules:

@@ -5,7 +5,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from aclog.analysis.answers.timeline import Question
-from aclog.analysis.policy import Settings
+from aclog.authorizer.settings import Settings
 from aclog.cli.flags.answer import AnswerFormat
 from aclog.cli.interval_list import print_intervals
 from aclog.pipeline.history.when import begin_and_intervals

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from attrs import Factory, define, field, frozen
+from attrs import Factory, define, field
 
 from aclog.authorizer.acls_image import AclsImage
-from aclog.authorizer.config import parse_allow_everyone, parse_super_users
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.index.arrays import Int32s
+from aclog.authorizer.settings import Settings
 from aclog.metalog.vectors import Int64s
 from aclog.pipeline.decisions.access_decisions import decide_accesses
 from aclog.pipeline.decisions.accesses import Access, AccessNumbers, ParsedAccess, parse_access, principal_error
@@ -23,33 +23,6 @@ NO_TIME = -(1 << 62)
 
 _MOST_REMEMBERED = 1 << 21
 """Distinct accesses to remember before all are forgotten; about 500 bytes each."""
-
-
-@frozen(kw_only=True)
-class Settings:
-    """The broker properties that decide in addition to ACLs; `documented` is --semantics documented, `cidr` --cidr."""
-
-    super_users: frozenset[str] = frozenset()
-    allow_everyone: bool = False
-    documented: bool = False
-    cidr: bool = False
-
-    @classmethod
-    def of_texts(
-        cls, super_users: str | None, allow_everyone: str | None, *, documented: bool = False, cidr: bool = False
-    ) -> Self:
-        """Parse the values of `super.users` and `allow.everyone.if.no.acl.found`.
-
-        Raises:
-            ConfigError: `super.users` has an entry without a colon.
-
-        """
-        return cls(
-            super_users=parse_super_users(super_users),
-            allow_everyone=parse_allow_everyone(allow_everyone),
-            documented=documented,
-            cidr=cidr,
-        )
 
 
 @define(eq=False)

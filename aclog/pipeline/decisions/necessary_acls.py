@@ -13,10 +13,10 @@ import numpy as np
 from attrs import evolve, frozen
 
 from aclog.authorizer.index.arrays import Int32s
+from aclog.authorizer.settings import Settings
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.pipeline.decisions.accesses import ParsedAccess
 from aclog.pipeline.decisions.acl_intervals import ALWAYS, FOREVER, AclIntervals
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.decisions.content_intervals import ContentIntervals
 from aclog.pipeline.decisions.interval_index import IntervalIndex, IntervalMatches
 

@@ -8,10 +8,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from aclog.analysis.engine.scope import roots_of
-from aclog.analysis.policy import Settings
 from aclog.analysis.regions.query import Query
 from aclog.analysis.regions.root import Root
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType, ResourceType
+from aclog.authorizer.settings import Settings
 
 
 def concerned(queries: Iterable[Query], settings: Settings) -> Column:

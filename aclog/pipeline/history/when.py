@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from aclog.analysis.answers.timeline import Interval, Question
 from aclog.analysis.answers.timeline import intervals as intervals_of
-from aclog.analysis.policy import Settings
 from aclog.authorizer.acl import (
     AclOperation,
     AclPermissionType,
@@ -21,6 +20,7 @@ from aclog.authorizer.acl import (
     StandardAcl,
     StandardAclWithId,
 )
+from aclog.authorizer.settings import Settings
 from aclog.metalog.uuids import parse_uuid
 from aclog.pipeline.history.batch_times import millis
 from aclog.pipeline.history.concerned import concerned

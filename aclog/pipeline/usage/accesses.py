@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from aclog.authorizer.settings import Settings
 from aclog.metalog.vectors import Int64s
 from aclog.pipeline.arrow_batches import regrouped
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS, Access, AccessNumbers, ParsedAccess, parse_access
 from aclog.pipeline.decisions.acl_intervals import AclIntervals
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.decisions.decision_steps import DecisionSteps
 from aclog.pipeline.decisions.necessary_acls import NecessaryAcls
 from aclog.pipeline.decisions.versions import change_times

@@ -14,12 +14,12 @@ from attrs import frozen
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from aclog.authorizer.settings import Settings
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.pipeline.authorize import DECISION_CODE, Rules, decision_code, with_decision, with_texts
 from aclog.pipeline.broadcasts import broadcast
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 from aclog.pipeline.decisions.acl_intervals import ALWAYS, FOREVER
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.decisions.decision_codes import ERRORS, DecisionCode
 from aclog.pipeline.decisions.versions import change_times
 from aclog.pipeline.usage.accesses import count_accesses

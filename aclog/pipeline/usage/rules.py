@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from aclog.authorizer.settings import Settings
 from aclog.metalog.vectors import Bools, Int64s
 from aclog.pipeline.arrow_batches import regrouped
 from aclog.pipeline.broadcasts import broadcast
 from aclog.pipeline.decisions.acl_intervals import AclIntervals
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.usage.accesses import necessary_acls
 from aclog.pipeline.usage.tally import TALLY, Tally, rules_to_keep
 from aclog.pipeline.usage.window import WindowRules

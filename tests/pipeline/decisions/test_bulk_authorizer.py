@@ -18,10 +18,11 @@ from aclog.authorizer.acl import (
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.audit import rule_row
 from aclog.authorizer.config import parse_allow_everyone, parse_super_users
+from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.pipeline.decisions import bulk_authorizer
 from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS, AclIntervals, rule_table
-from aclog.pipeline.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer, Settings
+from aclog.pipeline.decisions.bulk_authorizer import NO_TIME, BulkAuthorizer
 from aclog.pipeline.decisions.decision_codes import DecisionCode
 from tests.support.builders.images import with_ids
 from tests.support.models import estates, golden

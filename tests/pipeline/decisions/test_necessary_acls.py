@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.errors import InvalidRequestError
+from aclog.authorizer.settings import Settings
 from aclog.pipeline.decisions.accesses import ParsedAccess
 from aclog.pipeline.decisions.acl_intervals import AclIntervals
-from aclog.pipeline.decisions.bulk_authorizer import BulkAuthorizer, Settings
+from aclog.pipeline.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.pipeline.decisions.decision_codes import DecisionCode
 from aclog.pipeline.decisions.necessary_acls import MOST_IN_A_GROUP, NecessaryAcls
 from tests.pipeline.decisions.test_bulk_authorizer import LAST, Interval, columns_of, histories, table_of

@@ -9,11 +9,11 @@ from pyspark.errors import PySparkException
 from aclog.analysis.answers.intents import Intent, needs_of
 from aclog.analysis.answers.questions import AnyAllowed, concerns, question_of
 from aclog.analysis.answers.timeline import intervals
-from aclog.analysis.policy import Settings
 from aclog.analysis.regions.principals import EVERYONE, everyone_but, only
 from aclog.analysis.regions.query import Query
 from aclog.authorizer.acl import PatternType, ResourcePattern, ResourceType, StandardAclWithId
 from aclog.authorizer.audit import rule_row
+from aclog.authorizer.settings import Settings
 from aclog.metalog.batches import iter_batches
 from aclog.metalog.errors import ReplayError
 from aclog.metalog.filelog import open_reader

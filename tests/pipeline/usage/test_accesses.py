@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.settings import Settings
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS, ParsedAccess
 from aclog.pipeline.decisions.acl_intervals import AclIntervals
-from aclog.pipeline.decisions.bulk_authorizer import BulkAuthorizer, Settings
+from aclog.pipeline.decisions.bulk_authorizer import BulkAuthorizer
 from aclog.pipeline.decisions.necessary_acls import NecessaryAcls
 from aclog.pipeline.usage import accesses as usage_accesses
 from aclog.pipeline.usage import rules as usage_rules

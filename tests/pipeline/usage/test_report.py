@@ -9,9 +9,9 @@ import pytest
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import Settings
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.authorize import Rules
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.usage.report import Answer, usage
 from tests.pipeline.decisions.test_bulk_authorizer import Interval, table_of
 from tests.pipeline.decisions.test_necessary_acls import matches

@@ -7,10 +7,11 @@ from uuid import UUID
 
 from attrs import evolve
 
-from aclog.analysis.policy import Policy, Settings
+from aclog.analysis.policy import Policy
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.acl import StandardAclWithId as Entry
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.settings import Settings
 from tests.support.builders.acls import record_of, removal_of
 
 NAMES = (

@@ -6,10 +6,10 @@ from aclog.authorizer.acl import AclOperation, ResourcePattern, ResourceType
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.errors import InvalidRequestError
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer
 from aclog.metalog.uuids import uuid_text
 from aclog.pipeline.decisions.acl_intervals import RULE_COLUMNS
-from aclog.pipeline.decisions.bulk_authorizer import Settings
 from aclog.pipeline.decisions.decision_codes import ALLOWED, BASES, ERRORS
 
 LETTER = {AuthorizationResult.ALLOWED: "A", AuthorizationResult.DENIED: "D"}

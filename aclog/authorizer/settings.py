@@ -1,0 +1,38 @@
+"""What decides besides the ACLs: two properties of the broker, and aclog's own semantics."""
+
+from typing import Self
+
+from attrs import frozen
+
+from aclog.authorizer.config import parse_allow_everyone, parse_super_users
+
+
+@frozen(kw_only=True)
+class Settings:
+    """The settings of an authorizer."""
+
+    super_users: frozenset[str] = frozenset()
+    """Principals such as `User:admin` (super.users)."""
+    allow_everyone: bool = False
+    """allow.everyone.if.no.acl.found."""
+    documented: bool = False
+    """Whether LITERAL `*` also covers longer names that begin with `*`; in Kafka 4.3.1 it does not."""
+    cidr: bool = False
+    """Whether the host of an ACL may be a CIDR range (KIP-1276)."""
+
+    @classmethod
+    def of_texts(
+        cls, super_users: str | None, allow_everyone: str | None, *, documented: bool = False, cidr: bool = False
+    ) -> Self:
+        """Parse the values of `super.users` and `allow.everyone.if.no.acl.found`.
+
+        Raises:
+            ConfigError: `super.users` has an entry without a colon.
+
+        """
+        return cls(
+            super_users=parse_super_users(super_users),
+            allow_everyone=parse_allow_everyone(allow_everyone),
+            documented=documented,
+            cidr=cidr,
+        )
