@@ -46,7 +46,7 @@ async def pause(stop: asyncio.Event, seconds: float) -> None:
 def on_signals(stop: Callable[[], None]) -> Iterator[None]:
     """Call `stop` at SIGTERM or SIGINT; a second signal has its previous action.
 
-    It is called in the main thread, between two of its instructions: it must take no lock.
+    It is called in the main thread, between two of its instructions: it must take no lock that this thread may hold.
     """
 
     def stopped(number: int, _frame: FrameType | None) -> None:

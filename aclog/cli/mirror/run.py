@@ -1,16 +1,15 @@
 """Mirroring of a quorum's log into a directory, until a signal."""
 
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from types import FrameType
 
 from attrs import frozen
 
 from aclog.cli.follower_endpoint import FollowerStatus, serving
+from aclog.cli.signals import on_signals
 from aclog.metalog.filelog.mirror_log import MirrorLog, open_mirror
 from aclog.metalog.filelog.mirror_properties import LogEnd
 from aclog.nodes.config.node_config import ClientSecurity, HostPort
@@ -124,28 +123,19 @@ def _stopped_by_signals(log: QuorumLog) -> Iterator[threading.Event]:
     that reads a queue: a handler that set the event itself could deadlock on the event's lock, which the thread it
     interrupts may hold.
     """
-    stop, signals = threading.Event(), SimpleQueue[int]()
-    before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    stop, signalled = threading.Event(), SimpleQueue[None]()
 
     def close() -> None:
         """Wait for a signal, then stop the mirror."""
-        signals.get()
+        signalled.get()
         stop.set()
         log.close()
 
-    def handle(number: int, _frame: FrameType | None) -> None:
-        """Pass the signal on, and restore its previous action for the next one."""
-        signals.put(number)
-        signal.signal(number, before[number])
-
     closer = threading.Thread(target=close, name="mirror-closer", daemon=True)
     closer.start()
-    for number in before:
-        signal.signal(number, handle)
     try:
-        yield stop
+        with on_signals(lambda: signalled.put(None)):
+            yield stop
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        signals.put(0)  # wakes the thread if there was no signal
+        signalled.put(None)  # wakes the thread if there was no signal
         closer.join()
