@@ -18,7 +18,6 @@ from aclog.analysis.regions.name_sets import common, covers_all
 from aclog.analysis.regions.names import Names
 from aclog.analysis.regions.operations import operations_of
 from aclog.analysis.regions.principals import EVERYONE, Principals, everyone_but, only
-from aclog.analysis.regions.query import Query
 from aclog.analysis.regions.region import Region
 
 _Place: TypeAlias = tuple[int, Names]
@@ -65,17 +64,13 @@ def _allowed_of_each(
     found: dict[int, list[Region]] = {}
     # Needs on few names first: often few principals are left for those on any name.
     for number in sorted(range(len(needs)), key=lambda number: any(not each.name for each in needs[number].patterns)):
-        regions = list(allowed(policy, _query(needs[number], principals, host)))
+        regions = list(allowed(policy, needs[number].query(principals, host)))
         if not regions:
             return None
         found[number] = regions
         if not any(region.principals.complement for region in regions):
             principals = only(*(each for region in regions for each in region.principals.named))
     return [found[number] for number in range(len(needs))]
-
-
-def _query(need: Need, principals: Principals, host: str | None) -> Query:
-    return Query(resources=need.patterns, operations=need.operations, principals=principals, host=host)
 
 
 @define(eq=False, kw_only=True)

@@ -5,6 +5,8 @@ from enum import StrEnum
 
 from attrs import frozen
 
+from aclog.analysis.regions.principals import Principals
+from aclog.analysis.regions.query import Query
 from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
 from aclog.metalog.errors import ConfigError
 
@@ -37,6 +39,10 @@ class Need:
     """LITERAL: that name; PREFIXED: those that begin with it. Never empty."""
     every: bool = False
     """Whether the operations are needed on every name that the patterns cover."""
+
+    def query(self, principals: Principals, host: str | None = None) -> Query:
+        """Return the query for all that meets the need, by some principals from a host, or from any."""
+        return Query(resources=self.patterns, operations=self.operations, principals=principals, host=host)
 
 
 @frozen(kw_only=True)

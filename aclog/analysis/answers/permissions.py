@@ -55,19 +55,15 @@ def intent_permissions(
     """Yield what makes an intent hold: for each of those for whom it does, the resources that meet each need."""
     supers, others = _split(policy, principals)
     if others is not None:
-        queries = [_query(need, others, host) for need in needs]
+        queries = [need.query(others, host) for need in needs]
         about = [RulesAbout.of(policy, query) for query in queries]
         for holder in holders(policy, needs, principals=others, host=host):
             for grants, rules in zip(holder.grants, about, strict=True):
                 yield from (_by_rules(region, rules) for region in grants)
     if supers is not None:
         for need in needs:
-            for region in _everything(_query(need, supers, host), supers):
+            for region in _everything(need.query(supers, host), supers):
                 yield Permission(region=region, rules=(SUPER_USER,))
-
-
-def _query(need: Need, principals: Principals, host: str | None) -> Query:
-    return Query(resources=need.patterns, operations=need.operations, principals=principals, host=host)
 
 
 def _split(policy: Policy, principals: Principals) -> tuple[Principals | None, Principals | None]:

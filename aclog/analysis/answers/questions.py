@@ -1,12 +1,13 @@
 """Questions of each state of a log (aclog.analysis.answers.timeline)."""
 
+from functools import cached_property
+
 from attrs import define, field, frozen
 
 from aclog.analysis.answers.holders import holders
 from aclog.analysis.answers.intents import Need
 from aclog.analysis.deciding import is_allowed
 from aclog.analysis.difference import allowed, differences
-from aclog.analysis.engine.scope import roots_of
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.principals import Principals
 from aclog.analysis.regions.query import Query
@@ -57,13 +58,10 @@ class IntentHeld:
     host: str | None = None
     """In the form of `host_address`; None for any."""
 
-    @property
+    @cached_property
     def queries(self) -> tuple[Query, ...]:
         """The requests on which the answer depends."""
-        return tuple(
-            Query(resources=need.patterns, operations=need.operations, principals=self.principals)
-            for need in self.needs
-        )
+        return tuple(need.query(self.principals) for need in self.needs)
 
     def concerns(self, rule: StandardAcl, settings: Settings) -> bool:
         """Return whether a rule can have a part in the answer."""
@@ -89,4 +87,4 @@ def concerns(query: Query, rule: StandardAcl, settings: Settings) -> bool:
         return False
     literal = rule.pattern_type == PatternType.LITERAL
     root = root_of_pattern(known_type(rule.resource_type), rule.resource_name, literal=literal)
-    return root is not None and any(within(root, roots_of(query)))
+    return root is not None and any(within(root, query.roots))

@@ -12,8 +12,7 @@ from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.arrays import Binary
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.keys import resource_name, split_pair
-from aclog.authorizer.index.masks import known_type
-from aclog.authorizer.index.overlay import TouchedResource
+from aclog.authorizer.index.overlay import TouchedResource, key_of
 from aclog.metalog.vectors import Int64s
 
 
@@ -29,8 +28,7 @@ class CellKey(NamedTuple):
 
 def cell_of(acl: StandardAcl) -> CellKey:
     """Return the cell of a rule."""
-    literal = acl.pattern_type == PatternType.LITERAL
-    return CellKey(known_type(acl.resource_type), acl.resource_name, literal, acl.principal, acl.host)
+    return CellKey(*key_of(acl), acl.principal, acl.host)
 
 
 def changed_cells(old: AclIndex, new: AclIndex) -> Iterator[CellKey]:

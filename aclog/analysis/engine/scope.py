@@ -9,7 +9,7 @@ from aclog.analysis.engine.changed_cells import CellKey, cell_of
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.query import RESOURCE_TYPES, Query
 from aclog.analysis.regions.root import Root, root_of_names, root_of_pattern, topmost, within
-from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, AclBindingFilter, PatternType
+from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, AclBindingFilter
 from aclog.authorizer.cidr import is_cidr
 from aclog.authorizer.index.acl_index import AclIndex
 from aclog.authorizer.index.keys import split_pair
@@ -38,7 +38,7 @@ class Scope:
 
     def within(self, query: Query) -> "Scope":
         """Return the part that holds the resources of a query."""
-        limits = roots_of(query)
+        limits = query.roots
         return Scope(
             everyone={part for root in self.everyone for part in within(root, limits)},
             principals={
@@ -56,15 +56,6 @@ class Scope:
             for principal, roots in self.principals.items()
         }
         return Scope(everyone, {principal: roots for principal, roots in principals.items() if roots}, self.changed)
-
-
-def roots_of(query: Query) -> list[Root]:
-    """Return the roots of a query's resources, none inside another."""
-    asked = (
-        root_of_names(each.resource_type, each.name, literal=each.pattern_type == PatternType.LITERAL)
-        for each in query.resources
-    )
-    return list(topmost(root for root in asked if root is not None))
 
 
 def whole_scope() -> Scope:

@@ -7,7 +7,6 @@ from operator import or_
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from aclog.analysis.engine.scope import roots_of
 from aclog.analysis.regions.query import Query
 from aclog.analysis.regions.root import Root
 from aclog.authorizer.acl import WILDCARD, WILDCARD_PRINCIPAL, PatternType, ResourceType
@@ -16,7 +15,7 @@ from aclog.authorizer.settings import Settings
 
 def concerned(queries: Iterable[Query], settings: Settings) -> Column:
     """Return whether an ACL (columns of `aclog acls list`) concerns a query: true where `questions.concerns` is."""
-    each = (_principal(query, settings) & _any(map(_covers, roots_of(query))) for query in queries)
+    each = (_principal(query, settings) & _any(map(_covers, query.roots)) for query in queries)
     return _any(each)
 
 
