@@ -80,23 +80,25 @@ def parse_cidr(text: str) -> CidrRange:
     return CidrRange(version=version, first=base & ~below, last=base | below)
 
 
+def cidr_range(text: str) -> CidrRange | None:
+    """Return a range such as `10.0.0.0/8`; None for a text that is none."""
+    if "/" not in text:  # most are not, and an error takes longer
+        return None
+    try:
+        return parse_cidr(text)
+    except ConfigError:
+        return None
+
+
 def is_cidr(text: str) -> bool:
     """Return whether a text is a CIDR range."""
-    if "/" not in text:  # most are not, and an error takes longer
-        return False
-    try:
-        parse_cidr(text)
-    except ConfigError:
-        return False
-    return True
+    return cidr_range(text) is not None
 
 
 def in_cidr(text: str, host: str) -> bool:
     """Return whether `text` is a CIDR range that contains the address `host`."""
-    try:
-        return parse_cidr(text).contains(host)
-    except ConfigError:
-        return False
+    found = cidr_range(text)
+    return found is not None and found.contains(host)
 
 
 def _parse_ipv4(text: str) -> tuple[int, int]:

@@ -23,10 +23,9 @@ from aclog.authorizer.acl import (
     StandardAcl,
     resource_of,
 )
-from aclog.authorizer.cidr import CidrRange, address_number, parse_cidr
+from aclog.authorizer.cidr import address_number, cidr_range, is_cidr
 from aclog.authorizer.index.masks import ALL_OPERATIONS, rule_mask
 from aclog.authorizer.settings import Settings
-from aclog.metalog.errors import ConfigError
 
 
 @define(eq=False, kw_only=True)
@@ -201,29 +200,22 @@ def _hosts_overlap(one: str, other: str, *, cidr: bool) -> bool:
 
 def _hosts_within(inner: str, outer: str) -> bool:
     """Return whether an address or range is in a range."""
-    range_ = _range(outer)
+    range_ = cidr_range(outer)
     if range_ is None:
         return False
     if "/" not in inner:
         return range_.contains_number(address_number(inner))
-    part = _range(inner)
+    part = cidr_range(inner)
     return (
         part is not None and part.version == range_.version and range_.first <= part.first <= part.last <= range_.last
     )
-
-
-def _range(text: str) -> CidrRange | None:
-    try:
-        return parse_cidr(text)
-    except ConfigError:
-        return None
 
 
 def _is_from(host: str, address: str | None, *, cidr: bool) -> bool:
     """Return whether the host of a rule matches an address, or any address at all."""
     if address is not None:
         return host in (WILDCARD, address) or (cidr and _hosts_within(address, host))
-    return host == WILDCARD or is_address(host) or (cidr and "/" in host and _range(host) is not None)
+    return host == WILDCARD or is_address(host) or (cidr and is_cidr(host))
 
 
 def _order(rule: StandardAcl) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from aclog.analysis.engine.host_classes import Interval, Partition
 from aclog.authorizer.acl import WILDCARD
-from aclog.authorizer.cidr import CidrRange, address_number, parse_cidr
+from aclog.authorizer.cidr import address_number, cidr_range
 from aclog.authorizer.hosts import host_address
 from aclog.metalog.errors import ConfigError
 
@@ -40,11 +40,8 @@ def is_address(host: str) -> bool:
 def _ranges(hosts: Iterable[str]) -> dict[str, Interval]:
     found = {}
     for host in hosts:
-        if "/" in host:
-            try:
-                parsed: CidrRange = parse_cidr(host)
-            except ConfigError:
-                continue
+        parsed = cidr_range(host)
+        if parsed is not None:
             found[host] = Interval(parsed.version, parsed.first, parsed.last)
     return found
 

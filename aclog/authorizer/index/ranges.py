@@ -1,18 +1,16 @@
 """The pairs whose host is a CIDR range (KIP-1276), and which of them match many requests."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Self
 
 import numpy as np
 from attrs import evolve, frozen
 
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL
-from aclog.authorizer.cidr import AddressNumber, CidrRange, address_number, parse_cidr
+from aclog.authorizer.cidr import AddressNumber, CidrRange, address_number, cidr_range
 from aclog.authorizer.index.arrays import Int32s, expanded
 from aclog.authorizer.index.base import Base
 from aclog.authorizer.index.keys import split_pair
-from aclog.metalog.errors import ConfigError
 from aclog.metalog.vectors import Int64s
 
 
@@ -51,8 +49,9 @@ class RangePairs:
             key = base.pairs.key(number)
             if b"/" in key:
                 principal, host = split_pair(key)
-                with suppress(ConfigError):
-                    found.setdefault(principal, []).append((parse_cidr(host), number))
+                parsed = cidr_range(host)
+                if parsed is not None:
+                    found.setdefault(principal, []).append((parsed, number))
         return cls(of_principal=found)
 
     def subject_pairs(
