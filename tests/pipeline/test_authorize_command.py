@@ -8,10 +8,11 @@ import pytest
 
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
+from aclog.cli.policies import settings_of
 from aclog.cli.spark import authorize as authorize_module
 from aclog.cli.spark.authorize import authorize_command
 from aclog.cli.spark.flags import UsageFlags
-from aclog.cli.spark.policy import Policy, rules_of, settings_of
+from aclog.cli.spark.policy import Policy, rules_of
 from aclog.cli.spark.usage import usage_command
 from aclog.metalog.errors import ConfigError
 from aclog.pipeline.authorize import authorize
