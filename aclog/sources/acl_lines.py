@@ -1,6 +1,6 @@
 """ACLs as JSON lines: the output of `acls list --format jsonl`, the input of `--acls FILE`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from uuid import UUID
 
@@ -32,13 +32,20 @@ def read_acls(path: str, check: Callable[[StandardAcl], None] = accept) -> Itera
         OSError: the file cannot be read.
 
     """
-    for number, line in numbered(path):
+    return (rule for _, rule in parse_acls(numbered(path), display_name(path), check))
+
+
+def parse_acls(
+    lines: Iterable[tuple[int, bytes]], name: str, check: Callable[[StandardAcl], None] = accept
+) -> Iterator[tuple[int, StandardAclWithId]]:
+    """Yield the number and the ACL of each line. Raises as read_acls; `name` is that of the file, for errors."""
+    for number, line in lines:
         try:
             rule = parse_acl(line)
             check(rule.acl)
         except ConfigError as error:
-            raise ConfigError(f"{display_name(path)}: line {number}: {error}") from error
-        yield rule
+            raise ConfigError(f"{name}: line {number}: {error}") from error
+        yield number, rule
 
 
 def parse_acl(line: bytes) -> StandardAclWithId:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from attrs import define, evolve, field, frozen
 
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.metalog.clock import elapsed_seconds
 from aclog.metalog.errors import ConfigError
 from aclog.snapshots.freshness import Freshness
@@ -62,6 +63,11 @@ class ChosenSource:
         from aclog.sources.admin import AdminSource
 
         return self.source.topic_names() if isinstance(self.source, AdminSource) else []
+
+    @property
+    def origins(self) -> Origins:
+        """Where the rules of the returned image stand."""
+        return self.source.origins if isinstance(self.source, AclsSource) else NO_ORIGINS
 
     def warn_of_age(self) -> None:
         """Warn if the state that was returned has become old since; a command calls this that goes on using it."""
@@ -122,7 +128,7 @@ def choose_source(selection: SourceSelection, notify: Notify = note) -> ChosenSo
     if selection.snapshot is not None:
         return ChosenSource(CheckpointSource(selection.snapshot, notify), selection.as_of)
     if selection.acls is not None:
-        return ChosenSource(AclsSource(selection.acls), selection.as_of)
+        return ChosenSource(AclsSource(selection.acls, notify=notify), selection.as_of)
     return ChosenSource(_live_source(selection, notify), selection.as_of)
 
 

@@ -9,6 +9,7 @@ from attrs import define, field
 from aclog.authorizer.acl import StandardAcl
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.metalog.batches import decode_batch
 from aclog.metalog.control_records import LeaderChange, decode_control
 from aclog.metalog.errors import ConfigError, LogError, ReplayError
@@ -25,7 +26,8 @@ from aclog.snapshots.moments import Moment, moment_text
 from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Progress, Recovered, recover, recover_log
 from aclog.snapshots.state_source import StateSource
-from aclog.sources.acl_lines import accept, read_acls
+from aclog.sources.acl_lines import accept
+from aclog.sources.rule_files import ReadOptions, find_rules
 from aclog.sources.sync_properties import read_sync_properties
 from aclog.sources.text_lines import STDIN, display_name
 
@@ -244,12 +246,15 @@ class CheckpointSource:
 
 @define(eq=False)
 class AclsSource:
-    """A file of ACLs as JSON lines, or stdin."""
+    """ACLs in JSON lines, from a file or stdin, or in GitOps files."""
 
     path: str
     check: Callable[[StandardAcl], None] = accept
     """Raises ConfigError on an ACL that the command refuses; called before the first image."""
+    options: ReadOptions = field(factory=ReadOptions)
+    notify: Notify | None = None
     _image: Image | None = field(default=None, init=False)
+    _origins: Origins = field(default=NO_ORIGINS, init=False)
 
     log: None = field(default=None, init=False)
     """None: there is no log to follow."""
@@ -259,8 +264,13 @@ class AclsSource:
 
     @property
     def name(self) -> str:
-        """The file."""
+        """The file or directory."""
         return display_name(self.path)
+
+    @property
+    def origins(self) -> Origins:
+        """Where the rules of the image stand; nothing before there is one."""
+        return self._origins
 
     def image(self) -> Image:
         """Return a state with these ACLs and nothing else.
@@ -271,11 +281,15 @@ class AclsSource:
 
         """
         if self._image is None:
+            found = find_rules(self.path, self.options, self.check)
+            if self.notify is not None:
+                for text in found.notes:
+                    self.notify(text)
             try:
-                acls = AclsImage.from_acls(read_acls(self.path, self.check))
+                acls = AclsImage.from_acls(found.rules)
             except ReplayError as error:
                 raise ConfigError(f"{self.name}: {error.what}") from error
-            self._image = Image(acls=acls)
+            self._image, self._origins = Image(acls=acls), found.origins
         return self._image
 
     def freshness(self) -> None:

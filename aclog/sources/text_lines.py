@@ -3,7 +3,7 @@
 import gzip
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -47,8 +47,13 @@ def blocks(path: str) -> Iterator[list[bytes]]:
 
 def numbered(path: str) -> Iterator[tuple[int, bytes]]:
     """Yield each line that is not blank with its number, from 1. Raises as `blocks`."""
+    return numbered_lines(blocks(path))
+
+
+def numbered_lines(found: Iterable[list[bytes]]) -> Iterator[tuple[int, bytes]]:
+    """Yield each line of some blocks that is not blank with its number, from 1."""
     number = 0
-    for lines in blocks(path):
+    for lines in found:
         for line in lines:
             number += 1
             if line and not line.isspace():

@@ -1,0 +1,1 @@
+"""GitOps files: rules as other tools for Kafka keep them in a repository, each with its file and line."""

@@ -1,0 +1,18 @@
+"""The formats in which files keep rules."""
+
+from enum import StrEnum
+
+
+class AclsFormat(StrEnum):
+    """The format of files of rules; AUTO finds it out for each file."""
+
+    AUTO = "auto"
+    JSONL = "jsonl"
+    KAFKA_ACLS = "kafka-acls"
+    KSM = "ksm"
+    STRIMZI = "strimzi"
+    TERRAFORM = "terraform"
+    KAFKA_GITOPS = "kafka-gitops"
+    JULIE = "julie"
+    JIKKOU = "jikkou"
+    NS4KAFKA = "ns4kafka"

@@ -1,0 +1,109 @@
+"""Reads the rules of GitOps files: each file by the format that claims it."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from attrs import frozen
+
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats import json_lines
+from aclog.sources.formats.file_tree import FileTree
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.located_rule import LocatedRule, StatedRules
+from aclog.sources.formats.read_context import ReadContext
+from aclog.sources.formats.source_file import SourceFile
+
+
+@frozen
+class Reader:
+    """How one format is read."""
+
+    claims: Callable[[SourceFile], bool]
+    """Whether a file is of the format; raises ConfigError if it may be and cannot be read."""
+    read: Callable[[Sequence[SourceFile], ReadContext], Iterable[LocatedRule]]
+    """The rules of all files that the format claims, which are sorted by path."""
+
+
+READERS: Mapping[AclsFormat, Reader] = MappingProxyType(
+    {
+        AclsFormat.JSONL: Reader(json_lines.claims, json_lines.read),
+    }
+)
+"""In the order in which they are asked whether a file is theirs."""
+
+
+@frozen(kw_only=True)
+class ReadFiles:
+    """What was read of a tree."""
+
+    stated: StatedRules
+    notes: tuple[str, ...]
+    """What people should know: how much was read, and what was left out."""
+
+
+def read_tree(context: ReadContext, form: AclsFormat) -> ReadFiles:
+    """Return the rules of a tree.
+
+    A file that is given alone is read as the format says; in a directory, and with AUTO, each file by the format that
+    claims it, and files that none claims are counted.
+
+    Raises:
+        ConfigError: no file is of the format, or something on the way to a rule is not understood; with file and line.
+        OSError: a file cannot be read.
+
+    """
+    tree = context.tree
+    paths = tree.paths()
+    files = [SourceFile(tree, path) for path in paths]
+    if form is not AclsFormat.AUTO and paths == [tree.name.rsplit("/", 1)[-1]]:
+        claimed = {_known(form): files}
+    else:
+        claimed = _claimed(files, form)
+    if not claimed:
+        raise ConfigError(_nothing_claimed(tree, form, len(files)))
+    stated = StatedRules.of_rules(_rules(claimed, context))
+    return ReadFiles(stated=stated, notes=tuple(_notes(context, stated, claimed, len(files))))
+
+
+def is_claimed(file: SourceFile) -> bool:
+    """Return whether a format other than JSON lines claims a file. Raises as Reader.claims."""
+    return any(reader.claims(file) for form, reader in READERS.items() if form is not AclsFormat.JSONL)
+
+
+def _known(form: AclsFormat) -> AclsFormat:
+    if form not in READERS:
+        raise ConfigError(f"--acls-format {form}: not supported yet")
+    return form
+
+
+def _claimed(files: Iterable[SourceFile], form: AclsFormat) -> dict[AclsFormat, list[SourceFile]]:
+    asked = READERS if form is AclsFormat.AUTO else {form: READERS[_known(form)]}
+    claimed: dict[AclsFormat, list[SourceFile]] = {}
+    for file in files:
+        found = next((each for each, reader in asked.items() if reader.claims(file)), None)
+        if found is not None:
+            claimed.setdefault(found, []).append(file)
+    return claimed
+
+
+def _rules(claimed: Mapping[AclsFormat, Sequence[SourceFile]], context: ReadContext) -> Iterator[LocatedRule]:
+    for form, files in claimed.items():
+        yield from READERS[form].read(files, context)
+
+
+def _nothing_claimed(tree: FileTree, form: AclsFormat, count: int) -> str:
+    what = "of a known format" if form is AclsFormat.AUTO else f"of the format {form}"
+    return f"{tree.name}: none of its {count:,} files is {what}: expected one of {', '.join(READERS)} (--acls-format)"
+
+
+def _notes(
+    context: ReadContext, stated: StatedRules, claimed: Mapping[AclsFormat, Sequence[SourceFile]], count: int
+) -> Iterator[str]:
+    used = {form: len(files) for form, files in claimed.items()}
+    listed = ", ".join(f"{form} {number:,}" for form, number in used.items())
+    yield f"{context.tree.name}: {len(stated):,} rules in {sum(used.values()):,} files ({listed})"
+    left = context.ignored + Counter({"other file": count - sum(used.values())})
+    if left.total():
+        kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(left.items()) if number)
+        yield f"{context.tree.name}: ignored, as they cannot make rules: {kinds}"

@@ -1,0 +1,77 @@
+"""A file of a tree, read when it is asked for."""
+
+import gzip
+import zlib
+from functools import cached_property
+
+from attrs import define
+
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.file_tree import FileTree
+from aclog.sources.formats.node import Node
+from aclog.sources.formats.yaml_nodes import parse_documents
+
+LARGEST = 64 << 20
+"""In bytes: more rules than people keep in a file; JSON lines are not read as a whole, and may be larger."""
+
+
+@define(eq=False, slots=False)
+class SourceFile:
+    """A file by its path in a tree. Gzip is detected."""
+
+    tree: FileTree
+    path: str
+
+    @property
+    def name(self) -> str:
+        """The path as messages name it."""
+        return self.tree.display(self.path)
+
+    @property
+    def base_name(self) -> str:
+        """The last part of the path, without `.gz`."""
+        return self.path.rsplit("/", 1)[-1].removesuffix(".gz")
+
+    @cached_property
+    def content(self) -> bytes:
+        """What it holds. Raises OSError, ConfigError: it cannot be read, is damaged, or is larger than 64 MiB."""
+        found = unzipped(self.tree.read(self.path), self.name)
+        if len(found) > LARGEST:
+            raise ConfigError(f"{self.name}: larger than {LARGEST >> 20} MiB")
+        return found
+
+    @cached_property
+    def text(self) -> str:
+        """What it holds, without a byte order mark. Raises as `content`; ConfigError: not UTF-8."""
+        try:
+            return self.content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = self.content.count(b"\n", 0, error.start) + 1
+            raise ConfigError(f"{self.name}:{line}: byte {error.start} is not UTF-8") from error
+
+    @cached_property
+    def documents(self) -> list[Node]:
+        """Its YAML documents (JSON is YAML). Raises as `content`; ConfigError: not YAML."""
+        return parse_documents(self.content, self.name)
+
+    def has_suffix(self, *suffixes: str) -> bool:
+        """Return whether the name ends in one of them, whatever the case."""
+        return self.base_name.lower().endswith(suffixes)
+
+    def error(self, line: int, what: str) -> ConfigError:
+        """Return an error about a line."""
+        return ConfigError(f"{self.name}:{line}: {what}")
+
+
+def unzipped(content: bytes, name: str) -> bytes:
+    """Return what a file holds, decompressed if it is gzip. Raises ConfigError: damaged, or far too large."""
+    if content[:2] != b"\x1f\x8b":
+        return content
+    try:
+        found = zlib.decompressobj(wbits=31)
+        opened = found.decompress(content, LARGEST + 1)
+    except (zlib.error, gzip.BadGzipFile) as error:
+        raise ConfigError(f"{name}: damaged gzip file: {error}") from error
+    if len(opened) <= LARGEST and not found.eof:
+        raise ConfigError(f"{name}: truncated gzip file")
+    return opened

@@ -1,0 +1,159 @@
+"""YAML, which includes JSON, as nodes that know their lines; YAML 1.1, as the tools whose files these are read it."""
+
+from collections.abc import Iterator
+from typing import cast
+
+import yaml
+from attrs import define, field
+
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.node import Node, Scalar
+
+_TAGS = "tag:yaml.org,2002:"
+_MERGE = f"{_TAGS}merge"
+_DEEPEST = 100
+"""More levels than any rule needs, and few enough for a recursive walk."""
+_SAFE_LEVELS = 2_000
+"""The library composes so many and more."""
+_LARGEST_MERGE = 100_000
+"""Members that merge keys may copy in one file: nested ones multiply."""
+
+
+def parse_documents(content: bytes, file: str) -> list[Node]:
+    """Return the documents of a file that are not empty.
+
+    Raises:
+        ConfigError: not YAML, a key that stands twice, an alias of what it is in, or nested too deeply; with the line.
+
+    """
+    _check_depth(content, file)
+    try:
+        loader = yaml.CSafeLoader(content)
+    except yaml.YAMLError as error:
+        raise _syntax_error(error, file) from error
+    try:
+        return [node for node in _Nodes(loader, file).documents() if not node.is_null]
+    except yaml.YAMLError as error:
+        raise _syntax_error(error, file) from error
+    finally:
+        loader.dispose()
+
+
+def _check_depth(content: bytes, file: str) -> None:
+    """Refuse nesting that would overflow the stack of the library's composer, which recurses in C."""
+    levels = content.count(b"[") + content.count(b"{") + max(map(len, content.split(b"\n")))
+    if levels <= _SAFE_LEVELS:
+        return  # a level of block style takes a column at least: there cannot be more
+    depth = 0
+    try:
+        for event in yaml.parse(content, Loader=yaml.CSafeLoader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > _SAFE_LEVELS:
+                    raise _too_deep(file, event.start_mark.line if event.start_mark is not None else 0)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+    except yaml.YAMLError as error:
+        raise _syntax_error(error, file) from error
+
+
+def _too_deep(file: str, line: int) -> ConfigError:
+    return ConfigError(f"{file}:{line + 1}: nested more than {_DEEPEST} levels deep")
+
+
+def _syntax_error(error: yaml.YAMLError, file: str) -> ConfigError:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return ConfigError(f"{file}:{error.problem_mark.line + 1}: not YAML: {error.problem}")
+    if isinstance(error, yaml.reader.ReaderError):
+        return ConfigError(f"{file}: not YAML: byte {error.position}: {error.reason}")
+    return ConfigError(f"{file}: not YAML: {str(error).splitlines()[0]}")
+
+
+@define
+class _Nodes:
+    """Turns the nodes of the library into ours; one that is an alias stays one."""
+
+    loader: yaml.CSafeLoader
+    file: str
+    _done: dict[int, Node] = field(factory=dict, init=False)
+    _open: set[int] = field(factory=set, init=False)
+    _merged: int = field(default=0, init=False)
+
+    def documents(self) -> Iterator[Node]:
+        while self.loader.check_node():
+            document = cast("yaml.Node", self.loader.get_node())
+            self._done.clear()  # ids of nodes of the last document may be in use again
+            yield self._node(document, None)
+
+    def _node(self, node: yaml.Node, line: int | None) -> Node:
+        """Return a node; `line` is that of its key."""
+        done = self._done.get(id(node))
+        if done is not None:
+            return done
+        if id(node) in self._open:
+            raise self._error(node, "an alias of the value that it is in")
+        if len(self._open) == _DEEPEST:
+            raise _too_deep(self.file, node.start_mark.line)
+        self._open.add(id(node))
+        made = Node(
+            file=self.file,
+            line=node.start_mark.line + 1 if line is None else line,
+            value=self._value(node),
+            raw=node.value if isinstance(node, yaml.ScalarNode) else "",
+            tag=None if node.tag.startswith(_TAGS) else node.tag,
+        )
+        self._open.discard(id(node))
+        self._done[id(node)] = made
+        return made
+
+    def _value(self, node: yaml.Node) -> dict[str, Node] | tuple[Node, ...] | Scalar:
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node)
+        if isinstance(node, yaml.SequenceNode):
+            return tuple(self._node(item, None) for item in node.value)
+        return self._scalar(cast("yaml.ScalarNode", node))
+
+    def _scalar(self, node: yaml.ScalarNode) -> Scalar:
+        kind = node.tag.removeprefix(_TAGS)
+        if kind == "null":
+            return None
+        try:
+            if kind == "bool":
+                return bool(self.loader.construct_yaml_bool(node))
+            if kind == "int":
+                return int(self.loader.construct_yaml_int(node))
+            if kind == "float":
+                return float(self.loader.construct_yaml_float(node))
+        except (ValueError, OverflowError, KeyError, IndexError):
+            pass  # such as `0b`, or more digits than Python converts: text
+        return str(node.value)
+
+    def _mapping(self, node: yaml.MappingNode) -> dict[str, Node]:
+        made: dict[str, Node] = {}
+        merged: dict[str, Node] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise self._error(key, "a key that is a mapping or a list")
+            if key.tag == _MERGE:
+                self._merge(merged, value)
+                continue
+            if key.value in made:
+                first = made[key.value].line
+                raise self._error(key, f"the key {key.value[:60]!r} stands twice: it is on line {first} already")
+            made[key.value] = self._node(value, key.start_mark.line + 1)
+        return {**merged, **made} if merged else made
+
+    def _merge(self, into: dict[str, Node], node: yaml.Node) -> None:
+        """Add the members of the value of a `<<` key; of several mappings the first wins."""
+        for each in node.value if isinstance(node, yaml.SequenceNode) else (node,):
+            members = self._node(each, None).value
+            if not isinstance(members, dict):
+                raise self._error(each, "`<<` merges mappings only")
+            self._merged += len(members)
+            if self._merged > _LARGEST_MERGE:
+                raise self._error(each, f"`<<` copies more than {_LARGEST_MERGE:,} members in this file")
+            for key, member in members.items():
+                into.setdefault(key, member)
+
+    def _error(self, node: yaml.Node, what: str) -> ConfigError:
+        return ConfigError(f"{self.file}:{node.start_mark.line + 1}: {what}")

@@ -1,0 +1,117 @@
+"""Rules from `--acls PATH`: JSON lines, as a stream, or GitOps files, as a whole."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+from attrs import frozen
+
+from aclog.authorizer.acl import StandardAcl, StandardAclWithId
+from aclog.authorizer.origin import Origins
+from aclog.sources.acl_lines import accept, parse_acls
+from aclog.sources.formats.file_tree import DirectoryTree, FileTree
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.read_context import ReadContext
+from aclog.sources.formats.reading import ReadFiles, is_claimed, read_tree
+from aclog.sources.formats.source_file import SourceFile
+from aclog.sources.line_table import LineTable
+from aclog.sources.text_lines import STDIN, blocks, display_name, numbered_lines
+
+
+@frozen(kw_only=True)
+class ReadOptions:
+    """How GitOps files are read."""
+
+    form: AclsFormat = AclsFormat.AUTO
+    modules: Mapping[str, str] = {}
+    topics: Callable[[], Sequence[str]] | None = None
+
+
+@frozen(kw_only=True)
+class FoundRules:
+    """Rules, to be read once; then `origins` tells where they stand."""
+
+    rules: Iterable[StandardAclWithId]
+    origins: Origins
+    notes: tuple[str, ...] = ()
+
+
+def find_rules(path: str, options: ReadOptions, check: Callable[[StandardAcl], None] = accept) -> FoundRules:
+    """Return the rules of a file, of stdin (`-`) or of a directory.
+
+    Raises:
+        ConfigError: something that is not a rule, or refused by `check`, with its place; or a damaged file.
+        OSError: a file cannot be read.
+
+    """
+    if path != STDIN and Path(path).is_dir():
+        return tree_rules(DirectoryTree(path), options, check)
+    name = display_name(path)
+    found = blocks(path)
+    first = [] if options.form is AclsFormat.JSONL else list(_until_text(found))
+    if options.form is AclsFormat.JSONL or (options.form is AclsFormat.AUTO and _is_json_line(first)):
+        table = LineTable(name)
+        lines = numbered_lines(chain(first, found))
+        return FoundRules(rules=table.filled_by(parse_acls(lines, name, check)), origins=table)
+    content = b"\n".join(line for lines in chain(first, found) for line in lines)
+    tree: FileTree = _OneFile(name, content, DirectoryTree(path))
+    if options.form is AclsFormat.AUTO and not is_claimed(SourceFile(tree, tree.paths()[0])):
+        table = LineTable(name)  # what it is not is said as of JSON lines, which most files are
+        lines = numbered_lines([content.split(b"\n")])
+        return FoundRules(rules=table.filled_by(parse_acls(lines, name, check)), origins=table)
+    return tree_rules(tree, options, check)
+
+
+def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAcl], None] = accept) -> FoundRules:
+    """Return the rules of a tree. Raises as find_rules."""
+    context = ReadContext(tree=tree, topics=options.topics, modules=options.modules)
+    found: ReadFiles = read_tree(context, options.form)
+    rules = found.stated.rules()
+    for rule in rules:
+        check(rule.acl)
+    return FoundRules(rules=rules, origins=found.stated, notes=found.notes)
+
+
+def _until_text(found: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
+    """Yield blocks until one has a line that is not blank."""
+    for lines in found:
+        yield lines
+        if any(line and not line.isspace() for line in lines):
+            return
+
+
+def _is_json_line(first: Sequence[Sequence[bytes]]) -> bool:
+    """Return whether the first line that is not blank may be an ACL; so is that of an empty file."""
+    line = next((line for lines in first for line in lines if line and not line.isspace()), None)
+    if line is None:
+        return True
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and "resourceType" in value
+
+
+@frozen
+class _OneFile:
+    """A file whose content was read already, as a tree; the others beside it are within reach."""
+
+    name: str
+    content: bytes
+    beside: DirectoryTree
+
+    def paths(self) -> list[str]:
+        return [self.name.rsplit("/", 1)[-1]]
+
+    def read(self, path: str) -> bytes:
+        return self.content if path == self.paths()[0] else self.beside.read(path)
+
+    def is_file(self, path: str) -> bool:
+        return path == self.paths()[0] or self.beside.is_file(path)
+
+    def entries(self, path: str) -> list[str]:
+        return self.beside.entries(path)
+
+    def display(self, path: str) -> str:
+        return self.name if path == self.paths()[0] else self.beside.display(path)

@@ -1,0 +1,74 @@
+"""Files and directories of rules: which format reads them, what is left out, and where each rule stands."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from aclog.authorizer.origin import origin_text
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.file_tree import DirectoryTree
+from aclog.sources.paths import AclsSource
+
+_RULE = (
+    '{"resourceType":"TOPIC","resourceName":"%s","patternType":"LITERAL","principal":"User:a","host":"*",'
+    '"operation":"READ","permissionType":"ALLOW"}\n'
+)
+
+
+def _places(source: AclsSource) -> dict[str, list[str]]:
+    rules = sorted(source.image().acls, key=lambda rule: rule.acl.resource_name)
+    return {rule.acl.resource_name: [origin_text(each) for each in source.origins.of(rule.acl)] for rule in rules}
+
+
+def test_a_file_of_json_lines_tells_the_line_of_each_rule(tmp_path: Path) -> None:
+    path = tmp_path / "rules.jsonl"
+    path.write_text("\n" + _RULE % "a" + "\n" + _RULE % "b")
+    assert _places(AclsSource(str(path))) == {"a": [f"{path}:2"], "b": [f"{path}:4"]}
+
+
+def test_gzip_is_read_and_told_by_the_lines_inside(tmp_path: Path) -> None:
+    path = tmp_path / "rules.gz"
+    path.write_bytes(gzip.compress((_RULE % "a" + _RULE % "b").encode()))
+    assert _places(AclsSource(str(path))) == {"a": [f"{path}:1"], "b": [f"{path}:2"]}
+
+
+def test_a_directory_is_read_through_and_a_rule_stated_twice_has_two_places(tmp_path: Path) -> None:
+    (tmp_path / "team").mkdir()
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "x.jsonl").write_text(_RULE % "a")
+    (tmp_path / "team" / "y.jsonl").write_text(_RULE % "b" + _RULE % "a")
+    (tmp_path / ".git" / "z.jsonl").write_text("not a rule")
+    (tmp_path / "README.md").write_text("about")
+    notes: list[str] = []
+    source = AclsSource(str(tmp_path), notify=notes.append)
+    assert _places(source) == {
+        "a": [f"{tmp_path}/team/y.jsonl:2", f"{tmp_path}/x.jsonl:1"],
+        "b": [f"{tmp_path}/team/y.jsonl:1"],
+    }
+    assert notes == [
+        f"{tmp_path}: 2 rules in 2 files (jsonl 2)",
+        f"{tmp_path}: ignored, as they cannot make rules: other file 1",
+    ]
+
+
+def test_a_directory_without_any_file_of_rules_is_no_empty_state(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("about")
+    with pytest.raises(ConfigError, match="none of its 1 files is of a known format"):
+        AclsSource(str(tmp_path)).image()
+
+
+def test_a_malformed_line_in_a_directory_is_named_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text(_RULE % "a" + "{}\n")
+    with pytest.raises(ConfigError, match=r"x.jsonl: line 2: key resourceType is missing"):
+        AclsSource(str(tmp_path)).image()
+
+
+def test_links_that_lead_back_end_and_pipes_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "back").symlink_to(tmp_path)
+    (tmp_path / "sub" / "x.jsonl").write_text(_RULE % "a")
+    (tmp_path / "y.jsonl").symlink_to(tmp_path / "sub" / "x.jsonl")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    assert DirectoryTree(str(tmp_path)).paths() == ["sub/x.jsonl", "y.jsonl"]

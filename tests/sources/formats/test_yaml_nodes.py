@@ -1,0 +1,70 @@
+"""YAML as nodes with lines: what is read, and what is refused, with its line."""
+
+import pytest
+
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.node import Node
+from aclog.sources.formats.yaml_nodes import parse_documents
+
+
+def _one(text: str) -> Node:
+    (found,) = parse_documents(text.encode(), "f.yaml")
+    return found
+
+
+def test_every_value_knows_the_line_of_its_key_or_its_own() -> None:
+    found = _one("# head\nusers:\n  alice:\n    - Read\n    - {op: Write,\n       host: h}\n")
+    alice = found.required("users").required("alice")
+    read, write = alice.items()
+    assert (found.required("users").line, alice.line, read.line, write.line, write.required("host").line) == (
+        2,
+        3,
+        4,
+        5,
+        6,
+    )
+
+
+def test_names_that_look_like_other_values_keep_their_text() -> None:
+    found = _one("a: 007\nb: 1e3\nc: yes\nd: '~'\ne: 2001-01-01\nf: 0x_\n")
+    texts = {key: node.text() for key, node in found.mapping().items()}
+    assert texts == {"a": "007", "b": "1e3", "c": "yes", "d": "~", "e": "2001-01-01", "f": "0x_"}
+
+
+def test_empty_documents_are_left_out_and_later_ones_keep_their_lines() -> None:
+    found = parse_documents(b"---\n---\na: !Ref b\n---\n# nothing\n---\n- 1\n", "f.yaml")
+    assert [node.line for node in found] == [3, 7]
+    with pytest.raises(ConfigError, match=r"f.yaml:3: a is a value with the tag !Ref: expected text"):
+        found[0].required("a").text("a")
+
+
+def test_merge_keys_add_what_is_not_there() -> None:
+    found = _one("base: &base {b: 1, c: 2}\na:\n  <<: *base\n  b: 3\n").required("a")
+    assert {key: node.text() for key, node in found.mapping().items()} == {"b": "3", "c": "2"}
+
+
+_BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 60))
+
+
+def test_aliases_of_aliases_are_shared_not_copied() -> None:
+    assert len(_one(_BOMB).mapping()) == 60
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "f.yaml:3: the key 'a' stands twice: it is on line 1 already"),
+        ("a: &x [*x]\n", "f.yaml:1: an alias of the value that it is in"),
+        ("a: [1\nb: 2\n", "f.yaml:2: not YAML: did not find expected ',' or ']'"),
+        ("\n" + "[" * 100_000, "f.yaml:2: nested more than 100 levels deep"),
+        ("- " * 5_000 + "1", "f.yaml:1: nested more than 100 levels deep"),
+        ("{a: " * 300 + "}" * 300, "f.yaml:1: nested more than 100 levels deep"),
+        ("? [a]\n: b\n", "f.yaml:1: a key that is a mapping or a list"),
+        ("a: \x00\n", "f.yaml: not YAML: byte 3: control characters are not allowed"),
+        ("a: {<<: [1]}\n", "f.yaml:1: `<<` merges mappings only"),
+    ],
+)
+def test_what_is_refused_is_named_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_documents(text.encode(), "f.yaml")
+    assert str(caught.value) == message
