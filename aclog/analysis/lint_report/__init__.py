@@ -1,0 +1,1 @@
+"""What becomes of lint's findings: suppressed or reported, and in which form."""

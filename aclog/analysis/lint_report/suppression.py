@@ -1,0 +1,40 @@
+"""Suppressions: findings that somebody has looked at, and accepts for a reason, perhaps until a day."""
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+from fnmatch import fnmatchcase
+
+from attrs import field, frozen
+
+RULE_FIELDS = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType")
+"""The keys of a rule by which a suppression may choose, as `acls list --format jsonl` names them."""
+
+
+@frozen(kw_only=True)
+class Suppression:
+    """Which findings are accepted, why, and until when."""
+
+    lints: frozenset[str]
+    """Ids such as `08`."""
+    fields: Mapping[str, str] = field(factory=dict)
+    """Values that one of a finding's rules must have, by RULE_FIELDS: exactly these, a `*` means itself."""
+    file: str | None = None
+    """A glob for the file that states such a rule; its `*` crosses `/`."""
+    reason: str
+    expires: date | None = None
+    """The first day (UTC) on which it no longer holds."""
+    where: str
+    """File and line that state it."""
+
+    def has_expired(self, today: date) -> bool:
+        """Return whether it no longer suppresses anything."""
+        return self.expires is not None and self.expires <= today
+
+    def covers(self, lint: str, rules: Iterable[tuple[Mapping[str, object], Iterable[str]]]) -> bool:
+        """Return whether it is about a finding: its lint, and its rules as objects with the files that state them."""
+        return lint in self.lints and any(self._covers_rule(rule, files) for rule, files in rules)
+
+    def _covers_rule(self, rule: Mapping[str, object], files: Iterable[str]) -> bool:
+        if any(rule.get(key) != value for key, value in self.fields.items()):
+            return False
+        return self.file is None or any(fnmatchcase(each, self.file) for each in files)
