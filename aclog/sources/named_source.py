@@ -1,0 +1,166 @@
+"""A state source as a file names it: `kafka/`, or `{log: prod, as-of: 30d ago}`."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from attrs import field, frozen
+
+from aclog.metalog.clock import current_time_ms
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
+from aclog.snapshots.moments import moment_text, parse_moment
+from aclog.sources.choice import ChosenSource, SourceSelection, choose_source
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.node import Node
+from aclog.sources.paths import AclsSource, Notify
+from aclog.sources.rule_files import ReadOptions
+
+_KINDS = ("log", "snapshot", "acls", "bootstrap-controller", "bootstrap-server")
+_KEYS = (*_KINDS, "as-of", "format", "modules", "command-config")
+_FILES = frozenset(("log", "snapshot", "acls"))
+_AGO = re.compile(r"(\d{1,6})\s*([smhdw])\s+ago")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+@frozen(kw_only=True)
+class NamedSource:
+    """One state source; paths are as seen from the working directory."""
+
+    kind: str
+    """One of the keys of `_KINDS`."""
+    value: str
+    """The path, or the servers."""
+    as_of: str | None = None
+    """As `--as-of`, or such as `30d ago`."""
+    form: AclsFormat = AclsFormat.AUTO
+    modules: Mapping[str, str] = field(factory=dict, eq=False)
+    command_config: str | None = None
+    place: str = field(default="", eq=False)
+    """File and line that name it, for errors."""
+
+    def open(self, notify: Notify) -> ChosenSource:
+        """Return the source, to be read as of its moment; what its recovery notes goes to `notify`.
+
+        Raises:
+            ConfigError: a path that does not exist, an invalid address or moment, a bad properties file.
+
+        """
+        as_of = None if self.as_of is None else absolute_moment(self.as_of, now_ms=current_time_ms())
+        if self.kind == "acls":
+            options = ReadOptions(form=self.form, modules=self.modules)
+            return ChosenSource(AclsSource(self.value, options=options, notify=notify), as_of)
+        is_path = self.kind in _FILES
+        selection = SourceSelection(
+            **{self.kind.replace("-", "_"): Path(self.value) if is_path else self.value},  # type: ignore[arg-type]
+            command_config=None if self.command_config is None else Path(self.command_config),
+            as_of=as_of,
+        )
+        return choose_source(selection, notify)
+
+
+def parse_source(node: Node, directory: Path) -> NamedSource:
+    """Return the source that a value of a file names; paths in it begin at `directory`, that of the file.
+
+    A text is a path: a directory of segments or checkpoints is a log, `*.checkpoint` a checkpoint, anything else files
+    of rules.
+
+    Raises:
+        ConfigError: not exactly one source, an unknown key, a value that fits none, or a moment nobody understands;
+            with file and line.
+
+    """
+    if not isinstance(node.value, Mapping):
+        path = _path(node, directory)
+        return NamedSource(kind=_kind_of_path(path), value=path, place=_place(node))
+    node.check_keys(_KEYS, "the source")
+    given = [key for key in _KINDS if node.get(key) is not None]
+    if len(given) != 1:
+        raise node.error(f"expected a path, or exactly one of {', '.join(_KINDS)}")
+    (kind,) = given
+    value = node.required(kind)
+    _check_companions(node, kind)
+    return NamedSource(
+        kind=kind,
+        value=_path(value, directory) if kind in _FILES else value.text(kind),
+        as_of=_moment(node.get("as-of")),
+        form=_format(node.get("format")),
+        modules=_modules(node.get("modules"), directory),
+        command_config=_optional_path(node.get("command-config"), directory),
+        place=_place(node),
+    )
+
+
+def absolute_moment(text: str, *, now_ms: int) -> str:
+    """Return a moment as `--as-of` takes it; `30d ago` (s, m, h, d, w) counts from `now_ms`, in ms since 1970.
+
+    Raises:
+        ConfigError: neither an offset, nor a time, nor an age.
+
+    """
+    found = _AGO.fullmatch(text.strip())
+    if found is None:
+        parse_moment(text)
+        return text
+    age = timedelta(**{_UNITS[found[2]]: int(found[1])})
+    try:
+        return moment_text(datetime.fromtimestamp(now_ms / 1000, UTC) - age)
+    except OverflowError as error:
+        raise ConfigError(f"{text!r} is before the year 1") from error
+
+
+def _kind_of_path(path: str) -> str:
+    found = Path(path)
+    if found.is_dir():
+        return "log" if list_segments(found) or list_checkpoints(found) else "acls"
+    return "snapshot" if found.name.endswith(".checkpoint") else "acls"
+
+
+def _check_companions(node: Node, kind: str) -> None:
+    fits = {"format": ("acls",), "modules": ("acls",), "command-config": _KINDS[3:], "as-of": ("log", _KINDS[3])}
+    for key, kinds in fits.items():
+        found = node.get(key)
+        if found is not None and kind not in kinds:
+            raise found.error(f"{key}: only together with {' or '.join(kinds)}, not {kind}")
+
+
+def _moment(node: Node | None) -> str | None:
+    if node is None:
+        return None
+    text = node.text("as-of")
+    try:
+        absolute_moment(text, now_ms=current_time_ms())
+    except ConfigError as error:
+        raise node.error(f"as-of: {error}, or an age such as 30d ago") from error
+    return text
+
+
+def _format(node: Node | None) -> AclsFormat:
+    if node is None:
+        return AclsFormat.AUTO
+    text = node.text("format")
+    if text not in set(AclsFormat):
+        raise node.error(f"format {text[:40]!r} is not one of {', '.join(AclsFormat)}")
+    return AclsFormat(text)
+
+
+def _modules(node: Node | None, directory: Path) -> Mapping[str, str]:
+    if node is None:
+        return {}
+    return {source: _path(each, directory) for source, each in node.mapping("modules").items()}
+
+
+def _optional_path(node: Node | None, directory: Path) -> str | None:
+    return None if node is None else _path(node, directory)
+
+
+def _path(node: Node, directory: Path) -> str:
+    text = node.text("the source")
+    if not text or "\0" in text:
+        raise node.error("expected a path")
+    return str(directory / text)
+
+
+def _place(node: Node) -> str:
+    return f"{node.file}:{node.line}"
