@@ -18,6 +18,8 @@ class FileOrigin:
     """As shown to people: the path as it was given, or `GITREF:path`."""
     line: int
     """From 1."""
+    address: str | None = None
+    """In Terraform's state, such as `module.team.kafka_acl.read[0]`; None for other files."""
 
 
 @frozen(kw_only=True)
