@@ -4,11 +4,11 @@ from importlib.metadata import version
 
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.rows.row_report import markdown_lines, sarif_log
-from aclog.cli.accesses import read_accesses
 from aclog.cli.diff.flags import DiffFlags, DiffFormat
 from aclog.cli.existing_topics import existing_topics
 from aclog.cli.policies import SideFlags
 from aclog.metalog.printable import printable
+from aclog.sources.accesses import read_accesses
 from aclog.terminal.json_text import json_text
 from aclog.terminal.notices import warn
 from aclog.terminal.output import emit, say

@@ -14,8 +14,9 @@ from aclog.analysis.policy import Policy
 from aclog.analysis.regions.region import Request
 from aclog.authorizer.acl import AclOperation, ResourceType
 from aclog.authorizer.hosts import host_address
-from aclog.cli.decisions import parse_request
 from aclog.metalog.errors import ConfigError
+from aclog.sources.acl_lines import enum_field
+from aclog.sources.json_object import parse_object, text_field
 from aclog.sources.text_lines import display_name, numbered
 
 _COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
@@ -45,11 +46,11 @@ def read_accesses(path: str) -> Accesses:
     """
     counts: Counter[Request] = Counter()
     malformed = 0
-    for request in _from_parquet(path) if _is_parquet(path) else _from_lines(path):
+    for request, count in _from_parquet(path) if _is_parquet(path) else _from_lines(path):
         if request is None:
-            malformed += 1
+            malformed += count
         else:
-            counts[request] += 1
+            counts[request] += count
     if malformed and not counts:
         raise ConfigError(f"{display_name(path)}: no line is an access: expected lines as of authorize --requests")
     return Accesses(counts=counts, malformed=malformed)
@@ -59,26 +60,38 @@ def _is_parquet(path: str) -> bool:
     return Path(path).is_dir() or path.endswith(_PARQUET)
 
 
-def _from_lines(path: str) -> Iterator[Request | None]:
+def _from_lines(path: str) -> Iterator[tuple[Request | None, int]]:
     for _, line in numbered(path):
         try:
-            asked = parse_request(line)
-            yield (
-                None
-                if asked.name is None
-                else _request(asked.principal, asked.host, asked.operation, asked.resource_type, asked.name)
-            )
+            yield _from_line(line), 1
         except ConfigError:
-            yield None
+            yield None, 1
 
 
-def _from_parquet(path: str) -> Iterator[Request | None]:
+def _from_line(line: bytes) -> Request | None:
+    """Return the access in a line as of `authorize --requests`; None if it asks for no name (byResourceType)."""
+    value = parse_object(line)
+    if value.get("kind") is not None:
+        return None
+    return _request(
+        text_field(value, "principal"),
+        text_field(value, "host"),
+        enum_field(value, "operation", AclOperation),
+        enum_field(value, "resourceType", ResourceType),
+        text_field(value, "resourceName"),
+    )
+
+
+def _from_parquet(path: str) -> Iterator[tuple[Request | None, int]]:
     inner = Path(path, "accesses")
     try:
         table = ds.dataset(inner if inner.is_dir() else path, format="parquet")
         for batch in table.to_batches(columns=list(_COLUMNS)):
-            for row in zip(*(batch.column(name).to_pylist() for name in _COLUMNS), strict=True):
-                yield _from_row(row)
+            # Equal rows are counted before an object is made of them: logs repeat themselves.
+            distinct = pa.Table.from_batches([batch]).group_by(list(_COLUMNS)).aggregate([([], "count_all")])
+            counts = map(int, distinct.column("count_all").to_numpy())
+            rows = zip(*(distinct.column(name).to_pylist() for name in _COLUMNS), strict=True)
+            yield from ((_from_row(row), count) for row, count in zip(rows, counts, strict=True))
     except (pa.ArrowInvalid, KeyError) as error:
         what = " ".join(str(error).split())[:200]
         raise ConfigError(f"{display_name(path)}: expected Parquet with {', '.join(_COLUMNS)}: {what}") from error
