@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
+from attrs import evolve
+
 from aclog.analysis.engine.changed_cells import cell_of, changed_cells
 from aclog.analysis.engine.exploration import Exploration
 from aclog.analysis.engine.scope import scope_of, whole_scope
@@ -38,4 +40,14 @@ def allowed(policy: Policy, query: Query) -> Iterator[Region]:
     """
     nothing = Policy(AclsImage.empty())
     found = Exploration.of(nothing, policy, query).explore(whole_scope().within(query))
+    return (difference.region for difference in found)
+
+
+def denied(policy: Policy, query: Query) -> Iterator[Region]:
+    """Yield regions that hold exactly the requests of the query that a policy does not allow, in a stable order.
+
+    What Kafka's authorizer throws on is among them (see `differences`). Regions may overlap.
+    """
+    everything = Policy(AclsImage.empty(), evolve(policy.settings, allow_everyone=True))
+    found = Exploration.of(everything, policy, query).explore(whole_scope().within(query))
     return (difference.region for difference in found)

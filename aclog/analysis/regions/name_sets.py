@@ -1,5 +1,7 @@
 """Sets of resource names: what two have in common, what a rule covers of one, and whether one has a whole prefix."""
 
+from attrs import evolve
+
 from aclog.analysis.regions.names import Literal, NamePart, Names, Subtree, contains
 from aclog.authorizer.acl import WILDCARD, PatternType
 
@@ -28,6 +30,30 @@ def _common_part(one: NamePart, other: NamePart) -> NamePart | None:
         prefix=deeper,
         except_prefixes=tuple(sorted(each for each in prefixes if each.startswith(deeper))),
         except_literals=tuple(sorted(each for each in literals if each.startswith(deeper))),
+    )
+
+
+def without(names: Names, taken: NamePart) -> Names:
+    """Return the names of a set that are not a name, or not in a subtree without exceptions."""
+    parts = (_part_without(part, taken) for part in names)
+    return tuple(part for part in parts if part is not None)
+
+
+def _part_without(part: NamePart, taken: NamePart) -> NamePart | None:
+    if isinstance(part, Literal):
+        return None if part.name in taken else part
+    if isinstance(taken, Literal):
+        if taken.name not in part:
+            return part
+        return evolve(part, except_literals=tuple(sorted((*part.except_literals, taken.name))))
+    if part.prefix.startswith(taken.prefix):
+        return None
+    if not taken.prefix.startswith(part.prefix) or taken.prefix.startswith(part.except_prefixes):
+        return part
+    prefixes = (each for each in part.except_prefixes if not each.startswith(taken.prefix))
+    literals = (each for each in part.except_literals if not each.startswith(taken.prefix))
+    return evolve(
+        part, except_prefixes=tuple(sorted((*prefixes, taken.prefix))), except_literals=tuple(sorted(literals))
     )
 
 

@@ -1,0 +1,75 @@
+"""What a principal can do: on every name, each of the operations."""
+
+from collections.abc import Iterator
+
+from attrs import evolve, frozen
+
+from aclog.analysis.difference import denied
+from aclog.analysis.policy import Policy
+from aclog.analysis.regions.names import Literal, NamePart
+from aclog.analysis.regions.query import Query
+from aclog.analysis.regions.region import Region
+from aclog.analysis.regions.witness import has_legal_name
+from aclog.analysis.rows.row_text import operations_text
+from aclog.analysis.rule_tests.case_subject import CaseSubject
+from aclog.analysis.rule_tests.outcome import Outcome
+from aclog.analysis.rule_tests.region_failure import region_failures
+from aclog.analysis.rule_tests.tested_resource import is_every_name, resource_text
+from aclog.authorizer.acl import WILDCARD, ResourcePattern, ResourceType
+from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.settings import Settings
+
+
+@frozen(kw_only=True)
+class Can:
+    """Each of some operations is allowed on a name, or on every name that begins with a prefix, from every host."""
+
+    test: str
+    origin: FileOrigin
+    subject: CaseSubject
+    operations: int
+    """A mask (aclog.analysis.regions.operations)."""
+    resource: ResourcePattern
+
+    @property
+    def text(self) -> str:
+        """What is expected."""
+        what = f"{operations_text(self.operations)} {resource_text(self.resource)}"
+        return f"{self.subject.text} can {what}{self.subject.place}"
+
+    def queries(self, settings: Settings) -> tuple[Query, ...]:
+        """Return what is asked."""
+        return (access_query(self.subject, self.operations, self.resource, settings),)
+
+    def run(self, policy: Policy) -> Outcome:
+        """Return whether all of it is allowed."""
+        (query,) = self.queries(policy.settings)
+        lacking = lacking_access(policy, query)
+        return Outcome(case=self, failures=region_failures(policy, lacking, verb="is denied"))
+
+
+def access_query(subject: CaseSubject, operations: int, resource: ResourcePattern, settings: Settings) -> Query:
+    """Return the query for some operations on one resource."""
+    return Query(
+        resources=(resource,), operations=operations, principals=subject.principals(settings), host=subject.host
+    )
+
+
+def lacking_access(policy: Policy, query: Query) -> Iterator[Region]:
+    """Yield what is denied of a query, on names that count.
+
+    A name that no topic can have does not count, since no client can lack it; nor, where every name is asked for, a
+    longer one that begins with `*`, which no rule on `*` covers in Kafka.
+    """
+    every = {resource.resource_type for resource in query.resources if is_every_name(resource)}
+    for region in denied(policy, query):
+        names = tuple(part for part in region.names if _counts(region, part, every=region.resource_type in every))
+        if names:
+            yield evolve(region, names=names)
+
+
+def _counts(region: Region, part: NamePart, *, every: bool) -> bool:
+    if region.resource_type == ResourceType.TOPIC:
+        return has_legal_name(evolve(region, names=(part,)))
+    begin = part.name if isinstance(part, Literal) else part.prefix
+    return not every or not begin.startswith(WILDCARD) or part == Literal(name=WILDCARD)

@@ -1,0 +1,127 @@
+"""Cases beside a model that looks at every rule, over a member of each class of principals, hosts and names."""
+
+from random import Random
+
+from attrs import evolve
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aclog.analysis.deciding import deciding, is_allowed
+from aclog.analysis.policy import Policy
+from aclog.analysis.regions.query import Query
+from aclog.analysis.regions.topic_names import is_legal_topic
+from aclog.analysis.rule_tests.can import Can
+from aclog.analysis.rule_tests.cannot import Cannot
+from aclog.analysis.rule_tests.case_subject import CaseSubject
+from aclog.analysis.rule_tests.changed_policy import changed_policy
+from aclog.analysis.rule_tests.nearest_change import nearest_change
+from aclog.analysis.rule_tests.tested_resource import parse_resource
+from aclog.analysis.rule_tests.who_can import WhoCan
+from aclog.authorizer.acl import AclOperation, PatternType, ResourcePattern, ResourceType
+from aclog.authorizer.origin import FileOrigin
+from tests.support.analysis.cells import Cells
+from tests.support.analysis.claims import asked_operations
+from tests.support.analysis.model import EVERY_OPERATION, PolicyModel
+from tests.support.analysis.policies import ADDRESSES, NAMES, random_pair
+
+CAMPAIGN = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+RANDOMS = st.integers(0, 2**32 - 1).map(Random)
+PLACE = {"test": "t", "origin": FileOrigin(file="t.yaml", line=1)}
+
+
+def random_subject(random: Random) -> CaseSubject:
+    who = random.choice(["User:a", "User:b", "User:c", "User:nobody", "User:*"])
+    but = tuple(random.sample(["User:a", "User:b"], random.randrange(2))) if who == "User:*" else ()
+    return CaseSubject(principal=who, but=but, host=random.choice([None, *ADDRESSES]))
+
+
+def random_resource(random: Random, kind: ResourceType | None = None) -> ResourcePattern:
+    kind = kind or random.choice([ResourceType.TOPIC] * 3 + [ResourceType.GROUP, ResourceType.CLUSTER])
+    if kind == ResourceType.CLUSTER:
+        return parse_resource("cluster")
+    return ResourcePattern(
+        resource_type=kind,
+        name=random.choice(NAMES),
+        pattern_type=random.choice([PatternType.LITERAL, PatternType.PREFIXED]),
+    )
+
+
+def random_operations(random: Random) -> int:
+    return random.choice([EVERY_OPERATION, 1 << AclOperation.READ, random.getrandbits(16) & EVERY_OPERATION or 8])
+
+
+def asked_cells(policy: Policy, query: Query):
+    """What of each class is asked for, and what of that is allowed."""
+    model, cells = PolicyModel(policy), Cells.of(policy)
+    for resource in query.resources:
+        cells.named[resource.resource_type].add(resource.name)
+    cells.named_principals |= {*query.principals.named}
+    cells.named_hosts |= {query.host} - {None}
+    for kind, name, principal, host in cells.all():
+        asked = asked_operations(query, kind, name, principal, host)
+        if asked:
+            yield kind, name, asked, model.allowed(principal, host, kind, name) & asked
+
+
+def counts(kind: int, name: str) -> bool:
+    """Whether `can` is about a name: the model's names end in a character that no topic may have, so it is as good."""
+    legal = name.replace("\uf8ff", "x")
+    return kind != ResourceType.TOPIC or is_legal_topic(legal)
+
+
+@CAMPAIGN
+@given(RANDOMS)
+def test_can_and_cannot_hold_exactly_if_they_hold_in_every_cell(random: Random) -> None:
+    policy, _ = random_pair(random, odd=4, most=14)
+    subject, operations, resource = random_subject(random), random_operations(random), random_resource(random)
+    case = {"subject": subject, "operations": operations, "resource": resource, **PLACE}
+    (query,) = Can(**case).queries(policy.settings)
+    cells = list(asked_cells(policy, query))
+    can, cannot = Can(**case).run(policy), Cannot(**case).run(policy)
+    assert can.passed is all(asked == allowed for kind, name, asked, allowed in cells if counts(kind, name))
+    assert cannot.passed is not any(allowed for _, _, _, allowed in cells)
+    for outcome, verdict in (can, False), (cannot, True):
+        for failure in outcome.failures:
+            assert is_allowed(policy, failure.request) is verdict
+            assert failure.decided_by == deciding(policy, failure.request)
+
+
+@CAMPAIGN
+@given(RANDOMS)
+def test_the_nearest_change_makes_a_case_hold(random: Random) -> None:
+    policy, _ = random_pair(random, odd=0, most=14)
+    case = {"subject": random_subject(random), "operations": random_operations(random)}
+    case |= {"resource": random_resource(random), **PLACE}
+    for each in Can(**case), Cannot(**case):
+        if not each.run(policy).passed:
+            changes = nearest_change(each, policy)
+            for left_out in changes if len(changes) > 1 else ():
+                less = [change for change in changes if change != left_out]
+                assert not each.run(changed_policy(policy, less)).passed
+            assert not changes or each.run(changed_policy(policy, changes)).passed
+
+
+@CAMPAIGN
+@given(RANDOMS)
+def test_who_can_is_exactly_those_who_can(random: Random) -> None:
+    policy, _ = random_pair(random, odd=3, most=14)
+    operation, resource = 1 << random.choice([AclOperation.READ, AclOperation.DESCRIBE]), random_resource(random)
+    model, cells = PolicyModel(policy), Cells.of(policy)
+    cells.named[resource.resource_type].add(resource.name)
+    host = random.choice([None, *ADDRESSES])
+    cells.named_hosts |= {host} - {None}
+    query = Query(resources=(resource,), operations=operation, host=host)
+    able, unable = set(), set()
+    for kind, name, principal, address in cells.all():
+        asked = asked_operations(query, kind, name, principal, address)
+        if asked and principal not in policy.settings.super_users:
+            (able if model.allowed(principal, address, kind, name) & asked else unable).add(principal)
+    strangers = {each for each in able if each.endswith(":somebody-else")}
+    expected = {"User:*", *(f"not {each}" for each in unable - able)} if strangers else able
+    case = WhoCan(operations=operation, resource=resource, expected=tuple(expected), host=host, **PLACE)
+    assert case.run(policy).passed, case.run(policy).failures
+    for one in expected:
+        less = evolve(case, expected=tuple(expected - {one}))
+        assert not less.run(policy).passed
+    more = evolve(case, expected=(*expected, "User:nobody-at-all"))
+    assert not more.run(policy).passed
