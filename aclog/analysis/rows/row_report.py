@@ -90,10 +90,10 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _markdown_row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
+    return f"| {' | '.join(markdown_text(cell) for cell in cells)} |"
 
 
-def _escaped(text: str) -> str:
+def markdown_text(text: str) -> str:
     r"""Escape what markdown would take for more than text; `*` is common in ACLs."""
     return "".join(f"\\{character}" if character in r"\|*_<>[]`" else character for character in text)
 

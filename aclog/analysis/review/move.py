@@ -1,0 +1,51 @@
+"""Rules that stand in another file after a change."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from attrs import frozen
+
+from aclog.authorizer.acl import StandardAcl
+from aclog.authorizer.origin import FileOrigin, Origins
+
+
+@frozen(kw_only=True)
+class Move:
+    """How many rules that are the same before and after stand in other files."""
+
+    old: str
+    new: str
+    rules: int
+
+    def text(self) -> str:
+        """Return such as `3 rules moved from kafka/a.yaml to kafka/b.yaml`."""
+        return f"{self.rules:,} rule{'s' * (self.rules != 1)} moved from {self.old} to {self.new}"
+
+
+@frozen(kw_only=True)
+class Placement:
+    """Where the rules of one side stand."""
+
+    origins: Origins
+    ref: str | None = None
+    """The commit that the files are of, which stands before their names."""
+
+    def files(self, rule: StandardAcl) -> tuple[str, ...]:
+        """Return the files that state a rule, without the commit."""
+        found = {self.path(each) for each in self.origins.of(rule) if isinstance(each, FileOrigin)}
+        return tuple(sorted(found))
+
+    def path(self, origin: FileOrigin) -> str:
+        """Return the file without the commit."""
+        return origin.file if self.ref is None else origin.file.removeprefix(f"{self.ref}:")
+
+
+def moves(rules: Iterable[StandardAcl], before: Placement, after: Placement) -> list[Move]:
+    """Return the moves of some rules, the largest first."""
+    counted: Counter[tuple[str, str]] = Counter()
+    for rule in rules:
+        old, new = before.files(rule), after.files(rule)
+        if old and new and old != new:
+            counted[", ".join(old), ", ".join(new)] += 1
+    ordered = sorted(counted.items(), key=lambda each: (-each[1], each[0]))
+    return [Move(old=old, new=new, rules=count) for (old, new), count in ordered]

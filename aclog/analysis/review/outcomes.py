@@ -1,0 +1,35 @@
+"""What proofs, tests and lint say of a change."""
+
+from attrs import frozen
+
+from aclog.analysis.review.document import Item
+
+
+@frozen(kw_only=True)
+class Proof:
+    """Something that a change must leave as it is."""
+
+    text: str
+    holds: bool
+    details: tuple[str, ...] = ()
+    """What refutes it."""
+
+
+@frozen(kw_only=True)
+class TestsOutcome:
+    """The cases that failed."""
+
+    __test__ = False  # not a class of tests for pytest
+
+    failures: tuple[Item, ...] = ()
+    passed: int = 0
+
+
+@frozen(kw_only=True)
+class LintOutcome:
+    """Findings that the change brings, leaves and mends."""
+
+    new_errors: tuple[Item, ...] = ()
+    new_warnings: tuple[Item, ...] = ()
+    old: tuple[Item, ...] = ()
+    gone: tuple[Item, ...] = ()

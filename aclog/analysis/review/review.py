@@ -1,0 +1,148 @@
+"""A review: everything that is to be said of a change of rules, ordered by what matters."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+
+from attrs import define, field
+
+from aclog.analysis.comparison import Comparison
+from aclog.analysis.regions.region import Direction
+from aclog.analysis.review.document import Document, Item, Section
+from aclog.analysis.review.flipped import Flipped
+from aclog.analysis.review.move import Move
+from aclog.analysis.review.outcomes import LintOutcome, Proof, TestsOutcome
+from aclog.analysis.review.rename import Rename
+from aclog.analysis.review.replacement import Replacement
+from aclog.analysis.review.verdict import DEFAULT_FAIL_ON, Kind
+from aclog.analysis.rows.row_report import ReportRow, row_lines
+
+_NOTHING = "no effective change"
+
+
+@define(eq=False, kw_only=True)
+class Review:
+    """What was found of a change, and how it is judged."""
+
+    comparison: Comparison
+    rows: Sequence[ReportRow]
+    renames: Sequence[Rename] = ()
+    moves: Sequence[Move] = ()
+    replacements: Sequence[Replacement] = ()
+    proofs: Sequence[Proof] = ()
+    tests: TestsOutcome = field(factory=TestsOutcome)
+    lint: LintOutcome = field(factory=LintOutcome)
+    flipped: Sequence[Flipped] = ()
+    own_checks: Sequence[str] = ()
+    """The files among the checks themselves that the change touches."""
+    foot: Sequence[str] = ()
+    fail_on: Collection[Kind] = DEFAULT_FAIL_ON
+
+    @property
+    def found(self) -> set[Kind]:
+        """The kinds of which something was found."""
+        directions = {direction for report in self.rows for direction in report.row.directions}
+        present = {
+            Kind.GAINED: Direction.GAINED in directions,
+            Kind.LOST: Direction.LOST in directions,
+            Kind.BREAKS: any(each.direction is Direction.LOST for each in self.flipped),
+            Kind.PROOFS: not all(proof.holds for proof in self.proofs),
+            Kind.TESTS: bool(self.tests.failures),
+            Kind.LINT_ERROR: bool(self.lint.new_errors),
+            Kind.LINT_WARNING: bool(self.lint.new_warnings),
+        }
+        return {kind for kind, is_there in present.items() if is_there}
+
+    @property
+    def fails(self) -> bool:
+        """Whether something was found that is not accepted."""
+        return bool(self.found & set(self.fail_on))
+
+    def document(self) -> Document:
+        """Return what people read."""
+        return Document(
+            head=f"aclog review: {'FAILS' if self.fails else 'passes'}: {', '.join(self._counts())}",
+            points=tuple(self._points())[:4],
+            sections=tuple(section for section in self._sections() if section.items),
+            foot=tuple(self.foot),
+        )
+
+    def _counts(self) -> Iterator[str]:
+        counts = Counter(direction for report in self.rows for direction in report.row.directions)
+        gained, lost = counts[Direction.GAINED], counts[Direction.LOST]
+        yield f"{gained:,} gained, {lost:,} lost" if self.rows else _NOTHING
+        refuted = sum(not proof.holds for proof in self.proofs)
+        yield from _counted(refuted, "proof refuted", "proofs refuted")
+        yield from _counted(len(self.tests.failures), "test fails", "tests fail")
+        yield from _counted(self._broken(), "recent access breaks", "recent accesses break")
+        yield from _counted(len(self.lint.new_errors), "new lint error", "new lint errors")
+        yield from _counted(len(self.lint.new_warnings), "new lint warning", "new lint warnings")
+
+    def _broken(self) -> int:
+        return sum(each.accesses for each in self.flipped if each.direction is Direction.LOST)
+
+    def _points(self) -> Iterator[str]:
+        """Yield what matters most, first; the first four are shown."""
+        yield from self._failing()
+        for each in self.renames:
+            yield f"principal renamed: {each.text()}{self._broken_text()}"
+            break
+        else:
+            yield from self._first_rows()
+        new = (*self.lint.new_errors, *self.lint.new_warnings)
+        if new:
+            yield f"new lint: {new[0].text}{_more(len(new) - 1)}"
+        if self.replacements:
+            yield f"{self.replacements[0].text()}{_more(len(self.replacements) - 1)}"
+        if self.moves:
+            yield f"{self.moves[0].text()}{_more(len(self.moves) - 1)}"
+        if self.own_checks:
+            yield f"the change touches the checks themselves: {', '.join(self.own_checks)}"
+
+    def _failing(self) -> Iterator[str]:
+        """Yield a point of what is refuted and of what fails."""
+        texts = [f"refuted: {proof.text}" for proof in self.proofs if not proof.holds]
+        texts += [f"test fails: {failure.text}" for failure in self.tests.failures]
+        if texts:
+            yield f"{texts[0]}{_more(len(texts) - 1)}"
+
+    def _first_rows(self) -> Iterator[str]:
+        for direction in Direction:
+            rows = [report for report in self.rows if report.row.directions[0] is direction]
+            if rows:
+                (head, *_) = row_lines(rows[0])
+                broken = self._broken_text() if direction is Direction.LOST else ""
+                yield f"{head}{_more(len(rows) - 1)}{broken}"
+
+    def _broken_text(self) -> str:
+        first = next((each for each in self.flipped if each.direction is Direction.LOST), None)
+        return "" if first is None else f"; breaks {first.text()}"
+
+    def _sections(self) -> Iterator[Section]:
+        refuted = [Item(text=f"REFUTED: {each.text}", details=each.details) for each in self.proofs if not each.holds]
+        proved = [Item(text=f"PROVED: {each.text}") for each in self.proofs if each.holds]
+        yield Section(title="Proofs", items=(*refuted, *proved))
+        yield Section(title="Tests that fail", items=self.tests.failures)
+        yield Section(title="Effective change", items=tuple(map(_row_item, self.rows)), command="aclog diff")
+        yield Section(title="Renamed principals", items=tuple(Item(text=each.text()) for each in self.renames))
+        for direction, title in ((Direction.LOST, "broken"), (Direction.GAINED, "denied until now that would pass")):
+            items = tuple(Item(text=each.text()) for each in self.flipped if each.direction is direction)
+            yield Section(title=f"Recent accesses {title}", items=items)
+        yield Section(title="New lint findings", items=(*self.lint.new_errors, *self.lint.new_warnings))
+        yield Section(title="Replaced by Terraform", items=tuple(Item(text=each.text()) for each in self.replacements))
+        yield Section(title="Moved", items=tuple(Item(text=each.text()) for each in self.moves), folded=True)
+        yield Section(title="Lint findings that are gone", items=self.lint.gone, folded=True)
+        yield Section(title="Lint findings from before", items=self.lint.old, folded=True, command="aclog lint")
+
+
+def _row_item(report: ReportRow) -> Item:
+    head, *details = row_lines(report)
+    return Item(text=head, details=tuple(line.strip() for line in details))
+
+
+def _counted(count: int, one: str, many: str) -> Iterator[str]:
+    if count:
+        yield f"{count:,} {one if count == 1 else many}"
+
+
+def _more(count: int) -> str:
+    return f" (and {count:,} more)" if count else ""

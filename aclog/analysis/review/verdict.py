@@ -1,0 +1,26 @@
+"""What makes a review fail: kinds of findings, and which of them a repository does not accept."""
+
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """A kind of what a review may find."""
+
+    GAINED = "gained"
+    """A request that was denied is allowed."""
+    LOST = "lost"
+    """A request that was allowed is denied."""
+    BREAKS = "breaks"
+    """A recent access would be denied."""
+    PROOFS = "proofs"
+    """Something that must stay as it is does not."""
+    TESTS = "tests"
+    """A test of rules fails."""
+    LINT_ERROR = "lint-error"
+    """The change brings a finding of severity error."""
+    LINT_WARNING = "lint-warning"
+    """The change brings a finding of severity warning."""
+
+
+DEFAULT_FAIL_ON = frozenset({Kind.BREAKS, Kind.PROOFS, Kind.TESTS, Kind.LINT_ERROR})
+"""That access is gained or lost is what most changes are made for; people judge it."""

@@ -1,0 +1,167 @@
+"""What a review says of a change, and in which order."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from attrs import frozen
+
+from aclog.analysis.comparison import Comparison
+from aclog.analysis.policy import Policy
+from aclog.analysis.regions.region import Direction, Request
+from aclog.analysis.review.document import Item, Section
+from aclog.analysis.review.document_text import LARGEST_COMMENT, MARKER, SHOWN, markdown_lines, text_lines
+from aclog.analysis.review.flipped import flipped
+from aclog.analysis.review.move import Move, Placement, moves
+from aclog.analysis.review.outcomes import LintOutcome, Proof, TestsOutcome
+from aclog.analysis.review.rename import renames
+from aclog.analysis.review.replacement import replacements
+from aclog.analysis.review.review import Review
+from aclog.analysis.review.verdict import Kind
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+    StandardAcl,
+    StandardAclWithId,
+)
+from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.origin import FileOrigin, Origin
+
+
+def _rule(principal: str, name: str = "t", operation: AclOperation = AclOperation.READ) -> StandardAcl:
+    return StandardAcl(
+        resource_type=ResourceType.TOPIC,
+        resource_name=name,
+        pattern_type=PatternType.LITERAL,
+        principal=principal,
+        host="*",
+        operation=operation,
+        permission_type=AclPermissionType.ALLOW,
+    )
+
+
+def _policy(*rules: StandardAcl) -> Policy:
+    return Policy(AclsImage.from_acls(StandardAclWithId(id=None, acl=rule) for rule in rules))
+
+
+def _review(old: Sequence[StandardAcl], new: Sequence[StandardAcl]) -> Review:
+    comparison = Comparison.of(_policy(*old), _policy(*new))
+    return Review(
+        comparison=comparison,
+        rows=comparison.rows(),
+        renames=renames(comparison.changes, comparison.old.acls, comparison.new.acls),
+    )
+
+
+def _request(principal: str, name: str) -> Request:
+    return Request(
+        principal=principal,
+        host="10.0.0.1",
+        operation=AclOperation.READ,
+        resource_type=ResourceType.TOPIC,
+        resource_name=name,
+    )
+
+
+class TestRenames:
+    def test_all_rules_of_one_principal_go_to_another(self) -> None:
+        (found,) = _review([_rule("User:a"), _rule("User:a", "u")], [_rule("User:b"), _rule("User:b", "u")]).renames
+        assert found.text() == "User:a -> User:b: 2 rules; User:a has none left; User:b had none before"
+
+    def test_some_rules_go_to_one_that_has_others(self) -> None:
+        old = [_rule("User:a"), _rule("User:a", "u"), _rule("User:b", "v")]
+        new = [_rule("User:a"), _rule("User:b", "u"), _rule("User:b", "v")]
+        (found,) = _review(old, new).renames
+        assert found.text() == "User:a -> User:b: 1 rule"
+
+    def test_two_that_get_the_same_rules_took_no_place(self) -> None:
+        assert not _review([_rule("User:a")], [_rule("User:b"), _rule("User:c")]).renames
+
+    def test_other_rules_are_no_rename(self) -> None:
+        assert not _review([_rule("User:a")], [_rule("User:b", "u")]).renames
+
+
+@frozen
+class _Places:
+    places: Mapping[StandardAcl, tuple[FileOrigin, ...]]
+
+    def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
+        return self.places.get(acl, ())
+
+
+def test_a_move_is_told_without_the_commit_and_lines_do_not_count() -> None:
+    a, b, c = _rule("User:a"), _rule("User:b"), _rule("User:c")
+    before = Placement(
+        origins=_Places({rule: (FileOrigin(file="main:k/x", line=n),) for n, rule in enumerate((a, b, c))}), ref="main"
+    )
+    after = Placement(origins=_Places({a: (FileOrigin(file="k/y", line=9),), b: (FileOrigin(file="k/y", line=8),)}))
+    assert moves([a, b, c], before, after) == [Move(old="k/x", new="k/y", rules=2)]
+
+
+def test_rules_that_swap_their_index_are_replaced_and_others_are_not() -> None:
+    a, b, c = _rule("User:a"), _rule("User:b"), _rule("User:c")
+    before = {"kafka_acl.r[0]": a, "kafka_acl.r[1]": b, "kafka_acl.s": c}
+    assert [each.rules for each in replacements(before, {"kafka_acl.r[0]": b, "kafka_acl.r[1]": a})] == [2]
+    assert not replacements(before, before)
+    assert not replacements(before, {"kafka_acl.r[0]": _rule("User:d"), "kafka_acl.s": c})
+
+
+def test_accesses_that_flip_are_folded_and_lost_ones_come_first() -> None:
+    counts = {_request("User:a", "t"): 3, _request("User:b", "u"): 7, _request("User:c", "t"): 1}
+    old, new = _policy(_rule("User:a"), _rule("User:c")), _policy(_rule("User:b", "u"), _rule("User:c"))
+    found = flipped(counts, old, new)
+    assert [(each.direction, each.text()) for each in found] == [
+        (Direction.LOST, "User:a READ TOPIC t: 3 accesses"),
+        (Direction.GAINED, "User:b READ TOPIC u: 7 accesses"),
+    ]
+
+
+class TestReview:
+    def test_nothing_changed(self) -> None:
+        document = _review([_rule("User:a")], [_rule("User:a")]).document()
+        assert next(iter(text_lines(document))) == "aclog review: passes: no effective change"
+
+    def test_what_fails_comes_first(self) -> None:
+        review = _review([_rule("User:a")], [_rule("User:b", "u")])
+        review.proofs = (Proof(text="TOPIC pii.* stays as it is", holds=False),)
+        review.tests = TestsOutcome(failures=(Item(text="rules.yaml:3: billing"),))
+        review.lint = LintOutcome(new_errors=(Item(text="01 x"),), new_warnings=(Item(text="13 y"),))
+        review.flipped = flipped({_request("User:a", "t"): 2}, review.comparison.old, review.comparison.new)
+        lines = list(text_lines(review.document()))[:5]
+        assert lines == [
+            (
+                "aclog review: FAILS: 1 gained, 1 lost, 1 proof refuted, 1 test fails, 2 recent accesses break, "
+                "1 new lint error, 1 new lint warning"
+            ),
+            "- refuted: TOPIC pii.* stays as it is (and 1 more)",
+            "- GAINED  User:b: READ, DESCRIBE on TOPIC u, from any host",
+            "- LOST  User:a: READ, DESCRIBE on TOPIC t, from any host; breaks User:a READ TOPIC t: 2 accesses",
+            "- new lint: 01 x (and 1 more)",
+        ]
+
+    @pytest.mark.parametrize(("fail_on", "fails"), [((), False), ((Kind.LOST,), True), ((Kind.TESTS,), False)])
+    def test_what_a_repository_does_not_accept_fails(self, fail_on: tuple[Kind, ...], *, fails: bool) -> None:
+        review = _review([_rule("User:a")], [])
+        review.fail_on = fail_on
+        assert review.fails is fails
+
+    def test_a_comment_is_cut_to_what_a_comment_may_hold_and_says_so(self) -> None:
+        review = _review([], [_rule(f"User:{n}", f"t{n}") for n in range(3)])
+        document = review.document()
+        item = Item(text="x" * 2_000)
+        sections = tuple(Section(title="s", items=(item,) * SHOWN) for _ in range(2))
+        long = type(document)(head=document.head, points=document.points, sections=sections, foot=())
+        text = "\n".join(markdown_lines(long))
+        assert len(text) < LARGEST_COMMENT + 200
+        assert text.endswith(f"The rest does not fit into a comment: `aclog review` shows it.\n{MARKER}")
+
+    def test_long_sections_tell_the_command_that_shows_all(self) -> None:
+        section = Section(title="s", items=tuple(Item(text=str(n)) for n in range(SHOWN + 2)), command="aclog diff")
+        document = type(_review([], []).document())(head="h", points=(), sections=(section,), foot=())
+        assert "  and 2 more: aclog diff shows all" in list(text_lines(document))
+
+    def test_markdown_shows_names_as_they_are(self) -> None:
+        lines = list(markdown_lines(_review([], [_rule("User:*", "a_b*|<x>")]).document()))
+        assert r"- GAINED  everyone: READ, DESCRIBE on TOPIC " in lines[1]
+        assert r"a\_b\*\|\<x\>" in lines[1]

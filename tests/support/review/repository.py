@@ -1,0 +1,242 @@
+"""A repository of rules with a main branch, and pull requests against it: one of each kind of accident."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import frozen
+
+_CSV = "KafkaPrincipal,ResourceType,PatternType,ResourceName,Operation,PermissionType,Host\n"
+
+ORDERS = _CSV + (
+    "User:orders-api,Topic,PREFIXED,orders.,Write,Allow,*\n"
+    "User:orders-api,TransactionalId,LITERAL,orders-api-tx,Write,Allow,*\n"
+    "User:orders-etl,Topic,PREFIXED,orders.,Read,Allow,*\n"
+    "User:orders-etl,Group,PREFIXED,orders-etl-,Read,Allow,*\n"
+    "User:orders-web,Topic,LITERAL,orders.placed,Read,Allow,10.1.0.7\n"
+    "User:orders-web,Group,LITERAL,orders-web,Read,Allow,10.1.0.7\n"
+)
+
+BILLING = _CSV + (
+    "User:billing,Topic,LITERAL,orders.placed,Read,Allow,*\n"
+    "User:billing,Topic,PREFIXED,billing.,All,Allow,*\n"
+    "User:billing,Group,PREFIXED,billing-,Read,Allow,*\n"
+    "User:billing,TransactionalId,LITERAL,billing-tx,Write,Allow,*\n"
+    "User:*,Topic,PREFIXED,billing.pii.,All,Deny,*\n"
+)
+
+AUDIT = _CSV + (
+    "User:audit,Topic,LITERAL,*,Read,Allow,*\n"
+    "User:audit,Group,LITERAL,audit,Read,Allow,*\n"
+    "User:monitor,Cluster,LITERAL,kafka-cluster,Describe,Allow,*\n"
+)
+
+TERRAFORM = """
+locals {
+  readers = ["search", "stock", "mail"]
+}
+
+resource "kafka_acl" "read" {
+  count                        = length(local.readers)
+  resource_name                = "catalog."
+  resource_type                = "Topic"
+  resource_pattern_type_filter = "Prefixed"
+  acl_principal                = "User:${local.readers[count.index]}"
+  acl_host                     = "*"
+  acl_operation                = "Read"
+  acl_permission_type          = "Allow"
+}
+
+resource "kafka_acl" "group" {
+  for_each                     = toset(local.readers)
+  resource_name                = "${each.key}-"
+  resource_type                = "Group"
+  resource_pattern_type_filter = "Prefixed"
+  acl_principal                = "User:${each.key}"
+  acl_host                     = "*"
+  acl_operation                = "Read"
+  acl_permission_type          = "Allow"
+}
+"""
+
+TESTS = """
+tests:
+- name: billing
+  principal: User:billing
+  intents:
+    consume: {topic: orders.placed, group: billing-app}
+  cannot: {ALL: ["topic:billing.pii.*"]}
+- who_can: {WRITE topic:orders.placed: [User:orders-api]}
+"""
+
+TOPICS = "orders.placed\norders.shipped\norderspii.raw\nbilling.invoices\nbilling.pii.cards\ncatalog.items\n"
+
+_ACCESS = '{"principal":"%s","host":"%s","operation":"%s","resourceType":"%s","resourceName":"%s"}\n'
+
+ACCESSES = "".join(
+    _ACCESS % each * count
+    for count, each in (
+        (40, ("User:billing", "10.2.0.1", "READ", "TOPIC", "orders.placed")),
+        (40, ("User:billing", "10.2.0.1", "READ", "GROUP", "billing-app")),
+        (12, ("User:billing", "10.2.0.1", "WRITE", "TRANSACTIONAL_ID", "billing-tx")),
+        (30, ("User:orders-web", "10.1.0.7", "READ", "TOPIC", "orders.placed")),
+        (30, ("User:orders-web", "10.1.0.7", "READ", "GROUP", "orders-web")),
+        (9, ("User:orders-etl", "10.1.0.8", "READ", "TOPIC", "orders.shipped")),
+    )
+)
+
+MAIN: Mapping[str, str] = {
+    "kafka/teams/orders.csv": ORDERS,
+    "kafka/teams/billing.csv": BILLING,
+    "kafka/audit.csv": AUDIT,
+    "kafka/catalog/main.tf": TERRAFORM,
+    "tests/rules.yaml": TESTS,
+    "topics.txt": TOPICS,
+    "accesses.jsonl": ACCESSES,
+}
+
+
+@frozen(kw_only=True)
+class Edit:
+    """A text in a file that becomes another."""
+
+    file: str
+    old: str
+    new: str
+
+
+@frozen(kw_only=True)
+class PullRequest:
+    """An accident, and what a reviewer must read of it within the first five lines."""
+
+    name: str
+    edits: tuple[Edit, ...]
+    seen: tuple[str, ...]
+    """Parts of the first five lines."""
+    removed: tuple[str, ...] = ()
+    added: Mapping[str, str] = {}
+
+
+def _edit(file: str, old: str, new: str) -> Edit:
+    return Edit(file=f"kafka/{file}", old=old, new=new)
+
+
+_BILLING_LINES = BILLING.splitlines(keepends=True)
+
+PULL_REQUESTS = (
+    PullRequest(
+        name="widened prefix",
+        edits=(
+            _edit(
+                "teams/orders.csv",
+                "User:orders-etl,Topic,PREFIXED,orders.,Read",
+                "User:orders-etl,Topic,PREFIXED,orders,Read",
+            ),
+        ),
+        seen=("GAINED  User:orders-etl: READ, DESCRIBE on TOPIC orders* but orders.*",),
+    ),
+    PullRequest(
+        name="dropped deny",
+        edits=(_edit("teams/billing.csv", _BILLING_LINES[-1], ""),),
+        seen=("GAINED  User:billing: ALL on TOPIC billing.pii.*", "test fails"),
+    ),
+    PullRequest(
+        name="renamed principal",
+        edits=(_edit("teams/billing.csv", "User:billing,", "User:biling,"),),
+        seen=("principal renamed: User:billing -> User:biling: 4 rules; User:billing has none left", "breaks"),
+    ),
+    PullRequest(
+        name="moved file",
+        edits=(),
+        removed=("kafka/teams/billing.csv",),
+        added={"kafka/finance/billing.csv": BILLING},
+        seen=("no effective change", "5 rules moved from kafka/teams/billing.csv to kafka/finance/billing.csv"),
+    ),
+    PullRequest(
+        name="reordered count index",
+        edits=(_edit("catalog/main.tf", '["search", "stock", "mail"]', '["mail", "search", "stock"]'),),
+        seen=("no effective change", "Terraform replaces 3 rules of kafka_acl.read"),
+    ),
+    PullRequest(
+        name="host typo",
+        edits=(_edit("teams/orders.csv", "orders.placed,Read,Allow,10.1.0.7", "orders.placed,Read,Allow,10.1.0.77"),),
+        seen=("LOST  User:orders-web: READ, DESCRIBE on TOPIC orders.placed, from 10.1.0.7", "breaks", "10.1.0.77"),
+    ),
+    PullRequest(
+        name="group forgotten",
+        edits=(
+            _edit(
+                "teams/orders.csv",
+                "User:orders-web,Topic",
+                "User:orders-app,Topic,LITERAL,orders.shipped,Read,Allow,*\nUser:orders-web,Topic",
+            ),
+        ),
+        seen=("new lint: ", "User:orders-app", "group"),
+    ),
+    PullRequest(
+        name="transactional id forgotten",
+        edits=(
+            _edit(
+                "teams/billing.csv",
+                "".join(_BILLING_LINES[1:4]),
+                "".join(_BILLING_LINES[1:4]).replace("User:billing,", "User:billing-v2,"),
+            ),
+        ),
+        seen=("principal renamed: User:billing -> User:billing-v2: 3 rules", "new lint: ", "billing-tx"),
+    ),
+    PullRequest(
+        name="star for a prefix",
+        edits=(
+            _edit(
+                "teams/orders.csv",
+                "User:orders-etl,Topic,PREFIXED,orders.,Read",
+                "User:orders-etl,Topic,LITERAL,orders.*,Read",
+            ),
+        ),
+        seen=("LOST  User:orders-etl: READ, DESCRIBE on TOPIC orders.*", "new lint: ", "orders.*"),
+    ),
+    PullRequest(name="nothing at all", edits=(_edit("audit.csv", "\n", "\n\n"),), seen=("no effective change",)),
+)
+
+
+def git(directory: Path, *arguments: str) -> str:
+    """Run git in a directory, as a somebody without settings."""
+    done = subprocess.run(
+        ["git", "-C", str(directory), "-c", "user.name=a", "-c", "user.email=a@b", *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout
+
+
+def write_main(directory: Path) -> None:
+    """Make a repository with the main branch, and nothing else."""
+    git(directory, "init", "--quiet", "--initial-branch", "main")
+    for name, text in MAIN.items():
+        _write(directory / name, text)
+    commit(directory, "main")
+
+
+def apply(request: PullRequest, directory: Path) -> None:
+    """Make the change of a pull request in the working tree."""
+    for edit in request.edits:
+        path = directory / edit.file
+        text = path.read_text()
+        assert edit.old in text, f"{request.name}: {edit.file} has no {edit.old!r}"
+        path.write_text(text.replace(edit.old, edit.new))
+    for name in request.removed:
+        (directory / name).unlink()
+    for name, text in request.added.items():
+        _write(directory / name, text)
+
+
+def commit(directory: Path, message: str) -> None:
+    """Commit all there is."""
+    git(directory, "add", "--all")
+    git(directory, "commit", "--quiet", "--message", message)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
