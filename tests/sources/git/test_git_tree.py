@@ -1,0 +1,289 @@
+"""Files as of a commit or of the index: real repositories, and what may not be read from them."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from aclog.metalog.errors import ConfigError
+from aclog.sources.git.git_place import parse_git_place
+from aclog.sources.git.git_tree import GitTree
+from tests.support.cli.repository import Repository
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+    made = Repository.create(tmp_path / "repository")
+    monkeypatch.chdir(made.path)
+    return made
+
+
+def tree(text: str) -> GitTree:
+    return GitTree(place=parse_git_place(text))
+
+
+def contents(text: str) -> dict[str, str]:
+    with tree(text) as found:
+        return {path: found.read(path).decode() for path in found.paths()}
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        contents(text)
+    return str(caught.value)
+
+
+def test_a_directory_is_read_as_of_a_commit_whatever_the_work_tree_holds(repository: Repository) -> None:
+    repository.commit({"kafka/a.yaml": "old\n", "kafka/team/b.yaml": "b\n", "kafka/.ci/c.yaml": "c\n", "x": "x\n"})
+    repository.git("tag", "-a", "-m", "first", "v1")
+    repository.commit({"kafka/a.yaml": "new\n"})
+    repository.write({"kafka/a.yaml": "not committed\n"})
+    first = {"a.yaml": "old\n", "team/b.yaml": "b\n"}
+    assert contents("main:kafka") == {**first, "a.yaml": "new\n"}
+    for ref in (
+        "main~1",
+        "HEAD~1",
+        "HEAD^",
+        "v1",
+        repository.git("rev-parse", "HEAD~1"),
+        "main@{1}",
+        ":/first"[:0] + "v1^{}",
+    ):
+        assert contents(f"{ref}:kafka/") == first, ref
+    assert contents("v1:kafka/team/../a.yaml") == {"a.yaml": "old\n"}
+    assert set(contents("v1:")) == set(contents("v1:.")) == {"kafka/a.yaml", "kafka/team/b.yaml", "x"}
+    with tree("v1:kafka/team") as found:
+        assert (found.name, found.display("b.yaml")) == ("v1:kafka/team", "v1:kafka/team/b.yaml")
+        assert (found.read("../../x"), found.display("../../x")) == (b"x\n", "v1:x")
+        assert (found.is_file("b.yaml"), found.is_file("../team"), found.is_file("none")) == (True, False, False)
+        assert (found.entries(".."), found.entries("b.yaml"), found.entries("none")) == (
+            [".ci", "a.yaml", "team"],
+            [],
+            [],
+        )
+
+
+def test_the_index_is_what_the_next_commit_will_hold(repository: Repository) -> None:
+    repository.commit({"kafka/a.yaml": "old\n", "kafka/b.yaml": "b\n"})
+    repository.write({"kafka/a.yaml": "staged\n", "kafka/new/c.yaml": "c\n"})
+    repository.git("add", "kafka")
+    repository.git("rm", "-q", "--cached", "kafka/b.yaml")
+    repository.write({"kafka/a.yaml": "not staged\n"})
+    assert contents(":kafka") == {"a.yaml": "staged\n", "new/c.yaml": "c\n"}
+    assert contents(":kafka/a.yaml") == {"a.yaml": "staged\n"}
+    assert refusal(":kafka/b.yaml") == ":kafka/b.yaml: no such file or directory in the index"
+
+
+def test_a_merge_that_is_not_resolved_has_no_index_to_read(repository: Repository) -> None:
+    repository.commit({"kafka/a.yaml": "1\n"})
+    repository.git("switch", "-q", "-c", "other")
+    repository.commit({"kafka/a.yaml": "2\n"})
+    repository.git("switch", "-q", "main")
+    repository.commit({"kafka/a.yaml": "3\n"})
+    repository.git("merge", "other", may_fail=True)
+    assert refusal(":kafka") == ":kafka/a.yaml: a merge that is not resolved yet: resolve it, and git add it"
+
+
+def test_dots_in_front_begin_at_the_working_directory(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository.commit({"team/kafka/a.yaml": "a\n", "b": "b\n"})
+    monkeypatch.chdir(repository.path / "team")
+    assert contents("main:./kafka") == contents("main:team/kafka") == {"a.yaml": "a\n"}
+    assert contents("main:../b") == {"b": "b\n"}
+    assert contents(":./kafka") == {"a.yaml": "a\n"}
+    assert refusal("main:../../b") == "main:../../b: leads out of the repository"
+    assert refusal("main:kafka") == "main:kafka: no such file or directory in main"
+
+
+def test_links_are_followed_within_the_repository_only(repository: Repository) -> None:
+    repository.commit({"modules/acl/main.tf": "m\n", "kafka/a.tf": "a\n"})
+    links = {"kafka/modules": "../modules", "kafka/a2.tf": "a.tf", "kafka/back": "../kafka", "kafka/acl": "modules/acl"}
+    for path, target in links.items():
+        (repository.path / path).symlink_to(target)
+    repository.git("add", ".")
+    repository.git("commit", "-qm", "links")
+    assert contents("main:kafka") == {"a.tf": "a\n", "a2.tf": "a\n", "modules/acl/main.tf": "m\n", "acl/main.tf": "m\n"}
+    assert contents("main:kafka/modules/acl") == {"main.tf": "m\n"}
+
+
+@pytest.mark.parametrize(
+    ("target", "complaint"),
+    [
+        ("/etc/passwd", "main:kafka/link: a symbolic link to /etc/passwd, which is not in the repository"),
+        ("../../passwd", "main:kafka/link: leads out of the repository"),
+        ("none", "main:kafka/link: a symbolic link to none: nothing is there"),
+        ("link", "main:kafka/link: a symbolic link to link, which leads to more than 40 others"),
+        ("sub/x", "main:kafka/sub: a submodule: its files are in another repository"),
+    ],
+)
+def test_a_link_that_leads_elsewhere_is_refused(repository: Repository, target: str, complaint: str) -> None:
+    repository.commit({"kafka/a": "a\n"})
+    (repository.path / "kafka/link").symlink_to(target)
+    repository.git("add", ".")
+    repository.git("update-index", "--add", "--cacheinfo", f"160000,{repository.git('rev-parse', 'HEAD')},kafka/sub")
+    repository.git("commit", "-qm", "link")
+    repository.git("update-index", "--force-remove", "kafka/link" if "sub" in target else "kafka/sub")
+    repository.git("commit", "-qm", "one of them")
+    assert refusal("main:kafka") == complaint
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("main", "no path in the repository: expected GITREF:PATH"),
+        ("--output=x:kafka", "is no branch, tag or commit"),
+        ("^main:kafka", "is no branch, tag or commit"),
+        ("main..other:kafka", "'main..other' is a range of commits"),
+        ("main...other:kafka", "is a range of commits"),
+        ("main^!:kafka", "is a range of commits"),
+        ("main:/etc", "an absolute path: expected one from the top of the repository"),
+        ("main:a\nb", "expected GITREF:PATH"),
+        ("none:kafka", "no branch, tag or commit 'none' in this clone"),
+        ("main:../x", "leads out of the repository"),
+        ("main:a/../../x", "leads out of the repository"),
+        ("main:kafka/a/b", "main:kafka/a/b: no such file or directory in main"),
+        ("main@{1990-01-01 10:00}:kafka", "this clone does not know what main@{1990-01-01 10:00} was"),
+        ("main@{7}:kafka", "this clone does not know what main@{7} was"),
+    ],
+)
+def test_what_is_no_place_in_a_repository_is_refused(repository: Repository, text: str, complaint: str) -> None:
+    repository.commit({"kafka/a": "a\n"})
+    assert complaint in refusal(text)
+
+
+def test_a_name_for_two_things_is_refused(repository: Repository) -> None:
+    repository.commit({"kafka/a": "a\n"})
+    repository.git("tag", "main")
+    assert refusal("main:kafka") == "main:kafka: 'main' is ambiguous: expected refs/heads/... or refs/tags/..."
+    assert contents("refs/heads/main:kafka") == {"a": "a\n"}
+
+
+def test_pointers_to_content_elsewhere_are_no_rules(repository: Repository) -> None:
+    repository.commit({"lfs/a": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"})
+    assert refusal("main:lfs") == "main:lfs/a: a pointer to Git LFS, which has its content"
+
+
+def test_names_that_are_hard_to_write_are_read(repository: Repository) -> None:
+    repository.commit({"kafka/ü \t'\".yaml": "a\n", "kafka/x\ny": "b\n"})
+    assert contents("main:kafka") == contents(":kafka") == {"x\ny": "b\n", "ü \t'\".yaml": "a\n"}
+
+
+def test_bare_repositories_and_work_trees_are_read(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit({"kafka/a": "a\n"})
+    repository.git("worktree", "add", "-q", str(tmp_path / "tree"), "-b", "other")
+    repository.git("clone", "-q", "--bare", ".", str(tmp_path / "bare"))
+    monkeypatch.chdir(tmp_path / "tree")
+    assert contents("other:kafka") == contents(":kafka") == {"a": "a\n"}
+    monkeypatch.chdir(tmp_path / "bare")
+    assert contents("main:kafka") == {"a": "a\n"}
+    assert refusal(":kafka") == ":kafka: no such file or directory in the index"
+    monkeypatch.chdir(tmp_path)
+    assert refusal("main:kafka") == f"{tmp_path}: not in a git repository: --ref and --to-ref read the one around it"
+
+
+def test_sha_256_repositories_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Repository.create(tmp_path / "repository", "--object-format=sha256")
+    made.commit({"kafka/a": "a\n"})
+    monkeypatch.chdir(made.path)
+    assert contents("main:kafka") == {"a": "a\n"}
+
+
+@pytest.mark.parametrize("more", [(), ("--single-branch", "--branch", "other")])
+def test_a_shallow_clone_says_how_to_fetch_the_base_and_that_works(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    repository.commit({"kafka/a": "1\n"})
+    repository.commit({"kafka/a": "2\n"})
+    repository.git("switch", "-q", "-c", "other")
+    repository.commit({"kafka/a": "3\n"})
+    repository.git(
+        "clone", "-q", "--depth=1", "--single-branch", *more, f"file://{repository.path}", str(tmp_path / "c")
+    )
+    monkeypatch.chdir(tmp_path / "c")
+    assert contents("HEAD:kafka") == {"a": "3\n"}
+    missing = "origin/main:kafka: no branch, tag or commit 'origin/main' in this clone; fetch it: "
+    said = refusal("origin/main:kafka")
+    assert said == f"{missing}git fetch origin main:refs/remotes/origin/main"
+    subprocess.run([*said.removeprefix(missing).split(), "-q"], check=True)
+    assert contents("origin/main:kafka") == {"a": "2\n"}
+    assert "did you mean origin/main:kafka?" in refusal("main:kafka")
+    deep = refusal("HEAD~2:kafka")
+    assert deep.endswith("the clone is shallow, fetch the rest of it: git fetch --unshallow origin")
+    assert refusal(f"{'0' * 40}:kafka").endswith(f"fetch it: git fetch origin {'0' * 40}")
+
+
+def test_a_partial_clone_fetches_nothing_by_itself(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit({"kafka/a": "a\n"})
+    repository.git("config", "uploadpack.allowFilter", "true")
+    repository.git(
+        "clone", "-q", "--no-checkout", "--filter=blob:none", f"file://{repository.path}", str(tmp_path / "c")
+    )
+    monkeypatch.chdir(tmp_path / "c")
+    said = refusal("origin/main:kafka")
+    assert said.startswith("origin/main:kafka/a: not in this clone, which is a partial one; fetch it: git archive ")
+    subprocess.run(said.split("fetch it: ")[1], shell=True, check=True)
+    assert contents("origin/main:kafka") == {"a": "a\n"}
+
+
+def test_nothing_that_the_repository_names_is_run(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit({"kafka/a": "a\n", ".gitattributes": "* filter=evil diff=evil text=auto\n"})
+    evil = tmp_path / "evil"
+    evil.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\ncat\n")
+    evil.chmod(0o755)
+    keys = (
+        "core.pager",
+        "core.fsmonitor",
+        "core.sshCommand",
+        "filter.evil.smudge",
+        "filter.evil.process",
+        "diff.evil.textconv",
+    )
+    for key in (*keys, "core.editor", "pager.rev-parse", "pager.cat-file", "core.alternateRefsCommand"):
+        repository.git("config", key, str(evil))
+    for hook in ("post-checkout", "post-index-change", "reference-transaction", "fsmonitor-watchman"):
+        (repository.path / ".git/hooks" / hook).symlink_to(evil)
+    assert contents("main:kafka") == contents(":kafka") == {"a": "a\n"}
+    assert not (tmp_path / "ran").exists()
+
+
+def test_replaced_objects_are_read_as_they_were_committed(repository: Repository) -> None:
+    repository.commit({"kafka/a": "a\n", "kafka/b": "b\n"})
+    repository.git("replace", *(repository.git("rev-parse", f"main:kafka/{name}") for name in "ab"))
+    assert contents("main:kafka") == {"a": "a\n", "b": "b\n"}
+
+
+def test_without_git_the_error_says_so(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert refusal("main:kafka").startswith("git is not on the PATH")
+
+
+def test_a_tree_of_two_thousand_files_takes_two_processes(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit({f"kafka/{i % 40}/{i}.yaml": f"{i}\n" for i in range(2000)})
+    started: list[object] = []
+    start: Callable[..., None] = subprocess.Popen.__init__
+
+    def counted(process: "subprocess.Popen[bytes]", *arguments: object, **named: object) -> None:
+        started.append(arguments)
+        start(process, *arguments, **named)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", counted)
+    assert len(contents("main:kafka")) == 2000
+    assert len(started) == 2
+
+
+def test_the_process_ends_with_the_tree(repository: Repository) -> None:
+    repository.commit({"kafka/a": "a\n"})
+    with tree("main:kafka") as found:
+        found.read("a")
+        process = found._files._objects._process
+        assert process is not None
+    assert process.returncode is not None
+    assert not Path(f"/proc/{process.pid}").exists()

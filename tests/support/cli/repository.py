@@ -1,0 +1,54 @@
+"""Git repositories for tests."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import frozen
+
+_ENVIRONMENT = {
+    **os.environ,
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_AUTHOR_NAME": "a",
+    "GIT_AUTHOR_EMAIL": "a@example.com",
+    "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@example.com",
+}
+
+
+@frozen
+class Repository:
+    """A git repository with a work tree, on the branch `main`."""
+
+    path: Path
+
+    @staticmethod
+    def create(path: Path, *flags: str) -> "Repository":
+        """Make an empty one."""
+        path.mkdir()
+        made = Repository(path)
+        made.git("init", "-q", "-b", "main", *flags)
+        return made
+
+    def git(self, *arguments: str, may_fail: bool = False) -> str:
+        """Run git in it and return what it prints."""
+        command = ["git", *arguments]
+        done = subprocess.run(command, cwd=self.path, env=_ENVIRONMENT, capture_output=True, text=True, check=False)
+        assert may_fail or done.returncode == 0, (command, done.stderr)
+        return done.stdout.strip()
+
+    def write(self, files: Mapping[str, str]) -> None:
+        """Write files into the work tree."""
+        for name, text in files.items():
+            path = self.path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def commit(self, files: Mapping[str, str]) -> str:
+        """Commit these files, besides those that are there; return the id of the commit."""
+        self.write(files)
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", "change")
+        return self.git("rev-parse", "HEAD")
