@@ -1,0 +1,1 @@
+"""Lint: rules that do not do what they seem to do, or that do nothing."""

@@ -1,0 +1,59 @@
+"""Linting: all findings about a policy."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from aclog.analysis.lint import hosts, names, operations, principals
+from aclog.analysis.lint.catalogue import ALL
+from aclog.analysis.lint.context import LintContext
+from aclog.analysis.lint.finding import Finding
+from aclog.analysis.lint.rule_table import RuleTable
+from aclog.analysis.policy import Policy
+
+Finder: TypeAlias = Callable[[RuleTable, LintContext], Iterator[Finding]]
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told how many lints are done, and of how many."""
+
+_FINDERS: Mapping[str, Finder] = MappingProxyType(
+    {
+        "01": names.prefixed_star,
+        "02": names.glob_in_name,
+        "03": hosts.host_not_an_address,
+        "04": hosts.cidr_host,
+        "05": principals.principal_without_type,
+        "06": principals.near_miss_principal,
+        "07": principals.unknown_principal_type,
+        "12": operations.unsupported_operation,
+        "16": operations.everyone_may_write,
+        "17": operations.cluster_rights,
+        "23": names.name_below_star,
+        "24": names.illegal_topic_name,
+    }
+)
+"""By id. Lint 26 is none of them: it needs a history, and not just the rules of one moment."""
+
+
+def no_progress(_done: int, _of: int) -> None:
+    """Tell nobody."""
+
+
+def lint(
+    policy: Policy,
+    context: LintContext | None = None,
+    *,
+    select: Collection[str] = ALL,
+    progress: Progress = no_progress,
+) -> Iterator[Finding]:
+    """Yield what lints say about the rules of a policy, lazily: by id of the lint, then in the order of the index.
+
+    `select` are the ids of the lints to run. Lint 26 yields nothing here: what a pattern covered earlier is in a
+    history (aclog.sources), not in a policy.
+    """
+    table, known = RuleTable.of(policy), context or LintContext()
+    chosen = [finder for number, finder in sorted(_FINDERS.items()) if number in select]
+    for done, finder in enumerate(chosen):
+        progress(done, len(chosen))
+        yield from finder(table, known)
+    progress(len(chosen), len(chosen))
