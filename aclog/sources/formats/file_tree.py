@@ -3,10 +3,11 @@
 import os
 import stat
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from attrs import frozen
+from attrs import define
 
 from aclog.metalog.errors import ConfigError
 
@@ -45,46 +46,80 @@ class FileTree(Protocol):
         ...
 
 
-@frozen
+MOST_FILES = 200_000
+"""Of one tree: symbolic links can make few directories look like endlessly many."""
+
+
+@define(eq=False, slots=False)
 class DirectoryTree:
-    """The files under a directory; of a single file, that one, with the others beside it within reach of `read`."""
+    """The files under a directory; of a single file, that one, with the others beside it within reach of `read`.
+
+    Files may come from a stranger, in a pull request: neither `..` nor a symbolic link leads out of the repository that
+    they are in, or, outside of one, out of the working directory.
+    """
 
     name: str
 
-    @property
-    def _root(self) -> str:
-        return os.path.dirname(self.name) if self._is_one_file else self.name  # noqa: PTH120
-
-    @property
-    def _is_one_file(self) -> bool:
-        return not Path(self.name).is_dir()
-
     def paths(self) -> list[str]:
-        """Return all regular files, symbolic links followed. Raises OSError: a directory cannot be read."""
+        """Return all regular files, symbolic links followed.
+
+        Raises:
+            OSError: a directory cannot be read; ConfigError: more than MOST_FILES, or one leads out.
+
+        """
         if self._is_one_file:
             return [Path(self.name).name]
-        root = Path(self.name)
-        return sorted(path.relative_to(root).as_posix() for path in _files(root, ()))
+        root, found = Path(self.name), []
+        for path in _files(root, ()):
+            found.append(path.relative_to(root).as_posix())
+            if len(found) > MOST_FILES:
+                raise ConfigError(f"{self.name}: more than {MOST_FILES:,} files")
+        return sorted(found)
 
     def read(self, path: str) -> bytes:
-        """Return what a file holds. Raises OSError: it cannot be read; ConfigError: it is no regular file."""
-        found = Path(self.display(path))
+        """Return what a file holds. Raises OSError: unreadable; ConfigError: not a regular file, or it leads out."""
+        found = self._inside(path)
         if found.exists() and not found.is_file():
             raise ConfigError(f"{found}: not a regular file")
         return found.read_bytes()
 
     def is_file(self, path: str) -> bool:
-        """Return whether there is such a file."""
-        return Path(self.display(path)).is_file()
+        """Return whether there is such a file. Raises ConfigError: it leads out."""
+        return self._inside(path).is_file()
 
     def entries(self, path: str) -> list[str]:
-        """Return the names in a directory, sorted; none if it is no directory."""
-        found = Path(self.display(path))
+        """Return the names in a directory, sorted; none if it is no directory. Raises ConfigError: it leads out."""
+        found = self._inside(path)
         return sorted(each.name for each in found.iterdir()) if found.is_dir() else []
 
     def display(self, path: str) -> str:
         """Return the path from the working directory, or as it was given."""
         return os.path.normpath(os.path.join(self._root, path))  # noqa: PTH118
+
+    @cached_property
+    def _is_one_file(self) -> bool:
+        return not Path(self.name).is_dir()
+
+    @cached_property
+    def _root(self) -> str:
+        return os.path.dirname(self.name) if self._is_one_file else self.name  # noqa: PTH120
+
+    @cached_property
+    def _boundary(self) -> Path:
+        root = Path(os.path.realpath(self._root or os.curdir))
+        repository = next((each for each in (root, *root.parents) if (each / ".git").exists()), None)
+        if repository is not None:
+            return repository
+        working = Path.cwd().resolve()
+        return working if root.is_relative_to(working) else root
+
+    def _inside(self, path: str) -> Path:
+        found = Path(self.display(path))
+        if self._is_one_file and path == Path(self.name).name:
+            return found  # the user named it
+        if not Path(os.path.realpath(found)).is_relative_to(self._boundary):
+            raise ConfigError(f"{found}: leads out of {self._boundary}: nothing outside of it is read")
+        return found
 
 
 def _files(directory: Path, above: tuple[tuple[int, int], ...]) -> Iterator[Path]:

@@ -8,6 +8,7 @@ import pytest
 
 from aclog.authorizer.origin import origin_text
 from aclog.metalog.errors import ConfigError
+from aclog.sources.formats import file_tree
 from aclog.sources.formats.file_tree import DirectoryTree
 from aclog.sources.paths import AclsSource
 
@@ -72,3 +73,38 @@ def test_links_that_lead_back_end_and_pipes_are_not_read(tmp_path: Path) -> None
     (tmp_path / "y.jsonl").symlink_to(tmp_path / "sub" / "x.jsonl")
     os.mkfifo(tmp_path / "pipe.jsonl")
     assert DirectoryTree(str(tmp_path)).paths() == ["sub/x.jsonl", "y.jsonl"]
+
+
+@pytest.mark.parametrize("in_repository", [True, False])
+def test_neither_dots_nor_links_lead_out_of_the_repository_or_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_repository: bool
+) -> None:
+    (tmp_path / "secret.jsonl").write_text(_RULE % "secret")
+    top = tmp_path / "top"
+    (top / "rules").mkdir(parents=True)
+    (top / "shared.jsonl").write_text(_RULE % "shared")
+    if in_repository:
+        (top / ".git").mkdir()
+    else:
+        monkeypatch.chdir(top)
+    tree = DirectoryTree(str(top / "rules"))
+    assert b"shared" in tree.read("../shared.jsonl")
+    with pytest.raises(ConfigError, match=r"leads out of .*top: nothing outside of it is read"):
+        tree.read("../../secret.jsonl")
+    (top / "rules" / "x.jsonl").symlink_to(tmp_path / "secret.jsonl")
+    with pytest.raises(ConfigError, match=r"leads out of .*top"):
+        AclsSource(str(top / "rules")).image()
+    (top / "y.jsonl").symlink_to(tmp_path / "secret.jsonl")
+    assert len(AclsSource(str(top / "y.jsonl")).image().acls) == 1, "a file that the user names is his"
+
+
+def test_links_that_multiply_directories_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_tree, "MOST_FILES", 50)
+    for level in range(12):
+        (tmp_path / f"d{level}").mkdir()
+    for level in range(11):
+        for name in "ab":
+            (tmp_path / f"d{level}" / name).symlink_to(tmp_path / f"d{level + 1}")
+    (tmp_path / "d11" / "x.jsonl").write_text(_RULE % "a")
+    with pytest.raises(ConfigError, match="more than 50 files"):
+        DirectoryTree(str(tmp_path)).paths()
