@@ -1,0 +1,70 @@
+"""Reads files of rules as `--acls PATH` does, into what tests compare."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.origin import FileOrigin
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.file_tree import DirectoryTree
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.located_rule import StatedRules
+from aclog.sources.formats.read_context import ReadContext
+from aclog.sources.formats.reading import read_tree
+
+
+@frozen(kw_only=True)
+class RulesRead:
+    """What was read."""
+
+    rules: dict[str, list[int]]
+    """The lines that state each rule, by its text."""
+    ignored: dict[str, int]
+    """How many things of each kind were left out, files of no known format among them."""
+
+
+def write_files(directory: Path, files: Mapping[str, str]) -> Path:
+    """Write files by their paths; return the directory."""
+    for path, text in files.items():
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        (directory / path).write_text(text)
+    return directory
+
+
+def read_rules(path: Path, form: AclsFormat = AclsFormat.AUTO, topics: Sequence[str] | None = None) -> RulesRead:
+    """Read a file or a directory. Raises as read_tree."""
+    context = ReadContext(tree=DirectoryTree(str(path)), topics=None if topics is None else lambda: topics)
+    found = read_tree(context, form)
+    others = re.search(r"other file (\d+)", " ".join(found.notes))
+    ignored = dict(context.ignored) | ({} if others is None else {"other file": int(others[1])})
+    return RulesRead(rules=_lines(found.stated), ignored=ignored)
+
+
+def _lines(stated: StatedRules) -> dict[str, list[int]]:
+    lines: dict[str, list[int]] = {}
+    for rule in stated.rules():
+        places = stated.of(rule.acl)
+        assert all(isinstance(each, FileOrigin) for each in places)
+        lines[rule_text(rule.acl)] = [each.line for each in places if isinstance(each, FileOrigin)]
+    return lines
+
+
+def refused(path: Path) -> str:
+    """Return the message with which reading a path fails."""
+    with pytest.raises(ConfigError) as caught:
+        read_rules(path)
+    return str(caught.value)
+
+
+def rule_text(acl: StandardAcl) -> str:
+    """Return such as `ALLOW READ TOPIC orders.* to User:a from 10.0.0.1`; `*` after a prefix, no host for any."""
+    prefix = "*" if acl.pattern_type == PatternType.PREFIXED else ""
+    host = "" if acl.host == "*" else f" from {acl.host}"
+    return (
+        f"{AclPermissionType(acl.permission_type).name} {AclOperation(acl.operation).name} "
+        f"{ResourceType(acl.resource_type).name} {acl.resource_name}{prefix} to {acl.principal}{host}"
+    )
