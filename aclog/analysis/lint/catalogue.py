@@ -189,13 +189,13 @@ LINTS: tuple[Lint, ...] = (
     ),
     Lint(
         id="18",
-        name="no-such-topic",
+        name="no-such-name",
         severity=_W,
-        title="the rule covers no topic that exists",
+        title="the rule covers no topic, or no group, that exists",
         harm="It is a leftover, or its name has a typo: then those for whom it is go without.",
-        mend="The name of a topic that exists, or no rule.",
+        mend="A name that exists, or no rule.",
         exact=False,
-        needs="--topics",
+        needs="--topics or --groups",
     ),
     Lint(
         id="19",

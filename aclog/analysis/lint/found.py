@@ -61,3 +61,13 @@ def texts_among(texts: Binary, wanted: Iterable[str]) -> Bools:
     """Return which texts are some of these."""
     found = pc.is_in(texts, value_set=pa.array(list(wanted), texts.type))
     return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def one_of(characters: str) -> str:
+    """Return these characters as they stand in a class of a regular expression."""
+    return "".join(f"\\x{{{ord(each):x}}}" for each in characters)
+
+
+def types_of(principals: Binary) -> Binary:
+    """Return the type of each principal: what stands before the first colon."""
+    return pc.replace_substring_regex(principals, "(?s):.*$", "")

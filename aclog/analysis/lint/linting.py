@@ -4,7 +4,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-from aclog.analysis.lint import hosts, names, operations, principals
+from aclog.analysis.lint import (
+    closed_names,
+    existing,
+    holders,
+    hosts,
+    names,
+    operations,
+    principals,
+    shared_names,
+)
 from aclog.analysis.lint.catalogue import ALL
 from aclog.analysis.lint.context import LintContext
 from aclog.analysis.lint.finding import Finding
@@ -26,10 +35,19 @@ _FINDERS: Mapping[str, Finder] = MappingProxyType(
         "06": principals.near_miss_principal,
         "07": principals.unknown_principal_type,
         "12": operations.unsupported_operation,
+        "13": holders.consumer_without_group,
+        "14": holders.transaction_without_write,
+        "15": holders.idempotent_write,
         "16": operations.everyone_may_write,
         "17": operations.cluster_rights,
+        "18": existing.no_such_name,
+        "19": shared_names.shared_group,
+        "20": shared_names.shared_transactional_id,
+        "21": existing.prefix_without_separator,
+        "22": closed_names.closes_open_resource,
         "23": names.name_below_star,
         "24": names.illegal_topic_name,
+        "25": holders.many_literals,
     }
 )
 """By id. Lint 26 is none of them: it needs a history, and not just the rules of one moment."""

@@ -6,12 +6,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 
 import numpy as np
-import pyarrow.compute as pc
 from attrs import define, evolve
 
 from aclog.analysis.lint.context import LintContext
 from aclog.analysis.lint.finding import Finding
-from aclog.analysis.lint.found import Told, findings, replaced, texts_among, texts_matching
+from aclog.analysis.lint.found import Told, findings, replaced, texts_among, texts_matching, types_of
 from aclog.analysis.lint.rule_table import RuleTable
 from aclog.analysis.lint.texts import noun, useless, verb
 from aclog.authorizer.acl import WILDCARD_PRINCIPAL, StandardAcl
@@ -77,8 +76,7 @@ def _of_known_type(table: RuleTable, context: LintContext) -> Bools:
     """Return which principals have a type that clients have, or have no type."""
     texts = table.principals
     types = context.principal_types | {each.partition(":")[0] for each in context.seen()}
-    kinds = pc.replace_substring_regex(texts, r"(?s):.*$", "")
-    return ~texts_matching(texts, ":") | texts_among(kinds, types) | texts_among(texts, (WILDCARD_PRINCIPAL,))
+    return ~texts_matching(texts, ":") | texts_among(types_of(texts), types) | texts_among(texts, (WILDCARD_PRINCIPAL,))
 
 
 @define(eq=False, kw_only=True)

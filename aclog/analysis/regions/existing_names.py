@@ -22,6 +22,9 @@ class ExistingNames:
     def __len__(self) -> int:
         return len(self._names)
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
     def among(self, names: Names) -> set[str]:
         """Return those of the topics that a set of names holds."""
         return {name for part in names for name in self._of_part(part)}

@@ -6,6 +6,8 @@ from attrs import evolve
 from aclog.analysis.lint.context import LintContext
 from aclog.analysis.lint.linting import lint
 from aclog.analysis.policy import Policy
+from aclog.analysis.regions.existing_names import ExistingNames
+from aclog.analysis.regions.region import Request
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
 from aclog.authorizer.settings import Settings
 from tests.support.analysis.policies import image_of
@@ -111,3 +113,99 @@ def test_a_principal_that_nearly_is_one_that_was_seen(principal, seen):
     assert ids(one, context=LintContext(seen_principals=frozenset({"User:zoe"})))[0] & {"06"} == (
         {"06"} if principal.endswith(" ") else set()
     )
+
+
+TOPICS = ExistingNames.of(["orders", "pay.in", "payroll.out", "big.a"])
+
+
+def found_by(lint_id, *rules, context=None, **settings):
+    """The rules that one lint names, a set for each finding."""
+    found = lint(Policy(image_of(rules), Settings(**settings)), context, select={lint_id})
+    return [set(each.rules) for each in found]
+
+
+def test_a_consumer_without_a_group_and_a_transaction_without_a_topic():
+    read, also, group = rule(), rule("b"), rule("g", kind="GROUP")
+    assert found_by("13", read, also) == [{read, also}]
+    assert found_by("13", read, group) == found_by("13", read, evolve(group, principal="User:*")) == []
+    assert found_by("13", evolve(read, principal="User:*")) == []
+    assert found_by("13", read, super_users=frozenset({"User:a"})) == []
+    transaction = rule("tx", "WRITE", kind="TRANSACTIONAL_ID")
+    assert found_by("14", transaction) == [{transaction}]
+    assert found_by("14", transaction, rule(operation="WRITE")) == []
+    describe = rule("tx", "DESCRIBE", kind="TRANSACTIONAL_ID")
+    assert found_by("14", describe, rule(operation="WRITE")) == [{describe}]
+
+
+def test_idempotent_write_is_a_leftover_since_2_8():
+    leftover = rule("kafka-cluster", "IDEMPOTENT_WRITE", kind="CLUSTER")
+    assert found_by("15", leftover, rule(operation="WRITE")) == [{leftover}]
+    assert found_by("15", leftover, rule(operation="READ")) == []
+    assert found_by("15", leftover, rule(operation="WRITE"), context=LintContext(broker_version=(2, 7, 2))) == []
+
+
+def test_names_that_do_not_exist():
+    known = LintContext(topics=TOPICS, groups=ExistingNames.of(["g"]))
+    gone, none_below, no_group = rule("gone"), rule("goner", prefixed=True), rule("h", kind="GROUP")
+    rules = [gone, none_below, no_group, rule(), rule("pay", prefixed=True), rule("*"), rule("g", kind="GROUP")]
+    assert found_by("18", *rules, context=known) == [{gone}, {none_below}, {no_group}]
+    assert found_by("18", *rules) == []
+    assert found_by("18", rule("new", "CREATE"), rule("new!"), context=known) == []
+
+
+def test_a_prefix_that_ends_inside_of_a_word():
+    known = LintContext(topics=TOPICS)
+    cut, inside = rule("pay", prefixed=True), rule("or", prefixed=True)
+    assert found_by("21", cut, inside, context=known) == [{cut}, {inside}]
+    right = rule("pay.", prefixed=True), rule("payroll", prefixed=True), rule("big.", prefixed=True), rule("pay")
+    assert found_by("21", *right, rule("pay.i", prefixed=True), context=known) == []
+    assert found_by("21", cut, context=evolve(known, separators="y")) == []
+
+
+@pytest.mark.parametrize(
+    ("lint_id", "kind", "operation"), [("19", "GROUP", "READ"), ("20", "TRANSACTIONAL_ID", "WRITE")]
+)
+def test_a_name_that_several_principals_hold(lint_id, kind, operation):
+    one, other = rule("g", operation, kind=kind), rule("g", operation, kind=kind, who="User:b")
+    prefix = rule("g", operation, kind=kind, who="User:c", prefixed=True)
+    assert found_by(lint_id, one, other) == [{one, other}]
+    assert found_by(lint_id, one, prefix) == [{one, prefix}]
+    assert found_by(lint_id, prefix, evolve(prefix, principal="User:d"))[0] == {
+        prefix,
+        evolve(prefix, principal="User:d"),
+    }
+    assert found_by(lint_id, one, evolve(one, host="10.0.0.1")) == []
+    assert (
+        found_by(lint_id, one, evolve(other, principal="User:*"), rule("h", operation, kind=kind, who="User:b")) == []
+    )
+    many = [evolve(one, principal=f"User:{number}") for number in range(1000)]
+    (found,) = found_by(lint_id, *many)
+    assert len(found) == 10
+
+
+def test_rules_that_close_a_resource_to_those_who_used_it():
+    used = Request(
+        principal="User:b",
+        host="10.0.0.1",
+        operation=AclOperation.WRITE,
+        resource_type=ResourceType.TOPIC,
+        resource_name="orders",
+    )
+    known, one = LintContext(accesses=(used,)), rule(operation="WRITE")
+    assert found_by("22", one, context=known, allow_everyone=True) == [{one}]
+    assert found_by("22", one, context=known) == []
+    assert found_by("22", one, evolve(one, principal="User:b"), context=known, allow_everyone=True) == []
+    assert found_by("22", rule("other"), context=known, allow_everyone=True) == []
+    supers = frozenset({"User:b"})
+    assert found_by("22", one, context=known, allow_everyone=True, super_users=supers) == []
+
+
+def test_many_literals_below_one_prefix():
+    many = [rule(f"big.n{number}") for number in range(10)]
+    (found,) = lint(Policy(image_of([*many, rule("big.b", "WRITE"), rule("other")])), select={"25"})
+    assert set(found.rules) == set(many)
+    assert found.fix[0].acl == rule("big.", prefixed=True)
+    assert {change.acl for change in found.fix[1:]} == set(many)
+    assert found_by("25", *many[1:]) == []
+    (told,) = lint(Policy(image_of(many)), LintContext(topics=TOPICS), select={"25"})
+    assert told.lost.endswith("a prefix covers 1 more that exist")

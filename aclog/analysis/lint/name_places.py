@@ -1,0 +1,201 @@
+"""Where resource patterns stand among all names: as intervals, which overlap if the patterns cover a common name.
+
+The patterns of a type are sorted by name, so what begins with a prefix stands right behind it. A place is a class of
+names: those that begin with a pattern's name and with no longer one, or the one name of a LITERAL pattern. A pattern
+covers the places of its interval; LITERAL `*` has several, since it stops at longer names that begin with `*`.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from attrs import define, field, frozen
+
+from aclog.analysis.lint.rule_table import RuleTable
+from aclog.authorizer.acl import CLUSTER_NAME, WILDCARD, ResourceType
+from aclog.authorizer.index.masks import TYPES
+from aclog.authorizer.index.name_ranks import name_ranks
+from aclog.metalog.vectors import Bools, Int64s
+
+_GAP = 4
+"""Places are this far apart: between two there is room for places that every type has."""
+_BETWEEN_TYPES = 2
+"""Gaps between types, for those behind the last name."""
+
+
+class Span(NamedTuple):
+    """The places that every type has, whether rules stand there or not."""
+
+    top: int
+    """Names that begin with no pattern's name, nor with `*`."""
+    star: int
+    """Longer names that begin with `*`, and with no longer pattern's name."""
+    star_itself: int
+    """The name `*`."""
+    behind_star: int
+    """The first place behind all names that begin with `*`."""
+    end: int
+    """Behind the last place."""
+
+
+@frozen(eq=False, kw_only=True)
+class NamePlaces:
+    """The intervals of all resource patterns of a table, and the places that stand for their names."""
+
+    resource_of: Int64s
+    starts: Int64s
+    ends: Int64s
+    """Intervals [start, end), sorted by start, the wider one first; most patterns have one."""
+    top_resource_of: Int64s
+    tops: Int64s
+    """Places at which everything that covers a pattern can be seen: what covers all of them covers all its names.
+
+    One for most patterns, sorted by resource; and wherever two patterns meet, a top of one of them is a place of both.
+    """
+
+    @classmethod
+    def of(cls, table: RuleTable) -> "NamePlaces":
+        """Return the places of the patterns of a table; a pattern that no resource can have (CLUSTER `x`) has none."""
+        names: list[str] = table.names.to_pylist()  # type: ignore[assignment]  # there are no nulls
+        ranks = name_ranks(table.base).of_resource
+        order = np.lexsort((table.literal_resource, ranks, table.type_of_resource))
+        ordered = [names[resource] for resource in order.tolist()]
+        literal = table.literal_resource[order]
+        kinds = table.type_of_resource[order]
+        shifts = kinds.astype(np.int64) * _BETWEEN_TYPES
+        places = (np.arange(len(order)) + shifts + 1) * _GAP
+        ends = (_ends(ordered, literal, kinds.tolist()) + shifts) * _GAP + 1
+        bounds = np.searchsorted(kinds, np.arange(TYPES + 1)).tolist()
+        made = _Intervals(order=order, starts=places, ends=np.where(literal, places + 1, ends))
+        for kind in ResourceType:
+            low, high = bounds[kind], bounds[kind + 1]
+            if kind <= ResourceType.ANY or low == high:
+                made.drop(range(low, high))
+            elif kind == ResourceType.CLUSTER:
+                made.keep_cluster(range(low, high), ordered, literal)
+            else:
+                span = _span(range(low, high), ordered, kind * _BETWEEN_TYPES)
+                made.special(range(low, high), ordered, literal, span, documented=table.settings.documented)
+        return made.done()
+
+
+@define(eq=False, kw_only=True)
+class _Intervals:
+    """Intervals in the making, by position in the order of names."""
+
+    _order: Int64s
+    _starts: Int64s
+    _ends: Int64s
+    _dropped: Bools = field(init=False)
+    _pieces: list[tuple[int, int, int]] = field(factory=list, init=False)
+    _tops: list[tuple[int, int]] = field(factory=list, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._dropped = np.zeros(len(self._order), np.bool_)
+
+    def drop(self, positions: Sequence[int]) -> None:
+        """Leave patterns out that cover no name."""
+        self._dropped[list(positions)] = True
+
+    def keep_cluster(self, positions: range, names: Sequence[str], literal: Bools) -> None:
+        """Give all patterns that cover the cluster one place: it is the only resource of its type."""
+        place = self._starts[positions.start]
+        for at in positions:
+            name = names[at]
+            covers = name in (CLUSTER_NAME, WILDCARD) if literal[at] else CLUSTER_NAME.startswith(name)
+            self._dropped[at] = not covers
+            self._starts[at], self._ends[at] = place, place + 1
+
+    def special(self, positions: range, names: Sequence[str], literal: Bools, span: Span, *, documented: bool) -> None:
+        """Give the patterns on `*` and on the empty name their intervals and tops."""
+        for at in range(positions.start, min(positions.start + 2, positions.stop)):
+            if names[at] == "":
+                self._dropped[at] = True
+                if not literal[at]:
+                    self._put(at, [(span.top, span.end)], (span.top, span.star))
+        for at in _positions_of(WILDCARD, positions, names):
+            self._dropped[at] = True
+            if not literal[at]:
+                self._put(at, [(span.star, span.behind_star)], (span.star, span.star_itself))
+            elif documented:
+                self._put(at, [(span.top, span.end)], (span.top, span.star_itself))
+            else:
+                pieces = [
+                    (span.top, span.star),
+                    (span.star_itself, span.star_itself + 1),
+                    (span.behind_star, span.end),
+                ]
+                self._put(at, pieces, (span.top, span.star_itself))
+
+    def _put(self, at: int, pieces: Sequence[tuple[int, int]], tops: Sequence[int]) -> None:
+        resource = int(self._order[at])
+        self._pieces += [(resource, start, end) for start, end in pieces]
+        self._tops += [(resource, top) for top in tops]
+
+    def done(self) -> NamePlaces:
+        """Return the places."""
+        kept = ~self._dropped
+        pieces = np.array(self._pieces, np.int64).reshape(-1, 3)
+        resources = np.concatenate((self._order[kept], pieces[:, 0]))
+        starts = np.concatenate((self._starts[kept], pieces[:, 1]))
+        ends = np.concatenate((self._ends[kept], pieces[:, 2]))
+        sequence = np.lexsort((-ends, starts))
+        special = np.array(self._tops, np.int64).reshape(-1, 2)
+        top_resources = np.concatenate((self._order[kept], special[:, 0]))
+        tops = np.concatenate((self._starts[kept], special[:, 1]))
+        by_resource = np.argsort(top_resources, kind="stable")
+        return NamePlaces(
+            resource_of=resources[sequence],
+            starts=starts[sequence],
+            ends=ends[sequence],
+            top_resource_of=top_resources[by_resource],
+            tops=tops[by_resource],
+        )
+
+
+def _span(positions: range, names: Sequence[str], shift: int) -> Span:
+    low, high = _bounds(WILDCARD, positions, names)
+    star = (low + shift) * _GAP + 2
+    # An empty interval of names that begin with `*` still has the place of `*` itself.
+    behind = max((high + shift) * _GAP + 1, star + 2)
+    return Span(
+        top=(positions.start + shift) * _GAP + 1,
+        star=star,
+        star_itself=star + 1,
+        behind_star=behind,
+        end=max((positions.stop + shift) * _GAP + 1, behind),
+    )
+
+
+def _positions_of(name: str, positions: range, names: Sequence[str]) -> list[int]:
+    low, high = _bounds(name, positions, names)
+    return [at for at in range(low, min(low + 2, high)) if names[at] == name]
+
+
+def _bounds(prefix: str, positions: range, names: Sequence[str]) -> tuple[int, int]:
+    """Return where the names that begin with a prefix stand."""
+    size = len(prefix)
+    low = bisect_left(names, prefix, positions.start, positions.stop)
+    return low, bisect_right(names, prefix, low, positions.stop, key=lambda name: name[:size])
+
+
+def _ends(names: Sequence[str], literal: Bools, kinds: Sequence[int]) -> Int64s:
+    """Return for each prefix how many names stand before or below it, in the order of names."""
+    found = np.arange(1, len(names) + 1, dtype=np.int64)
+    is_literal = literal.tolist()
+    stack: list[tuple[str, int]] = []
+    kind = -1
+    for at, name in enumerate(names):
+        if kinds[at] != kind:
+            for _, opened in stack:
+                found[opened] = at
+            stack.clear()
+            kind = kinds[at]
+        while stack and not name.startswith(stack[-1][0]):
+            found[stack.pop()[1]] = at
+        if not is_literal[at]:
+            stack.append((name, at))
+    for _, opened in stack:
+        found[opened] = len(names)
+    return found
