@@ -127,7 +127,7 @@ class _Search:
         partial: list[Region] = []
         for region in regions:
             if region.operations == need.operations:
-                whole.append((self._mask(region.hosts), region.names))
+                whole.append((self._classes.classes_of(region.hosts), region.names))
             else:
                 partial.append(region)
         whole += self._joined(need, [*partial, *(r for r in regions if r.operations == need.operations and partial)])
@@ -137,7 +137,7 @@ class _Search:
         """Yield where each operation is allowed by one of the regions."""
         places: list[_Place] | None = None
         for operation in operations_of(need.operations):
-            of_one = [(self._mask(r.hosts), r.names) for r in regions if r.operations >> operation & 1]
+            of_one = [(self._classes.classes_of(r.hosts), r.names) for r in regions if r.operations >> operation & 1]
             if places is None:
                 places = of_one
             else:
@@ -154,15 +154,6 @@ class _Search:
                 found |= 1 << number
         every = tuple(part for pattern in need.patterns for part in names_of(pattern))
         return [(found, every)] if found else []
-
-    def _mask(self, hosts: Hosts) -> int:
-        """Return the classes of a set of hosts."""
-        mask = reduce(or_, (self._classes.matched(entry, cidr=True) for entry in hosts.entries), 0)
-        if hosts.complement:
-            mask = ((1 << self._classes.count) - 1) & ~mask
-        for address in hosts.except_addresses:
-            mask &= ~self._classes.matched(address, cidr=True)
-        return mask
 
 
 def _has(principals: Principals, principal: str | None) -> bool:

@@ -1,7 +1,9 @@
 """Classes of client addresses: two addresses are in one class if no rule at hand tells them apart."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, summarize_address_range
+from operator import or_
 from typing import NamedTuple, Protocol
 
 from attrs import frozen
@@ -83,6 +85,13 @@ class Partition:
         if host == WILDCARD:
             return (1 << self.count) - 1
         return self._matched.get(host, 0) if cidr or "/" not in host else 0
+
+    def classes_of(self, hosts: Hosts) -> int:
+        """Return the classes of a set of addresses, all of whose texts this is a partition by."""
+        found = reduce(or_, (self._matched.get(entry, 0) for entry in hosts.entries), 0)
+        if hosts.complement:
+            found = ((1 << self.count) - 1) & ~found
+        return found & ~reduce(or_, (self._matched.get(address, 0) for address in hosts.except_addresses), 0)
 
     def hosts(self, classes: int) -> list[Hosts]:
         """Return the addresses of some classes, as few disjoint sets."""

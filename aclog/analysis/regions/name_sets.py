@@ -19,8 +19,8 @@ def _common_part(one: NamePart, other: NamePart) -> NamePart | None:
         return one if one.name in other else None
     if isinstance(other, Literal):
         return other if other.name in one else None
-    deeper = max(one.prefix, other.prefix, key=len)
-    if not deeper.startswith(min(one.prefix, other.prefix, key=len)):
+    shallower, deeper = sorted((one.prefix, other.prefix), key=len)
+    if not deeper.startswith(shallower):
         return None
     prefixes = {*one.except_prefixes, *other.except_prefixes}
     if deeper.startswith(tuple(prefixes)):
