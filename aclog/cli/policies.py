@@ -6,9 +6,11 @@ from attrs import frozen
 
 from aclog.analysis.name_map import NameMap, mapped_acls
 from aclog.analysis.policy import Policy
+from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.authorizer.config import parse_super_users
 from aclog.authorizer.rule_change import RuleChange, changed_acls, changes_between, net_changes
 from aclog.authorizer.settings import Settings
+from aclog.cli.existing_topics import existing_topics
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.second_settings import SecondSettingsFlags
 from aclog.cli.flags.second_state import SecondStateFlags
@@ -16,6 +18,7 @@ from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
 from aclog.snapshots.image import Image
 from aclog.sources.choice import ChosenSource
+from aclog.sources.name_file import NameFile
 from aclog.terminal.notices import note
 
 
@@ -28,6 +31,12 @@ class Sides:
     changes: Sequence[RuleChange]
     images: tuple[Image, ...]
     sources: tuple[ChosenSource, ...]
+    topics: NameFile | None
+    """Those of --topics."""
+
+    def existing_topics(self) -> ExistingNames | None:
+        """Return the topics that exist, as aclog.cli.existing_topics does."""
+        return existing_topics(self.topics, self.images, self.sources)
 
 
 def policy_of(image: Image, flags: AuthorizerFlags) -> Policy:
@@ -78,7 +87,7 @@ class SideFlags:
         """
         if self.target.given() or not self.settings.given():
             self.target.check(self.source)
-        check_one_stdin({"--acls": self.source.acls, **self.target.files(), **more})
+        check_one_stdin({**self.source.files(), **self.target.files(), **more})
         after = self.settings.after(self.authorizer)
         self.authorizer.warn_of_super_users()
         if self.settings.to_super_users is not None:
@@ -93,8 +102,9 @@ class SideFlags:
 
         """
         notify = _once()  # both sides may read one log, and have the same to say of it
-        first, second = self.source.choose(notify), self.target.source(self.source)
-        chosen = None if second is None else second.choose(notify)
+        topics = self.source.topics()
+        first, second = self.source.choose(notify, topics=topics), self.target.source(self.source)
+        chosen = None if second is None else second.choose(notify, topics=topics)
         changes = self.target.changes()
         before = first.image()
         after = before.with_acls(changed_acls(before.acls, changes)) if chosen is None else chosen.image()
@@ -106,6 +116,7 @@ class SideFlags:
             changes=net_changes(changes) if known else changes_between(old.acls, after.acls),
             images=(before, after),
             sources=(first,) if chosen is None else (first, chosen),
+            topics=topics,
         )
 
 

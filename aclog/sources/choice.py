@@ -1,6 +1,6 @@
 """The choice of a state source by the flags of a command."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from attrs import define, evolve, field, frozen
@@ -12,7 +12,10 @@ from aclog.snapshots.freshness import Freshness
 from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, parse_moment
 from aclog.snapshots.state_source import StateSource
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.name_file import NameFile
 from aclog.sources.paths import AclsSource, CheckpointSource, LogSource, Notify
+from aclog.sources.rule_files import ReadOptions
 from aclog.sources.text_lines import STDIN
 from aclog.terminal.age import AgeWatch
 from aclog.terminal.notices import note
@@ -93,6 +96,14 @@ class SourceSelection:
     log: Path | None = None
     snapshot: Path | None = None
     acls: str | None = None
+    ref: str | None = None
+    """GITREF:PATH: files of ACLs as of a commit."""
+    form: AclsFormat = AclsFormat.AUTO
+    """Of the files of `acls` or `ref`."""
+    modules: Mapping[str, str] = field(factory=dict)
+    """The directory of each Terraform module that is not among them, by its source."""
+    topics: NameFile | None = None
+    """The topics that exist."""
     bootstrap_controller: str | None = None
     bootstrap_server: str | None = None
     command_config: Path | None = None
@@ -114,22 +125,34 @@ def choose_source(selection: SourceSelection, notify: Notify = note) -> ChosenSo
         selection.log,
         selection.snapshot,
         selection.acls,
+        selection.ref,
         selection.bootstrap_controller,
         selection.bootstrap_server,
         selection.authorizer_properties or None,
     )
     if sum(each is not None for each in given) != 1:
         raise ConfigError(
-            "exactly one state source must be given: --log DIR, --snapshot FILE, --acls FILE, "
+            "exactly one state source must be given: --log DIR, --snapshot FILE, --acls PATH, --ref GITREF:PATH, "
             "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT"
         )
     if selection.log is not None:
         return ChosenSource(LogSource(selection.log, notify), selection.as_of)
     if selection.snapshot is not None:
         return ChosenSource(CheckpointSource(selection.snapshot, notify), selection.as_of)
-    if selection.acls is not None:
-        return ChosenSource(AclsSource(selection.acls, notify=notify), selection.as_of)
+    if selection.acls is not None or selection.ref is not None:
+        return ChosenSource(_acls_source(selection, notify), selection.as_of)
     return ChosenSource(_live_source(selection, notify), selection.as_of)
+
+
+def _acls_source(selection: SourceSelection, notify: Notify) -> AclsSource:
+    options = ReadOptions(
+        form=selection.form,
+        modules=selection.modules,
+        topics=None if selection.topics is None else selection.topics.names,
+    )
+    if selection.ref is not None:
+        return AclsSource(selection.ref, options=options, notify=notify, is_ref=True)
+    return AclsSource(selection.acls or "", options=options, notify=notify)
 
 
 def _live_source(selection: SourceSelection, notify: Notify) -> StateSource:

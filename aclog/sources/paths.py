@@ -1,6 +1,7 @@
 """State sources at a path: a log directory, a checkpoint file, or a file of ACLs."""
 
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -27,7 +28,7 @@ from aclog.snapshots.newer_kafka import NewerKafka
 from aclog.snapshots.recovery import Progress, Recovered, recover, recover_log
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.acl_lines import accept
-from aclog.sources.rule_files import ReadOptions, find_rules
+from aclog.sources.rule_files import ReadOptions, find_rules, ref_rules
 from aclog.sources.sync_properties import read_sync_properties
 from aclog.sources.text_lines import STDIN, display_name
 
@@ -35,13 +36,19 @@ Notify: TypeAlias = Callable[[str], None]
 """Called once with each note of a recovery: a torn tail, a lowered offset, a skipped checkpoint."""
 
 METADATA_PARTITION = "__cluster_metadata-0"
+_LOOKED_AT = 1000
+"""Paths that are looked at for files of rules, where no log is."""
+_RULE_FILES = frozenset((".yaml", ".yml", ".tf", ".jsonl", ".csv"))
 _READ_BYTES = 16 << 20
 """Per read while following a log: large enough for bulk replay, small enough for memory."""
 
 
 @define(eq=False)
 class LogSource:
-    """A directory of segments and checkpoints; each `image` continues from the one before."""
+    """A directory of segments and checkpoints; each `image` continues from the one before.
+
+    Raises LogError when it is made of a file.
+    """
 
     directory: Path
     notify: Notify
@@ -51,6 +58,10 @@ class LogSource:
     _notified: set[str] = field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
+        if self.directory.is_file():
+            raise LogError(
+                f"{self.directory}: not a directory: expected --acls for a file of ACLs, --snapshot for a checkpoint"
+            )
         if self.directory.is_dir():
             self._notify(notices(self.directory))
 
@@ -154,11 +165,15 @@ class LogSource:
 def _what_is_there(directory: Path) -> str:
     if not directory.exists():
         return "no such directory"
-    if not directory.is_dir():
-        return "not a directory"
     if (directory / METADATA_PARTITION).is_dir():
         return f"it has no segments: did you mean its {METADATA_PARTITION}?"
+    if any(_may_hold_rules(path) for path in islice(directory.rglob("*"), _LOOKED_AT)):
+        return f"it has no segments (*.log) and no checkpoints: did you mean --acls {directory}?"
     return "it has no segments (*.log) and no checkpoints"
+
+
+def _may_hold_rules(path: Path) -> bool:
+    return path.suffix in _RULE_FILES and not any(part.startswith(".") for part in path.parts)
 
 
 def _notes_of(log: FileLogReader, image: Image) -> tuple[str, ...]:
@@ -249,10 +264,13 @@ class AclsSource:
     """ACLs in JSON lines, from a file or stdin, or in GitOps files."""
 
     path: str
+    """Of a file or directory; with `is_ref` GITREF:PATH."""
     check: Callable[[StandardAcl], None] = accept
     """Raises ConfigError on an ACL that the command refuses; called before the first image."""
     options: ReadOptions = field(factory=ReadOptions)
     notify: Notify | None = None
+    is_ref: bool = field(default=False, kw_only=True)
+    """Whether they are read as of a git commit."""
     _image: Image | None = field(default=None, init=False)
     _origins: Origins = field(default=NO_ORIGINS, init=False)
 
@@ -281,7 +299,8 @@ class AclsSource:
 
         """
         if self._image is None:
-            found = find_rules(self.path, self.options, self.check)
+            find = ref_rules if self.is_ref else find_rules
+            found = find(self.path, self.options, self.check)
             if self.notify is not None:
                 for text in found.notes:
                     self.notify(text)

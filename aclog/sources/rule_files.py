@@ -9,12 +9,16 @@ from attrs import frozen
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.origin import Origins
+from aclog.metalog.errors import ConfigError
+from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.sources.acl_lines import accept, parse_acls
 from aclog.sources.formats.file_tree import DirectoryTree, FileTree
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.read_context import ReadContext
 from aclog.sources.formats.reading import ReadFiles, is_claimed, read_tree
-from aclog.sources.formats.source_file import SourceFile
+from aclog.sources.formats.source_file import SourceFile, unzipped
+from aclog.sources.git.git_place import parse_git_place
+from aclog.sources.git.git_tree import GitTree
 from aclog.sources.line_table import LineTable
 from aclog.sources.text_lines import STDIN, blocks, display_name, numbered_lines
 
@@ -41,26 +45,54 @@ def find_rules(path: str, options: ReadOptions, check: Callable[[StandardAcl], N
     """Return the rules of a file, of stdin (`-`) or of a directory.
 
     Raises:
-        ConfigError: something that is not a rule, or refused by `check`, with its place; or a damaged file.
+        ConfigError: something that is not a rule, or refused by `check`, with its place; a damaged file; or a log or
+            a checkpoint, which another flag reads.
         OSError: a file cannot be read.
 
     """
-    if path != STDIN and Path(path).is_dir():
+    if path == STDIN:
+        return _file_rules(display_name(path), blocks(path), DirectoryTree(path), options, check=check)
+    found = Path(path)
+    if found.is_dir():
+        if list_segments(found) or list_checkpoints(found):
+            raise ConfigError(f"{path}: a directory with a log, no files of rules: expected --log instead of --acls")
         return tree_rules(DirectoryTree(path), options, check)
-    name = display_name(path)
-    found = blocks(path)
+    if found.suffix == ".checkpoint":
+        raise ConfigError(f"{path}: a checkpoint, no file of rules: expected --snapshot instead of --acls")
+    return _file_rules(path, blocks(path), DirectoryTree(path), options, check=check)
+
+
+def ref_rules(text: str, options: ReadOptions, check: Callable[[StandardAcl], None] = accept) -> FoundRules:
+    """Return the rules of a file or a directory as of a git commit: GITREF:PATH. Raises ConfigError as find_rules."""
+    with GitTree(place=parse_git_place(text)) as tree:
+        if tree.file is None:
+            return tree_rules(tree, options, check)
+        content = unzipped(tree.read(tree.file), tree.name)
+        return _file_rules(tree.display(tree.file), iter([content.split(b"\n")]), tree, options, check=check)
+
+
+def _file_rules(
+    name: str,
+    found: Iterator[list[bytes]],
+    beside: FileTree,
+    options: ReadOptions,
+    *,
+    check: Callable[[StandardAcl], None],
+) -> FoundRules:
+    """Return the rules of one file, whose lines arrive in blocks; JSON lines are not read as a whole."""
     first = [] if options.form is AclsFormat.JSONL else list(_until_text(found))
     if options.form is AclsFormat.JSONL or (options.form is AclsFormat.AUTO and _is_json_line(first)):
-        table = LineTable(name)
-        lines = numbered_lines(chain(first, found))
-        return FoundRules(rules=table.filled_by(parse_acls(lines, name, check)), origins=table)
+        return _line_rules(name, chain(first, found), check)
     content = b"\n".join(line for lines in chain(first, found) for line in lines)
-    tree: FileTree = _OneFile(name, content, DirectoryTree(path))
+    tree: FileTree = _OneFile(name, content, beside)
     if options.form is AclsFormat.AUTO and not is_claimed(SourceFile(tree, tree.paths()[0])):
-        table = LineTable(name)  # what it is not is said as of JSON lines, which most files are
-        lines = numbered_lines([content.split(b"\n")])
-        return FoundRules(rules=table.filled_by(parse_acls(lines, name, check)), origins=table)
+        return _line_rules(name, [content.split(b"\n")], check)  # an error of JSON lines, which most files are
     return tree_rules(tree, options, check)
+
+
+def _line_rules(name: str, lines: Iterable[list[bytes]], check: Callable[[StandardAcl], None]) -> FoundRules:
+    table = LineTable(name)
+    return FoundRules(rules=table.filled_by(parse_acls(numbered_lines(lines), name, check)), origins=table)
 
 
 def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAcl], None] = accept) -> FoundRules:
@@ -99,7 +131,7 @@ class _OneFile:
 
     name: str
     content: bytes
-    beside: DirectoryTree
+    beside: FileTree
 
     def paths(self) -> list[str]:
         return [self.name.rsplit("/", 1)[-1]]

@@ -119,7 +119,7 @@ class TestSources:
 
     def test_not_exactly_one_source(self, read):
         message = (
-            "exactly one state source must be given: --log DIR, --snapshot FILE, --acls FILE, "
+            "exactly one state source must be given: --log DIR, --snapshot FILE, --acls PATH, --ref GITREF:PATH, "
             "--bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT"
         )
         assert read() == message

@@ -36,7 +36,8 @@ def section(name):
 
 
 SHARED = (
-    "--log", "--snapshot", "--acls", "--as-of", "--bootstrap-controller", "--bootstrap-server", "--command-config"
+    "--log", "--snapshot", "--acls", "--as-of", "--bootstrap-controller", "--bootstrap-server", "--command-config",
+    "--ref", "--acls-format", "--module", "--topics",
 )  # fmt: skip
 
 
@@ -47,7 +48,7 @@ def options(command):
 
 SECOND_STATE = (
     "--to-log", "--to-snapshot", "--to-acls", "--to-as-of", "--to-bootstrap-controller", "--to-bootstrap-server",
-    "--to-command-config", "--change", "--add", "--remove",
+    "--to-command-config", "--change", "--add", "--remove", "--to-ref", "--to-acls-format",
 )  # fmt: skip
 COMPARED = ("--no-to-allow-everyone-if-no-acl-found", "--no-to-cidr")
 

@@ -20,7 +20,9 @@ CHANGES = "expected them without a --to- flag"
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ("", "no second state is given: --to-log DIR, --to-snapshot FILE, --to-acls FILE, --to-as-of N|TIME"),
+        ("", "no second state is given: --to-log DIR, --to-snapshot FILE, --to-acls PATH, --to-ref GITREF:PATH"),
+        ("--to-acls-format ksm --to-log a", "--to-acls-format: expected --to-acls PATH or --to-ref GITREF:PATH"),
+        ("--to-acls a --to-ref b:c", "exactly one second state must be given"),
         ("--add a --to-acls b", CHANGES),
         ("--change a --to-as-of 7", CHANGES),
         ("--change a --add b", "expected either --change FILE, or --add FILE and --remove FILE"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from attrs import asdict, field, frozen
+from attrs import asdict, evolve, field, frozen
 
 from aclog.authorizer.acl import (
     CLUSTER_NAME,
@@ -23,6 +23,7 @@ from aclog.authorizer.acl import (
 )
 from aclog.cli.flags import cluster as target
 from aclog.cli.flags import source
+from aclog.cli.flags.groups import group_from
 from aclog.cli.flags.values import OPERATIONS, PATTERN_TYPES, completions, named, typed_text
 from aclog.metalog.errors import ConfigError
 
@@ -53,7 +54,11 @@ class AclSourceFlags:
 
     log: source.LogDir = None
     snapshot: source.SnapshotFile = None
-    acls: source.AclsFile = None
+    acls: source.AclsPath = None
+    ref: source.GitRef = None
+    acls_format: source.AclsFormatFlag = None
+    modules: source.Modules = field(factory=list)
+    topics_file: source.TopicsFile = None
     bootstrap_controller: source.BootstrapController = None
     bootstrap_server: source.BootstrapServer = None
     command_config: source.CommandConfig = None
@@ -70,9 +75,10 @@ class AclSourceFlags:
 
     def choose(self) -> "ChosenSource":
         """Return the source that is given. Raises as SourceFlags.choose."""
-        from aclog.sources.choice import SourceSelection, choose_source
+        from aclog.sources.choice import choose_source
 
-        return choose_source(SourceSelection(**asdict(self, recurse=False)))
+        named = group_from(source.SourceFlags, asdict(self, recurse=False)).selection()
+        return choose_source(evolve(named, authorizer_properties=self.authorizer_properties))
 
 
 @frozen(kw_only=True)

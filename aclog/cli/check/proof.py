@@ -17,8 +17,7 @@ from aclog.analysis.regions.region_json import JsonObject, decided_by_object
 from aclog.analysis.regions.witness import witness
 from aclog.analysis.rows.row_report import decided_by_text, request_text, row_lines
 from aclog.authorizer.acl import ResourceType
-from aclog.cli.existing_topics import existing_topics
-from aclog.cli.flags.answer import AnswerFlags, AnswerFormat
+from aclog.cli.flags.answer import AnswerFormat
 from aclog.cli.policies import SideFlags
 from aclog.metalog.printable import printable
 from aclog.terminal.json_text import json_text
@@ -39,7 +38,7 @@ class Claim:
     text: str
 
 
-def prove_comparison(claim: Claim, flags: SideFlags, answer: AnswerFlags, *, direction: Direction | None) -> int:
+def prove_comparison(claim: Claim, flags: SideFlags, form: AnswerFormat, *, direction: Direction | None) -> int:
     """Prove that two policies do not differ in a direction, or at all; return the exit code.
 
     Raises:
@@ -47,11 +46,11 @@ def prove_comparison(claim: Claim, flags: SideFlags, answer: AnswerFlags, *, dir
         MetadataError, OSError: a source is damaged or cannot be read.
 
     """
-    flags.check({"--topics": answer.topics_file})
+    flags.check({})
     sides = flags.read()
-    topics = existing_topics(answer.topics_file, sides.images, sides.sources)
+    topics = sides.existing_topics()
     found = Comparison.of(sides.old, sides.new, changes=sides.changes, direction=direction, topics=topics)
-    if answer.format is AnswerFormat.JSONL:
+    if form is AnswerFormat.JSONL:
         _emit(claim, [each.region for each in found.differences], topics, found.json_lines)
     else:
         _say(claim, [list(row_lines(report)) for report in found.rows()])

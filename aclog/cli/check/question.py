@@ -8,11 +8,10 @@ from aclog.analysis.answers.permissions import Permission, intent_permissions, p
 from aclog.analysis.regions.principals import Principals
 from aclog.cli.check.proof import Claim, prove_none
 from aclog.cli.existing_topics import existing_topics
-from aclog.cli.flags.answer import AnswerFlags
+from aclog.cli.flags.answer import AnswerFormat
 from aclog.cli.flags.asked import AskedFlags
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.source import SourceFlags
-from aclog.cli.flags.stdin import check_one_stdin
 from aclog.cli.policies import policy_of
 
 
@@ -27,7 +26,7 @@ class Question:
     host: str | None
 
     def prove(
-        self, source: SourceFlags, authorizer: AuthorizerFlags, answer: AnswerFlags, *, unnamed: bool = False
+        self, source: SourceFlags, authorizer: AuthorizerFlags, form: AnswerFormat, *, unnamed: bool = False
     ) -> int:
         """Print whether the claim holds; return the exit code. `unnamed`: only principals that nothing names count.
 
@@ -36,16 +35,16 @@ class Question:
             MetadataError, OSError: the source is damaged or cannot be read.
 
         """
-        check_one_stdin({"--acls": source.acls, "--topics": answer.topics_file})
         query, needs = self.asked.query(self.principals, self.host), self.asked.needs()
-        chosen = source.choose()
+        names = source.topics()
+        chosen = source.choose(topics=names)
         image = chosen.image()
         policy = policy_of(image, authorizer)
-        topics = existing_topics(answer.topics_file, [image], [chosen])
+        topics = existing_topics(names, [image], [chosen])
         allowed: Iterable[Permission]
         if needs:
             allowed = intent_permissions(policy, needs, principals=self.principals, host=query.host)
         else:
             allowed = permissions(policy, query)
         found = [each for each in allowed if each.region.principals.complement or not unnamed]
-        return prove_none(self.claim, policy, found, topics=topics, form=answer.format)
+        return prove_none(self.claim, policy, found, topics=topics, form=form)

@@ -60,7 +60,7 @@ def _follow(source: SourceFlags, authorizer: AuthorizerFlags, report: DiffFlags,
 
     options = FollowOptions(
         settings=settings_of(authorizer),
-        topics=existing_topics(report.topics, ()),
+        topics=existing_topics(source.topics(), ()),
         format=report.format,
         http=follower.address(),
         give_up_after=follower.patience(),

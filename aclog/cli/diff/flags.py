@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 from attrs import field, frozen
 
-from aclog.cli.flags.answer import TopicsFile
 from aclog.cli.flags.second_settings import SecondSettingsFlags
 from aclog.cli.flags.second_state import SecondStateFlags
 from aclog.metalog.errors import ConfigError
@@ -43,7 +42,6 @@ class DiffFlags:
             show_default=False,
         ),
     ] = None
-    topics: TopicsFile = None
     follow: Annotated[
         bool,
         typer.Option(

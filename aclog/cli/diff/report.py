@@ -5,7 +5,6 @@ from importlib.metadata import version
 from aclog.analysis.comparison import Comparison
 from aclog.analysis.rows.row_report import markdown_lines, sarif_log
 from aclog.cli.diff.flags import DiffFlags, DiffFormat
-from aclog.cli.existing_topics import existing_topics
 from aclog.cli.policies import SideFlags
 from aclog.metalog.printable import printable
 from aclog.sources.accesses import read_accesses
@@ -25,10 +24,10 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
         MetadataError, OSError: a source is damaged or cannot be read.
 
     """
-    flags.check({"--accesses": report.accesses, "--topics": report.topics})
+    flags.check({"--accesses": report.accesses})
     accesses = None if report.accesses is None else read_accesses(report.accesses)
     sides = flags.read()
-    topics = existing_topics(report.topics, sides.images, sides.sources)
+    topics = sides.existing_topics()
     flips = None if accesses is None else accesses.flipped(sides.old, sides.new)
     found = Comparison.of(sides.old, sides.new, changes=sides.changes, topics=topics, flips=flips)
     if accesses is not None and accesses.malformed:

@@ -9,6 +9,7 @@ from attrs import evolve, frozen
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
 from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.format import AclsFormat
 
 if TYPE_CHECKING:
     from aclog.authorizer.rule_change import RuleChange
@@ -31,7 +32,24 @@ class SecondStateFlags:
     ] = None
     to_acls: Annotated[
         str | None,
-        typer.Option("--to-acls", metavar="FILE", help="These ACLs, as JSON lines.", rich_help_panel=PANEL),
+        typer.Option(
+            "--to-acls", metavar="PATH", help="The ACLs of this file or directory, as --acls.", rich_help_panel=PANEL
+        ),
+    ] = None
+    to_ref: Annotated[
+        str | None,
+        typer.Option(
+            "--to-ref", metavar="GITREF:PATH", help="The same as of a commit, as --ref.", rich_help_panel=PANEL
+        ),
+    ] = None
+    to_acls_format: Annotated[
+        AclsFormat | None,
+        typer.Option(
+            "--to-acls-format",
+            metavar="FORMAT",
+            help="The format of these files. [dim]Default: that of --acls-format, or auto[/]",
+            rich_help_panel=PANEL,
+        ),
     ] = None
     to_bootstrap_controller: Annotated[
         str | None,
@@ -104,18 +122,20 @@ class SecondStateFlags:
             raise ConfigError("expected either --change FILE, or --add FILE and --remove FILE")
         if not self.given():
             raise ConfigError(
-                "no second state is given: --to-log DIR, --to-snapshot FILE, --to-acls FILE, --to-as-of N|TIME, "
-                "--to-bootstrap-controller HOST:PORT, --to-bootstrap-server HOST:PORT, --change FILE, or "
-                "--add FILE and --remove FILE"
+                "no second state is given: --to-log DIR, --to-snapshot FILE, --to-acls PATH, --to-ref GITREF:PATH, "
+                "--to-as-of N|TIME, --to-bootstrap-controller HOST:PORT, --to-bootstrap-server HOST:PORT, "
+                "--change FILE, or --add FILE and --remove FILE"
             )
         if self.to_command_config is not None and self.to_bootstrap_controller is self.to_bootstrap_server is None:
             raise ConfigError("--to-command-config: expected --to-bootstrap-controller or --to-bootstrap-server")
         if self._sources().count(None) < len(self._sources()) - 1:
             raise ConfigError(
-                "exactly one second state must be given: --to-log DIR, --to-snapshot FILE, --to-acls FILE, "
-                "--to-bootstrap-controller HOST:PORT or --to-bootstrap-server HOST:PORT"
+                "exactly one second state must be given: --to-log DIR, --to-snapshot FILE, --to-acls PATH, "
+                "--to-ref GITREF:PATH, --to-bootstrap-controller HOST:PORT or --to-bootstrap-server HOST:PORT"
             )
-        check_one_stdin({"--acls": first.acls, **self.files()})
+        if self.to_acls_format is not None and self.to_acls is self.to_ref is None:
+            raise ConfigError("--to-acls-format: expected --to-acls PATH or --to-ref GITREF:PATH")
+        check_one_stdin({**first.files(), **self.files()})
 
     def files(self) -> dict[str, str | None]:
         """Return the flags that name a file of ACLs or of changes, which may be stdin, and what is given for them."""
@@ -129,6 +149,9 @@ class SecondStateFlags:
             log=self.to_log,
             snapshot=self.to_snapshot,
             acls=self.to_acls,
+            ref=self.to_ref,
+            acls_format=self._acls_format(first),
+            modules=first.modules,
             bootstrap_controller=self.to_bootstrap_controller,
             bootstrap_server=self.to_bootstrap_server,
             command_config=self.to_command_config or first.command_config,
@@ -154,8 +177,13 @@ class SecondStateFlags:
 
     def file(self) -> str | None:
         """Return the file that the second state comes from, for reports about it; None if it is no file."""
-        found = self.change or self.add or self.remove or self.to_acls
+        found = self.change or self.add or self.remove or self.to_acls or self.to_ref
         return None if found == _STDIN else found
+
+    def _acls_format(self, first: SourceFlags) -> AclsFormat | None:
+        if self.to_acls is self.to_ref is None:
+            return None
+        return self.to_acls_format or first.acls_format
 
     def _is_change(self) -> bool:
         return any(flag is not None for flag in (self.change, self.add, self.remove))
@@ -164,4 +192,5 @@ class SecondStateFlags:
         return any(flag is not None for flag in self._sources())
 
     def _sources(self) -> tuple[Path | str | None, ...]:
-        return (self.to_log, self.to_snapshot, self.to_acls, self.to_bootstrap_controller, self.to_bootstrap_server)
+        files = (self.to_log, self.to_snapshot, self.to_acls, self.to_ref)
+        return (*files, self.to_bootstrap_controller, self.to_bootstrap_server)

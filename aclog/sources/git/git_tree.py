@@ -30,7 +30,7 @@ class GitTree:
     _files: GitFiles = field(init=False)
     _root: str = field(init=False)
     """The directory that was named, or that of the file, from the top of the repository."""
-    _file: str | None = field(init=False)
+    file: str | None = field(init=False)
     """The name of the file, if one was named."""
 
     def __attrs_post_init__(self) -> None:
@@ -42,7 +42,7 @@ class GitTree:
             self.close()
             raise
         is_directory = found.entry.is_directory
-        self._root, self._file = (path, None) if is_directory else posixpath.split(path)
+        self._root, self.file = (path, None) if is_directory else posixpath.split(path)
 
     def __enter__(self) -> Self:
         return self
@@ -69,8 +69,8 @@ class GitTree:
                 is not in this clone.
 
         """
-        if self._file is not None:
-            return [self._file]
+        if self.file is not None:
+            return [self.file]
         return sorted(self._below("", self._existing(self._root), ()))
 
     def read(self, path: str) -> bytes:
