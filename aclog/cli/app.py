@@ -11,6 +11,7 @@ from aclog.cli import import_ as importing
 from aclog.cli.acls import command as acls
 from aclog.cli.check import command as check
 from aclog.cli.diff import command as diff
+from aclog.cli.lint import command as lint
 from aclog.cli.log import command as log
 from aclog.cli.migrate import command as migrate
 from aclog.cli.mirror import command as mirror
@@ -86,6 +87,7 @@ _MODULES = (
     who_can,
     what_can,
     when,
+    lint,
     snapshot,
     export,
     importing,

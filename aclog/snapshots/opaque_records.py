@@ -84,6 +84,10 @@ class OpaqueImage:
         """Yield the names of the topics, in no particular order."""
         return iter(self._topic_names.values())
 
+    def topics(self) -> Iterator[tuple[bytes, str]]:
+        """Yield the uuid and the name of each topic, in no particular order."""
+        return iter(self._topic_names.items())
+
     def apply(self, changes: Iterable[OpaqueChange]) -> Self:
         """Return the image after these records, in order."""
         editor = _Editor(

@@ -9,21 +9,16 @@ from uuid import UUID
 from attrs import define, field, frozen
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
-from aclog.metalog.batches import iter_batches
-from aclog.metalog.codec import decode_values
 from aclog.metalog.errors import CheckpointError, DecodeError, ReplayError
 from aclog.metalog.filelog import open_reader
 from aclog.metalog.filelog.file_names import CheckpointFile, list_checkpoints
 from aclog.metalog.log import LogReader
-from aclog.metalog.records import AccessControlEntryRecord, MetadataRecord, RemoveAccessControlEntryRecord
+from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from aclog.metalog.uuids import uuid_text
 from aclog.snapshots.checkpoint_reader import read_checkpoint
 from aclog.snapshots.image import Image
-from aclog.snapshots.metadata_transactions import Transactions
 from aclog.snapshots.newer_kafka import NewerKafka
-from aclog.snapshots.provenance import Provenance, check_follows
-
-_READ_BYTES = 4 << 20
+from aclog.snapshots.visible_records import VisibleRecord, visible_records
 
 
 class ChangeKind(Enum):
@@ -76,11 +71,13 @@ def start_of_history(reader: LogReader, checkpoints: tuple[CheckpointFile, ...])
 
 def history_from(start: Image, reader: LogReader) -> Iterator[Change]:
     """Yield the rules of the state with which a history begins, and every change after it. Raises as `history`."""
-    found = _History(replayed_to=start.provenance)
+    found = _History()
     yield from found.initial_changes(start)
     try:
-        while found.replayed_to.end_offset < reader.high_watermark():
-            yield from found.replay(reader.read(found.replayed_to.end_offset, _READ_BYTES))
+        for seen in visible_records(start.provenance, reader):
+            change = found.change(seen)
+            if change is not None:
+                yield change
     except DecodeError as e:
         raise type(e)(e.what, offset=e.offset, path=e.path or reader.name) from None
 
@@ -108,15 +105,12 @@ def first_image(reader: LogReader, checkpoints: tuple[CheckpointFile, ...]) -> I
     )
 
 
-@define(kw_only=True)
+@define
 class _History:
-    """A history in progress: the existing ACLs, by id and by content, and the batches since the last visible state."""
+    """A history in progress: the existing ACLs, by id and by content."""
 
-    replayed_to: Provenance
     _rules: dict[UUID, StandardAcl] = field(factory=dict, init=False)
     _ids: dict[StandardAcl, UUID] = field(factory=dict, init=False)
-    _transactions: Transactions = field(factory=Transactions, init=False)
-    _times: list[tuple[int, int]] = field(factory=list, init=False)
 
     def initial_changes(self, image: Image) -> Iterator[Change]:
         for rule in image.acls:
@@ -131,30 +125,9 @@ class _History:
                     first_seen=True,
                 )
 
-    def replay(self, chunk: bytes) -> Iterator[Change]:
-        for position, header in iter_batches(chunk):
-            check_follows(self.replayed_to, header, position)
-            self.replayed_to = Provenance(end_offset=header.end_offset, epoch=header.leader_epoch)
-            if not header.is_control:
-                # A transaction may span batches: a record has the time of its own batch, but the last makes it visible.
-                self._times.append((header.end_offset, header.max_timestamp))
-                for offset, record in enumerate(decode_values(chunk, position, header), header.base_offset):
-                    self._transactions.add(offset, record)
-            if not self._transactions.is_open:
-                yield from self._visible_changes()
-
-    def _visible_changes(self) -> Iterator[Change]:
-        times = iter(self._times)
-        self._times = []
-        end, timestamp = -1, -1
-        for offset, record in self._transactions.take():
-            while offset >= end:
-                end, timestamp = next(times)
-            change = self._change(offset, timestamp, record)
-            if change is not None:
-                yield change
-
-    def _change(self, offset: int, timestamp: int, record: MetadataRecord) -> Change | None:
+    def change(self, seen: VisibleRecord) -> Change | None:
+        """Return the change that a record makes; None if it is about no ACL."""
+        offset, end_offset, timestamp, record = seen
         match record:
             case AccessControlEntryRecord():
                 if record.id in self._rules:
@@ -175,7 +148,6 @@ class _History:
             case _:
                 return None
         rule = StandardAclWithId(id=record.id, acl=acl)
-        end_offset = self.replayed_to.end_offset
         return Change(offset=offset, end_offset=end_offset, timestamp=timestamp, kind=kind, rule=rule)
 
 

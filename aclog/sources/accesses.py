@@ -19,7 +19,8 @@ from aclog.sources.acl_lines import enum_field
 from aclog.sources.json_object import parse_object, text_field
 from aclog.sources.text_lines import display_name, numbered
 
-_COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
+COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
+"""Of an access, in JSON and in Parquet."""
 _PARQUET = (".parquet", ".parq", ".pq")
 
 
@@ -46,7 +47,7 @@ def read_accesses(path: str) -> Accesses:
     """
     counts: Counter[Request] = Counter()
     malformed = 0
-    for request, count in _from_parquet(path) if _is_parquet(path) else _from_lines(path):
+    for request, count in _from_parquet(path) if is_parquet(path) else _from_lines(path):
         if request is None:
             malformed += count
         else:
@@ -56,20 +57,26 @@ def read_accesses(path: str) -> Accesses:
     return Accesses(counts=counts, malformed=malformed)
 
 
-def _is_parquet(path: str) -> bool:
+def is_parquet(path: str) -> bool:
+    """Return whether a path is read as Parquet."""
     return Path(path).is_dir() or path.endswith(_PARQUET)
 
 
 def _from_lines(path: str) -> Iterator[tuple[Request | None, int]]:
     for _, line in numbered(path):
         try:
-            yield _from_line(line), 1
+            yield access_of(line), 1
         except ConfigError:
             yield None, 1
 
 
-def _from_line(line: bytes) -> Request | None:
-    """Return the access in a line as of `authorize --requests`; None if it asks for no name (byResourceType)."""
+def access_of(line: bytes) -> Request | None:
+    """Return the access in a line as of `authorize --requests`; None if it asks for no name (byResourceType).
+
+    Raises:
+        ConfigError: the line is no access.
+
+    """
     value = parse_object(line)
     if value.get("kind") is not None:
         return None
@@ -86,18 +93,19 @@ def _from_parquet(path: str) -> Iterator[tuple[Request | None, int]]:
     inner = Path(path, "accesses")
     try:
         table = ds.dataset(inner if inner.is_dir() else path, format="parquet")
-        for batch in table.to_batches(columns=list(_COLUMNS)):
+        for batch in table.to_batches(columns=list(COLUMNS)):
             # Equal rows are counted before an object is made of them: logs repeat themselves.
-            distinct = pa.Table.from_batches([batch]).group_by(list(_COLUMNS)).aggregate([([], "count_all")])
+            distinct = pa.Table.from_batches([batch]).group_by(list(COLUMNS)).aggregate([([], "count_all")])
             counts = map(int, distinct.column("count_all").to_numpy())
-            rows = zip(*(distinct.column(name).to_pylist() for name in _COLUMNS), strict=True)
-            yield from ((_from_row(row), count) for row, count in zip(rows, counts, strict=True))
+            rows = zip(*(distinct.column(name).to_pylist() for name in COLUMNS), strict=True)
+            yield from ((access_of_row(row), count) for row, count in zip(rows, counts, strict=True))
     except (pa.ArrowInvalid, KeyError) as error:
         what = " ".join(str(error).split())[:200]
-        raise ConfigError(f"{display_name(path)}: expected Parquet with {', '.join(_COLUMNS)}: {what}") from error
+        raise ConfigError(f"{display_name(path)}: expected Parquet with {', '.join(COLUMNS)}: {what}") from error
 
 
-def _from_row(row: tuple[object, ...]) -> Request | None:
+def access_of_row(row: tuple[object, ...]) -> Request | None:
+    """Return the access in a row of principal, host, operation, resource type and name; None if it is none."""
     principal, host, operation, kind, name = map(str, row)
     if None in row or operation not in AclOperation.__members__ or kind not in ResourceType.__members__:
         return None

@@ -11,6 +11,8 @@ class NameFile:
     """Names in a file or in stdin (`-`), read once, when they are asked for; gzip is detected."""
 
     path: str
+    of: str = "a topic"
+    """What has the names, for errors."""
     _names: tuple[str, ...] | None = field(default=None, init=False)
 
     def names(self) -> tuple[str, ...]:
@@ -24,4 +26,4 @@ class NameFile:
             return line.decode().strip("\r")
         except UnicodeDecodeError as error:
             where = f"{display_name(self.path)}: line {number}"
-            raise ConfigError(f"{where}: byte {error.start} is not UTF-8: expected the name of a topic") from error
+            raise ConfigError(f"{where}: byte {error.start} is not UTF-8: expected the name of {self.of}") from error

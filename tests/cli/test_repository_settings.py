@@ -165,7 +165,7 @@ separators = """
 fail-on = 2
 [[lint.ignore]]
 """
-select = ["fail-on"]   # fail-on
+principal-types = ["fail-on"]   # fail-on
 "fail-on" = "x"
 '''
     with pytest.raises(ConfigError, match=r"aclog\.toml:9: lint\.fail-on"):

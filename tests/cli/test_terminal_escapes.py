@@ -99,6 +99,7 @@ def home(tmp_path_factory):
     (directory / "requests").write_text("\n".join(map(json.dumps, requests)))
     (directory / "bad").write_text(json.dumps(row | {"operation": NAME}))
     (directory / "client").write_text(f"security.protocol={json.dumps(NAME)}\n")
+    (directory / "ignore").write_text(f"[[ignore]]\n{json.dumps(NAME)} = 1\n")
     return directory
 
 
@@ -142,6 +143,12 @@ def commands(home, broker):
     yield "what-can", *log, "--principal", f"User:{NAME}"
     yield "when", *log, *request[2:]
     yield "when", *log, *request[2:], "--principal", f"User:{NAME}", "--format", "jsonl"
+    yield from (("lint", *acls, "--format", form) for form in ("text", "jsonl", "markdown", "sarif"))
+    yield "lint", *log
+    yield "lint", "--acls", home / NAME, "--config", home / NAME
+    yield "lint", *acls, "--select", NAME
+    yield "lint", *acls, "--broker-principals", NAME
+    yield "lint", *acls, "--ignore", home / "ignore"
     yield "log", "dump", home / "log"
     yield "log", "dump", "--json", home / "log"
     yield "log", "dump", home / "damaged"

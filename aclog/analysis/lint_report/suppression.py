@@ -26,6 +26,10 @@ class Suppression:
     where: str
     """File and line that state it."""
 
+    def lints_text(self) -> str:
+        """Return the ids: `08, 11`."""
+        return ", ".join(sorted(self.lints))
+
     def has_expired(self, today: date) -> bool:
         """Return whether it no longer suppresses anything."""
         return self.expires is not None and self.expires <= today

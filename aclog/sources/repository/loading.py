@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+from aclog.analysis.lint.catalogue import parse_lints
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.format import AclsFormat
 from aclog.sources.repository.discovery import find_settings_file, shown_path
 from aclog.sources.repository.settings import (
     FAIL_ON,
@@ -64,7 +67,7 @@ def _source(table: TomlTable, directory: Path) -> SourceSettings:
     modules = table.mapping("modules")
     return SourceSettings(
         acls=_path(table, "acls", directory),
-        format=table.text("format"),
+        format=table.choice("format", tuple(AclsFormat)),
         modules=tuple(f"{source}={_joined(directory, path)}" for source, path in modules.items()),
         topics=_path(table, "topics", directory),
         groups=_path(table, "groups", directory),
@@ -90,10 +93,18 @@ def _lint(table: TomlTable) -> LintSettings:
         broker_principals=table.texts("broker-principals"),
         separators=table.text("separators"),
         principal_types=table.texts("principal-types"),
-        select=table.texts("select"),
+        select=_select(table),
         fail_on=table.choice("fail-on", FAIL_ON),
         ignore=tuple(suppressions_of(table)),
     )
+
+
+def _select(table: TomlTable) -> tuple[str, ...] | None:
+    texts = table.texts("select")
+    try:
+        return None if texts is None else tuple(sorted(parse_lints(texts)))
+    except ConfigError as error:
+        raise table.error("select", str(error)) from error
 
 
 def _test(table: TomlTable, directory: Path) -> TestSettings:

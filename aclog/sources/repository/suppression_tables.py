@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from aclog.analysis.lint.catalogue import parse_lints
 from aclog.analysis.lint_report.suppression import RULE_FIELDS, Suppression
+from aclog.metalog.errors import ConfigError
 from aclog.sources.repository.toml_document import read_toml
 from aclog.sources.repository.toml_table import TomlTable
 
@@ -39,8 +41,12 @@ def _suppression(table: TomlTable) -> Suppression:
     if not reason:
         raise table.document.error(table.path, "expected the key reason: why this finding is accepted")
     fields = {key: value for key in RULE_FIELDS if (value := table.text(key)) is not None}
+    try:
+        ids = parse_lints(lints)
+    except ConfigError as error:
+        raise table.error("lint", str(error)) from error
     return Suppression(
-        lints=frozenset(lints),
+        lints=ids,
         fields=fields,
         file=table.text("file"),
         reason=reason,

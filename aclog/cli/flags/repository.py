@@ -1,0 +1,127 @@
+"""The flags of commands that check a repository: its settings file, and an authorizer whose settings it may tell."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from attrs import evolve, frozen
+
+from aclog.cli.flags.authorizer import AuthorizerFlags, Semantics
+from aclog.cli.flags.source import SourceFlags
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.format import AclsFormat
+
+if TYPE_CHECKING:
+    from aclog.sources.repository.settings import RepositorySettings
+
+_PANEL = "Authorizer"
+
+
+@frozen(kw_only=True)
+class RepositoryFlags:
+    """The settings file, and the flags of AuthorizerFlags, of which each wins over the file only if it is given."""
+
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Settings of the repository. [dim]Default: the nearest aclog.toml, up to the repository's root[/]",
+        ),
+    ] = None
+    super_users: Annotated[
+        str | None,
+        typer.Option(
+            "--super-users",
+            metavar="USERS",
+            help="Principals that are allowed everything, in the syntax of the broker's [cyan]super.users[/].",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    allow_everyone: Annotated[
+        bool,
+        typer.Option(
+            "--allow-everyone-if-no-acl-found",
+            metavar="",
+            help="Allow access to resources that no ACL matches, as the broker property of that name does.",
+            rich_help_panel="Authorizer: --allow-everyone-if-no-acl-found",
+        ),
+    ] = False
+    no_allow_everyone: Annotated[
+        bool,
+        typer.Option(
+            "--no-allow-everyone-if-no-acl-found",
+            metavar="",
+            help="Deny it, whatever the settings of the repository say.",
+            rich_help_panel="Authorizer: --no-allow-everyone-if-no-acl-found",
+        ),
+    ] = False
+    semantics: Annotated[
+        Semantics | None,
+        typer.Option(
+            "--semantics",
+            metavar="kafka|documented",
+            help="Decide as Kafka 4.3.1 does, or let an ACL on '*' also cover names that begin with '*'.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    cidr: Annotated[
+        bool | None,
+        typer.Option(
+            "--cidr/--no-cidr",
+            metavar="",
+            help="Whether the host of an ACL may be a CIDR range.",
+            show_default=False,
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+
+    def load(self) -> "RepositorySettings":
+        """Return the settings of the file, with those that flags give instead.
+
+        Raises:
+            ConfigError: the file says something that it cannot, or a flag is given with its opposite.
+            OSError: the file cannot be read.
+
+        """
+        from aclog.sources.repository.loading import load_repository_settings
+
+        if self.allow_everyone and self.no_allow_everyone:
+            raise ConfigError(
+                "--allow-everyone-if-no-acl-found and --no-allow-everyone-if-no-acl-found: expected one of them"
+            )
+        settings = load_repository_settings(self.config)
+        given = {
+            "super_users": self.super_users,
+            "allow_everyone": self.allow_everyone or (False if self.no_allow_everyone else None),
+            "semantics": self.semantics,
+            "cidr": self.cidr,
+        }
+        changed: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+        return evolve(settings, authorizer=evolve(settings.authorizer, **changed)) if changed else settings
+
+
+def authorizer_flags(settings: "RepositorySettings") -> AuthorizerFlags:
+    """Return the settings of the authorizer as the flags of all other commands have them."""
+    found = settings.authorizer
+    return AuthorizerFlags(
+        super_users=found.super_users or "",
+        allow_everyone=bool(found.allow_everyone),
+        semantics=Semantics(found.semantics or Semantics.KAFKA),
+        cidr=bool(found.cidr),
+    )
+
+
+def source_flags(given: SourceFlags, settings: "RepositorySettings") -> SourceFlags:
+    """Return the source that flags name, else the one of the settings; the latter say how to read files, too."""
+    known = settings.source
+    if not given.given() and known.acls is not None:
+        given = evolve(given, acls=known.acls)
+    if given.topics_file is None:
+        given = evolve(given, topics_file=known.topics)
+    if given.acls is None and given.ref is None:
+        return given
+    form = None if known.format is None else AclsFormat(known.format)
+    named = {text.rpartition("=")[0] for text in given.modules}
+    modules = [text for text in known.modules if text.rpartition("=")[0] not in named]
+    return evolve(given, acls_format=given.acls_format or form, modules=[*given.modules, *modules])

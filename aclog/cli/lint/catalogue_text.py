@@ -1,0 +1,37 @@
+"""The catalogue of lints for people: `--list` and `--explain`."""
+
+from collections.abc import Iterable, Iterator
+from textwrap import wrap
+
+from aclog.analysis.lint.catalogue import BY_ID, LINTS, Lint, parse_lints
+
+_WIDTH = 100
+
+
+def list_lines() -> Iterator[str]:
+    """Yield a line for each lint: id, severity, name, what it finds."""
+    width = max(len(lint.name) for lint in LINTS)
+    for lint in LINTS:
+        yield f"{lint.id}  {lint.severity.value:<7}  {lint.name:<{width}}  {lint.title}"
+
+
+def explain_lines(texts: Iterable[str]) -> Iterator[str]:
+    """Yield what is to be known of some lints. Raises ConfigError: there is no such lint."""
+    for place, number in enumerate(sorted(parse_lints(texts))):
+        if place:
+            yield ""
+        yield from _explained(BY_ID[number])
+
+
+def _explained(lint: Lint) -> Iterator[str]:
+    kind = "a fact" if lint.exact else "a guess from names and habits"
+    yield f"{lint.id} {lint.name} ({lint.severity.value}; a finding is {kind})"
+    yield from _paragraph("", lint.title)
+    yield from _paragraph("", lint.harm)
+    yield from _paragraph("Mend: ", lint.mend)
+    if lint.needs:
+        yield f"  Needs {lint.needs}."
+
+
+def _paragraph(head: str, text: str) -> Iterator[str]:
+    yield from wrap(f"{head}{text}", _WIDTH, initial_indent="  ", subsequent_indent="  ")

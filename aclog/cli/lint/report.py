@@ -1,0 +1,62 @@
+"""Lints a source, and prints what was found."""
+
+from importlib.metadata import version
+
+from aclog.analysis.lint_report.json_report import json_lines
+from aclog.analysis.lint_report.lint_report import LintReport
+from aclog.analysis.lint_report.markdown_report import markdown_lines
+from aclog.analysis.lint_report.sarif_report import sarif_log
+from aclog.analysis.lint_report.text_report import text_lines
+from aclog.authorizer.change_place import ChangePlace
+from aclog.cli.existing_topics import existing_topics
+from aclog.cli.flags.repository import authorizer_flags, source_flags
+from aclog.cli.flags.source import SourceFlags
+from aclog.cli.flags.stdin import check_one_stdin
+from aclog.cli.lint.flags import FailOn, LintFlags, LintFormat
+from aclog.cli.linting import lint_inputs, not_judged, repository_path, run_lint
+from aclog.cli.policies import policy_of
+from aclog.metalog.printable import printable
+from aclog.sources.repository.settings import RepositorySettings
+from aclog.terminal.json_text import json_text
+from aclog.terminal.notices import note, warn
+from aclog.terminal.output import emit, say
+
+CLEAN, FOUND = 0, 1
+"""Exit codes."""
+
+
+def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettings) -> int:
+    """Print the findings on a source; return the exit code.
+
+    Raises:
+        ConfigError: flags or settings that are not valid, or malformed input.
+        MetadataError, OSError: the source is damaged or cannot be read.
+
+    """
+    given = source_flags(source, settings)
+    known = settings.source
+    check_one_stdin({**given.files(), "--groups": known.groups, "--accesses": known.accesses})
+    names = given.topics()
+    chosen = given.choose(topics=names)
+    image = chosen.image()
+    policy = policy_of(image, authorizer_flags(settings))
+    inputs = lint_inputs(settings, existing_topics(names, [image], [chosen]), ignore=flags.ignore)
+    report = run_lint(chosen, image, policy, inputs)
+    _print(report, flags.format, chosen.source.change_place)
+    for text in report.notes():
+        warn(text)
+    lacking = not_judged(inputs, history=chosen.source.log is not None)
+    if lacking is not None:
+        note(lacking)
+    return FOUND if report.fails(settings.lint.fail_on or FailOn.ERROR) else CLEAN
+
+
+def _print(report: LintReport, form: LintFormat, place: ChangePlace) -> None:
+    if form is LintFormat.JSONL:
+        for line in json_lines(report, place):
+            emit(json_text(line))
+    elif form is LintFormat.SARIF:
+        emit(json_text(sarif_log(report, place, version=version("aclog"), uri_of=repository_path)))
+    else:
+        for text in markdown_lines(report) if form is LintFormat.MARKDOWN else text_lines(report, place):
+            say(printable(text))

@@ -1,0 +1,181 @@
+"""Runs lint for commands: what it is told besides the rules, what suppressions leave, and where rules come from."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from attrs import frozen
+
+from aclog.analysis.lint.catalogue import ALL, BY_ID, parse_lints
+from aclog.analysis.lint.context import SEPARATORS, LintContext
+from aclog.analysis.lint.finding import Finding
+from aclog.analysis.lint.grown_reach import GROWN_REACH, TopicTimes, grown_reach, is_judged
+from aclog.analysis.lint.linting import lint
+from aclog.analysis.lint_report.lint_report import LintReport, Suppressions
+from aclog.analysis.policy import Policy
+from aclog.analysis.regions.existing_names import ExistingNames
+from aclog.authorizer.acl import AclBindingFilter, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.origin import Origins
+from aclog.metalog.clock import current_time_ms
+from aclog.metalog.errors import ConfigError
+from aclog.snapshots.image import Image
+from aclog.sources.choice import ChosenSource
+from aclog.sources.log_past import LogPast, past_of
+from aclog.sources.name_file import NameFile
+from aclog.sources.repository.discovery import repository_root
+from aclog.sources.repository.settings import RepositorySettings
+from aclog.sources.seen_accesses import SeenAccesses, read_seen_accesses
+
+
+@frozen(kw_only=True)
+class LintInputs:
+    """What lint is told besides the rules."""
+
+    context: LintContext
+    select: frozenset[str]
+    suppressions: Suppressions
+    allow_everyone: bool
+
+    def judged(self, *, history: bool) -> frozenset[str]:
+        """Return the selected lints that have what they need."""
+        known = self.context
+        lacking = {
+            "06": not known.seen(),
+            "18": known.topics is None and known.groups is None,
+            "21": known.topics is None,
+            "22": not known.accesses and self.allow_everyone,
+            GROWN_REACH: not history,
+        }
+        return self.select - {lint for lint, lacks in lacking.items() if lacks}
+
+
+def lint_inputs(
+    settings: RepositorySettings, topics: ExistingNames | None, *, ignore: Path | None = None
+) -> LintInputs:
+    """Return what settings tell, and the topics that exist; `ignore` is a file of more suppressions.
+
+    Raises:
+        ConfigError: a version, a principal or a lint that is none, or a malformed file; OSError: a file cannot be read.
+
+    """
+    from aclog.sources.repository.suppression_tables import read_suppressions
+
+    given, known = settings.lint, settings.source
+    suppressions = (*given.ignore, *(read_suppressions(ignore) if ignore is not None else ()))
+    seen = SeenAccesses() if known.accesses is None else read_seen_accesses(known.accesses)
+    return LintInputs(
+        context=LintContext(
+            topics=topics,
+            groups=None if known.groups is None else ExistingNames.of(NameFile(known.groups, "a group").names()),
+            seen_principals=seen.principals,
+            accesses=seen.requests,
+            broker_version=_version(given.broker_version),
+            broker_principals=_principals(given.broker_principals),
+            separators=SEPARATORS if given.separators is None else given.separators,
+            principal_types=frozenset(given.principal_types or ("User",)),
+        ),
+        select=ALL if given.select is None else parse_lints(given.select),
+        suppressions=Suppressions(
+            listed=suppressions,
+            today=datetime.fromtimestamp(current_time_ms() / 1000, UTC).date(),
+            names_of=_names_of(settings),
+        ),
+        allow_everyone=bool(settings.authorizer.allow_everyone),
+    )
+
+
+def run_lint(chosen: ChosenSource, image: Image, policy: Policy, inputs: LintInputs) -> LintReport:
+    """Return the report on a state of a source.
+
+    Raises:
+        MetadataError, OSError: a log is damaged or cannot be read.
+
+    """
+    found = list(lint(policy, inputs.context, select=inputs.select))
+    past = _past(chosen, image, found, inputs)
+    if past is not None and GROWN_REACH in inputs.select:
+        found += _grown(past, inputs.context)
+    origins: Origins = chosen.origins if past is None else past
+    judged = inputs.judged(history=past is not None)
+    return LintReport.of(found, origins, inputs.suppressions, judged=judged, rules=len(image.acls))
+
+
+def not_judged(inputs: LintInputs, *, history: bool) -> str | None:
+    """Return which selected lints lack what they need, and what that is; None if none does."""
+    lacking: dict[str, list[str]] = {}
+    for number in sorted(inputs.select - inputs.judged(history=history)):
+        lacking.setdefault(BY_ID[number].needs, []).append(f"{number} {BY_ID[number].name}")
+    if not lacking:
+        return None
+    parts = (f"{' and '.join(names)} (needs {what})" for what, names in lacking.items())
+    return f"not judged: {'; '.join(parts)}"
+
+
+def _past(chosen: ChosenSource, image: Image, found: Sequence[Finding], inputs: LintInputs) -> LogPast | None:
+    if chosen.source.log is None:
+        return None
+    asked = dict.fromkeys(acl for each in found for acl in each.rules)
+    if GROWN_REACH in inputs.select:
+        asked |= dict.fromkeys(_prefixed(image))
+    return past_of(chosen.source, image, asked)
+
+
+def _prefixed(image: Image) -> Iterator[StandardAcl]:
+    wanted = AclBindingFilter(
+        resource_type=ResourceType.TOPIC,
+        pattern_type=PatternType.PREFIXED,
+        permission_type=AclPermissionType.ALLOW,
+    )
+    return (rule.acl for rule in image.acls.matching(wanted) if is_judged(rule.acl))
+
+
+def _grown(past: LogPast, context: LintContext) -> Iterator[Finding]:
+    rules = ((acl, added) for acl, added in past.added() if is_judged(acl))
+    return grown_reach(rules, TopicTimes(past.topics.spans), separators=context.separators)
+
+
+def _version(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    parts = text.strip().removeprefix("v").split(".")
+    if not 1 < len(parts) < 5 or not all(part.isascii() and part.isdigit() and len(part) < 5 for part in parts):
+        raise ConfigError(f"--broker-version {text[:40]!r}: expected a release of Kafka, such as 3.9.1")
+    return tuple(map(int, parts))
+
+
+def _principals(texts: Iterable[str] | None) -> frozenset[str]:
+    found = frozenset(part for text in texts or () for each in text.split(";") if (part := each.strip()))
+    for each in found:
+        if ":" not in each:
+            raise ConfigError(f"--broker-principals: {each[:80]!r} has no type: expected such as User:broker-1")
+    return found
+
+
+class _FileNames:
+    """The names by which a glob may mean a file."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+
+    def __call__(self, file: str) -> Iterable[str]:
+        path = file if os.path.lexists(file) else file.partition(":")[2] or file  # GITREF:path
+        names = {file, os.path.normpath(path)}
+        if self._directory is not None:
+            names.add(os.path.relpath(path, self._directory))
+        return names
+
+
+def _names_of(settings: RepositorySettings) -> _FileNames:
+    return _FileNames(None if settings.file is None else settings.file.parent)
+
+
+def repository_path(file: str) -> str:
+    """Return a file's path from the root of the repository that the working directory is in; else as it is shown."""
+    root = repository_root(Path.cwd())
+    if root is None:
+        return file
+    if not os.path.lexists(file) and ":" in file:
+        return file.partition(":")[2]  # GITREF:path, which begins at the root
+    found = Path.cwd() / os.path.normpath(file)
+    return found.relative_to(root).as_posix() if found.is_relative_to(root) else file
