@@ -7,7 +7,7 @@ from types import MappingProxyType
 from attrs import frozen
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats import jikkou, json_lines, kafka_gitops
+from aclog.sources.formats import jikkou, json_lines, julie, kafka_gitops
 from aclog.sources.formats.file_tree import FileTree
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.located_rule import LocatedRule, StatedRules
@@ -29,6 +29,7 @@ READERS: Mapping[AclsFormat, Reader] = MappingProxyType(
     {
         AclsFormat.JSONL: Reader(json_lines.claims, json_lines.read),
         AclsFormat.KAFKA_GITOPS: Reader(kafka_gitops.claims, kafka_gitops.read),
+        AclsFormat.JULIE: Reader(julie.claims, julie.read),
         AclsFormat.JIKKOU: Reader(jikkou.claims, jikkou.read),
     }
 )

@@ -106,7 +106,11 @@ spec:
         ("      type: ALLOW\n", "", "6: an ACL of principal User:a has no type"),
         ("operations: [READ]", "operation: READ", "11: an ACL of principal User:a has an unknown key 'operation'"),
         ("[READ]", "[ANY]", "operation is 'ANY': expected one of ALL, READ"),
-        ("pattern: t\n", "pattern: 1.10\n", "8: pattern is '1.10', which is a number: put it in quotes"),
+        (
+            "pattern: t\n",
+            "pattern: 1.10\n",
+            "8: pattern is '1.10' without quotes, which is read as 1.1: put it in quotes",
+        ),
         ("type: topic", "type: topics", "7: type is 'topics': expected one of TOPIC"),
         ("LITERAL", "PREFIX", "9: patternType is 'PREFIX': expected one of LITERAL, PREFIXED, MATCH"),
         ('"User:a"', "alice", "6: no Kafka accepts this rule: .*colon"),

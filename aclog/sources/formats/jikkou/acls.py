@@ -8,6 +8,7 @@ from attrs import frozen
 
 from aclog.authorizer.acl import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
 from aclog.sources.formats.node import Node
+from aclog.sources.formats.plain_text import plain_text
 from aclog.sources.formats.statement import Statement
 
 _ACL_KEYS = ("resource", "operations", "type", "host")
@@ -34,7 +35,7 @@ class PrincipalAcl:
 
     def statements(self) -> Iterator[Statement]:
         """Yield its statements, of a literal name or a prefix."""
-        return self._statements(text(self.pattern, "pattern"), self.pattern_type)
+        return self._statements(plain_text(self.pattern, "pattern"), self.pattern_type)
 
     def statements_about(self, topic: str) -> Iterator[Statement]:
         """Yield its statements about one topic that matches."""
@@ -68,16 +69,8 @@ def acls_of(spec: Node, what: str) -> Iterator[PrincipalAcl]:
             pattern_type=_named(resource.required("patternType", "resource"), "patternType", _PATTERNS),
             operations=tuple(_named(each, "operation", _OPERATIONS) for each in operations),
             permission_type=_named(acl.required("type", f"an ACL of {what}"), "type", _PERMISSIONS),
-            host=WILDCARD if host is None else text(host, "host"),
+            host=WILDCARD if host is None else plain_text(host, "host"),
         )
-
-
-def text(node: Node, what: str) -> str:
-    """Return a scalar as text. Raises ConfigError: a number such as 1.10, which Jikkou would read as 1.1."""
-    found = node.text(what)
-    if not isinstance(node.value, str) and str(node.value).lower() != found.lower():
-        raise node.error(f"{what} is {found[:60]!r}, which is a number: put it in quotes")
-    return found
 
 
 def _named(node: Node, what: str, values: tuple[_Enum, ...]) -> _Enum:

@@ -6,11 +6,12 @@ from attrs import define, field
 
 from aclog.authorizer.acl import PatternType, ResourceType
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.jikkou.acls import PrincipalAcl, acls_of, text
+from aclog.sources.formats.jikkou.acls import PrincipalAcl, acls_of
 from aclog.sources.formats.jikkou.resources import AUTHORIZATION, Resources, annotated, claims, read_resources
 from aclog.sources.formats.jikkou.topic_regex import matching
 from aclog.sources.formats.located_rule import LocatedRule
 from aclog.sources.formats.node import Node
+from aclog.sources.formats.plain_text import plain_text
 from aclog.sources.formats.read_context import ReadContext
 from aclog.sources.formats.source_file import SourceFile
 
@@ -48,7 +49,7 @@ def _acls(name: str, resource: Node, what: str) -> list[PrincipalAcl]:
 def _of_roles(resource: Node, found: Resources, roles: dict[str, list[PrincipalAcl]]) -> Iterator[PrincipalAcl]:
     named: dict[str, Node] = {}
     for role in resource.required("spec").members("roles"):
-        named.setdefault(text(role, "role"), role)
+        named.setdefault(plain_text(role, "role"), role)
     for name, role in named.items():
         if name not in roles:
             known = ", ".join(found.roles) or "none is defined"
@@ -82,6 +83,6 @@ class _Topics:
                 )
             self._topics = self.context.topics()
         try:
-            return matching(text(acl.pattern, "pattern"), self._topics)
+            return matching(plain_text(acl.pattern, "pattern"), self._topics)
         except ConfigError as error:
             raise acl.pattern.error(f"pattern {acl.pattern.raw[:60]!r}: {error}") from error

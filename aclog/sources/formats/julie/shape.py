@@ -1,0 +1,39 @@
+"""Which files are topologies of JulieOps, and which say what its roles and plans are."""
+
+from aclog.sources.formats.node import Node
+from aclog.sources.formats.source_file import SourceFile
+
+_SECTIONS = ("project", "platform", "special")
+"""How the sections of a topology begin; `project` for `projects` is a slip, which is told then."""
+
+
+def claims(file: SourceFile) -> bool:
+    """Return whether a YAML or JSON file looks like one of them. Raises ConfigError: not YAML."""
+    if not file.has_suffix(".yaml", ".yml", ".json") or not file.documents:
+        return False
+    document = file.documents[0]
+    return is_topology(document) or is_roles(document) or is_plans(document)
+
+
+def is_topology(document: Node) -> bool:
+    """Return whether a document is a topology: it has a context and sections."""
+    context = document.get("context")
+    if context is None or isinstance(context.value, dict | tuple):
+        return False
+    return any(key.startswith(_SECTIONS) for key in document.mapping())
+
+
+def is_roles(document: Node) -> bool:
+    """Return whether a document defines roles (julie.roles in the tool's configuration)."""
+    roles = document.get("roles")
+    if roles is None or not isinstance(roles.value, tuple):
+        return False
+    return any(role.get("name") is not None and role.get("acls") is not None for role in roles.value)
+
+
+def is_plans(document: Node) -> bool:
+    """Return whether a document defines plans, which are configurations of topics."""
+    plans = document.get("plans")
+    if plans is None or not isinstance(plans.value, dict):
+        return False
+    return any(plan.get("config") is not None for plan in plans.value.values())
