@@ -1,6 +1,7 @@
 """`aclog lint` by its own command line: findings with their places and mends, formats, suppressions, exit codes."""
 
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 from aclog.analysis.lint.catalogue import LINTS
 from tests.support.builders.acls import acl_row
 from tests.support.cli.command import aclog
+from tests.support.cli.shell_sources import SMALL
 from tests.support.fakes.broker import FakeBroker
 
 STAR = acl_row("*", principal="User:a", operation="READ", patternType="PREFIXED")
@@ -334,3 +336,37 @@ def test_places_in_a_log_are_those_of_the_newest_addition(write, tmp_path):
     assert text[1].startswith(f"  offset {added['offset']}, ")
     early = lines_of(aclog("lint", "--log", log, "--select", "01", "--format", "jsonl", "--as-of", gone))
     assert early[0]["rules"][0]["offset"] < added["offset"]
+
+
+def test_grown_reach_of_a_log_that_a_kafka_wrote():
+    """User:bob's `pay` covered payments.eu; then came tmp-orders and pay.late, and tmp-orders went."""
+    flags = ("--log", SMALL / "__cluster_metadata-0", "--select", "26", "--format", "jsonl")
+    [line] = lines_of(aclog("lint", *flags).ok())
+    [rule] = line["rules"]
+    assert (rule["resourceName"], rule["offset"], rule["principal"]) == ("pay", 38, "User:bob")
+    assert line["lost"] == "User:bob has ALL on 2 topics by it, on 1 at first; of other owners: pay.late"
+    assert "--add" in line["fix"]
+    assert "--topic payments. --resource-pattern-type prefixed" in line["fix"]
+    assert aclog("lint", *flags, "--as-of", 178).ok().out == ""
+    early = aclog("lint", *flags[:2], "--as-of", 60, "--format", "jsonl")
+    assert all(rule["offset"] < 60 for each in lines_of(early) for rule in each["rules"])
+
+
+def test_a_rule_that_is_older_than_the_log_reaches_has_no_place(tmp_path):
+    """Nobody knows when the rules and topics came into being that only the checkpoint has."""
+    short = tmp_path / "short"
+    shutil.copytree(SMALL / "__cluster_metadata-0", short, ignore=shutil.ignore_patterns(f"{0:020}.*"))
+    lines = lines_of(aclog("lint", "--log", short, "--format", "jsonl"))
+    assert lines
+    assert [line for line in lines if line["lint"] == "26"] == []
+    offsets = {rule.get("offset") for line in lines for rule in line["rules"]}
+    assert None in offsets
+    assert min(offsets - {None}) >= 211  # the end of the checkpoint with which the history begins
+    result = aclog("lint", "--log", SMALL / "__cluster_metadata-0", "--format", "jsonl")
+    assert all("offset" in rule for line in lines_of(result) for rule in line["rules"])
+
+
+def test_a_checkpoint_has_no_history():
+    checkpoint = max((SMALL / "__cluster_metadata-0").glob("*.checkpoint"))
+    result = aclog("lint", "--snapshot", checkpoint, "--select", "26").ok()
+    assert "26 grown-reach (needs a source with a history)" in result.err

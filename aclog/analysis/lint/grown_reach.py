@@ -96,7 +96,7 @@ def _judge(acl: StandardAcl, added: int, topics: TopicTimes, separators: str) ->
 
 
 def _lost(acl: StandardAcl, first: int, now: int, others: Sequence[str]) -> str:
-    reach = f"{who(acl)} may {code_name(AclOperation, acl.operation)} {_topics(now)} by it, {first:,} at first"
+    reach = f"{who(acl)} has {code_name(AclOperation, acl.operation)} on {_topics(now)} by it, on {first:,} at first"
     if not others:
         return reach
     more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
