@@ -102,8 +102,8 @@ class LintReport:
     def summary(self) -> str:
         """Return such as `2 errors, 5 warnings in 1,203 rules; 3 suppressed`."""
         counts = self.counts()
-        parts = [_plural(counts[severity], severity.value) for severity in Severity if counts[severity]]
-        said = f"{', '.join(parts) or 'no findings'} in {_plural(self.rules, 'rule')}"
+        parts = [plural(counts[severity], severity.value) for severity in Severity if counts[severity]]
+        said = f"{', '.join(parts) or 'no findings'} in {plural(self.rules, 'rule')}"
         return f"{said}; {len(self.suppressed):,} suppressed" if self.suppressed else said
 
 
@@ -131,5 +131,6 @@ def _place(found: LocatedFinding) -> tuple[str, int]:
             return "", -1
 
 
-def _plural(count: int, word: str) -> str:
+def plural(count: int, word: str) -> str:
+    """Return such as `1 rule` or `1,203 rules`."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"

@@ -25,6 +25,7 @@ def lint(source: SourceFlags, cluster: ClusterFlags, flags: LintFlags, repositor
       aclog lint --acls kafka/ --topics topics.txt
       aclog lint --bootstrap-server HOST:9092 --accesses accesses.parquet
       aclog lint --acls kafka/ --format sarif --fail-on never
+      aclog lint --log DIR --select 08,11 --fix change.jsonl
       aclog lint --explain 08
     """
     if flags.list_all or flags.explain:

@@ -117,6 +117,14 @@ class LintFlags:
         Path | None,
         typer.Option("--ignore", metavar="FILE", help="Suppressions, as TOML: [cyan]\\[\\[ignore]][/] tables."),
     ] = None
+    fix: Annotated[
+        Path | None,
+        typer.Option(
+            "--fix",
+            metavar="FILE",
+            help="Write a change (for [cyan]--change[/]) that mends what it can without changing any decision.",
+        ),
+    ] = None
     fail_on: Annotated[
         FailOn | None,
         typer.Option("--fail-on", help="From which severity on findings make the exit code 1.", show_default="error"),

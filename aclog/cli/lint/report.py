@@ -12,6 +12,7 @@ from aclog.cli.existing_topics import existing_topics
 from aclog.cli.flags.repository import authorizer_flags, source_flags
 from aclog.cli.flags.source import SourceFlags
 from aclog.cli.flags.stdin import check_one_stdin
+from aclog.cli.lint.fix import write_fix
 from aclog.cli.lint.flags import FailOn, LintFlags, LintFormat
 from aclog.cli.linting import lint_inputs, not_judged, repository_path, run_lint
 from aclog.cli.policies import policy_of
@@ -42,6 +43,8 @@ def print_lint(source: SourceFlags, flags: LintFlags, settings: RepositorySettin
     policy = policy_of(image, authorizer_flags(settings))
     inputs = lint_inputs(settings, existing_topics(names, [image], [chosen]), ignore=flags.ignore)
     report = run_lint(chosen, image, policy, inputs)
+    if flags.fix is not None:
+        write_fix(flags.fix, policy, report.findings)
     _print(report, flags.format, chosen.source.change_place)
     for text in report.notes():
         warn(text)
