@@ -1,0 +1,373 @@
+"""Evaluation of expressions, as HCL's own evaluator does it (hashicorp/hcl/v2/hclsyntax)."""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.terraform.errors import EvaluationError
+from aclog.sources.formats.terraform.hcl.syntax import (
+    Binary,
+    Call,
+    Conditional,
+    Expression,
+    For,
+    GetAttribute,
+    Literal,
+    ObjectOf,
+    Relative,
+    Splat,
+    Step,
+    Template,
+    TemplateLoop,
+    Traversal,
+    TupleOf,
+    Unary,
+)
+from aclog.sources.formats.terraform.operators import binary, unary
+from aclog.sources.formats.terraform.scope import Scope
+from aclog.sources.formats.terraform.values.access import elements, get_attribute, get_index, is_iterable
+from aclog.sources.formats.terraform.values.conversion import as_text, convert, unify
+from aclog.sources.formats.terraform.values.errors import ValueFault
+from aclog.sources.formats.terraform.values.types import BOOL, DYNAMIC, SEQUENCES, STRING, Kind, list_of
+from aclog.sources.formats.terraform.values.value import (
+    FALSE,
+    NULL,
+    TRUE,
+    Unknown,
+    Value,
+    first_unknown,
+    is_sensitive,
+    object_value,
+    string,
+    tuple_value,
+    with_sensitivity,
+)
+
+
+def evaluate(expression: Expression, scope: Scope) -> Value:
+    """Return the value of an expression.
+
+    Raises:
+        EvaluationError: it has none, with file and line.
+        ConfigError: what it refers to is not declared, or is not understood.
+
+    """
+    return _EVALUATORS[type(expression)](expression, scope)
+
+
+def follow(value: Value, steps: tuple[Step, ...], scope: Scope) -> Value:
+    """Return what steps lead to from a value. Raises EvaluationError: they lead nowhere."""
+    for step in steps:
+        try:
+            if isinstance(step, GetAttribute):
+                value = get_attribute(value, step.name)
+            else:
+                value = get_index(value, evaluate(step.key, scope))
+        except ValueFault as fault:
+            raise scope.error(step.line, str(fault)) from fault
+    return value
+
+
+def _literal(expression: Literal, scope: Scope) -> Value:  # noqa: ARG001
+    return expression.value
+
+
+def _traversal(expression: Traversal, scope: Scope) -> Value:
+    value = scope.local.get(expression.root)
+    if value is not None:
+        return follow(value, expression.steps, scope)
+    value, used = scope.names.resolve(expression, scope)
+    return follow(value, expression.steps[used:], scope)
+
+
+def _relative(expression: Relative, scope: Scope) -> Value:
+    return follow(evaluate(expression.source, scope), expression.steps, scope)
+
+
+def _template(expression: Template, scope: Scope) -> Value:
+    texts, missing = list[str](), None
+    values = [evaluate(part, scope) for part in expression.parts]
+    for part, value in zip(expression.parts, values, strict=True):
+        if value.unknown is not None:
+            missing = missing or value.unknown
+            continue
+        try:
+            texts.append(as_text(value))
+        except ValueFault as fault:
+            raise scope.error(part.line, f"in a template: {fault}") from fault
+    result = string("".join(texts)) if missing is None else Value(STRING, missing)
+    return with_sensitivity(result, *values)
+
+
+def _template_loop(expression: TemplateLoop, scope: Scope) -> Value:
+    collection = _collection(expression.collection, scope)
+    if collection.unknown is not None:
+        return Value(STRING, collection.unknown, collection.sensitive)
+    texts, missing = list[str](), None
+    for local in _iterations(expression.names, collection):
+        value = evaluate(expression.body, scope.with_local(local))
+        if value.unknown is not None:
+            missing = missing or value.unknown
+        else:
+            texts.append(as_text(value))
+        collection = with_sensitivity(collection, value)
+    return with_sensitivity(string("".join(texts)) if missing is None else Value(STRING, missing), collection)
+
+
+def _conditional(expression: Conditional, scope: Scope) -> Value:
+    """Return the value of the branch taken, as the type that both have in common; errors of the other do not count."""
+    branches: list[Value] = []
+    errors: list[EvaluationError | None] = []
+    for branch in (expression.yes, expression.no):
+        try:
+            branches.append(evaluate(branch, scope))
+            errors.append(None)
+        except EvaluationError as error:
+            branches.append(Value(DYNAMIC, Unknown("an error")))
+            errors.append(error)
+    kind = _common_type(*branches)
+    if kind is None:
+        raise scope.error(expression.line, "the two results of a condition have no type in common")
+    condition = evaluate(expression.condition, scope)
+    if condition.is_null:
+        raise scope.error(expression.condition.line, "a condition is null")
+    if condition.unknown is not None:
+        return with_sensitivity(Value(kind, condition.unknown), condition)
+    try:
+        taken = 0 if convert(condition, BOOL).payload else 1
+        failure = errors[taken]
+        if failure is not None:
+            raise failure
+        return with_sensitivity(convert(branches[taken], kind), condition)
+    except ValueFault as fault:
+        raise scope.error(expression.line, f"in a condition: {fault}") from fault
+
+
+def _common_type(yes: Value, no: Value) -> Any:
+    if yes == NULL:
+        return no.type
+    if no == NULL:
+        return yes.type
+    if DYNAMIC in (yes.type, no.type):
+        return DYNAMIC
+    return unify([yes.type, no.type])
+
+
+def _binary(expression: Binary, scope: Scope) -> Value:
+    values: list[Value] = []
+    errors: list[EvaluationError] = []
+    for operand in (expression.left, expression.right):
+        try:
+            values.append(evaluate(operand, scope))
+        except EvaluationError as error:
+            values.append(Value(DYNAMIC, Unknown("an error")))
+            errors.append(error)
+    try:
+        result = binary(expression.operator, *values)
+    except ValueFault as fault:
+        if errors:
+            raise errors[0] from None
+        raise scope.error(expression.line, f"{expression.operator}: {fault}") from fault
+    # `false && x` is false even if x has no value.
+    if errors and result.unknown is not None:
+        raise errors[0]
+    return with_sensitivity(result, *values)
+
+
+def _unary(expression: Unary, scope: Scope) -> Value:
+    operand = evaluate(expression.operand, scope)
+    try:
+        return with_sensitivity(unary(expression.operator, operand), operand)
+    except ValueFault as fault:
+        raise scope.error(expression.line, f"{expression.operator}: {fault}") from fault
+
+
+def _tuple(expression: TupleOf, scope: Scope) -> Value:
+    return tuple_value([evaluate(item, scope) for item in expression.items])
+
+
+def _object(expression: ObjectOf, scope: Scope) -> Value:
+    entries: dict[str, Value] = {}
+    missing: Unknown | None = None
+    for key_expression, item in expression.items:
+        key, value = evaluate(key_expression, scope), evaluate(item, scope)
+        if key.unknown is not None:
+            missing = missing or key.unknown
+            continue
+        entries[_key_text(key, key_expression.line, scope)] = with_sensitivity(value, key)
+    return object_value(entries) if missing is None else Value(DYNAMIC, missing)
+
+
+def _key_text(key: Value, line: int, scope: Scope) -> str:
+    try:
+        return as_text(key)
+    except ValueFault as fault:
+        raise scope.error(line, f"a key of an object: {fault}") from fault
+
+
+def _collection(expression: Expression, scope: Scope) -> Value:
+    value = evaluate(expression, scope)
+    if value.is_null:
+        raise scope.error(expression.line, "a loop over null")
+    if value.unknown is None and not is_iterable(value):
+        raise scope.error(expression.line, f"a loop over a {value.type}, which has no elements")
+    return value
+
+
+def _iterations(names: tuple[str | None, str], collection: Value) -> Iterator[Mapping[str, Value]]:
+    key_name, item_name = names
+    for key, item in elements(collection):
+        held = with_sensitivity(item, collection)
+        yield {item_name: held} if key_name is None else {key_name: key, item_name: held}
+
+
+def _for(expression: For, scope: Scope) -> Value:
+    collection = _collection(expression.collection, scope)
+    if collection.unknown is not None:
+        return Value(DYNAMIC, collection.unknown, collection.sensitive)
+    items: list[tuple[str, Value]] = []
+    missing: Unknown | None = None
+    for local in _iterations(expression.names, collection):
+        inner = scope.with_local(local)
+        included = _included(expression, inner)
+        if isinstance(included, Unknown):
+            missing = missing or included
+        elif included:
+            key = _for_key(expression, inner)
+            value = evaluate(expression.value, inner)
+            if isinstance(key, Unknown):
+                missing = missing or key
+            else:
+                items.append((key, value))
+    if missing is not None:
+        return Value(DYNAMIC, missing, collection.sensitive)
+    return with_sensitivity(_for_result(expression, items, scope), collection)
+
+
+def _included(expression: For, scope: Scope) -> bool | Unknown:
+    if expression.condition is None:
+        return True
+    value = evaluate(expression.condition, scope)
+    if value.is_null:
+        raise scope.error(expression.condition.line, "the condition of a for expression is null")
+    if value.unknown is not None:
+        return value.unknown
+    try:
+        return bool(convert(value, BOOL).payload)
+    except ValueFault as fault:
+        raise scope.error(expression.condition.line, f"the condition of a for expression: {fault}") from fault
+
+
+def _for_key(expression: For, scope: Scope) -> str | Unknown:
+    if expression.key is None:
+        return ""
+    key = evaluate(expression.key, scope)
+    return key.unknown if key.unknown is not None else _key_text(key, expression.key.line, scope)
+
+
+def _for_result(expression: For, items: list[tuple[str, Value]], scope: Scope) -> Value:
+    if expression.key is None:
+        return tuple_value(value for _, value in items)
+    if expression.group:
+        groups: dict[str, list[Value]] = {}
+        for key, value in items:
+            groups.setdefault(key, []).append(value)
+        return object_value({key: tuple_value(values) for key, values in groups.items()})
+    entries = dict(items)
+    if len(entries) < len(items):
+        raise scope.error(expression.line, "two elements of a for expression have the same key: `...` collects them")
+    return object_value(entries)
+
+
+def _splat(expression: Splat, scope: Scope) -> Value:
+    source = evaluate(expression.source, scope)
+    is_sequence = source.type.kind in SEQUENCES
+    if source.is_null:
+        if is_sequence:
+            raise scope.error(expression.line, "a splat of null")
+        return tuple_value([])
+    if isinstance(source.payload, Unknown) and (is_sequence or source.type.kind is Kind.DYNAMIC):
+        return Value(DYNAMIC, source.unknown, source.sensitive)
+    items = source.items if is_sequence else (source,)
+    values = [follow(with_sensitivity(item, source), expression.steps, scope) for item in items]
+    if source.type.kind in (Kind.LIST, Kind.SET):
+        element = values[0].type if values else _empty_element(source, expression)
+        return with_sensitivity(Value(list_of(element), tuple(values)), source)
+    return with_sensitivity(tuple_value(values), source)
+
+
+def _empty_element(source: Value, expression: Splat) -> Any:
+    kind = source.type.item
+    for step in expression.steps:
+        kind = (kind.attributes.get(step.name) if isinstance(step, GetAttribute) else None) or kind.element or DYNAMIC
+    return kind
+
+
+def _call(expression: Call, scope: Scope) -> Value:
+    if expression.name in ("try", "can"):
+        return _try(expression, scope)
+    function = scope.functions.get(expression.name)
+    if function is None:
+        raise scope.refusal(expression.line, f"{expression.name}(): there is no such function, or aclog does not know it")
+    arguments = [evaluate(argument, scope) for argument in expression.arguments]
+    if expression.expand:
+        last = arguments.pop()
+        if last.unknown is not None:
+            return Value(DYNAMIC, last.unknown, last.sensitive)
+        if last.is_null or last.type.kind not in SEQUENCES:
+            raise scope.error(expression.line, f"{expression.name}(): only a list, set or tuple can be expanded by `...`")
+        arguments.extend(with_sensitivity(item, last) for item in last.items)
+    try:
+        return function.call(arguments)
+    except ValueFault as fault:
+        hidden = any(map(is_sensitive, arguments))
+        what = "an argument is not what it takes (not shown: it is sensitive)" if hidden else str(fault)
+        raise scope.error(expression.line, f"{expression.name}(): {what}") from (None if hidden else fault)
+    except EvaluationError:
+        raise
+    except ConfigError as error:
+        raise scope.refusal(expression.line, f"{expression.name}(): {error}") from error
+
+
+def _try(expression: Call, scope: Scope) -> Value:
+    """Return the first argument that has a value, or for `can` whether its argument has one."""
+    is_can = expression.name == "can"
+    if not expression.arguments or (is_can and len(expression.arguments) != 1):
+        raise scope.error(expression.line, f"{expression.name}(): wrong number of arguments")
+    for argument in expression.arguments:
+        try:
+            value = evaluate(argument, scope)
+        except EvaluationError:
+            continue
+        missing = first_unknown(value)
+        if missing is not None and _may_fail(argument):
+            return Value(BOOL if is_can else DYNAMIC, missing)
+        return TRUE if is_can else value
+    if is_can:
+        return FALSE
+    raise scope.error(expression.line, "try(): none of its arguments has a value")
+
+
+def _may_fail(argument: Expression) -> bool:
+    """Return whether an unknown value may turn out to have no value here; a mere reference cannot."""
+    return not isinstance(argument, Literal | Traversal)
+
+
+_EVALUATORS: Mapping[type, Callable[[Any, Scope], Value]] = MappingProxyType(
+    {
+        Literal: _literal,
+        Template: _template,
+        TemplateLoop: _template_loop,
+        Traversal: _traversal,
+        Relative: _relative,
+        Splat: _splat,
+        Call: _call,
+        Conditional: _conditional,
+        Binary: _binary,
+        Unary: _unary,
+        TupleOf: _tuple,
+        ObjectOf: _object,
+        For: _for,
+    }
+)

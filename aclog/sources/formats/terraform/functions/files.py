@@ -1,0 +1,150 @@
+"""Functions that read files of the tree, and functions on paths."""
+
+import base64
+import hashlib
+import posixpath
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from attrs import frozen
+
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.file_tree import FileTree
+from aclog.sources.formats.terraform.functions.function import Function
+from aclog.sources.formats.terraform.values.errors import ValueFault
+from aclog.sources.formats.terraform.values.sets import set_value
+from aclog.sources.formats.terraform.values.types import STRING
+from aclog.sources.formats.terraform.values.value import Unknown, Value, boolean, string
+
+_LARGEST = 16 << 20
+
+
+@frozen
+class ModuleFiles:
+    """Files as the functions of a root module name them: from the directory in which Terraform runs."""
+
+    tree: FileTree
+    root: str
+    """The root module's directory in the tree."""
+
+    def path(self, name: str) -> str:
+        """Return the path in the tree. Raises ValueFault: it is not of the tree."""
+        if name.startswith(("/", "~")):
+            raise ValueFault("only paths within the repository are read: begin with path.module")
+        return posixpath.normpath(posixpath.join(self.root, name))
+
+    def content(self, name: str) -> bytes:
+        """Return what a file holds. Raises ValueFault: there is no such file, or it cannot be read."""
+        path = self.path(name)
+        if not self.tree.is_file(path):
+            raise ValueFault(f"there is no file {self.tree.display(path)}")
+        try:
+            content = self.tree.read(path)
+        except (OSError, ConfigError) as error:
+            raise ValueFault(f"cannot be read: {error}") from error
+        if len(content) > _LARGEST:
+            raise ValueFault(f"{self.tree.display(path)} is larger than {_LARGEST >> 20} MiB")
+        return content
+
+    def text(self, name: str) -> str:
+        """Return the text of a file. Raises ValueFault: as content(), or it is not UTF-8."""
+        try:
+            return self.content(name).decode()
+        except UnicodeDecodeError as error:
+            raise ValueFault(f"{self.tree.display(self.path(name))} is not UTF-8") from error
+
+    def matching(self, directory: str, pattern: str) -> list[str]:
+        """Return the paths of the files under a directory that match a pattern, from the directory."""
+        base, wanted = self.path(directory), _pattern(pattern)
+        return [path for path in self._under(base, "", 0) if wanted.match(path)]
+
+    def _under(self, directory: str, prefix: str, depth: int) -> list[str]:
+        found: list[str] = []
+        if depth > 32:
+            return found
+        for name in self.tree.entries(directory):
+            path = posixpath.join(directory, name)
+            if self.tree.is_file(path):
+                found.append(prefix + name)
+            else:
+                found += self._under(path, f"{prefix}{name}/", depth + 1)
+        return found
+
+
+def _pattern(glob: str) -> re.Pattern[str]:
+    """Return the pattern of fileset(): `**` crosses directories, `{a,b}` is a choice."""
+    text, position = [], 0
+    tokens = re.compile(r"\*\*/|\*\*|\*|\?|\[\^?[^\]]*\]|\{|\}|,|\\.|.", re.DOTALL)
+    depth = 0
+    for token in tokens.finditer(glob):
+        word = token[0]
+        depth += (word == "{") - (word == "}")
+        simple = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")"}
+        text.append(simple.get(word) or (word if word[0] == "[" else "|" if word == "," and depth else re.escape(word.removeprefix("\\"))))
+        position = token.end()
+    try:
+        return re.compile("".join(text) + r"\Z")
+    except re.error as error:
+        raise ValueFault("not a pattern of file names") from error
+
+
+def file_functions(files: ModuleFiles) -> dict[str, Function]:
+    """Return the functions that read files of a module's tree; templatefile() needs an evaluator, and is elsewhere."""
+
+    def digest(name: str, *, as_base64: bool = False) -> Function:
+        def hash_of(path: Value) -> Value:
+            found = hashlib.new(name, files.content(path.text), usedforsecurity=False).digest()
+            return string(base64.b64encode(found).decode() if as_base64 else found.hex())
+
+        return Function(parameters=(STRING,), body=hash_of)
+
+    def fileset(directory: Value, pattern: Value) -> Value:
+        return set_value(map(string, files.matching(directory.text, pattern.text)), STRING)
+
+    def exists(path: Value) -> Value:
+        return boolean(files.tree.is_file(files.path(path.text)))
+
+    def in_base64(path: Value) -> Value:
+        return string(base64.b64encode(files.content(path.text)).decode())
+
+    return {
+        "file": Function(parameters=(STRING,), body=lambda path: string(files.text(path.text))),
+        "filebase64": Function(parameters=(STRING,), body=in_base64),
+        "filebase64sha256": digest("sha256", as_base64=True),
+        "filebase64sha512": digest("sha512", as_base64=True),
+        "fileexists": Function(parameters=(STRING,), body=exists),
+        "filemd5": digest("md5"),
+        "fileset": Function(parameters=(STRING, STRING), body=fileset),
+        "filesha1": digest("sha1"),
+        "filesha256": digest("sha256"),
+        "filesha512": digest("sha512"),
+    }
+
+
+def _depends_on_machine(name: str) -> Callable[..., Value]:
+    return lambda *_: Value(STRING, Unknown(f"{name}(), which depends on where Terraform runs"))
+
+
+def _dirname(path: Value) -> Value:
+    cut = path.text.rpartition("/")[0] if "/" in path.text else ""
+    return string(posixpath.normpath(cut or ("/" if path.text.startswith("/") else ".")))
+
+
+def _basename(path: Value) -> Value:
+    text = path.text.rstrip("/")
+    return string(posixpath.basename(text) if text else "/" if path.text else ".")
+
+
+def _pathexpand(path: Value) -> Value:
+    return _depends_on_machine("pathexpand")() if path.text.startswith("~") else path
+
+
+PATH_FUNCTIONS: Mapping[str, Function] = MappingProxyType(
+    {
+        "abspath": Function(parameters=(STRING,), body=_depends_on_machine("abspath")),
+        "basename": Function(parameters=(STRING,), body=_basename),
+        "dirname": Function(parameters=(STRING,), body=_dirname),
+        "pathexpand": Function(parameters=(STRING,), body=_pathexpand),
+    }
+)

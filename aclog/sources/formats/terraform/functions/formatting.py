@@ -1,0 +1,165 @@
+"""format() and formatlist(): verbs as in Go."""
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from attrs import frozen
+
+from aclog.sources.formats.terraform.functions.function import Function
+from aclog.sources.formats.terraform.functions.json_text import json_text
+from aclog.sources.formats.terraform.values.conversion import convert
+from aclog.sources.formats.terraform.values.errors import ValueFault
+from aclog.sources.formats.terraform.values.numbers import number_text
+from aclog.sources.formats.terraform.values.types import BOOL, DYNAMIC, NUMBER, SEQUENCES, STRING, Kind, list_of
+from aclog.sources.formats.terraform.values.value import Value, string
+
+_VERB = re.compile(r"%(?:%|([-+ #0]*)(\d+)?(?:\.(\d+))?(?:\[(\d+)\])?(.|\Z))", re.DOTALL)
+_WIDEST = 10_000
+
+
+@frozen
+class _Verb:
+    flags: str
+    width: int
+    precision: int | None
+    mode: str
+
+
+def format_text(text: str, values: Sequence[Value]) -> str:
+    """Return the text with its verbs replaced by the values.
+
+    Raises:
+        ValueFault: a verb that there is not, a value that is not of its type, too few values or too many.
+
+    """
+    result, position, following, used = [], 0, 0, 0
+    for found in _VERB.finditer(text):
+        result.append(text[position : found.start()])
+        position = found.end()
+        if found[0] == "%%":
+            result.append("%")
+            continue
+        index = int(found[4]) - 1 if found[4] else following
+        following, used = index + 1, max(used, index + 1)
+        if not 0 <= index < len(values):
+            raise ValueFault(f"there is no value for {found[0]!r}: {len(values)} are given")
+        verb = _Verb(found[1], min(int(found[2] or 0), _WIDEST), int(found[3]) if found[3] else None, found[5])
+        result.append(_formatted(verb, values[index]))
+    if used < len(values) and "%[" not in text:
+        raise ValueFault(f"{len(values)} values are given, and {used} are used")
+    return "".join(result) + text[position:]
+
+
+def _formatted(verb: _Verb, value: Value) -> str:
+    if verb.mode == "v":
+        if "#" not in verb.flags and value.type.kind is Kind.STRING and not value.is_null:
+            return _padded(verb, value.text)
+        if "#" not in verb.flags and value.type.kind is Kind.NUMBER and not value.is_null:
+            return _padded(verb, _general(value))
+        return _padded(verb, json_text(value))
+    if value.is_null:
+        raise ValueFault(f"%{verb.mode}: the value is null")
+    if verb.mode == "t":
+        return "true" if convert(value, BOOL).payload else "false"
+    if verb.mode in "sq" and verb.mode:
+        text = convert(value, STRING).text
+        text = text[: verb.precision] if verb.precision else text
+        return _padded(verb, text if verb.mode == "s" else json_text(string(text)))
+    if verb.mode in "bdoxX" and verb.mode:
+        return _whole(verb, value)
+    if verb.mode in "eEfgG" and verb.mode:
+        return _decimal(verb, value)
+    raise ValueFault(f"%{verb.mode} is not a verb of format()")
+
+
+def _general(value: Value) -> str:
+    """Return a number as Go's Text('g', -1): with an exponent if it is large or small."""
+    text = number_text(value.number)
+    digits = text.lstrip("-").replace(".", "").strip("0") or "0"
+    magnitude = _magnitude(text)
+    if -4 <= magnitude < 6:
+        return text
+    sign = "-" if text.startswith("-") else ""
+    fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{sign}{digits[0]}{fraction}e{'-' if magnitude < 0 else '+'}{abs(magnitude):02d}"
+
+
+def _magnitude(text: str) -> int:
+    """Return the exponent of ten of the first digit."""
+    before, _, after = text.lstrip("-").partition(".")
+    if before.strip("0"):
+        return len(before) - 1
+    return -(len(after) - len(after.lstrip("0")) + 1) if after.strip("0") else 0
+
+
+def _whole(verb: _Verb, value: Value) -> str:
+    wanted = convert(value, NUMBER).number
+    if not isinstance(wanted, int):
+        raise ValueFault(f"%{verb.mode}: a whole number is required")
+    digits = format(abs(wanted), {"b": "b", "o": "o", "x": "x", "X": "X"}.get(verb.mode, "d"))
+    if verb.precision is not None:
+        digits = digits.rjust(verb.precision, "0")
+    prefix = {"x": "0x", "X": "0X", "o": "0", "b": "0b"}.get(verb.mode, "") if "#" in verb.flags else ""
+    sign = "-" if wanted < 0 else "+" if "+" in verb.flags else " " if " " in verb.flags else ""
+    return _signed(verb, sign + prefix, digits, zeros=verb.precision is None)
+
+
+def _decimal(verb: _Verb, value: Value) -> str:
+    wanted = convert(value, NUMBER).number
+    if "#" in verb.flags:
+        raise ValueFault(f"%#{verb.mode}: aclog does not know this verb")
+    if verb.mode in "gG" and verb.precision is None:
+        text = _general(Value(NUMBER, abs(wanted)))
+        text = text.upper() if verb.mode == "G" else text
+    elif verb.mode == "f":
+        places = 6 if verb.precision is None else verb.precision
+        scaled = round(abs(wanted) * 10**places)
+        digits = str(scaled).rjust(places + 1, "0")
+        text = f"{digits[:-places]}.{digits[-places:]}" if places else digits
+    else:
+        text = format(abs(float(wanted)), f".{6 if verb.precision is None else verb.precision}{verb.mode}")
+    sign = "-" if wanted < 0 else "+" if "+" in verb.flags else " " if " " in verb.flags else ""
+    return _signed(verb, sign, text, zeros=True)
+
+
+def _signed(verb: _Verb, sign: str, digits: str, *, zeros: bool) -> str:
+    if "-" in verb.flags:
+        return (sign + digits).ljust(verb.width)
+    if "0" in verb.flags and zeros:
+        return sign + digits.rjust(verb.width - len(sign), "0")
+    return (sign + digits).rjust(verb.width)
+
+
+def _padded(verb: _Verb, text: str) -> str:
+    fill = "0" if "0" in verb.flags else " "
+    return text.ljust(verb.width, fill) if "-" in verb.flags else text.rjust(verb.width, fill)
+
+
+def _formatlist(text: Value, *values: Value) -> Value:
+    lengths = {len(value.items) for value in values if _is_list(value)}
+    if len(lengths) > 1:
+        raise ValueFault("the lists are not of the same length")
+    count = lengths.pop() if lengths else 1
+    texts = []
+    for position in range(count):
+        row = [value.items[position] if _is_list(value) else value for value in values]
+        texts.append(string(format_text(text.text, row)))
+    return Value(list_of(STRING), tuple(texts))
+
+
+def _is_list(value: Value) -> bool:
+    return value.type.kind in SEQUENCES and not value.is_null
+
+
+FORMAT_FUNCTIONS: Mapping[str, Function] = MappingProxyType(
+    {
+        "format": Function(
+            parameters=(STRING,),
+            rest=DYNAMIC,
+            body=lambda text, *values: string(format_text(text.text, values)),
+            nulls=True,
+        ),
+        "formatlist": Function(parameters=(STRING,), rest=DYNAMIC, body=_formatlist, nulls=True),
+    }
+)

@@ -1,0 +1,1 @@
+"""Terraform's language, from bytes to a syntax tree: HCL by tree-sitter, and its form in JSON."""

@@ -1,0 +1,1 @@
+"""Terraform's values: types, values, conversion, order (go-cty's semantics)."""

@@ -1,0 +1,3 @@
+package main
+
+func rulesOf(directory string) any { return nil }
