@@ -7,7 +7,7 @@ from types import MappingProxyType
 from attrs import frozen
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats import jikkou, json_lines, julie, kafka_gitops
+from aclog.sources.formats import jikkou, json_lines, julie, kafka_gitops, terraform
 from aclog.sources.formats.file_tree import FileTree
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.located_rule import LocatedRule, StatedRules
@@ -31,6 +31,7 @@ READERS: Mapping[AclsFormat, Reader] = MappingProxyType(
         AclsFormat.KAFKA_GITOPS: Reader(kafka_gitops.claims, kafka_gitops.read),
         AclsFormat.JULIE: Reader(julie.claims, julie.read),
         AclsFormat.JIKKOU: Reader(jikkou.claims, jikkou.read),
+        AclsFormat.TERRAFORM: Reader(terraform.claims, terraform.read),
     }
 )
 """In the order in which they are asked whether a file is theirs."""

@@ -1,1 +1,1 @@
-"""Terraform's language beside HashiCorp's own parser and values: generators, and the judge in Go (tests/go/terraform)."""
+"""Terraform beside HashiCorp's own parser and values: generators, and the judge in Go (tests/go/terraform)."""

@@ -309,14 +309,18 @@ def _call(expression: Call, scope: Scope) -> Value:
         return _try(expression, scope)
     function = scope.functions.get(expression.name)
     if function is None:
-        raise scope.refusal(expression.line, f"{expression.name}(): there is no such function, or aclog does not know it")
+        raise scope.refusal(
+            expression.line, f"{expression.name}(): there is no such function, or aclog does not know it"
+        )
     arguments = [evaluate(argument, scope) for argument in expression.arguments]
     if expression.expand:
         last = arguments.pop()
         if last.unknown is not None:
             return Value(DYNAMIC, last.unknown, last.sensitive)
         if last.is_null or last.type.kind not in SEQUENCES:
-            raise scope.error(expression.line, f"{expression.name}(): only a list, set or tuple can be expanded by `...`")
+            raise scope.error(
+                expression.line, f"{expression.name}(): only a list, set or tuple can be expanded by `...`"
+            )
         arguments.extend(with_sensitivity(item, last) for item in last.items)
     try:
         return function.call(arguments)

@@ -12,9 +12,9 @@ from aclog.sources.formats.terraform.values.value import Value, string
 
 
 def _network(text: str) -> IPv4Network | IPv6Network:
+    if "/" not in text:
+        raise ValueFault("not a range of addresses in CIDR notation")
     try:
-        if "/" not in text:
-            raise ValueError
         return ip_network(text, strict=False)
     except ValueError as error:
         raise ValueFault("not a range of addresses in CIDR notation") from error

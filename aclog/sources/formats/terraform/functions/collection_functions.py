@@ -5,7 +5,7 @@ from itertools import product
 from types import MappingProxyType
 
 from aclog.sources.formats.terraform.functions.function import Function
-from aclog.sources.formats.terraform.values.access import elements, equal
+from aclog.sources.formats.terraform.values.access import equal
 from aclog.sources.formats.terraform.values.conversion import convert
 from aclog.sources.formats.terraform.values.errors import ValueFault
 from aclog.sources.formats.terraform.values.sets import set_value
@@ -227,7 +227,7 @@ def _range(*limits: Value) -> Value:
         raise ValueFault("takes one to three arguments")
     start, end = (0, numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1])
     step = numbers[2] if len(numbers) == 3 else (1 if end >= start else -1)
-    if step == 0 or (step > 0) != (end >= start) and start != end:
+    if step == 0 or ((step > 0) != (end >= start) and start != end):
         raise ValueFault("the step leads nowhere")
     found = []
     current = start
@@ -332,7 +332,9 @@ def _chunklist(values: Value, size: Value) -> Value:
     if count < 0:
         raise ValueFault("the size must not be negative")
     items = values.items
-    chunks = [items[start : start + count] for start in range(0, len(items), count)] if count else [items] if items else []
+    chunks = (
+        [items[start : start + count] for start in range(0, len(items), count)] if count else [items] if items else []
+    )
     return listed((Value(values.type, chunk) for chunk in chunks), values.type)
 
 
@@ -356,7 +358,9 @@ _ANY_SET = set_of(DYNAMIC)
 COLLECTION_FUNCTIONS: Mapping[str, Function] = MappingProxyType(
     {
         "alltrue": Function(parameters=(list_of(BOOL),), body=lambda value: _truth(value, every=True), structural=True),
-        "anytrue": Function(parameters=(list_of(BOOL),), body=lambda value: _truth(value, every=False), structural=True),
+        "anytrue": Function(
+            parameters=(list_of(BOOL),), body=lambda value: _truth(value, every=False), structural=True
+        ),
         "chunklist": Function(parameters=(_ANYTHINGS, NUMBER), body=_chunklist, structural=True),
         "coalesce": Function(rest=DYNAMIC, body=_coalesce, nulls=True, unknowns=True),
         "coalescelist": Function(rest=DYNAMIC, body=_coalescelist, nulls=True, unknowns=True),
@@ -371,9 +375,7 @@ COLLECTION_FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "index": Function(parameters=(DYNAMIC, DYNAMIC), body=_index),
         "keys": Function(parameters=(DYNAMIC,), body=_keys, structural=True),
         "length": Function(parameters=(DYNAMIC,), body=_length, structural=True),
-        "lookup": Function(
-            parameters=(DYNAMIC, STRING, DYNAMIC), optional=1, body=_lookup, nulls=True, unknowns=True
-        ),
+        "lookup": Function(parameters=(DYNAMIC, STRING, DYNAMIC), optional=1, body=_lookup, nulls=True, unknowns=True),
         "matchkeys": Function(parameters=(_ANYTHINGS, _ANYTHINGS, _ANYTHINGS), body=_matchkeys),
         "merge": Function(rest=DYNAMIC, body=_merge, nulls=True, structural=True),
         "one": Function(parameters=(DYNAMIC,), body=_one, structural=True),

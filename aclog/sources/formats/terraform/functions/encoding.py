@@ -10,27 +10,22 @@ from io import StringIO
 from types import MappingProxyType
 from urllib.parse import quote_plus
 
-from aclog.metalog.errors import ConfigError
-from aclog.sources.formats.node import Node
 from aclog.sources.formats.terraform.functions.function import Function
 from aclog.sources.formats.terraform.functions.json_text import json_text, value_of_json
 from aclog.sources.formats.terraform.values.errors import ValueFault
-from aclog.sources.formats.terraform.values.numbers import parse_number
 from aclog.sources.formats.terraform.values.types import DYNAMIC, STRING, Kind, Type, list_of
 from aclog.sources.formats.terraform.values.value import (
-    NULL,
     Value,
-    boolean,
-    number,
     object_value,
     string,
-    tuple_value,
 )
-from aclog.sources.formats.yaml_nodes import parse_documents
 
-_NAMESPACES = {"dns": uuid.NAMESPACE_DNS, "url": uuid.NAMESPACE_URL, "oid": uuid.NAMESPACE_OID, "x500": uuid.NAMESPACE_X500}
-_YAML_TRUE = frozenset({"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"})
-_YAML_FALSE = frozenset({"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"})
+_NAMESPACES = {
+    "dns": uuid.NAMESPACE_DNS,
+    "url": uuid.NAMESPACE_URL,
+    "oid": uuid.NAMESPACE_OID,
+    "x500": uuid.NAMESPACE_X500,
+}
 
 
 def decoded_base64(text: str) -> str:
@@ -54,43 +49,9 @@ def _csvdecode(text: Value) -> Value:
         raise ValueFault("two columns have the same name")
     if any(len(line) != len(names) for line in lines):
         raise ValueFault("a row has not as many fields as the header line")
-    kind = Type(Kind.OBJECT, attributes={name: STRING for name in sorted(names)})
+    kind = Type(Kind.OBJECT, attributes=dict.fromkeys(sorted(names), STRING))
     items = [object_value(dict(zip(names, map(string, line), strict=True))) for line in lines]
     return Value(list_of(kind), tuple(items))
-
-
-def _yamldecode(text: Value) -> Value:
-    try:
-        documents = parse_documents(text.text.encode(), "yamldecode")
-    except ConfigError as error:
-        raise ValueFault(f"not YAML: {error}") from error
-    if len(documents) > 1:
-        raise ValueFault("there is more than one document")
-    return _of_node(documents[0]) if documents else NULL
-
-
-def _of_node(node: Node) -> Value:
-    if node.tag is not None:
-        raise ValueFault(f"the tag {node.tag} is not understood")
-    if isinstance(node.value, Mapping):
-        return object_value({string(name).text: _of_node(item) for name, item in node.value.items()})
-    if isinstance(node.value, tuple):
-        return tuple_value(map(_of_node, node.value))
-    if node.value is None:
-        return NULL
-    if isinstance(node.value, str) and node.raw not in _YAML_TRUE | _YAML_FALSE:
-        return string(node.value)
-    return _of_scalar(node)
-
-
-def _of_scalar(node: Node) -> Value:
-    """Return a bool, a number, or the words y, n, yes, no, on, off, which Terraform's YAML reads as bools."""
-    if isinstance(node.value, bool):
-        return boolean(node.value)
-    if isinstance(node.value, str):
-        return string(node.value) if node.raw != node.value else boolean(node.raw in _YAML_TRUE)
-    parsed = parse_number(node.raw)
-    return string(node.raw) if parsed is None else number(parsed)
 
 
 def _digest(name: str, *, as_base64: bool = False) -> Callable[[Value], Value]:
@@ -126,8 +87,7 @@ ENCODING_FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "sha1": _text_function(_digest("sha1")),
         "sha256": _text_function(_digest("sha256")),
         "sha512": _text_function(_digest("sha512")),
-        "urlencode": _text_function(lambda text: string(quote_plus(text.text, safe="~").replace("~", "~"))),
+        "urlencode": _text_function(lambda text: string(quote_plus(text.text, safe="~"))),
         "uuidv5": Function(parameters=(STRING, STRING), body=_uuidv5),
-        "yamldecode": _text_function(_yamldecode),
     }
 )

@@ -74,15 +74,17 @@ class ModuleFiles:
 
 def _pattern(glob: str) -> re.Pattern[str]:
     """Return the pattern of fileset(): `**` crosses directories, `{a,b}` is a choice."""
-    text, position = [], 0
+    text = []
     tokens = re.compile(r"\*\*/|\*\*|\*|\?|\[\^?[^\]]*\]|\{|\}|,|\\.|.", re.DOTALL)
     depth = 0
     for token in tokens.finditer(glob):
         word = token[0]
         depth += (word == "{") - (word == "}")
         simple = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]", "{": "(?:", "}": ")"}
-        text.append(simple.get(word) or (word if word[0] == "[" else "|" if word == "," and depth else re.escape(word.removeprefix("\\"))))
-        position = token.end()
+        text.append(
+            simple.get(word)
+            or (word if word[0] == "[" else "|" if word == "," and depth else re.escape(word.removeprefix("\\")))
+        )
     try:
         return re.compile("".join(text) + r"\Z")
     except re.error as error:

@@ -1,7 +1,7 @@
 """format() and formatlist(): verbs as in Go."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from attrs import frozen
@@ -10,7 +10,7 @@ from aclog.sources.formats.terraform.functions.function import Function
 from aclog.sources.formats.terraform.functions.json_text import json_text
 from aclog.sources.formats.terraform.values.conversion import convert
 from aclog.sources.formats.terraform.values.errors import ValueFault
-from aclog.sources.formats.terraform.values.numbers import number_text
+from aclog.sources.formats.terraform.values.numbers import Number, number_text
 from aclog.sources.formats.terraform.values.types import BOOL, DYNAMIC, NUMBER, SEQUENCES, STRING, Kind, list_of
 from aclog.sources.formats.terraform.values.value import Value, string
 
@@ -52,30 +52,36 @@ def format_text(text: str, values: Sequence[Value]) -> str:
 
 
 def _formatted(verb: _Verb, value: Value) -> str:
-    if verb.mode == "v":
-        if "#" not in verb.flags and value.type.kind is Kind.STRING and not value.is_null:
-            return _padded(verb, value.text)
-        if "#" not in verb.flags and value.type.kind is Kind.NUMBER and not value.is_null:
-            return _padded(verb, _general(value))
-        return _padded(verb, json_text(value))
-    if value.is_null:
+    write = _VERBS.get(verb.mode)
+    if write is None:
+        raise ValueFault(f"%{verb.mode} is not a verb of format()")
+    if value.is_null and verb.mode != "v":
         raise ValueFault(f"%{verb.mode}: the value is null")
-    if verb.mode == "t":
-        return "true" if convert(value, BOOL).payload else "false"
-    if verb.mode in "sq" and verb.mode:
-        text = convert(value, STRING).text
-        text = text[: verb.precision] if verb.precision else text
-        return _padded(verb, text if verb.mode == "s" else json_text(string(text)))
-    if verb.mode in "bdoxX" and verb.mode:
-        return _whole(verb, value)
-    if verb.mode in "eEfgG" and verb.mode:
-        return _decimal(verb, value)
-    raise ValueFault(f"%{verb.mode} is not a verb of format()")
+    return write(verb, value)
 
 
-def _general(value: Value) -> str:
+def _as_is(verb: _Verb, value: Value) -> str:
+    if "#" not in verb.flags and not value.is_null:
+        if value.type.kind is Kind.STRING:
+            return _padded(verb, value.text)
+        if value.type.kind is Kind.NUMBER:
+            return _padded(verb, _general(value.number))
+    return _padded(verb, json_text(value))
+
+
+def _truth(verb: _Verb, value: Value) -> str:  # noqa: ARG001
+    return "true" if convert(value, BOOL).payload else "false"
+
+
+def _string(verb: _Verb, value: Value) -> str:
+    text = convert(value, STRING).text
+    text = text[: verb.precision] if verb.precision else text
+    return _padded(verb, text if verb.mode == "s" else json_text(string(text)))
+
+
+def _general(value: Number) -> str:
     """Return a number as Go's Text('g', -1): with an exponent if it is large or small."""
-    text = number_text(value.number)
+    text = number_text(value)
     digits = text.lstrip("-").replace(".", "").strip("0") or "0"
     magnitude = _magnitude(text)
     if -4 <= magnitude < 6:
@@ -110,7 +116,7 @@ def _decimal(verb: _Verb, value: Value) -> str:
     if "#" in verb.flags:
         raise ValueFault(f"%#{verb.mode}: aclog does not know this verb")
     if verb.mode in "gG" and verb.precision is None:
-        text = _general(Value(NUMBER, abs(wanted)))
+        text = _general(-wanted if wanted < 0 else wanted)
         text = text.upper() if verb.mode == "G" else text
     elif verb.mode == "f":
         places = 6 if verb.precision is None else verb.precision
@@ -134,6 +140,17 @@ def _signed(verb: _Verb, sign: str, digits: str, *, zeros: bool) -> str:
 def _padded(verb: _Verb, text: str) -> str:
     fill = "0" if "0" in verb.flags else " "
     return text.ljust(verb.width, fill) if "-" in verb.flags else text.rjust(verb.width, fill)
+
+
+_VERBS: Mapping[str, Callable[[_Verb, Value], str]] = MappingProxyType(
+    {
+        "v": _as_is,
+        "t": _truth,
+        **dict.fromkeys("sq", _string),
+        **dict.fromkeys("bdoxX", _whole),
+        **dict.fromkeys("eEfgG", _decimal),
+    }
+)
 
 
 def _formatlist(text: Value, *values: Value) -> Value:

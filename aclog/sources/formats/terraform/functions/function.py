@@ -38,7 +38,9 @@ class Function:
         if given < count - self.optional or (given > count and self.rest is None):
             raise ValueFault(f"takes {self._count_text()}, and {given} are given")
         types = (*self.parameters[:given], *([self.rest or DYNAMIC] * (given - count)))
-        ready = [self._argument(n, value, kind) for n, (value, kind) in enumerate(zip(arguments, types, strict=True), 1)]
+        ready = [
+            self._argument(n, value, kind) for n, (value, kind) in enumerate(zip(arguments, types, strict=True), 1)
+        ]
         if not self.unknowns:
             for value in ready:
                 missing = value.unknown if self.structural else first_unknown(value)

@@ -36,7 +36,11 @@ def json_text(value: Value) -> str:
 
 
 def _quoted(text: str) -> str:
-    quoted = json.dumps(text, ensure_ascii=False).replace("\\b", "\\u0008") if "\b" in text else json.dumps(text, ensure_ascii=False)
+    quoted = (
+        json.dumps(text, ensure_ascii=False).replace("\\b", "\\u0008")
+        if "\b" in text
+        else json.dumps(text, ensure_ascii=False)
+    )
     for character, escape in _FOR_HTML.items():
         quoted = quoted.replace(character, escape)
     return quoted

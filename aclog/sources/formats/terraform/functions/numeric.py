@@ -61,7 +61,9 @@ def _parseint(text: Value, base: Value) -> Value:
 def _digit(digit: str, base: int) -> int:
     if base <= 36:
         digit = digit.lower()
-    return int(digit) if digit.isdigit() else ord(digit) - ord("a") + 10 if digit.islower() else ord(digit) - ord("A") + 36
+    return (
+        int(digit) if digit.isdigit() else ord(digit) - ord("a") + 10 if digit.islower() else ord(digit) - ord("A") + 36
+    )
 
 
 def _sum(values: Value) -> Value:

@@ -12,7 +12,9 @@ from aclog.sources.formats.terraform.values.errors import ValueFault
 from aclog.sources.formats.terraform.values.types import STRING, Kind, Type, list_of
 from aclog.sources.formats.terraform.values.value import Value, object_value, string, tuple_value
 
-_TOKEN = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\((?!\?)|\(\?P?<(\w+)>|\(|\)", re.DOTALL)
+_TOKEN = re.compile(
+    r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\((?!\?)|\(\?P?<(\w+)>|\(|\)", re.DOTALL
+)
 _REFERENCE = re.compile(r"\$(?:\{(\w+)\}|(\w+)|(\$))")
 
 
@@ -59,13 +61,13 @@ def _compile(pattern: str) -> _Pattern:
 
 def _compute() -> Any:
     # Arrow takes a while to load, and few repositories use patterns.
-    import pyarrow.compute  # noqa: PLC0415
+    import pyarrow.compute
 
     return pyarrow.compute
 
 
 def _array(text: str) -> Any:
-    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow as pa
 
     return pa.array([text])
 
@@ -122,7 +124,7 @@ def _type(pattern: _Pattern) -> Type:
         return STRING
     if pattern.groups[0].name is None:
         return Type(Kind.TUPLE, elements=(STRING,) * len(pattern.groups))
-    return Type(Kind.OBJECT, attributes={name: STRING for name in sorted(str(group.name) for group in pattern.groups)})
+    return Type(Kind.OBJECT, attributes=dict.fromkeys(sorted(str(group.name) for group in pattern.groups), STRING))
 
 
 def replace_all(pattern: str, text: str, replacement: str) -> str:

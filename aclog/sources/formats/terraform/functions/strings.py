@@ -11,7 +11,7 @@ from aclog.sources.formats.terraform.values.types import NUMBER, STRING, list_of
 from aclog.sources.formats.terraform.values.value import Value, boolean, string
 
 _LINE_END = re.compile(r"(?:\r\n?|\n)*\Z")
-_SPACE = " \t\n\v\f\r\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+_SPACE = " \t\n\v\f\r\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 """What Unicode calls white space; Python's strip() takes four control characters more."""
 
 
@@ -48,7 +48,9 @@ def _title(text: Value) -> Value:
     """Return the text with each word's first letter in upper case, by Go's strings.Title."""
     result, before = [], " "
     for character in text.text:
-        result.append(character if _within_word(before) else character.title() if len(character.title()) == 1 else character)
+        result.append(
+            character if _within_word(before) else character.title() if len(character.title()) == 1 else character
+        )
         before = character
     return string("".join(result))
 
@@ -83,15 +85,24 @@ STRING_FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "lower": Function(parameters=(STRING,), body=lambda text: string(_lower(text.text))),
         "replace": Function(parameters=(STRING, STRING, STRING), body=_replace),
         "split": Function(parameters=(STRING, STRING), body=_split),
-        "startswith": Function(parameters=(STRING, STRING), body=lambda text, start: boolean(text.text.startswith(start.text))),
+        "startswith": Function(
+            parameters=(STRING, STRING), body=lambda text, start: boolean(text.text.startswith(start.text))
+        ),
         "strcontains": Function(parameters=(STRING, STRING), body=lambda text, part: boolean(part.text in text.text)),
         "strrev": Function(parameters=(STRING,), body=lambda text: string(text.text[::-1])),
         "substr": Function(parameters=(STRING, NUMBER, NUMBER), body=_substr),
         "title": Function(parameters=(STRING,), body=_title),
-        "trim": Function(parameters=(STRING, STRING), body=lambda text, cut: string(text.text.strip(cut.text) if cut.text else text.text)),
-        "trimprefix": Function(parameters=(STRING, STRING), body=lambda text, start: string(text.text.removeprefix(start.text))),
+        "trim": Function(
+            parameters=(STRING, STRING),
+            body=lambda text, cut: string(text.text.strip(cut.text) if cut.text else text.text),
+        ),
+        "trimprefix": Function(
+            parameters=(STRING, STRING), body=lambda text, start: string(text.text.removeprefix(start.text))
+        ),
         "trimspace": Function(parameters=(STRING,), body=lambda text: string(text.text.strip(_SPACE))),
-        "trimsuffix": Function(parameters=(STRING, STRING), body=lambda text, end: string(text.text.removesuffix(end.text))),
+        "trimsuffix": Function(
+            parameters=(STRING, STRING), body=lambda text, end: string(text.text.removesuffix(end.text))
+        ),
         "upper": Function(parameters=(STRING,), body=lambda text: string(_upper(text.text))),
     }
 )

@@ -14,6 +14,7 @@ from aclog.sources.formats.terraform.functions.function import Function
 from aclog.sources.formats.terraform.functions.numeric import NUMERIC_FUNCTIONS
 from aclog.sources.formats.terraform.functions.regexes import REGEX_FUNCTIONS
 from aclog.sources.formats.terraform.functions.strings import STRING_FUNCTIONS
+from aclog.sources.formats.terraform.functions.yaml_text import YAML_FUNCTIONS
 from aclog.sources.formats.terraform.values.types import DYNAMIC, STRING
 from aclog.sources.formats.terraform.values.value import Unknown, Value, boolean, is_sensitive
 
@@ -46,6 +47,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         **PATH_FUNCTIONS,
         **REGEX_FUNCTIONS,
         **STRING_FUNCTIONS,
+        **YAML_FUNCTIONS,
         **_SENSITIVITY,
         **{name: _at_apply(name) for name in _AT_APPLY},
     }

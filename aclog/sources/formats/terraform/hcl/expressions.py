@@ -59,7 +59,7 @@ class ExpressionReader:
         """Return the expression of an `expression` node.
 
         Raises:
-            ConfigError: an escape, a number or a template that HCL does not have, or nesting without end; with the line.
+            ConfigError: an escape, a number or a template that HCL does not have, or nested too deep; with the line.
 
         """
         self.depth += 1

@@ -1,5 +1,7 @@
 """Where HCL wants a line to end, and where it may not: the grammar of tree-sitter does not tell."""
 
+from itertools import pairwise
+
 from tree_sitter import Node
 
 from aclog.metalog.errors import ConfigError
@@ -21,7 +23,7 @@ def check_body_layout(file: ParsedFile, items: list[Node]) -> None:
         ConfigError: one does not, with the line.
 
     """
-    for before, item in zip(items, items[1:], strict=False):
+    for before, item in pairwise(items):
         if item.start_point[0] == before.end_point[0]:
             raise _wanted(file, item)
 

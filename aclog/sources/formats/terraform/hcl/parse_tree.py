@@ -1,7 +1,8 @@
 """HCL by tree-sitter: bytes in, a concrete syntax tree out.
 
-The grammar does not know all of HCL: it takes the ends of lines for spaces (hcl/layout.py checks them), and it stumbles over numbers such
-as 1e5, and over a key in parentheses on the line after one that ends in a name. Both are masked, in place, so that positions stay.
+The grammar does not know all of HCL: it takes the ends of lines for spaces (hcl/layout.py checks them), and it stumbles
+over numbers such as 1e5, and over a key in parentheses on the line after one that ends in a name. Both are masked, in
+place, so that positions stay.
 """
 
 import re

@@ -53,7 +53,7 @@ def stripped(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def unindented(pieces: Sequence[Piece]) -> list[Piece]:
-    """Return the pieces of a `<<-` heredoc without the indentation that all its lines share; blank lines do not count."""
+    """Return the pieces of a `<<-` heredoc without the indentation that all its lines share, blank ones aside."""
     result, widths, begins = list(pieces), list[int](), True
     adjust = []
     for index, piece in enumerate(pieces):

@@ -82,13 +82,15 @@ def is_iterable(value: Value) -> bool:
 def equal(one: Value, other: Value) -> bool | Unknown:
     """Return whether two values are equal: of one type, with equal content."""
     if one.is_null or other.is_null:
-        missing = one.unknown or other.unknown
-        return missing if missing and not isinstance(one.payload or other.payload, Mapping) else one.is_null and other.is_null
+        payload = one.payload or other.payload
+        return payload if isinstance(payload, Unknown) else one.is_null and other.is_null
     missing = one.unknown or other.unknown
     if missing is not None:
         return missing
-    if one.type != other.type:
-        return False
+    return _same_content(one, other) if one.type == other.type else False
+
+
+def _same_content(one: Value, other: Value) -> bool | Unknown:
     if isinstance(one.payload, tuple):
         if len(one.items) != len(other.items):
             return False

@@ -130,6 +130,8 @@ def _uniform(items: Sequence[Value], wanted: Type, given: Type) -> tuple[Type, S
     """Return the elements of a collection as the type wanted, all of one type, and that type."""
     element = wanted.item
     if not items:
+        if given.element and not convertible(given.element, element, unsafe=True):
+            raise mismatch(given, wanted)
         return _without_any(element, given.item if given.element else DYNAMIC), items
     if element.kind is Kind.DYNAMIC:
         found = unify([item.type for item in items])

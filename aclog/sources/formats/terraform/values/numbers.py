@@ -26,12 +26,14 @@ def rounded(exact: Number) -> Number:
     while mantissa.bit_length() > _PRECISION:
         shift -= 1
         mantissa = _nearest(numerator, denominator, shift)
-    value = Fraction(mantissa) / Fraction(2) ** shift
+    value = Fraction(mantissa, 1 << shift) if shift >= 0 else Fraction(mantissa << -shift)
     return value.numerator if value.denominator == 1 else value
 
 
 def _nearest(numerator: int, denominator: int, shift: int) -> int:
-    return round(Fraction(numerator << shift, denominator) if shift >= 0 else Fraction(numerator, denominator << -shift))
+    return round(
+        Fraction(numerator << shift, denominator) if shift >= 0 else Fraction(numerator, denominator << -shift)
+    )
 
 
 def parse_number(text: str) -> Number | None:
@@ -49,7 +51,7 @@ def number_text(value: Number) -> str:
     if isinstance(value, int) and value.bit_length() <= _PRECISION:
         return str(value)
     sign = "-" if value < 0 else ""
-    digits, point = _shortest(Fraction(abs(value)))
+    digits, point = _shortest(Fraction(-value if value < 0 else value))
     if point <= 0:
         return f"{sign}0.{'0' * -point}{digits}"
     if point >= len(digits):
@@ -60,16 +62,16 @@ def number_text(value: Number) -> str:
 def _shortest(value: Fraction) -> tuple[str, int]:
     """Return the digits, and how many of them are before the decimal point."""
     exponent = value.numerator.bit_length() - value.denominator.bit_length()
-    if Fraction(2) ** exponent > value:
+    if _power(2, exponent) > value:
         exponent -= 1
-    ulp = Fraction(2) ** (exponent - _PRECISION + 1)
+    ulp = _power(2, exponent - _PRECISION + 1)
     half = ulp / 2
-    low, high = value - (half / 2 if value == Fraction(2) ** exponent else half), value + half
+    low, high = value - (half / 2 if value == _power(2, exponent) else half), value + half
     point = len(str(int(value))) if value >= 1 else 0
-    while value < Fraction(10) ** (point - 1):
+    while value < _power(10, point - 1):
         point -= 1
     for count in range(1, 400):
-        unit = Fraction(10) ** (point - count)
+        unit = _power(10, point - count)
         below = value // unit
         best = min((below, below + 1), key=lambda n: abs(n * unit - value))
         for digits in (best, below, below + 1):
@@ -77,3 +79,7 @@ def _shortest(value: Fraction) -> tuple[str, int]:
                 text = str(digits)
                 return text.rstrip("0") or "0", point + len(text) - count
     return str(value), point
+
+
+def _power(base: int, exponent: int) -> Fraction:
+    return Fraction(base**exponent) if exponent >= 0 else Fraction(1, base**-exponent)

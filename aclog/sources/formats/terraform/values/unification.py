@@ -24,16 +24,19 @@ def convertible(given: Type, wanted: Type, *, unsafe: bool) -> bool:
     return _structure_convertible(given, wanted, unsafe=unsafe)
 
 
-def _structure_convertible(given: Type, wanted: Type, *, unsafe: bool) -> bool:
+def _structure_convertible(given: Type, wanted: Type, *, unsafe: bool) -> bool:  # noqa: PLR0911
     match given.kind, wanted.kind:
         case Kind.OBJECT, Kind.OBJECT:
             return all(
-                convertible(given.attributes[name], kind, unsafe=unsafe) if name in given.attributes else name in wanted.optional
+                convertible(given.attributes[name], kind, unsafe=unsafe)
+                if name in given.attributes
+                else name in wanted.optional
                 for name, kind in wanted.attributes.items()
             )
         case Kind.TUPLE, Kind.TUPLE:
             return len(given.elements) == len(wanted.elements) and all(
-                convertible(one, other, unsafe=unsafe) for one, other in zip(given.elements, wanted.elements, strict=True)
+                convertible(one, other, unsafe=unsafe)
+                for one, other in zip(given.elements, wanted.elements, strict=True)
             )
         case (Kind.LIST | Kind.SET, Kind.LIST | Kind.SET) | (Kind.MAP, Kind.MAP):
             if given.kind is Kind.LIST and wanted.kind is Kind.SET and not unsafe:
@@ -45,7 +48,8 @@ def _structure_convertible(given: Type, wanted: Type, *, unsafe: bool) -> bool:
             return _parts_convertible(tuple(given.attributes.values()), wanted.item, unsafe=unsafe)
         case Kind.MAP, Kind.OBJECT:
             return unsafe and all(
-                convertible(given.item, kind, unsafe=True) or name in wanted.optional for name, kind in wanted.attributes.items()
+                convertible(given.item, kind, unsafe=True) or name in wanted.optional
+                for name, kind in wanted.attributes.items()
             )
     return False
 
@@ -97,12 +101,12 @@ def _preferred(types: Sequence[Type], *, unsafe: bool) -> Type | None:
     return None
 
 
-def _collections(types: Sequence[Type], unsafe: bool) -> Type | None:  # noqa: FBT001
+def _collections(types: Sequence[Type], unsafe: bool) -> Type | None:
     element = unify([kind.item for kind in types], unsafe=unsafe)
     return element and Type(types[0].kind, element)
 
 
-def _objects(types: Sequence[Type], unsafe: bool) -> Type | None:  # noqa: FBT001
+def _objects(types: Sequence[Type], unsafe: bool) -> Type | None:
     names = set(types[0].attributes)
     if any(set(kind.attributes) != names for kind in types):
         return _objects_to_map(types, unsafe)
@@ -115,12 +119,12 @@ def _objects(types: Sequence[Type], unsafe: bool) -> Type | None:  # noqa: FBT00
     return Type(Kind.OBJECT, attributes=merged)
 
 
-def _objects_to_map(types: Sequence[Type], unsafe: bool) -> Type | None:  # noqa: FBT001
+def _objects_to_map(types: Sequence[Type], unsafe: bool) -> Type | None:
     element = unify([part for kind in types for part in kind.attributes.values()], unsafe=unsafe)
     return element and map_of(element)
 
 
-def _tuples(types: Sequence[Type], unsafe: bool) -> Type | None:  # noqa: FBT001
+def _tuples(types: Sequence[Type], unsafe: bool) -> Type | None:
     if len({len(kind.elements) for kind in types}) > 1:
         return _tuples_to_list(types, unsafe)
     merged = []
@@ -132,7 +136,7 @@ def _tuples(types: Sequence[Type], unsafe: bool) -> Type | None:  # noqa: FBT001
     return Type(Kind.TUPLE, elements=tuple(merged))
 
 
-def _tuples_to_list(types: Sequence[Type], unsafe: bool) -> Type | None:  # noqa: FBT001
+def _tuples_to_list(types: Sequence[Type], unsafe: bool) -> Type | None:
     element = unify([part for kind in types for part in kind.elements], unsafe=unsafe)
     return element and list_of(element)
 

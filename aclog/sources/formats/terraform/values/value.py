@@ -47,8 +47,8 @@ Payload: TypeAlias = "str | bool | Number | tuple[Value, ...] | Mapping[str, Val
 class Value:
     """A value and its type.
 
-    The payload is None for null, an Unknown, a str, bool or number, a tuple of values (list, set in its order, tuple), or values by
-    key in the order of the keys (map, object).
+    The payload is None for null, an Unknown, a str, bool or number, a tuple of values (list, set in its order, tuple),
+    or values by key in the order of the keys (map, object).
     """
 
     type: Type
@@ -104,7 +104,7 @@ def number(value: Number) -> Value:
     return Value(NUMBER, value)
 
 
-def boolean(value: bool) -> Value:  # noqa: FBT001
+def boolean(value: bool) -> Value:
     """Return true or false."""
     return TRUE if value else FALSE
 

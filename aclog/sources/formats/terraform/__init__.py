@@ -1,0 +1,5 @@
+"""Terraform as a source of rules: configurations in HCL and JSON, plans and states."""
+
+from aclog.sources.formats.terraform.reading import claims, read
+
+__all__ = ["claims", "read"]

@@ -1,0 +1,99 @@
+"""Rules of a Terraform configuration: every root module of a tree, expanded."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from aclog.authorizer.origin import FileOrigin
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.located_rule import LocatedRule
+from aclog.sources.formats.read_context import ReadContext
+from aclog.sources.formats.source_file import SourceFile
+from aclog.sources.formats.terraform.acl_schema import SCHEMAS, AclSchema
+from aclog.sources.formats.terraform.errors import EvaluationError
+from aclog.sources.formats.terraform.evaluation import evaluate
+from aclog.sources.formats.terraform.hcl.syntax import Block
+from aclog.sources.formats.terraform.loading import Modules
+from aclog.sources.formats.terraform.module import Module
+from aclog.sources.formats.terraform.root_module import root_module
+from aclog.sources.formats.terraform.values.conversion import convert
+from aclog.sources.formats.terraform.values.errors import ValueFault
+from aclog.sources.formats.terraform.values.types import STRING
+from aclog.sources.formats.terraform.values.value import Value
+
+
+def read_configuration(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:
+    """Yield the rules of the root modules among the directories of these files.
+
+    A file that is given alone stands for its own blocks: its module is evaluated, and only they make rules.
+
+    Raises:
+        ConfigError: something on the way to a rule is wrong, unknown or not understood, with file and line.
+        OSError: a file cannot be read.
+
+    """
+    modules = Modules(context)
+    directories = {file.path.rpartition("/")[0] or "." for file in files}
+    alone = files[0].name if context.tree.paths() == [files[0].path] else None
+    for directory in modules.roots(directories):
+        root = root_module(modules, directory)
+        yield from _rules(root, alone)
+    _count_others(modules, context)
+
+
+def _rules(module: Module, only_file: str | None) -> Iterator[LocatedRule]:
+    for (kind, _), block in module.source.resources.items():
+        schema = SCHEMAS.get(kind)
+        if schema is not None and only_file in (None, block.file):
+            for local in module.instances(block).known().values():
+                yield _rule(module, block, schema, local)
+    for block in module.source.calls.values():
+        if only_file in (None, block.file):
+            for key in module.instances(block).known():
+                yield from _rules(module.child(block, key), None)
+
+
+def _rule(module: Module, block: Block, schema: AclSchema, local: Mapping[str, Value]) -> LocatedRule:
+    for name, attribute in block.body.attributes.items():
+        if name not in schema.names and name not in schema.others:
+            raise ConfigError(f"{attribute.file}:{attribute.line}: {block.labels[0]} has no attribute {name}")
+    for inner in block.body.blocks:
+        name = inner.labels[0] if inner.type == "dynamic" and inner.labels else inner.type
+        if name not in schema.others:
+            raise ConfigError(f"{inner.file}:{inner.line}: {block.labels[0]} has no block {name}")
+    texts = {name: _text(module, block, name, schema.defaults.get(name), local) for name in schema.names}
+    acl = schema.rule(texts, lambda name, what: _error(block, name, what))
+    return LocatedRule(acl=acl, origin=FileOrigin(file=block.file, line=block.line))
+
+
+def _text(module: Module, block: Block, name: str, default: str | None, local: Mapping[str, Value]) -> str:
+    attribute = block.body.attributes.get(name)
+    value = None
+    if attribute is not None:
+        try:
+            value = evaluate(attribute.value, module.scope(attribute.file, local))
+        except EvaluationError as error:
+            raise ConfigError(str(error)) from error
+    if value is None or value.is_null:
+        if default is None:
+            raise _error(block, name, f"{name} is missing" if value is None else f"{name} is null")
+        return default
+    if value.unknown is not None:
+        raise _error(block, name, f"{name} depends on {value.unknown}; a plan knows it: `terraform show -json`")
+    try:
+        return convert(value, STRING).text
+    except ValueFault as fault:
+        raise _error(block, name, f"{name}: {fault}") from fault
+
+
+def _error(block: Block, name: str, what: str) -> ConfigError:
+    """Return an error at an attribute of a block, or at the block."""
+    attribute = block.body.attributes.get(name)
+    line = block.line if attribute is None else attribute.line
+    file = block.file if attribute is None else attribute.file
+    return ConfigError(f"{file}:{line}: {what}")
+
+
+def _count_others(modules: Modules, context: ReadContext) -> None:
+    for source in modules.read():
+        for kind, _ in (*source.resources, *source.data):
+            if kind not in SCHEMAS:
+                context.ignore(kind)
