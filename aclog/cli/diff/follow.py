@@ -13,9 +13,9 @@ from aclog.authorizer.explanation_text import acl_text
 from aclog.authorizer.rule_change import RuleChange
 from aclog.authorizer.settings import Settings
 from aclog.cli.diff.flags import DiffFormat
-from aclog.cli.diff.step_changes import step_changes
 from aclog.cli.follower_endpoint import FollowerStatus, serving
 from aclog.cli.signals import on_signals
+from aclog.cli.step_changes import step_changes
 from aclog.metalog.errors import ConfigError, LogError
 from aclog.metalog.printable import printable
 from aclog.nodes.config.node_config import HostPort

@@ -1,0 +1,166 @@
+"""Guardrails: follows a log, and tells of each test of rules that a committed change turns red, or green again."""
+
+from collections import Counter as Count
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+from attrs import define, field, frozen
+from prometheus_client import Counter
+
+from aclog.analysis.policy import Policy
+from aclog.analysis.rule_tests.case import Case
+from aclog.authorizer.settings import Settings
+from aclog.cli.follower_endpoint import FollowerStatus, serving
+from aclog.cli.signals import on_signals
+from aclog.cli.step_changes import step_changes
+from aclog.cli.test.turn_text import turn_lines, turn_object
+from aclog.cli.test.verdicts import Color, Turn, Verdicts
+from aclog.cli.webhook import Webhook
+from aclog.metalog.errors import ConfigError, LogError
+from aclog.metalog.printable import printable
+from aclog.nodes.config.node_config import HostPort
+from aclog.snapshots.following import Followed, follow
+from aclog.snapshots.image import Image
+from aclog.sources.choice import ChosenSource
+from aclog.terminal.age import STALE_SECONDS, AgeWatch
+from aclog.terminal.json_text import json_text
+from aclog.terminal.output import emit, say
+
+STOPPED, TURNED_RED = 0, 1
+"""Exit codes."""
+
+
+@frozen(kw_only=True)
+class GuardOptions:
+    """How tests are run on a log that goes on."""
+
+    settings: Settings
+    jsonl: bool
+    http: HostPort | None
+    give_up_after: float | None
+    """In seconds."""
+    webhook: str | None
+    exit_on_red: bool
+
+
+class _StoppedError(Exception):
+    """A signal, or a red test with --exit-on-red, ended the loop; raised and caught here only."""
+
+
+def follow_cases(chosen: ChosenSource, cases: Sequence[Case], options: GuardOptions) -> int:
+    """Run the cases on each committed change until SIGINT or SIGTERM; return the exit code.
+
+    Raises:
+        ConfigError: the source is a single state, the webhook is no URL, or --http cannot listen.
+        MetadataError: what a case compares with cannot be read, the log is damaged or deleted, or nobody has confirmed
+            it for too long.
+
+    """
+    log = chosen.source.log
+    if log is None:
+        raise ConfigError(f"{chosen.source.name}: a single state has no changes: use --log or --bootstrap-controller")
+    status = FollowerStatus()
+    hook = None if options.webhook is None else Webhook.of(options.webhook, status.registry)
+    verdicts = Verdicts(cases=cases, settings=options.settings)
+    guard = _Guard(chosen=chosen, options=options, verdicts=verdicts, status=status, hook=hook)
+    image = chosen.image()
+    with serving(options.http, status), nullcontext() if hook is None else hook.running(), on_signals(guard.stop):
+        try:
+            guard.begin(image)
+            for step in follow(chosen.source, log, image, guard.idle):
+                guard.show(step)
+        except _StoppedError:
+            pass
+    return TURNED_RED if options.exit_on_red and Color.RED in verdicts.colors else STOPPED
+
+
+@define(eq=False, kw_only=True)
+class _Guard:
+    """Runs the cases, and tells what became of them."""
+
+    chosen: ChosenSource
+    options: GuardOptions
+    verdicts: Verdicts
+    status: FollowerStatus
+    hook: Webhook | None
+    stopping: bool = field(default=False, init=False)
+    """Set by a signal: a line is never cut."""
+    _age: AgeWatch = field(factory=AgeWatch, init=False)
+    _turns: Counter = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        registry = self.status.registry
+        self._turns = Counter("aclog_rule_test_turns", "Tests of rules that turned.", ["to"], registry=registry)
+        for color in Color:
+            self._turns.labels(color.value.lower())
+            name, text = (
+                f"aclog_rule_tests_{color.value.lower()}",
+                f"Tests of rules that are {color.value.lower()} now.",
+            )
+            # Scraped in another thread: of an int in a list a reader sees the old value or the new one.
+            self.status.gauge(name, f"{text} All are unknown while the cluster does not answer.").set_function(
+                lambda color=color: self._now(color)  # type: ignore[misc]
+            )
+
+    def stop(self) -> None:
+        """End after the step that is being shown."""
+        self.stopping = True
+
+    def begin(self, image: Image) -> None:
+        """Run all cases on the state to begin with."""
+        turns = list(self.verdicts.first(self._policy(image)))
+        if not self.options.jsonl:
+            name, count = printable(self.chosen.source.name), len(self.verdicts.cases)
+            red = f"{len(turns):,} of {count:,} tests are red" if turns else f"all {count:,} tests are green"
+            say(f"following {name} from offset {image.end_offset}: {red}; stop with Ctrl-C", flush=True)
+        self._tell(turns, image, image)
+        self.status.succeeded()
+
+    def idle(self) -> None:
+        """Take note that the log was asked; raise _StoppedError if it is time to end."""
+        found = self.chosen.source.freshness()
+        if found is None or found.seconds < STALE_SECONDS:
+            self.status.succeeded()
+        else:
+            self.status.failed(found.problem or f"no answer for {found.seconds:.0f} s")
+            self._age.tell(found)
+            patience = self.options.give_up_after
+            if patience is not None and found.seconds > patience:
+                raise LogError(f"{found.server}: no answer for {found.seconds:.0f} s: gave up (--give-up-after)")
+        if self.stopping:
+            raise _StoppedError
+
+    def show(self, step: Followed) -> None:
+        """Run the cases on which a step can bear."""
+        changes = step_changes(step)
+        if changes:
+            turns = list(self.verdicts.after(self._policy(step.after), changes))
+            self._tell(turns, step.before, step.after)
+        if self.stopping:
+            raise _StoppedError
+        self.status.succeeded()
+
+    def _tell(self, turns: Sequence[Turn], before: Image, after: Image) -> None:
+        for turn in turns:
+            self._turns.labels(turn.color.value.lower()).inc()
+            line = json_text(
+                turn_object(turn, offset=before.end_offset, end_offset=after.end_offset, timestamp=after.timestamp)
+            )
+            if self.options.jsonl:
+                emit(line, flush=True)
+            else:
+                for text in turn_lines(turn, offset=after.end_offset - 1, timestamp=after.timestamp):
+                    say(printable(text), flush=True)
+            if self.hook is not None:
+                self.hook.post(line)
+        if self.options.exit_on_red and any(turn.color is Color.RED for turn in turns):
+            raise _StoppedError
+
+    def _policy(self, image: Image) -> Policy:
+        settings = self.options.settings
+        return Policy(image.acls.with_options(documented=settings.documented, cidr=settings.cidr), settings)
+
+    def _now(self, color: Color) -> int:
+        if self.status.trouble is not None:
+            return len(self.verdicts.cases) if color is Color.UNKNOWN else 0
+        return Count(self.verdicts.colors)[color]

@@ -1,0 +1,81 @@
+"""What became of tests as the log that they are about goes on: which are red, green, or unknown."""
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+
+from attrs import define, field, frozen
+
+from aclog.analysis.answers.questions import concerns
+from aclog.analysis.policy import Policy
+from aclog.analysis.regions.query import Query
+from aclog.analysis.rule_tests.case import Case
+from aclog.analysis.rule_tests.outcome import Failure
+from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.settings import Settings
+from aclog.metalog.errors import MetadataError
+
+
+class Color(Enum):
+    """Of a case."""
+
+    GREEN = "GREEN"
+    RED = "RED"
+    UNKNOWN = "UNKNOWN"
+    """What it compares with cannot be read."""
+
+
+@frozen(kw_only=True)
+class Turn:
+    """A case that turned to another color."""
+
+    case: Case
+    color: Color
+    failures: tuple[Failure, ...]
+    changes: tuple[RuleChange, ...]
+    """Those that can have done it."""
+    problem: str = ""
+    """Why it is unknown."""
+
+
+@define(eq=False, kw_only=True)
+class Verdicts:
+    """The colors of some cases; owned by the one who follows the log."""
+
+    cases: Sequence[Case]
+    settings: Settings
+    colors: list[Color] = field(init=False)
+    _queries: list[tuple[Query, ...]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.colors = [Color.GREEN] * len(self.cases)
+        self._queries = [case.queries(self.settings) for case in self.cases]
+
+    def first(self, policy: Policy) -> Iterator[Turn]:
+        """Run all cases; yield those that are not green. Raises MetadataError: what one compares with is unreadable."""
+        for number, case in enumerate(self.cases):
+            outcome = case.run(policy)
+            if not outcome.passed:
+                self.colors[number] = Color.RED
+                yield Turn(case=case, color=Color.RED, failures=outcome.failures, changes=())
+
+    def after(self, policy: Policy, changes: Sequence[RuleChange]) -> Iterator[Turn]:
+        """Run the cases on which some changes can bear; yield those that turn."""
+        for number, case in enumerate(self.cases):
+            bearing = tuple(change for change in changes if self._bears(number, change))
+            if bearing or self.colors[number] is Color.UNKNOWN:
+                turn = _turn(case, policy, bearing)
+                if turn.color is not self.colors[number]:
+                    self.colors[number] = turn.color
+                    yield turn
+
+    def _bears(self, number: int, change: RuleChange) -> bool:
+        return any(concerns(query, change.acl, self.settings) for query in self._queries[number])
+
+
+def _turn(case: Case, policy: Policy, changes: tuple[RuleChange, ...]) -> Turn:
+    try:
+        outcome = case.run(policy)
+    except (MetadataError, OSError) as error:
+        return Turn(case=case, color=Color.UNKNOWN, failures=(), changes=changes, problem=str(error))
+    color = Color.GREEN if outcome.passed else Color.RED
+    return Turn(case=case, color=color, failures=outcome.failures, changes=changes)

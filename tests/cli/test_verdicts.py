@@ -1,0 +1,88 @@
+"""Which tests of rules turn as a log goes on; only those are run that a change can bear on."""
+
+from attrs import define, field
+
+from aclog.analysis.policy import Policy
+from aclog.analysis.regions.query import Query
+from aclog.analysis.rule_tests.cannot import Cannot
+from aclog.analysis.rule_tests.case_subject import CaseSubject
+from aclog.analysis.rule_tests.outcome import Outcome
+from aclog.analysis.rule_tests.tested_resource import parse_resource
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.authorizer.origin import FileOrigin
+from aclog.authorizer.rule_change import RuleChange
+from aclog.authorizer.settings import Settings
+from aclog.cli.test.verdicts import Color, Verdicts
+from aclog.metalog.errors import LogError
+from tests.support.analysis.policies import image_of
+
+ORIGIN = FileOrigin(file="tests.yaml", line=1)
+READ = 1 << AclOperation.READ
+
+
+def rule(name: str, principal: str = "User:bob") -> StandardAcl:
+    return StandardAcl(
+        resource_type=ResourceType.TOPIC,
+        resource_name=name,
+        pattern_type=PatternType.LITERAL,
+        principal=principal,
+        host="*",
+        operation=AclOperation.READ,
+        permission_type=AclPermissionType.ALLOW,
+    )
+
+
+@define
+class Counted:
+    """A case that counts how often it is run, and cannot be judged while `broken`."""
+
+    case: Cannot
+    runs: int = 0
+    broken: bool = False
+    test: str = "counted"
+    text: str = "counted"
+    origin: FileOrigin = field(default=ORIGIN)
+
+    def queries(self, settings: Settings) -> tuple[Query, ...]:
+        return self.case.queries(settings)
+
+    def run(self, policy: Policy) -> Outcome:
+        self.runs += 1
+        if self.broken:
+            raise LogError("prod: no such directory")
+        return self.case.run(policy)
+
+
+def cannot(principal: str, resource: str) -> Counted:
+    subject = CaseSubject(principal=principal)
+    return Counted(Cannot(test="", origin=ORIGIN, subject=subject, operations=READ, resource=parse_resource(resource)))
+
+
+def change(acl: StandardAcl, *, added: bool = True) -> RuleChange:
+    return RuleChange(added=added, acl=acl)
+
+
+def test_a_change_turns_what_it_bears_on_and_runs_nothing_else() -> None:
+    pii, other, alice = cannot("User:*", "topic:pii.*"), cannot("User:bob", "topic:x"), cannot("User:alice", "topic:*")
+    verdicts = Verdicts(cases=[pii, other, alice], settings=Settings())
+    assert list(verdicts.first(Policy(image_of([])))) == []
+    red = rule("pii.card")
+    changed = Policy(image_of([red]))
+    (turn,) = verdicts.after(changed, [change(red)])
+    assert (turn.case, turn.color, turn.changes) == (pii, Color.RED, (change(red),))
+    assert (pii.runs, other.runs, alice.runs) == (2, 1, 1)
+    assert list(verdicts.after(changed, [change(rule("y"))])) == []
+    (turn,) = verdicts.after(Policy(image_of([])), [change(red, added=False)])
+    assert turn.color is Color.GREEN
+
+
+def test_what_cannot_be_judged_is_unknown_until_it_can() -> None:
+    pii = cannot("User:*", "topic:pii.*")
+    verdicts = Verdicts(cases=[pii], settings=Settings())
+    assert list(verdicts.first(Policy(image_of([])))) == []
+    pii.broken = True
+    (turn,) = verdicts.after(Policy(image_of([])), [change(rule("pii.x"))])
+    assert (turn.color, turn.problem) == (Color.UNKNOWN, "prod: no such directory")
+    pii.broken = False
+    (turn,) = verdicts.after(Policy(image_of([])), [change(rule("other"))])  # tried again at any change
+    assert turn.color is Color.GREEN
