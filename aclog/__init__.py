@@ -24,8 +24,9 @@ if TYPE_CHECKING:
         StandardAclWithId,
     )
     from aclog.authorizer.errors import InvalidRequestError
+    from aclog.authorizer.origin import FileOrigin
     from aclog.authorizer.resources import cluster, delegation_token, group, topic, transactional_id, user
-    from aclog.library import Answer, Authorizer, Image, Log, open_log
+    from aclog.library import Answer, Authorizer, Image, Log, open_acls, open_log
     from aclog.metalog.errors import (
         CheckpointError,
         ConfigError,
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "aclog.library": ("Answer", "Authorizer", "Image", "Log", "open_log"),
+    "aclog.library": ("Answer", "Authorizer", "Image", "Log", "open_acls", "open_log"),
+    "aclog.authorizer.origin": ("FileOrigin",),
     "aclog.analysis.comparison": ("Comparison",),
     "aclog.authorizer.resources": ("cluster", "delegation_token", "group", "topic", "transactional_id", "user"),
     "aclog.authorizer.acl": (
@@ -71,6 +73,7 @@ __all__ = [
     "Comparison",
     "ConfigError",
     "DecodeError",
+    "FileOrigin",
     "Image",
     "InvalidRequestError",
     "Log",
@@ -86,6 +89,7 @@ __all__ = [
     "cluster",
     "delegation_token",
     "group",
+    "open_acls",
     "open_log",
     "topic",
     "transactional_id",

@@ -1,6 +1,6 @@
 """The public API: logs, images and authorizers (docs/library.md)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import IntEnum
 from os import PathLike, fspath
@@ -31,6 +31,7 @@ from aclog.authorizer.explanation import Explanation
 from aclog.authorizer.explanation_text import explanation_lines
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.origin import NO_ORIGINS, Origins, TwoOrigins
 from aclog.authorizer.settings import Settings
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.metalog.closeable import Closeable
@@ -40,7 +41,10 @@ from aclog.snapshots import rule_history as history
 from aclog.snapshots.moments import Moment, moment_text
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.choice import SourceSelection, choose_source
-from aclog.sources.paths import LogSource, open_path
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.git.git_place import parse_git_place
+from aclog.sources.paths import AclsSource, LogSource, open_path
+from aclog.sources.rule_files import ReadOptions
 
 _Enum = TypeVar("_Enum", bound=IntEnum)
 Named: TypeAlias = str | _Enum | None
@@ -82,7 +86,8 @@ class Log(Closeable):
         if as_of is None:
             newest = source.image()
             self._end_offset = newest.end_offset
-            return Image(newest, place=source.change_place)
+            origins = source.origins if isinstance(source, AclsSource) else NO_ORIGINS
+            return Image(newest, place=source.change_place, origins=origins)
         if isinstance(as_of, datetime) and as_of.tzinfo is None:
             as_of = as_of.replace(tzinfo=UTC)
         return Image(source.image_at(as_of), as_of=moment_text(as_of), place=source.change_place)
@@ -178,6 +183,48 @@ def open_log(
     return Log(choose_source(selection, notes.append).source, notes)
 
 
+def open_acls(
+    path: str | PathLike[str] | None = None,
+    *,
+    ref: str | None = None,
+    format: str = "auto",  # noqa: A002  # the flag's name is --acls-format
+    modules: Mapping[str, str | PathLike[str]] | None = None,
+    topics: Iterable[str] | None = None,
+) -> Log:
+    """Open a file or a directory of ACLs: JSON lines, or files of GitOps tools (docs/gitops.md).
+
+    `image().origins` tells the file and line of each ACL; what was read, and what was ignored, is in `notes` after the
+    first image().
+
+    Args:
+        path: a file or a directory; `-` is stdin.
+        ref: instead of a path, `GITREF:PATH`: the same as of a commit of the repository around the working directory.
+        format: auto, jsonl, kafka-acls, ksm, strimzi, terraform, kafka-gitops, julie, jikkou or ns4kafka.
+        modules: the directory of each Terraform module that is not among the files, by its source.
+        topics: the topics that exist, for patterns that are about those.
+
+    Raises:
+        ConfigError: not exactly one of path and ref, an unknown format, or no such place in the repository. image()
+            raises it for what is not understood, with file and line.
+
+    """
+    if (path is None) is (ref is None):
+        raise ConfigError("expected either a path or ref=GITREF:PATH")
+    if format not in set(AclsFormat):
+        raise ConfigError(f"format {format!r} is not one of {', '.join(AclsFormat)}")
+    if ref is not None:
+        parse_git_place(ref)
+    names = None if topics is None else tuple(topics)
+    options = ReadOptions(
+        form=AclsFormat(format),
+        modules={source: fspath(directory) for source, directory in (modules or {}).items()},
+        topics=None if names is None else lambda: names,
+    )
+    notes: list[str] = []
+    given = fspath(path) if path is not None else ref or ""
+    return Log(AclsSource(given, options=options, notify=notes.append, is_ref=ref is not None), notes)
+
+
 @frozen(repr=False)
 class Image:
     """All ACLs, credentials, tokens and features at one offset; immutable and thread-safe.
@@ -189,6 +236,8 @@ class Image:
     _as_of: str | None = field(default=None, kw_only=True, eq=False)
     """The moment of a state of the past, for explanations."""
     _place: ChangePlace = field(factory=ChangePlace, kw_only=True, eq=False)
+    origins: Origins = field(default=NO_ORIGINS, kw_only=True, eq=False)
+    """Where its ACLs stand: `image.origins.of(rule.acl)` has a file and line for each place that states one."""
 
     @property
     def end_offset(self) -> int:
@@ -275,7 +324,12 @@ class Image:
             documented=documented,
             cidr=cidr,
         )
-        options = ExplainOptions(allow_everyone=allow_everyone_if_no_acl_found, as_of=self._as_of, place=self._place)
+        options = ExplainOptions(
+            allow_everyone=allow_everyone_if_no_acl_found,
+            as_of=self._as_of,
+            place=self._place,
+            origins=self.origins,
+        )
         return Authorizer(standard, acls, options, Policy(acls, settings))
 
     def diff(
@@ -318,7 +372,8 @@ class Authorizer:
 
     def diff(self, other: "Authorizer") -> Comparison:
         """Return the requests that `other` decides differently (`aclog diff`): regions, rows, and both as text."""
-        return Comparison.of(self._policy, other._policy)
+        origins = TwoOrigins(old=self._options.origins, new=other._options.origins)
+        return Comparison.of(self._policy, other._policy, origins=origins)
 
     def check(
         self, principal: str, operation: str | AclOperation, resource: ResourcePattern, *, host: str | None = None

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from attrs import define
+from attrs import define, field
 
 from aclog.analysis.deciding import deciding
 from aclog.analysis.difference import differences
@@ -13,10 +13,12 @@ from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.analysis.regions.region import Difference, Direction
 from aclog.analysis.regions.region_json import JsonObject, difference_object, witness_object
 from aclog.analysis.regions.witness import has_legal_name, witness
+from aclog.analysis.rows.changed_rules import ChangedRules
 from aclog.analysis.rows.folding import rows
 from aclog.analysis.rows.row import Row
 from aclog.analysis.rows.row_report import ReportRow, row_lines
 from aclog.authorizer.acl import ResourceType
+from aclog.authorizer.origin import TwoOrigins
 from aclog.authorizer.rule_change import RuleChange, changes_between
 
 
@@ -33,6 +35,8 @@ class Comparison:
     """The topics that exist, if they are known."""
     flips: Flips | None = None
     """The accesses that flip, if any were given."""
+    origins: TwoOrigins = field(factory=TwoOrigins)
+    """Where the rules of both stand."""
 
     def __bool__(self) -> bool:
         """Return whether any request is decided differently: `if old.diff(new)` reads as it says."""
@@ -47,19 +51,29 @@ class Comparison:
         direction: Direction | None = None,
         topics: ExistingNames | None = None,
         flips: Flips | None = None,
+        origins: TwoOrigins | None = None,
     ) -> "Comparison":
         """Compare two policies, in both directions or in one; `changes`, if known, saves comparing all rules."""
         known = changes_between(old.acls, new.acls) if changes is None else changes
         found = differences(old, new, changed=[change.acl for change in known])
         kept = [each for each in found if direction in (None, each.direction)]
-        return Comparison(old=old, new=new, changes=known, differences=kept, topics=topics, flips=flips)
+        return Comparison(
+            old=old,
+            new=new,
+            changes=known,
+            differences=kept,
+            topics=topics,
+            flips=flips,
+            origins=origins or TwoOrigins(),
+        )
 
     def json_lines(self) -> Iterator[JsonObject]:
         """Yield an object for each region (docs/commands.md); `topics` and `accesses` count, if that is known."""
         for difference in self.differences:
             region = difference.region
             example = witness(region)
-            line = difference_object(difference, old=deciding(self.old, example), new=deciding(self.new, example))
+            before, after = deciding(self.old, example), deciding(self.new, example)
+            line = difference_object(difference, old=before, new=after, origins=self.origins)
             line |= witness_object(example, legal=has_legal_name(region))
             if self.topics is not None and region.resource_type == ResourceType.TOPIC:
                 line["topics"] = len(self.topics.among(region.names))
@@ -70,8 +84,8 @@ class Comparison:
     def rows(self) -> list[ReportRow]:
         """Return the rows in which a person reads it."""
         changed = ((change.added, change.acl) for change in self.changes)
-        found = rows(self.differences, self.old, self.new, changed)
-        return [ReportRow(row=row, topics=self._topics_of(row), accesses=self._accesses_of(row)) for row in found]
+        found, behind = rows(self.differences, self.old, self.new, changed), ChangedRules(self.changes, self.origins)
+        return [self._report(row, behind) for row in found]
 
     def text_lines(self) -> Iterator[str]:
         """Yield the rows as lines for people, and the number of rows."""
@@ -85,6 +99,15 @@ class Comparison:
             yield f"{len(found):,} rows: {counts[Direction.GAINED]:,} gained, {counts[Direction.LOST]:,} lost"
         if self.flips is not None:
             yield f"{self.flips.total:,} of the accesses flip"
+
+    def _report(self, row: Row, behind: ChangedRules) -> ReportRow:
+        return ReportRow(
+            row=row,
+            topics=self._topics_of(row),
+            accesses=self._accesses_of(row),
+            origins=self.origins,
+            places=tuple(behind.places(row)),
+        )
 
     def _topics_of(self, row: Row) -> int | None:
         parts = [each.names for each in row.clauses if each.resource_type == ResourceType.TOPIC]

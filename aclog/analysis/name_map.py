@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import evolve, frozen
 
-from aclog.authorizer.acl import WILDCARD, PatternType, ResourceType, StandardAclWithId, code_name
+from aclog.authorizer.acl import WILDCARD, PatternType, ResourceType, StandardAcl, StandardAclWithId, code_name
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.origin import Origin, Origins
 from aclog.metalog.errors import ConfigError
 
 _MAPPED_TYPES = frozenset((ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID))
@@ -64,6 +65,23 @@ def mapped_acls(acls: AclsImage, maps: Sequence[NameMap]) -> AclsImage:
         for rule in rules
     )
     return AclsImage.from_acls(StandardAclWithId(id=None, acl=rule) for rule in mapped)
+
+
+@frozen
+class MappedOrigins:
+    """Where rules stand whose names were mapped (aclog.authorizer.origin.Origins)."""
+
+    _before: Origins
+    _maps: Sequence[NameMap]
+
+    def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
+        """Return every place that states the rule as it was before."""
+        if not _is_mappable(acl.resource_type, acl.resource_name, acl.pattern_type):
+            return self._before.of(acl)
+        name = acl.resource_name
+        names = [each.old + name[len(each.new) :] for each in self._maps if name.startswith(each.new)]
+        found = [self._before.of(evolve(acl, resource_name=old)) for old in dict.fromkeys((*names, name))]
+        return next((places for places in found if places), ())
 
 
 def _is_mappable(kind: int, name: str, pattern: int) -> bool:

@@ -3,6 +3,7 @@
 from attrs import field, frozen
 
 from aclog.authorizer.change_place import ChangePlace
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 
 MOST_RULES = 40
 """How many ACLs an explanation lists by default; all are counted."""
@@ -20,5 +21,7 @@ class ExplainOptions:
     """The moment of a state of the past; None for the newest."""
     place: ChangePlace = field(factory=ChangePlace)
     """Where the advised commands make their changes."""
+    origins: Origins = NO_ORIGINS
+    """Where the ACLs stand."""
     limit: int = MOST_RULES
     """How many ACLs are listed, and how many removals are advised."""

@@ -11,6 +11,7 @@ from aclog.authorizer.audit import Row, rule_row
 from aclog.authorizer.decision import Decision
 from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.origin import Origins, place_object
 
 
 class Role(Enum):
@@ -31,9 +32,10 @@ class ExaminedRule:
     role: Role
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> Row:
+    def to_dict(self, origins: Origins) -> Row:
         """Return this for JSON."""
-        return {"role": self.role.name, "rule": rule_row(self.rule), "notes": list(self.notes)}
+        rule = {**rule_row(self.rule), **place_object(self.rule.acl, origins)}
+        return {"role": self.role.name, "rule": rule, "notes": list(self.notes)}
 
 
 @frozen(kw_only=True)
@@ -45,10 +47,11 @@ class Change:
     command: str | None
     """The command line that makes the change; None if none can express the ACL."""
 
-    def to_dict(self) -> Row:
+    def to_dict(self, origins: Origins) -> Row:
         """Return this for JSON."""
         row = rule_row(StandardAclWithId(id=None, acl=self.acl))
         del row["id"]
+        row |= place_object(self.acl, origins)
         return {"change": "add" if self.add else "remove", "rule": row, "command": self.command}
 
 
@@ -60,10 +63,10 @@ class Remedy:
     left_off: int = 0
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> Row:
+    def to_dict(self, origins: Origins) -> Row:
         """Return this for JSON."""
         return {
-            "changes": [change.to_dict() for change in self.changes],
+            "changes": [change.to_dict(origins) for change in self.changes],
             "leftOff": self.left_off,
             "notes": list(self.notes),
         }
@@ -118,10 +121,10 @@ class Explanation:
             "patternType": code_name(PatternType, pattern.pattern_type),
             "impliedBy": None if self.implied_by is None else self.implied_by.name,
             "counts": {role.name: self.counts.get(role, 0) for role in Role},
-            "rules": [examined.to_dict() for examined in self.rules],
+            "rules": [examined.to_dict(self.options.origins) for examined in self.rules],
             "leftOff": self.left_off,
             "quirks": list(self.quirks),
             "nearMisses": list(self.near_misses),
-            "opposite": self.remedy.to_dict(),
+            "opposite": self.remedy.to_dict(self.options.origins),
             "asOf": self.options.as_of,
         }

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl, code_name
+from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Change, ExaminedRule, Explanation, Remedy, Role
+from aclog.authorizer.origin import Origins, places_text
 from aclog.metalog.printable import printable
 
 
@@ -30,7 +32,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield from ("", f"Near miss: {miss}")
     yield ""
     yield "It would be DENIED by:" if explanation.allowed else "It would be ALLOWED by:"
-    yield from (f"  {line}" for line in _remedy(explanation.remedy, explanation.options.as_of))
+    yield from (f"  {line}" for line in _remedy(explanation.remedy, explanation.options))
 
 
 def _rules(explanation: Explanation) -> Iterator[str]:
@@ -42,13 +44,13 @@ def _rules(explanation: Explanation) -> Iterator[str]:
     yield f"{total} ACL(s) cover this resource: {parts}"
     width = max((len(examined.role.value) for examined in explanation.rules), default=0)
     for examined in explanation.rules:
-        yield from _rule(examined, width)
+        yield from _rule(examined, width, explanation.options.origins)
     if explanation.left_off:
         yield f"  ... and {explanation.left_off} more"
 
 
-def _rule(examined: ExaminedRule, width: int) -> Iterable[str]:
-    yield f"  {examined.role.value:<{width}}  {acl_text(examined.rule.acl)}"
+def _rule(examined: ExaminedRule, width: int, origins: Origins) -> Iterable[str]:
+    yield f"  {examined.role.value:<{width}}  {located_text(examined.rule.acl, origins)}"
     for note in examined.notes:
         yield f"  {'':<{width}}    ({note})"
 
@@ -62,17 +64,23 @@ def acl_text(acl: StandardAcl) -> str:
     )
 
 
-def _remedy(remedy: Remedy, as_of: str | None) -> Iterator[str]:
+def located_text(acl: StandardAcl, origins: Origins) -> str:
+    """Return an ACL as one line of text, and where it stands, if that is known."""
+    return acl_text(acl) + places_text(acl, origins)
+
+
+def _remedy(remedy: Remedy, options: ExplainOptions) -> Iterator[str]:
+    as_of = options.as_of
     if as_of is not None and any(change.command is not None for change in remedy.changes):
         yield f"(of the state as of {as_of}; the commands change the newest one, which may differ: explain it first)"
     for change in remedy.changes:
-        yield from _change(change)
+        yield from _change(change, options.origins)
     if remedy.left_off:
         yield f"... and removing {remedy.left_off} more such ACLs"
     yield from remedy.notes
 
 
-def _change(change: Change) -> Iterator[str]:
-    yield f"{'adding' if change.add else 'removing'} {acl_text(change.acl)}"
+def _change(change: Change, origins: Origins) -> Iterator[str]:
+    yield f"{'adding' if change.add else 'removing'} {located_text(change.acl, origins)}"
     if change.command is not None:
         yield f"  {change.command}"

@@ -67,3 +67,29 @@ class NoOrigins:
 
 
 NO_ORIGINS: Origins = NoOrigins()
+
+_SHOWN = 2
+"""Places of one rule that are shown to people."""
+
+
+def places_text(acl: StandardAcl, origins: Origins) -> str:
+    """Return where a rule stands, such as ` (kafka/a.yaml:12)`, to be put after its text; empty if it is not known."""
+    found = origins.of(acl)
+    if not found:
+        return ""
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return f" ({', '.join(map(origin_text, found[:_SHOWN]))}{more})"
+
+
+def place_object(acl: StandardAcl, origins: Origins) -> dict[str, object]:
+    """Return the keys that follow those of a rule in JSON: of the first place that states it; none if not known."""
+    found = origins.of(acl)
+    return origin_object(found[0]) if found else {}
+
+
+@frozen(kw_only=True)
+class TwoOrigins:
+    """Where the rules of two states stand that are compared."""
+
+    old: Origins = NO_ORIGINS
+    new: Origins = NO_ORIGINS

@@ -1,6 +1,6 @@
 """A change of one rule, and what it makes of a set of rules."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from aclog.authorizer.acl import StandardAcl, StandardAclWithId
 from aclog.authorizer.acl_records import acl_of, record_of
 from aclog.authorizer.acls_image import AclsImage
 from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.origin import FileOrigin, Origin, Origins
 from aclog.metalog.codec import decode_record
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
@@ -25,6 +26,8 @@ class RuleChange:
     added: bool
     acl: StandardAcl
     where: str = field(default="", eq=False)
+    origin: FileOrigin | None = field(default=None, eq=False)
+    """The file and line of the change."""
 
 
 def existing_rule(change: RuleChange) -> ConfigError:
@@ -45,6 +48,27 @@ def changed_acls(acls: AclsImage, changes: Sequence[RuleChange]) -> AclsImage:
 
     """
     return _changed_records(acls, changes) if acls.index.base.has_ids else _changed_contents(acls, changes)
+
+
+@frozen
+class ChangedOrigins:
+    """Where the rules of a state and of changes of it stand (aclog.authorizer.origin.Origins).
+
+    A rule that the state's source does not locate stands where a change adds or removes it.
+    """
+
+    _before: Origins
+    _changed: Mapping[StandardAcl, FileOrigin]
+
+    @staticmethod
+    def of_changes(before: Origins, changes: Iterable[RuleChange]) -> "ChangedOrigins":
+        """Return those of the state before the changes, and after them."""
+        return ChangedOrigins(before, {each.acl: each.origin for each in changes if each.origin is not None})
+
+    def of(self, acl: StandardAcl) -> tuple[Origin, ...]:
+        """Return every place that states a rule."""
+        found = self._before.of(acl)
+        return found or ((self._changed[acl],) if acl in self._changed else ())
 
 
 def net_changes(changes: Iterable[RuleChange]) -> list[RuleChange]:

@@ -50,7 +50,8 @@ def authorize(
     chosen = source.choose()
     if requests is None:
         asked = request.request()
-        raise typer.Exit(decide_one(chosen.image(), authorizer, asked))
+        image = chosen.image()
+        raise typer.Exit(decide_one(image, authorizer, asked, chosen.file_origins))
     if request.given():
         raise ConfigError("--requests FILE excludes --principal, --operation, --host and the resource flags")
     chosen.refuse_shared_stdin(requests)

@@ -13,11 +13,13 @@ from aclog.authorizer.explain_options import ExplainOptions
 from aclog.authorizer.explanation import Explanation
 from aclog.authorizer.hosts import host_address
 from aclog.authorizer.interface import Action, AuthorizationResult, RequestContext
+from aclog.authorizer.origin import NO_ORIGINS, Origins, origin_text
 from aclog.authorizer.standard import StandardAuthorizer, build_authorizer
 from aclog.cli.flags.authorizer import AuthorizerFlags
 from aclog.cli.flags.request import Request
 from aclog.cli.image_report import CidrWatch
 from aclog.metalog.errors import ConfigError, MetadataError
+from aclog.metalog.printable import printable
 from aclog.snapshots.image import Image
 from aclog.sources.acl_lines import enum_field
 from aclog.sources.json_object import parse_object, text_field
@@ -48,8 +50,8 @@ def authorizer_of(image: Image, flags: AuthorizerFlags) -> StandardAuthorizer:
     )
 
 
-def decide_one(image: Image, flags: AuthorizerFlags, request: Request) -> int:
-    """Print the decision and its rule; return the exit code.
+def decide_one(image: Image, flags: AuthorizerFlags, request: Request, origins: Origins = NO_ORIGINS) -> int:
+    """Print the decision and its rule, and in a second line where this stands; return the exit code.
 
     Raises:
         ConfigError: the host is not an IP address, or a super user has no colon.
@@ -58,6 +60,9 @@ def decide_one(image: Image, flags: AuthorizerFlags, request: Request) -> int:
     """
     decision = decide(authorizer_of(image, flags), request)
     say(f"{decision.result.value} {decision.text}")
+    if decision.rule is not None:
+        for place in origins.of(decision.rule.acl):
+            say(f"  at {printable(origin_text(place))}")
     return ALLOWED if decision.result is AuthorizationResult.ALLOWED else DENIED
 
 
@@ -157,7 +162,7 @@ def explain_one(image: Image, flags: AuthorizerFlags, request: Request, options:
     decision = authorizer_of(image, flags).decide(context, action)
     acls = image.acls.with_options(documented=flags.documented, cidr=flags.cidr)
     if not flags.cidr:
-        watch = CidrWatch()
+        watch = CidrWatch(options.origins)
         watch.watch_all(acls.candidates(pattern.resource_type, pattern.name))
         watch.report()
     return explain(acls, decision, context, action, options=options)

@@ -37,6 +37,8 @@ def explain(
       aclog explain --log DIR --principal User:bob --operation WRITE --topic pay
       aclog explain --log DIR --principal User:bob --operation READ --topic t --format json
     """
+    from attrs import evolve
+
     from aclog.authorizer.explain_options import ExplainOptions
     from aclog.authorizer.explanation_text import explanation_lines
     from aclog.cli.decisions import explain_one
@@ -52,7 +54,8 @@ def explain(
         as_of=None if chosen.moment is None else moment_text(chosen.moment),
         place=chosen.source.change_place,
     )
-    explanation = explain_one(chosen.image(), authorizer, asked, options)
+    image = chosen.image()
+    explanation = explain_one(image, authorizer, asked, evolve(options, origins=chosen.origins))
     if format_ is ExplainFormat.JSON:
         emit(json_text(explanation.to_dict()))
         return

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from aclog.authorizer.acl import AclPermissionType, StandardAcl, StandardAclWithId
 from aclog.authorizer.cidr import looks_like_cidr
+from aclog.authorizer.origin import NO_ORIGINS, Origins, places_text
 from aclog.snapshots.image import Image
 from aclog.terminal.notices import warn
 
@@ -23,7 +24,9 @@ class CidrWatch:
     Kafka 4.3.1 compares hosts literally, so such an ACL never matches and a DENY fails open.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, origins: Origins = NO_ORIGINS) -> None:
+        """`origins` tells where the ACLs stand."""
+        self._origins = origins
         self._count = 0
         self._denying = 0
         self._example: StandardAcl | None = None
@@ -44,8 +47,9 @@ class CidrWatch:
 
     def report(self) -> None:
         """Print the warning, if there is anything to warn about."""
-        if self._count:
+        if self._example is not None:
             warn(
                 f"{self._count} ACL(s), {self._denying} of them DENY, have a CIDR range as host, which Kafka 4.3.1 "
-                f"never matches: such a DENY does not deny. The first: {self._example}"
+                f"never matches: such a DENY does not deny. The first: "
+                f"{self._example}{places_text(self._example, self._origins)}"
             )

@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from attrs import frozen
 
-from aclog.analysis.name_map import NameMap, mapped_acls
+from aclog.analysis.name_map import MappedOrigins, NameMap, mapped_acls
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.existing_names import ExistingNames
 from aclog.authorizer.config import parse_super_users
-from aclog.authorizer.rule_change import RuleChange, changed_acls, changes_between, net_changes
+from aclog.authorizer.origin import TwoOrigins
+from aclog.authorizer.rule_change import ChangedOrigins, RuleChange, changed_acls, changes_between, net_changes
 from aclog.authorizer.settings import Settings
 from aclog.cli.existing_topics import existing_topics
 from aclog.cli.flags.authorizer import AuthorizerFlags
@@ -33,6 +34,12 @@ class Sides:
     sources: tuple[ChosenSource, ...]
     topics: NameFile | None
     """Those of --topics."""
+    origins: TwoOrigins
+    """Where the rules of both stand."""
+
+    def refs(self) -> list[str]:
+        """Return the commits of which files were read."""
+        return [source.ref for each in self.sources if (source := each.git_place) is not None]
 
     def existing_topics(self) -> ExistingNames | None:
         """Return the topics that exist, as aclog.cli.existing_topics does."""
@@ -117,7 +124,15 @@ class SideFlags:
             images=(before, after),
             sources=(first,) if chosen is None else (first, chosen),
             topics=topics,
+            origins=self._origins(first, chosen, changes),
         )
+
+    def _origins(self, first: ChosenSource, second: ChosenSource | None, changes: Sequence[RuleChange]) -> TwoOrigins:
+        old = MappedOrigins(first.origins, self.maps) if self.maps else first.origins
+        if second is not None:
+            return TwoOrigins(old=old, new=second.origins)
+        both = ChangedOrigins.of_changes(first.origins, changes)
+        return TwoOrigins(old=old if self.maps else both, new=both)
 
 
 def _once() -> Callable[[str], None]:

@@ -6,8 +6,9 @@ from attrs import define, field
 
 from aclog.authorizer.acl import AclPermissionType, StandardAcl, StandardAclWithId
 from aclog.authorizer.creation_checks import refusal
-from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.explanation_text import acl_text, located_text
 from aclog.authorizer.odd_rules import failure_in_kafka
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.authorizer.unmatched import reasons_unmatched
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.uuids import uuid_text
@@ -58,18 +59,18 @@ class WrittenRules:
         if refused is not None:
             raise ConfigError(f"{refused} (CreateAcls refuses it; --keep-odd-rules writes it)")
 
-    def add(self, acl: StandardAcl) -> None:
+    def add(self, acl: StandardAcl, origins: Origins = NO_ORIGINS) -> None:
         """Count an ACL that was checked and is written."""
         refused = refusal(acl) if self.keep_odd_rules else None
         if refused is not None:
             self._odd += 1
             self._failing += failure_in_kafka(acl) is not None
-            self._first_odd = self._first_odd or f"{acl_text(acl)}: {refused}"
+            self._first_odd = self._first_odd or f"{located_text(acl, origins)}: {refused}"
         reason = next(reasons_unmatched(acl, cidr=False), None)
         if reason is not None:
             self._unmatched += 1
             self._denying += acl.permission_type == AclPermissionType.DENY
-            self._first_unmatched = self._first_unmatched or f"{acl_text(acl)}: {reason}"
+            self._first_unmatched = self._first_unmatched or f"{located_text(acl, origins)}: {reason}"
 
     def report(self) -> None:
         """Print a warning for each kind, if there is any."""

@@ -46,9 +46,11 @@ def what_can(
 
     [asked] = asked_principals([principal])
     query = Query(principals=only(asked), host=None if host is None else host_address(host))
-    policy = policy_of(source.choose().image(), authorizer)
+    chosen = source.choose()
+    policy = policy_of(chosen.image(), authorizer)
     found = list(permissions(policy, query))
-    print_permissions(found, format_, none="nothing")
+    print_permissions(found, format_, chosen.origins, none="nothing")
     if format_ is AnswerFormat.TEXT and asked not in policy.settings.super_users:  # nothing is denied to those
         shown = {rule for permission in found for rule in permission.denies}
-        print_denies(rule for rule in RulesAbout.of(policy, query).denying if rule not in shown)
+        left = (rule for rule in RulesAbout.of(policy, query).denying if rule not in shown)
+        print_denies(left, chosen.origins)

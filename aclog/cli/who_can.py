@@ -39,9 +39,10 @@ def who_can(
 
     asked.check()
     needs, query = asked.needs(), asked.query(EVERYONE, host)
-    policy = policy_of(source.choose().image(), authorizer)
+    chosen = source.choose()
+    policy = policy_of(chosen.image(), authorizer)
     if needs:
         found = intent_permissions(policy, needs, principals=EVERYONE, host=query.host)
     else:
         found = permissions(policy, query)
-    print_permissions(found, format_, none="nobody")
+    print_permissions(found, format_, chosen.origins, none="nobody")

@@ -11,8 +11,9 @@ from typing import TypeAlias
 
 from aclog.authorizer.acl import AclBindingFilter, PatternType, ResourceType, StandardAclWithId, code_name
 from aclog.authorizer.acls_image import AclsImage
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.metalog.uuids import uuid_text
-from aclog.shell.rule_text import rule_id, rule_json, rule_name
+from aclog.shell.rule_text import located_json, rule_id, rule_json, rule_name
 from aclog.shell.tree_nodes import Directory, File, Node, computed, directory
 
 _URL_SAFE = ascii_letters[26:] + ascii_letters[:26] + digits + "-_"
@@ -25,20 +26,26 @@ _BITS_PER_DIGIT = 6
 
 Rules: TypeAlias = Callable[[], Iterator[StandardAclWithId]]
 """Some ACLs, looked up at each call."""
+Text: TypeAlias = Callable[[StandardAclWithId], str]
+"""The content of the file of an ACL."""
 
 
-def acl_directory(acls: AclsImage) -> Directory:
-    """Return `/acl`: every ACL as JSON, by its id (KIP-801), its resource pattern and its principal."""
+def acl_directory(acls: AclsImage, origins: Origins = NO_ORIGINS) -> Directory:
+    """Return `/acl`: every ACL as JSON, by its id (KIP-801), its resource pattern and its principal.
+
+    The file and line of an ACL follow its keys, if `origins` tells them.
+    """
+    text: Text = rule_json if origins is NO_ORIGINS else partial(located_json, origins=origins)
     return computed(
         {
-            "id": lambda: ids_directory(acls, rule_json),
-            "resource": lambda: _resource_types(acls),
-            "principal": lambda: _principals(acls),
+            "id": lambda: ids_directory(acls, text),
+            "resource": lambda: _resource_types(acls, text),
+            "principal": lambda: _principals(acls, text),
         }
     )
 
 
-def ids_directory(acls: AclsImage, text: Callable[[StandardAclWithId], str]) -> Directory:
+def ids_directory(acls: AclsImage, text: Text) -> Directory:
     """Return a directory of all ACLs that have an id, one file each."""
 
     def child(name: str) -> Node | None:
@@ -50,7 +57,7 @@ def ids_directory(acls: AclsImage, text: Callable[[StandardAclWithId], str]) -> 
     return Directory(names=lambda prefix: id_names(acls, prefix), child=child)
 
 
-def _resource_types(acls: AclsImage) -> Directory:
+def _resource_types(acls: AclsImage, text: Text) -> Directory:
     """Return the directory of resource types; types without ACLs exist but are not listed."""
 
     @cache
@@ -69,7 +76,7 @@ def _resource_types(acls: AclsImage) -> Directory:
             return None
         return directory(
             lambda: listed()[resource_type, pattern_type],
-            lambda name: _rules_directory(partial(_about, acls, resource_type, pattern_type, name)),
+            lambda name: _rules_directory(partial(_about, acls, resource_type, pattern_type, name), text),
         )
 
     return directory(lambda: listed()[()], pattern_types)
@@ -98,14 +105,14 @@ def _about(acls: AclsImage, resource_type: str, pattern_type: str, name: str) ->
             yield rule
 
 
-def _principals(acls: AclsImage) -> Directory:
+def _principals(acls: AclsImage, text: Text) -> Directory:
     return directory(
         acls.principals,
-        lambda name: _rules_directory(lambda: acls.matching(AclBindingFilter(principal=name))),
+        lambda name: _rules_directory(lambda: acls.matching(AclBindingFilter(principal=name)), text),
     )
 
 
-def _rules_directory(rules: Rules) -> Node | None:
+def _rules_directory(rules: Rules, text: Text) -> Node | None:
     """Return a directory of some ACLs; None if there are none."""
     # An empty directory would make every path exist, whatever principal or resource it names.
     if next(rules(), None) is None:
@@ -113,12 +120,12 @@ def _rules_directory(rules: Rules) -> Node | None:
 
     def child(name: str) -> Node | None:
         """Return the ACL whose file has this name."""
-        return next((_rule_file(rule, rule_json) for rule in rules() if rule_name(rule) == name), None)
+        return next((_rule_file(rule, text) for rule in rules() if rule_name(rule) == name), None)
 
     return directory(lambda: map(rule_name, rules()), child)
 
 
-def _rule_file(rule: StandardAclWithId, text: Callable[[StandardAclWithId], str]) -> File:
+def _rule_file(rule: StandardAclWithId, text: Text) -> File:
     return File(text=lambda: text(rule))
 
 

@@ -10,9 +10,10 @@ from aclog.authorizer.acl import (
     StandardAclWithId,
 )
 from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.origin import Origins, place_object
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.uuids import parse_uuid, uuid_text
-from aclog.terminal.json_text import json_string
+from aclog.terminal.json_text import json_string, json_text
 
 KEYS = ("resourceType", "resourceName", "patternType", "principal", "host", "operation", "permissionType", "id")
 """The keys of an ACL as JSON, in order."""
@@ -56,6 +57,12 @@ def rule_json(rule: StandardAclWithId) -> str:
         f'"principal":{json_string(principal)},"host":{json_string(host)},"operation":"{operation}",'
         f'"permissionType":"{permission}","id":{text_id}}}'
     )
+
+
+def located_json(rule: StandardAclWithId, origins: Origins) -> str:
+    """Return the same, and after it the file and line of the ACL, if they are known."""
+    place = place_object(rule.acl, origins)
+    return json_text({**rule_object(rule), **place}) if place else rule_json(rule)
 
 
 def rule_name(rule: StandardAclWithId) -> str:

@@ -2,6 +2,7 @@
 
 from attrs import define, field
 
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.shell.path_names import path_text
 from aclog.shell.tree import ImageOrigin, image_tree
 from aclog.shell.tree_nodes import Directory
@@ -26,6 +27,8 @@ class ShellState:
     moment: Moment | None = None
     history: list[str] = field(factory=list)
     done: bool = False
+    origins: Origins = NO_ORIGINS
+    """Where the ACLs of the newest state stand."""
     _image: Image | None = field(default=None, init=False)
     _tree: Directory | None = field(default=None, init=False)
 
@@ -75,4 +78,5 @@ class ShellState:
 
     def _origin(self) -> ImageOrigin:
         log = self.source.log
-        return ImageOrigin(source=self.source.name, high_watermark=log.high_watermark if log else None)
+        high_watermark = log.high_watermark if log else None
+        return ImageOrigin(source=self.source.name, high_watermark=high_watermark, acls=self.origins)

@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 from attrs import frozen
 
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 from aclog.shell.acl_tree import acl_directory, ids_directory
 from aclog.shell.credential_tree import kafka_scram_directory, kafka_token_directory, scram_directory, token_directory
 from aclog.shell.kafka_text import (
@@ -28,6 +29,8 @@ class ImageOrigin:
 
     source: str
     high_watermark: Callable[[], int] | None = None
+    acls: Origins = NO_ORIGINS
+    """Where its ACLs stand."""
 
 
 def image_tree(image: Image, origin: ImageOrigin, *, show_secrets: bool = False) -> Directory:
@@ -38,7 +41,7 @@ def image_tree(image: Image, origin: ImageOrigin, *, show_secrets: bool = False)
     """
     return computed(
         {
-            "acl": lambda: acl_directory(image.acls),
+            "acl": lambda: acl_directory(image.acls, origin.acls),
             "delegationToken": lambda: token_directory(image.tokens),
             "features": lambda: _features(image.features),
             "image": lambda: _kafka_image(image, show_secrets=show_secrets),

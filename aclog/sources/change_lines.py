@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 from enum import StrEnum
 
+from attrs import evolve
+
+from aclog.authorizer.origin import FileOrigin
 from aclog.authorizer.rule_change import RuleChange
 from aclog.metalog.errors import ConfigError
-from aclog.sources.acl_lines import read_acls, rule_of_object
+from aclog.sources.acl_lines import parse_acls, rule_of_object
 from aclog.sources.json_object import parse_object, text_field
 from aclog.sources.text_lines import display_name, numbered
 
@@ -26,17 +29,20 @@ def read_changes(path: str) -> Iterator[RuleChange]:
 
     """
     for number, line in numbered(path):
-        where = f"{display_name(path)}: line {number}"
+        name = display_name(path)
+        where = f"{name}: line {number}"
         try:
-            yield _parse(line, where)
+            yield evolve(_parse(line, where), origin=FileOrigin(file=name, line=number))
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from error
 
 
 def read_change_of_each(path: str, flag: str, *, added: bool) -> Iterator[RuleChange]:
     """Yield the change that adds, or removes, each ACL of a file of ACLs. Raises as `read_acls`."""
-    for rule in read_acls(path):
-        yield RuleChange(added=added, acl=rule.acl, where=f"{flag} {path}")
+    name = display_name(path)
+    for line, rule in parse_acls(numbered(path), name):
+        origin = FileOrigin(file=name, line=line)
+        yield RuleChange(added=added, acl=rule.acl, where=f"{flag} {path}", origin=origin)
 
 
 def _parse(line: bytes, where: str) -> RuleChange:

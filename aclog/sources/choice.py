@@ -13,6 +13,8 @@ from aclog.snapshots.image import Image
 from aclog.snapshots.moments import Moment, parse_moment
 from aclog.snapshots.state_source import StateSource
 from aclog.sources.formats.format import AclsFormat
+from aclog.sources.git.git_place import GitPlace, parse_git_place
+from aclog.sources.line_table import LineTable
 from aclog.sources.name_file import NameFile
 from aclog.sources.paths import AclsSource, CheckpointSource, LogSource, Notify
 from aclog.sources.rule_files import ReadOptions
@@ -53,6 +55,21 @@ class ChosenSource:
         self._taken, self._taken_at = self.source.freshness(), elapsed_seconds()
         self._age.tell(self._taken)
         return image
+
+    @property
+    def file_origins(self) -> Origins:
+        """Where the rules of the image stand that was returned, in files that people keep; nothing for JSON lines.
+
+        A stream of JSON lines is made by programs, and what is said of it is read by programs.
+        """
+        is_stated = isinstance(self.source, AclsSource) and not isinstance(self.source.origins, LineTable)
+        return self.origins if is_stated else NO_ORIGINS
+
+    @property
+    def git_place(self) -> GitPlace | None:
+        """The commit and path that are read; None if it is no commit."""
+        is_ref = isinstance(self.source, AclsSource) and self.source.is_ref
+        return parse_git_place(self.source.name) if is_ref else None
 
     def topic_names(self) -> list[str]:
         """Return the topics that the source tells besides its images: those of an admin API; else none.

@@ -17,7 +17,9 @@ from aclog.sources.formats.node import Node
 from aclog.sources.paths import AclsSource, Notify
 from aclog.sources.rule_files import ReadOptions
 
-_KINDS = ("log", "snapshot", "acls", "bootstrap-controller", "bootstrap-server")
+_SERVERS = ("bootstrap-controller", "bootstrap-server")
+_RULES = ("acls", "ref")
+_KINDS = ("log", "snapshot", *_RULES, *_SERVERS)
 _KEYS = (*_KINDS, "as-of", "format", "modules", "command-config")
 _FILES = frozenset(("log", "snapshot", "acls"))
 _AGO = re.compile(r"(\d{1,6})\s*([smhdw])\s+ago")
@@ -48,9 +50,10 @@ class NamedSource:
 
         """
         as_of = None if self.as_of is None else absolute_moment(self.as_of, now_ms=current_time_ms())
-        if self.kind == "acls":
+        if self.kind in _RULES:
             options = ReadOptions(form=self.form, modules=self.modules)
-            return ChosenSource(AclsSource(self.value, options=options, notify=notify), as_of)
+            is_ref = self.kind == "ref"
+            return ChosenSource(AclsSource(self.value, options=options, notify=notify, is_ref=is_ref), as_of)
         is_path = self.kind in _FILES
         selection = SourceSelection(
             **{self.kind.replace("-", "_"): Path(self.value) if is_path else self.value},  # type: ignore[arg-type]
@@ -118,7 +121,7 @@ def _kind_of_path(path: str) -> str:
 
 
 def _check_companions(node: Node, kind: str) -> None:
-    fits = {"format": ("acls",), "modules": ("acls",), "command-config": _KINDS[3:], "as-of": ("log", _KINDS[3])}
+    fits = {"format": _RULES, "modules": _RULES, "command-config": _SERVERS, "as-of": ("log", _SERVERS[0])}
     for key, kinds in fits.items():
         found = node.get(key)
         if found is not None and kind not in kinds:

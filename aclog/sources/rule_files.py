@@ -8,7 +8,7 @@ from pathlib import Path
 from attrs import frozen
 
 from aclog.authorizer.acl import StandardAcl, StandardAclWithId
-from aclog.authorizer.origin import Origins
+from aclog.authorizer.origin import Origins, origin_text
 from aclog.metalog.errors import ConfigError
 from aclog.metalog.filelog.file_names import list_checkpoints, list_segments
 from aclog.sources.acl_lines import accept, parse_acls
@@ -101,7 +101,10 @@ def tree_rules(tree: FileTree, options: ReadOptions, check: Callable[[StandardAc
     found: ReadFiles = read_tree(context, options.form)
     rules = found.stated.rules()
     for rule in rules:
-        check(rule.acl)
+        try:
+            check(rule.acl)
+        except ConfigError as error:
+            raise ConfigError(f"{origin_text(found.stated.of(rule.acl)[0])}: {error}") from error
     return FoundRules(rules=rules, origins=found.stated, notes=found.notes)
 
 

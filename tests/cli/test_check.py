@@ -116,18 +116,23 @@ def test_existing_topics_are_counted(write, tmp_path):  # noqa: F811
 
 
 def test_who_can_names_everybody_and_the_rules(write):  # noqa: F811
-    acls = ("--acls", write("acls", ORDERS, OPEN, NOT_BOB), "--super-users", "User:root")
+    path = write("acls", ORDERS, OPEN, NOT_BOB)
+    acls = ("--acls", path, "--super-users", "User:root")
     lines = aclog("who-can", *acls, "--operation", "DESCRIBE", "--topic", "orders").ok().lines
     assert lines == [
         "anyone but User:bob, User:root: DESCRIBE on TOPIC orders, from any host",
-        "  by ALLOW User:* DESCRIBE on TOPIC LITERAL '*' from *",
-        "  less DENY User:bob DESCRIBE on TOPIC LITERAL '*' from *",
+        f"  by ALLOW User:* DESCRIBE on TOPIC LITERAL '*' from * ({path}:2)",
+        f"  less DENY User:bob DESCRIBE on TOPIC LITERAL '*' from * ({path}:3)",
         "super users, who may do everything: User:root",
     ]
     assert aclog("who-can", *acls[:2], "--operation", "WRITE", "--topic", "orders").ok().lines == ["nobody"]
     ask = ("--operation", "READ", "--topic", "orders", "--format", "jsonl")
     app, root = map(json.loads, aclog("who-can", *acls, *ask).ok().lines)
-    assert (app["principals"], app["rules"], app["denies"]) == ({"in": ["User:app"]}, [ORDERS], [])
+    assert (app["principals"], app["rules"], app["denies"]) == (
+        {"in": ["User:app"]},
+        [ORDERS | {"file": str(path), "line": 1}],
+        [],
+    )
     assert (root["principals"], root["rules"], root["denies"]) == ({"in": ["User:root"]}, ["SuperUser"], [])
 
 
@@ -156,12 +161,12 @@ def test_who_can_with_an_intent(write):  # noqa: F811
 
 def test_what_can_has_all_of_a_principal(write):  # noqa: F811
     deny = acl_row("orders", principal="User:bob", operation="WRITE", permissionType="DENY")
-    acls = ("--acls", write("acls", ORDERS, OPEN, NOT_BOB | {"resourceName": "pay"}, deny))
-    assert aclog("what-can", *acls, "--principal", "User:bob").ok().lines == [
+    path = write("acls", ORDERS, OPEN, NOT_BOB | {"resourceName": "pay"}, deny)
+    assert aclog("what-can", "--acls", path, "--principal", "User:bob").ok().lines == [
         "User:bob: DESCRIBE on TOPIC * but pay, from any host",
-        "  by ALLOW User:* DESCRIBE on TOPIC LITERAL '*' from *",
-        "  less DENY User:bob DESCRIBE on TOPIC LITERAL 'pay' from *",
-        "denied: DENY User:bob WRITE on TOPIC LITERAL 'orders' from *",
+        f"  by ALLOW User:* DESCRIBE on TOPIC LITERAL '*' from * ({path}:2)",
+        f"  less DENY User:bob DESCRIBE on TOPIC LITERAL 'pay' from * ({path}:3)",
+        f"denied: DENY User:bob WRITE on TOPIC LITERAL 'orders' from * ({path}:4)",
     ]
     assert aclog("what-can", "--acls", write("none"), "--principal", "User:x").ok().lines == ["nothing"]
 

@@ -109,10 +109,12 @@ def test_json_lines_are_exactly_the_requests_that_are_decided_otherwise(write, s
 
 
 def test_rows_give_an_example_and_the_rules_that_decide_it(write):
-    result = aclog("diff", "--acls", write("old", ORDERS), "--to-acls", write("new"))
+    old = write("old", ORDERS)
+    result = aclog("diff", "--acls", old, "--to-acls", write("new"))
     assert result.code == 1
     assert result.lines[0].startswith("LOST  User:app: READ, DESCRIBE on TOPIC orders")
-    assert f"{WITNESS}: ALLOW User:app READ on TOPIC LITERAL 'orders' from *; now DefaultDeny" in result.lines[1]
+    rule = f"ALLOW User:app READ on TOPIC LITERAL 'orders' from * ({old}:1)"
+    assert f"{WITNESS}: {rule}; now DefaultDeny" in result.lines[1]
 
 
 def test_what_changes_nothing_is_no_difference(write):

@@ -31,6 +31,7 @@ def source(text: str, directory: Path = Path("repo")) -> NamedSource:
         ("{log: prod}", "log", "repo/prod"),
         ("{bootstrap-controller: 'c1:9093,c2:9093'}", "bootstrap-controller", "c1:9093,c2:9093"),
         ("{bootstrap-server: 'b:9092'}", "bootstrap-server", "b:9092"),
+        ("{ref: 'main:kafka'}", "ref", "main:kafka"),
     ],
 )
 def test_each_kind(text: str, kind: str, value: str) -> None:
@@ -54,7 +55,7 @@ def test_what_goes_with_a_kind() -> None:
         ("{lgo: a}", "unknown key 'lgo': did you mean log?"),
         ("[a, b]", "is a list: expected text"),
         ("{log: a, as-of: yesterday}", "or an age such as 30d ago"),
-        ("{log: a, format: ksm}", "format: only together with acls, not log"),
+        ("{log: a, format: ksm}", "format: only together with acls or ref, not log"),
         ("{acls: a, as-of: 3}", "as-of: only together with log or bootstrap-controller, not acls"),
         ("{acls: a, format: xml}", "format 'xml' is not one of auto, jsonl"),
         ("{log: a, as-of: 999999w ago}", "before the year 1"),

@@ -9,32 +9,33 @@ from aclog.analysis.regions.witness import has_legal_name, witness
 from aclog.analysis.rows.row import Clause
 from aclog.analysis.rows.row_text import hosts_text, what_text
 from aclog.authorizer.acl import StandardAcl
-from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.explanation_text import located_text
+from aclog.authorizer.origin import NO_ORIGINS, Origins
 
 _SHOWN = 10
 """Rules of one permission as text; the JSON lines have all."""
 
 
-def permission_object(permission: Permission) -> JsonObject:
+def permission_object(permission: Permission, origins: Origins = NO_ORIGINS) -> JsonObject:
     """Return the region, an example, and the rules that give it and those that take a part of what these give."""
     region = permission.region
     return {
         **region_object(region),
-        "rules": [decided_by_object(rule) for rule in permission.rules],
-        "denies": [decided_by_object(rule) for rule in permission.denies],
+        "rules": [decided_by_object(rule, origins) for rule in permission.rules],
+        "denies": [decided_by_object(rule, origins) for rule in permission.denies],
         **witness_object(witness(region), legal=has_legal_name(region)),
     }
 
 
-def permission_lines(permission: Permission) -> Iterator[str]:
+def permission_lines(permission: Permission, origins: Origins = NO_ORIGINS) -> Iterator[str]:
     """Yield who may do what from where, then by which rules, and what denies a part of what they give."""
     region = permission.region
     clause = Clause(resource_type=region.resource_type, operations=region.operations, names=region.names)
     legal = "" if has_legal_name(region) else " (no topic can have such a name)"
     yield f"{all_of(region.principals)}: {what_text([clause])}, from {hosts_text(region.hosts)}{legal}"
     if permission.rules != (SUPER_USER,):
-        yield from _rules("by", permission.rules)
-    yield from _rules("less", permission.denies)
+        yield from _rules("by", permission.rules, origins)
+    yield from _rules("less", permission.denies, origins)
 
 
 def all_of(principals: Principals) -> str:
@@ -45,8 +46,8 @@ def all_of(principals: Principals) -> str:
     return f"anyone but {named}" if named else "anyone"
 
 
-def _rules(word: str, rules: Sequence[StandardAcl | str]) -> Iterator[str]:
+def _rules(word: str, rules: Sequence[StandardAcl | str], origins: Origins) -> Iterator[str]:
     for rule in rules[:_SHOWN]:
-        yield f"  {word} {rule if isinstance(rule, str) else acl_text(rule)}"
+        yield f"  {word} {rule if isinstance(rule, str) else located_text(rule, origins)}"
     if len(rules) > _SHOWN:
         yield f"  {word} {len(rules) - _SHOWN:,} more"

@@ -10,7 +10,7 @@ from aclog.analysis.lint_report.lint_report import LintReport
 from aclog.analysis.lint_report.located_finding import LocatedFinding, LocatedRule, located_object, rule_object
 from aclog.analysis.lint_report.mend import mend_text
 from aclog.analysis.regions.region_json import JsonObject
-from aclog.analysis.rows.row_report import SARIF_SCHEMA
+from aclog.analysis.rows.sarif import SARIF_SCHEMA
 from aclog.authorizer.acl import ResourceType, code_name
 from aclog.authorizer.change_place import ChangePlace
 from aclog.authorizer.explanation_text import acl_text

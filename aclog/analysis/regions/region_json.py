@@ -7,6 +7,7 @@ from aclog.analysis.regions.principals import Principals
 from aclog.analysis.regions.region import Difference, Region, Request
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, StandardAclWithId, code_name
 from aclog.authorizer.audit import rule_row
+from aclog.authorizer.origin import NO_ORIGINS, Origins, TwoOrigins, place_object
 
 JsonObject = dict[str, object]
 
@@ -33,13 +34,16 @@ def request_object(request: Request) -> JsonObject:
     }
 
 
-def decided_by_object(rule: StandardAcl | str | None) -> JsonObject | str | None:
-    """Return a deciding rule (aclog.analysis.deciding): an object, the name of a reason, or None."""
+def decided_by_object(rule: StandardAcl | str | None, origins: Origins = NO_ORIGINS) -> JsonObject | str | None:
+    """Return a deciding rule (aclog.analysis.deciding): an object, the name of a reason, or None.
+
+    The file and line of a rule follow its keys, if they are known.
+    """
     if not isinstance(rule, StandardAcl):
         return rule
     row: JsonObject = {**rule_row(StandardAclWithId(id=None, acl=rule))}
     del row["id"]
-    return row
+    return {**row, **place_object(rule, origins)}
 
 
 def witness_object(request: Request, *, legal: bool) -> JsonObject:
@@ -48,14 +52,18 @@ def witness_object(request: Request, *, legal: bool) -> JsonObject:
 
 
 def difference_object(
-    difference: Difference, *, old: StandardAcl | str | None, new: StandardAcl | str | None
+    difference: Difference,
+    *,
+    old: StandardAcl | str | None,
+    new: StandardAcl | str | None,
+    origins: TwoOrigins,
 ) -> JsonObject:
     """Return a difference without its witness; `old` and `new` are the rules that decide that one."""
     return {
         "change": difference.direction.value,
         **region_object(difference.region),
-        "old": decided_by_object(old),
-        "new": decided_by_object(new),
+        "old": decided_by_object(old, origins.old),
+        "new": decided_by_object(new, origins.new),
     }
 
 

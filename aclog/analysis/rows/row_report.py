@@ -1,21 +1,17 @@
-"""A report on a change: rows with what is counted for each, as lines of text, a table in markdown, or SARIF."""
+"""A report on a change: rows with what is counted for each, as lines of text or as a table in markdown."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from urllib.parse import quote
 
-from attrs import frozen
+from attrs import field, frozen
 
-from aclog.analysis.regions.region import Direction, Request
-from aclog.analysis.regions.region_json import JsonObject, decided_by_object, request_object
+from aclog.analysis.regions.region import Request
 from aclog.analysis.rows.row import Row
 from aclog.analysis.rows.row_text import directions_text, hosts_text, summary_text, what_text, who_text
 from aclog.authorizer.acl import AclOperation, ResourceType, StandardAcl, code_name
-from aclog.authorizer.explanation_text import acl_text
+from aclog.authorizer.explanation_text import located_text
+from aclog.authorizer.origin import NO_ORIGINS, FileOrigin, Origins, TwoOrigins
 
-SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _TITLES = ("change", "who", "what", "from", "decided before by", "decided after by", "example")
-_NAMES = {Direction.GAINED: "access-gained", Direction.LOST: "access-lost"}
-_ABOUT = {Direction.GAINED: "Requests that were denied are allowed", Direction.LOST: "Allowed requests are denied"}
 
 
 @frozen(kw_only=True)
@@ -25,6 +21,10 @@ class ReportRow:
     row: Row
     topics: int | None = None
     accesses: int | None = None
+    origins: TwoOrigins = field(factory=TwoOrigins)
+    """Where the rules of both sides stand."""
+    places: tuple[FileOrigin, ...] = ()
+    """Where the changed rules behind it stand, those of the second side first."""
 
     def counts(self) -> str:
         """Return such as `12 topics exist, 340 accesses flip`; empty if nothing is known."""
@@ -42,11 +42,11 @@ def request_text(request: Request) -> str:
     return f"{request.principal} {operation} {kind} {request.resource_name!r} from {request.host}"
 
 
-def decided_by_text(rule: StandardAcl | str | None) -> str:
-    """Return a deciding rule as text; None is that of a request on which Kafka's authorizer throws."""
+def decided_by_text(rule: StandardAcl | str | None, origins: Origins = NO_ORIGINS) -> str:
+    """Return a deciding rule as text, and where it stands; None: Kafka's authorizer throws on the request."""
     if rule is None:
         return "no answer (Kafka's authorizer throws)"
-    return rule if isinstance(rule, str) else acl_text(rule)
+    return rule if isinstance(rule, str) else located_text(rule, origins)
 
 
 def row_lines(report: ReportRow) -> Iterator[str]:
@@ -55,7 +55,8 @@ def row_lines(report: ReportRow) -> Iterator[str]:
     yield f"{directions_text(row)}  {who_text(row.principals)}: {what_text(row.clauses)}, from {hosts_text(row.hosts)}"
     if row.summary is not None:
         yield f"  {summary_text(row, row.summary)}"
-    yield f"  such as {_example(row)}: {decided_by_text(row.before)}; now {decided_by_text(row.after)}"
+    before, after = _decided_by(report)
+    yield f"  such as {_example(row)}: {before}; now {after}"
     if report.counts():
         yield f"  {report.counts()}"
 
@@ -70,11 +71,17 @@ def markdown_lines(rows: Sequence[ReportRow]) -> Iterator[str]:
     yield _markdown_row(titles)
     yield _markdown_row("---" for _ in titles)
     for report in rows:
-        cells = _cells(report.row)
+        cells = _cells(report)
         yield _markdown_row((*cells, report.counts()) if counted else cells)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _decided_by(report: ReportRow) -> tuple[str, str]:
+    row, origins = report.row, report.origins
+    return decided_by_text(row.before, origins.old), decided_by_text(row.after, origins.new)
+
+
+def _cells(report: ReportRow) -> tuple[str, ...]:
+    row = report.row
     what = what_text(row.clauses)
     if row.summary is not None:
         what = f"{what}: {summary_text(row, row.summary)}"
@@ -83,8 +90,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         who_text(row.principals),
         what,
         hosts_text(row.hosts),
-        decided_by_text(row.before),
-        decided_by_text(row.after),
+        *_decided_by(report),
         _example(row),
     )
 
@@ -100,39 +106,3 @@ def markdown_text(text: str) -> str:
 
 def _example(row: Row) -> str:
     return request_text(row.witness) + ("" if row.legal else " (no topic can have such a name)")
-
-
-def sarif_log(rows: Sequence[ReportRow], *, version: str, path: str | None) -> JsonObject:
-    """Return a SARIF 2.1.0 log with a result for each row; `path` is the file to which they belong, if any."""
-    driver: JsonObject = {
-        "name": "aclog",
-        "version": version,
-        "rules": [
-            {"id": _NAMES[direction], "shortDescription": {"text": _ABOUT[direction]}} for direction in Direction
-        ],
-    }
-    run = {"tool": {"driver": driver}, "results": [_result(report, path) for report in rows]}
-    return {"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
-
-
-def _result(report: ReportRow, path: str | None) -> JsonObject:
-    row = report.row
-    location: JsonObject = {
-        "logicalLocations": [{"name": what_text([clause]), "kind": "resource"} for clause in row.clauses]
-    }
-    if path is not None:
-        location["physicalLocation"] = {"artifactLocation": {"uri": quote(path)}, "region": {"startLine": 1}}
-    properties: JsonObject = {
-        "witness": request_object(row.witness),
-        "old": decided_by_object(row.before),
-        "new": decided_by_object(row.after),
-        "topics": report.topics,
-        "accesses": report.accesses,
-    }
-    return {
-        "ruleId": _NAMES[row.directions[0]],
-        "level": "warning",
-        "message": {"text": "\n".join(row_lines(report))},
-        "locations": [location],
-        "properties": {key: value for key, value in properties.items() if value is not None},
-    }

@@ -28,6 +28,15 @@ def list_(
             show_default="table on a terminal, kafka otherwise",
         ),
     ] = None,
+    origins: Annotated[
+        bool,
+        typer.Option(
+            "--origins",
+            metavar="",
+            help="With JSON lines: after the keys of each ACL its [cyan]file[/] and [cyan]line[/]. A table has them "
+            "if the source knows.",
+        ),
+    ] = False,
 ) -> None:
     """List the ACLs of some resources or principals, or all of them.
 
@@ -41,9 +50,12 @@ def list_(
       aclog acls list --snapshot FILE --principal User:bob --format jsonl
       aclog acls list --authorizer-properties zookeeper.connect=HOST:2181
     """
-    from aclog.cli.acls.rule_list import print_acls
+    from aclog.cli.acls.rule_list import ListedAcls, print_acls
 
-    print_acls(source.choose().image().acls, resources, principal or (), format_)
+    chosen = source.choose()
+    acls = chosen.image().acls
+    listed = ListedAcls(acls=acls, origins=chosen.origins, with_origins=origins)
+    print_acls(listed, resources, principal or (), format_)
 
 
 @app.command()

@@ -17,6 +17,7 @@ from aclog.analysis.regions.region_json import JsonObject, decided_by_object
 from aclog.analysis.regions.witness import witness
 from aclog.analysis.rows.row_report import decided_by_text, request_text, row_lines
 from aclog.authorizer.acl import ResourceType
+from aclog.authorizer.origin import Origins
 from aclog.cli.flags.answer import AnswerFormat
 from aclog.cli.policies import SideFlags
 from aclog.metalog.printable import printable
@@ -38,6 +39,14 @@ class Claim:
     text: str
 
 
+@frozen(eq=False, kw_only=True)
+class Asked:
+    """The policy that is asked, and where its rules stand."""
+
+    policy: Policy
+    origins: Origins
+
+
 def prove_comparison(claim: Claim, flags: SideFlags, form: AnswerFormat, *, direction: Direction | None) -> int:
     """Prove that two policies do not differ in a direction, or at all; return the exit code.
 
@@ -49,7 +58,9 @@ def prove_comparison(claim: Claim, flags: SideFlags, form: AnswerFormat, *, dire
     flags.check({})
     sides = flags.read()
     topics = sides.existing_topics()
-    found = Comparison.of(sides.old, sides.new, changes=sides.changes, direction=direction, topics=topics)
+    found = Comparison.of(
+        sides.old, sides.new, changes=sides.changes, direction=direction, topics=topics, origins=sides.origins
+    )
     if form is AnswerFormat.JSONL:
         _emit(claim, [each.region for each in found.differences], topics, found.json_lines)
     else:
@@ -58,13 +69,13 @@ def prove_comparison(claim: Claim, flags: SideFlags, form: AnswerFormat, *, dire
 
 
 def prove_none(
-    claim: Claim, policy: Policy, found: Sequence[Permission], *, topics: ExistingNames | None, form: AnswerFormat
+    claim: Claim, found: Sequence[Permission], asked: Asked, *, topics: ExistingNames | None, form: AnswerFormat
 ) -> int:
     """Prove that nothing is found; return the exit code. What is found refutes it."""
     if form is AnswerFormat.JSONL:
-        _emit(claim, [each.region for each in found], topics, lambda: _objects(policy, found, topics))
+        _emit(claim, [each.region for each in found], topics, lambda: _objects(asked, found, topics))
     else:
-        _say(claim, [list(_lines(policy, each, topics)) for each in islice(found, _SHOWN)], count=len(found))
+        _say(claim, [list(_lines(asked, each, topics)) for each in islice(found, _SHOWN)], count=len(found))
     return REFUTED if found else PROVED
 
 
@@ -92,18 +103,19 @@ def _topic_names(regions: Iterable[Region]) -> Iterator[Names]:
     return (region.names for region in regions if region.resource_type == ResourceType.TOPIC)
 
 
-def _objects(policy: Policy, found: Iterable[Permission], topics: ExistingNames | None) -> Iterator[JsonObject]:
+def _objects(asked: Asked, found: Iterable[Permission], topics: ExistingNames | None) -> Iterator[JsonObject]:
     for permission in found:
-        rule = deciding(policy, witness(permission.region))
-        line = {**permission_object(permission), "rule": decided_by_object(rule)}
+        rule = deciding(asked.policy, witness(permission.region))
+        line = {**permission_object(permission, asked.origins), "rule": decided_by_object(rule, asked.origins)}
         if topics is not None and permission.region.resource_type == ResourceType.TOPIC:
             line["topics"] = len(topics.among(permission.region.names))
         yield line
 
 
-def _lines(policy: Policy, permission: Permission, topics: ExistingNames | None) -> Iterator[str]:
-    yield from permission_lines(permission)
+def _lines(asked: Asked, permission: Permission, topics: ExistingNames | None) -> Iterator[str]:
+    yield from permission_lines(permission, asked.origins)
     example = witness(permission.region)
-    yield f"  such as {request_text(example)}: {decided_by_text(deciding(policy, example))}"
+    rule = deciding(asked.policy, example)
+    yield f"  such as {request_text(example)}: {decided_by_text(rule, asked.origins)}"
     if topics is not None and permission.region.resource_type == ResourceType.TOPIC:
         yield f"  {len(topics.among(permission.region.names)):,} of {len(topics):,} topics"

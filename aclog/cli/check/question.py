@@ -6,7 +6,7 @@ from attrs import frozen
 
 from aclog.analysis.answers.permissions import Permission, intent_permissions, permissions
 from aclog.analysis.regions.principals import Principals
-from aclog.cli.check.proof import Claim, prove_none
+from aclog.cli.check.proof import Asked, Claim, prove_none
 from aclog.cli.existing_topics import existing_topics
 from aclog.cli.flags.answer import AnswerFormat
 from aclog.cli.flags.asked import AskedFlags
@@ -47,4 +47,4 @@ class Question:
         else:
             allowed = permissions(policy, query)
         found = [each for each in allowed if each.region.principals.complement or not unnamed]
-        return prove_none(self.claim, policy, found, topics=topics, form=form)
+        return prove_none(self.claim, found, Asked(policy=policy, origins=chosen.origins), topics=topics, form=form)

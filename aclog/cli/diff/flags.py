@@ -38,8 +38,7 @@ class DiffFlags:
         typer.Option(
             "--accesses",
             metavar="PATH",
-            help="Count which of these accesses flip: Parquet, JSON lines as of [cyan]authorize --requests[/], or a "
-            "kafka-authorizer.log.",
+            help="Count which of these accesses flip: Parquet, or JSON lines as of [cyan]authorize --requests[/].",
             show_default=False,
         ),
     ] = None

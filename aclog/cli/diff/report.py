@@ -3,7 +3,8 @@
 from importlib.metadata import version
 
 from aclog.analysis.comparison import Comparison
-from aclog.analysis.rows.row_report import markdown_lines, sarif_log
+from aclog.analysis.rows.row_report import markdown_lines
+from aclog.analysis.rows.sarif import sarif_log
 from aclog.cli.diff.flags import DiffFlags, DiffFormat
 from aclog.cli.policies import SideFlags
 from aclog.metalog.printable import printable
@@ -29,19 +30,23 @@ def print_difference(flags: SideFlags, report: DiffFlags) -> int:
     sides = flags.read()
     topics = sides.existing_topics()
     flips = None if accesses is None else accesses.flipped(sides.old, sides.new)
-    found = Comparison.of(sides.old, sides.new, changes=sides.changes, topics=topics, flips=flips)
+    found = Comparison.of(
+        sides.old, sides.new, changes=sides.changes, topics=topics, flips=flips, origins=sides.origins
+    )
     if accesses is not None and accesses.malformed:
         warn(f"{report.accesses}: {accesses.malformed:,} lines are not accesses and were skipped")
-    _print(found, report.format, flags.target.file())
+    if report.format is DiffFormat.SARIF:
+        log = sarif_log(found.rows(), version=version("aclog"), path=flags.target.file(), refs=sides.refs())
+        emit(json_text(log))
+    else:
+        _print(found, report.format)
     return DIFFERENT if found.differences else SAME
 
 
-def _print(found: Comparison, form: DiffFormat, path: str | None) -> None:
+def _print(found: Comparison, form: DiffFormat) -> None:
     if form is DiffFormat.JSONL:
         for line in found.json_lines():
             emit(json_text(line))
-    elif form is DiffFormat.SARIF:
-        emit(json_text(sarif_log(found.rows(), version=version("aclog"), path=path)))
     else:
         for text in markdown_lines(found.rows()) if form is DiffFormat.MARKDOWN else found.text_lines():
             say(printable(text))

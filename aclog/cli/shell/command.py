@@ -50,4 +50,5 @@ def shell(
     state = ShellState(source=chosen.source, show_secrets=show_secrets)
     with progress(f"reading {chosen.source.name}"):
         state.go_to(chosen.moment)
+    state.origins = chosen.origins
     raise typer.Exit(run_shell(state, command or ()))

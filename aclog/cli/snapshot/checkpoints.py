@@ -42,7 +42,7 @@ def checked_image(chosen: ChosenSource, rules: WrittenRules) -> Image:
     chosen.source.check = rules.check
     image = chosen.image()
     for rule in image.acls:
-        rules.add(rule.acl)
+        rules.add(rule.acl, chosen.origins)
     return image
 
 

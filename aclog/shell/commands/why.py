@@ -74,6 +74,7 @@ def _why(state: ShellState, arguments: Arguments) -> Iterator[Line]:
         host_given=bool(arguments.text(_HOST.flag)),
         as_of=None if state.moment is None else moment_text(state.moment),
         place=state.source.change_place,
+        origins=state.origins,
     )
     for number, pattern in enumerate(patterns):
         action = Action(operation=operation, resource_pattern=pattern)
