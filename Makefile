@@ -115,6 +115,10 @@ campaign-sync: venv  ## aclog sync beside brokers that restart 20 times, also wi
 campaign-differences: venv build/jvm/.ready  ## the exact difference of policies: 10 million cells beside our authorizer, a million witnesses beside Kafka's
 	$(BIN)/python -m tests.analysis.campaign --workers $(WORKERS) --out benchmarks/results/differences.txt
 
+.PHONY: campaign-exports
+campaign-exports: venv  ## 300 random estates to each format of other tools that we write, and back: equal
+	$(BIN)/python -m tests.sources.formats.export_campaign --estates 300 --out benchmarks/results/exports.txt
+
 .PHONY: campaign-streams
 campaign-streams: venv build/jvm/.ready  ## a Spark stream killed 20 times over a growing log: each record once
 	$(BIN)/python -m tests.scenarios.pipeline.stream_kills --kills 20 | tee benchmarks/results/stream-kills.txt

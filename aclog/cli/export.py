@@ -1,4 +1,4 @@
-"""`aclog export`: a state, or the history of its ACLs, for other tools."""
+"""`aclog export`: a state, the history of its ACLs, or its ACLs as the files of another tool."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,11 @@ app = typer.Typer()
 def export(
     format_: Annotated[
         ExportFormat,
-        typer.Option("--format", help="Avro (the schemas are in the docs), or JSON lines with the same fields."),
+        typer.Option(
+            "--format",
+            help="Avro (the schemas are in the docs), or JSON lines with the same fields; "
+            "or ACLs alone, as the files of another tool.",
+        ),
     ],
     source: SourceFlags,
     history: Annotated[
@@ -34,16 +38,22 @@ def export(
     An export with --show-secrets can be imported without loss; without it,
     SCRAM credentials have no keys.
 
+    The formats of other tools hold ACLs only. What a format cannot hold is refused, and nothing is written.
+
     [bold]Examples[/]
 
       aclog export --log DIR --format avro --out state.avro
       aclog export --log DIR --format jsonl --history | grep REMOVED
+      aclog export --bootstrap-server HOST:9092 --format terraform --out acls.tf
     """
+    from aclog.cli.transfer.acl_files import export_acls
     from aclog.cli.transfer.exporter import export_image
     from aclog.cli.transfer.history import export_history
 
     chosen = source.choose()
     if history:
         export_history(chosen.source, chosen.moment, format_, out)
+    elif format_.is_for_acls_only:
+        export_acls(chosen.image(), format_, out)
     else:
         export_image(chosen.image(), format_, out, show_secrets=show_secrets)

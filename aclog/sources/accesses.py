@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from aclog.analysis.flips import Flips
 from aclog.analysis.policy import Policy
 from aclog.analysis.regions.region import Request
 from aclog.authorizer.acl import AclOperation, ResourceType
+from aclog.authorizer.audit_line_reader import TIME_SIZE, read_line
 from aclog.authorizer.hosts import host_address
 from aclog.metalog.errors import ConfigError
 from aclog.sources.acl_lines import enum_field
@@ -21,6 +23,8 @@ from aclog.sources.text_lines import display_name, numbered
 
 COLUMNS = ("principal", "host", "operation", "resourceType", "resourceName")
 """Of an access, in JSON and in Parquet."""
+EXPECTED = "expected lines as of authorize --requests, or of kafka-authorizer.log"
+"""What lines of accesses are."""
 _PARQUET = (".parquet", ".parq", ".pq")
 
 
@@ -39,7 +43,9 @@ class Accesses:
 
 
 def read_accesses(path: str) -> Accesses:
-    """Read a Parquet file or a directory of them, such as `spark ingest` writes, or JSON lines (`-` is stdin).
+    """Read a Parquet file or a directory of them, such as `spark ingest` writes, or lines (`-` is stdin).
+
+    A line is JSON as of `authorize --requests`, or one of Kafka's kafka-authorizer.log.
 
     Raises:
         ConfigError: a column is missing, a file is damaged, or nothing in it is an access; OSError: it cannot be read.
@@ -53,7 +59,7 @@ def read_accesses(path: str) -> Accesses:
         else:
             counts[request] += count
     if malformed and not counts:
-        raise ConfigError(f"{display_name(path)}: no line is an access: expected lines as of authorize --requests")
+        raise ConfigError(f"{display_name(path)}: no line is an access: {EXPECTED}")
     return Accesses(counts=counts, malformed=malformed)
 
 
@@ -70,13 +76,31 @@ def _from_lines(path: str) -> Iterator[tuple[Request | None, int]]:
             yield None, 1
 
 
+def is_audit_line(line: bytes) -> bool:
+    """Return whether a line looks like one of kafka-authorizer.log: it begins with a time in brackets."""
+    return line.startswith(b"[")
+
+
+@lru_cache(1 << 14)
+def _audited(text: str) -> Request | None:
+    """Return the access in the rest of a line after its time: lines of a log often differ in their time only."""
+    found = read_line(text)
+    row = (found.principal, found.host, found.operation, found.resource_type, found.resource_name)
+    return None if found.reason is not None else access_of_row(row)
+
+
 def access_of(line: bytes) -> Request | None:
-    """Return the access in a line as of `authorize --requests`; None if it asks for no name (byResourceType).
+    """Return the access in a line; None if it asks for no name (byResourceType), or is an audit line about no access.
 
     Raises:
         ConfigError: the line is no access.
 
     """
+    if is_audit_line(line):
+        try:
+            return _audited(line.decode()[TIME_SIZE:])
+        except UnicodeDecodeError:
+            return None
     value = parse_object(line)
     if value.get("kind") is not None:
         return None

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from aclog.analysis.regions.region import Request
 from aclog.metalog.errors import ConfigError
-from aclog.sources.accesses import COLUMNS, access_of, access_of_row, is_parquet
+from aclog.sources.accesses import COLUMNS, EXPECTED, access_of, access_of_row, is_audit_line, is_parquet
 from aclog.sources.json_object import parse_object, text_field
 from aclog.sources.text_lines import display_name, numbered
 
@@ -27,7 +27,7 @@ class SeenAccesses:
 
 
 def read_seen_accesses(path: str) -> SeenAccesses:
-    """Read Parquet, or JSON lines (`-` is stdin): of each row the principal, and the request if it has all of it.
+    """Read Parquet or lines, as aclog.sources.accesses: of each row the principal, and the request if it is whole.
 
     Raises:
         ConfigError: there is no column of principals, a file is damaged, or no row has a principal.
@@ -43,12 +43,16 @@ def read_seen_accesses(path: str) -> SeenAccesses:
         if request is not None:
             requests.add(request)
     if malformed and not principals:
-        raise ConfigError(f"{display_name(path)}: no line has a principal: expected lines as of authorize --requests")
+        raise ConfigError(f"{display_name(path)}: no line has a principal: {EXPECTED}")
     return SeenAccesses(principals=frozenset(principals), requests=frozenset(requests), malformed=malformed)
 
 
 def _from_lines(path: str) -> Iterator[tuple[str | None, Request | None]]:
     for _, line in numbered(path):
+        if is_audit_line(line):
+            request = access_of(line)
+            yield None if request is None else request.principal, request
+            continue
         try:
             principal = text_field(parse_object(line), _PRINCIPAL)
         except ConfigError:

@@ -25,6 +25,8 @@ from aclog.nodes.client.delegation_tokens import DelegationToken
 from aclog.nodes.wire.api_keys import DESCRIBE_ACLS
 from aclog.shell.completion import complete
 from aclog.snapshots.image import Image
+from aclog.sources.formats.format import AclsFormat
+from aclog.sources.formats.writers.writing import WRITERS
 from aclog.terminal import notices
 from aclog.terminal.json_text import json_string, json_text
 from tests.cli.test_documentation import COMMANDS
@@ -162,6 +164,7 @@ def commands(home, broker):
     yield "snapshot", "create", *log, "--out", home / "more"
     yield "export", *log, "--format", "jsonl"
     yield "export", *log, "--format", "jsonl", "--history"
+    yield from (("export", *acls, "--format", form) for form in AclsFormat if form in WRITERS)
     yield "import", home / "bad", "--log", home / "new"
     yield "import", home / "acls", "--log", home / "log"
     yield from (

@@ -38,7 +38,8 @@ class DiffFlags:
         typer.Option(
             "--accesses",
             metavar="PATH",
-            help="Count which of these accesses flip: Parquet, or JSON lines as of [cyan]authorize --requests[/].",
+            help="Count which of these accesses flip: Parquet, JSON lines as of [cyan]authorize --requests[/], or a "
+            "kafka-authorizer.log.",
             show_default=False,
         ),
     ] = None

@@ -26,7 +26,18 @@ KeepOddRules: TypeAlias = Annotated[
 
 
 class ExportFormat(StrEnum):
-    """Encoding of an exported state or history."""
+    """Encoding of an exported state or history, or the format of another tool for the ACLs of a state."""
 
     AVRO = "avro"
     JSONL = "jsonl"
+    KAFKA_ACLS = "kafka-acls"
+    KSM = "ksm"
+    STRIMZI = "strimzi"
+    TERRAFORM = "terraform"
+    KAFKA_GITOPS = "kafka-gitops"
+    JIKKOU = "jikkou"
+
+    @property
+    def is_for_acls_only(self) -> bool:
+        """Whether it holds the ACLs of a state and nothing else."""
+        return self not in {ExportFormat.AVRO, ExportFormat.JSONL}

@@ -47,7 +47,7 @@ class ClusterFlags:
         typer.Option(
             "--accesses",
             metavar="PATH",
-            help="Recent accesses, as Parquet or JSON lines; a row may have a principal alone: it was seen.",
+            help="Recent accesses: Parquet, a kafka-authorizer.log, or JSON lines (a principal may stand alone).",
             rich_help_panel=_KNOWN,
         ),
     ] = None

@@ -37,11 +37,13 @@ def export_history(source: StateSource, as_of: Moment | None, export_format: Exp
     """Write every change of an ACL in a log, up to a moment.
 
     Raises:
-        ConfigError: the source is not a log, or Avro output to a terminal.
+        ConfigError: the source is not a log, the format holds no history, or Avro output to a terminal.
         MetadataError: the log is damaged, or does not reach back to the moment.
         OSError: the file cannot be written.
 
     """
+    if export_format.is_for_acls_only:
+        raise ConfigError(f"--history --format {export_format}: a file of ACLs has no history: use avro or jsonl")
     if not isinstance(source, LogSource):
         raise ConfigError(f"{source.name}: only a log has a history: use --log DIR")
     changes: Iterator[Change] = history(source.directory)

@@ -1,7 +1,6 @@
 """The table of accesses and the table of rejects: columns, validation of rows, reasons for rejection."""
 
 from collections.abc import Callable, Iterable
-from enum import IntEnum, StrEnum
 from typing import Final
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ from attrs import frozen
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from aclog.authorizer.access_reject import SHOWN, WANTED, Reason, known_names
 from aclog.authorizer.acl import AclOperation, PatternType, ResourceType
 from aclog.pipeline.decisions.accesses import REQUEST_COLUMNS
 
@@ -31,28 +31,6 @@ ACCESS_SCHEMA: Final = pa.schema([(name, _TYPES.get(name, pa.string())) for name
 REJECT_SCHEMA: Final = pa.schema([(name, pa.string()) for name in REJECT_COLUMNS])
 
 LINE_LIMIT: Final = 2000
-_SHOWN = 80
-"""The number of characters of a bad value in a detail."""
-
-
-class Reason(StrEnum):
-    """Why a line or row is not an access. BLANK lines are counted, but are not rejects."""
-
-    BLANK = "BLANK"
-    NOT_UTF8 = "NOT_UTF8"
-    NO_HEAD = "NO_HEAD"
-    TORN = "TORN"
-    OTHER_LOGGER = "OTHER_LOGGER"
-    OTHER_MESSAGE = "OTHER_MESSAGE"
-    AMBIGUOUS = "AMBIGUOUS"
-    UNREADABLE = "UNREADABLE"
-    MALFORMED = "MALFORMED"
-    MISSING_VALUE = "MISSING_VALUE"
-    BAD_TIMESTAMP = "BAD_TIMESTAMP"
-    BAD_OPERATION = "BAD_OPERATION"
-    BAD_RESOURCE_TYPE = "BAD_RESOURCE_TYPE"
-    BAD_PATTERN_TYPE = "BAD_PATTERN_TYPE"
-    BAD_DECISION = "BAD_DECISION"
 
 
 DETAILS: Final = {
@@ -68,25 +46,9 @@ DETAILS: Final = {
 }
 
 
-_WANTED: Final = {
-    Reason.BAD_OPERATION: ("operation", "READ, WRITE, ... or ALL"),
-    Reason.BAD_RESOURCE_TYPE: (
-        "resourceType",
-        "TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, DELEGATION_TOKEN or USER",
-    ),
-    Reason.BAD_PATTERN_TYPE: ("patternType", "LITERAL, the pattern type of all requests"),
-    Reason.BAD_DECISION: ("loggedDecision", "ALLOWED or DENIED"),
-}
-
-
 def quoted(name: str) -> str:
     """Return a column's name for Spark's SQL: it may have dots and backticks."""
     return f"`{name.replace('`', '``')}`"
-
-
-def known_names(kind: type[IntEnum]) -> list[str]:
-    """Return the names of an enum that may occur in a request: all but UNKNOWN and ANY."""
-    return [member.name for member in kind if member.name not in {"UNKNOWN", "ANY"}]
 
 
 def enum_name(text: Column, names: Iterable[str]) -> Column:
@@ -174,18 +136,12 @@ def _empty(name: str) -> Column:
     return F.col(name).isNull() | (F.col(name) == "")
 
 
-def bad_value(reason: Reason, value: str) -> str:
-    """Return the detail for an invalid value."""
-    name, wanted = _WANTED[reason]
-    return f"{name} `{value[:_SHOWN]}`: expected {wanted}"
-
-
 def _detail() -> Column:
     """Return the detail for a reason."""
     reason = F.col("_reason")
     detail = F.when(reason == Reason.MISSING_VALUE, F.concat(F.lit("no "), _missing_names()))
-    for bad, (name, wanted) in _WANTED.items():
-        shown = F.concat(F.lit(f"{name} `"), F.substring(name, 1, _SHOWN), F.lit(f"`: expected {wanted}"))
+    for bad, (name, wanted) in WANTED.items():
+        shown = F.concat(F.lit(f"{name} `"), F.substring(name, 1, SHOWN), F.lit(f"`: expected {wanted}"))
         detail = detail.when(reason == bad, shown)
     for other, text in DETAILS.items():
         detail = detail.when(reason == other, F.lit(text))

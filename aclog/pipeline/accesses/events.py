@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from aclog.pipeline.accesses.access_table import Reason
+from aclog.authorizer.access_reject import Reason
 from aclog.pipeline.accesses.access_times import of_millis
 from aclog.pipeline.accesses.json_lines import number, parse_lines, text, within
 from aclog.pipeline.accesses.line_files import check_found, readable_errors

@@ -8,8 +8,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType
 
+from aclog.authorizer.access_reject import Reason
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.access_table import ACCESS_COLUMNS, KNOWN, TIMESTAMP, Reason, quoted
+from aclog.pipeline.accesses.access_table import ACCESS_COLUMNS, KNOWN, TIMESTAMP, quoted
 from aclog.pipeline.accesses.access_times import any_time, of_millis
 from aclog.pipeline.accesses.json_lines import number, parse_lines, text
 from aclog.pipeline.accesses.line_files import check_found, readable_errors

@@ -11,8 +11,9 @@ from attrs import field, frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from aclog.authorizer.access_reject import Reason
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.access_table import Reason, Splitter, split_validated, validate_rows
+from aclog.pipeline.accesses.access_table import Splitter, split_validated, validate_rows
 from aclog.pipeline.accesses.access_times import check_timezone
 from aclog.pipeline.accesses.events import events_of_avro, events_of_json
 from aclog.pipeline.accesses.external_tables import rows_of_csv, rows_of_json, rows_of_parquet

@@ -8,8 +8,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructType
 
+from aclog.authorizer.access_reject import Reason
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.access_table import TIMESTAMP, Reason, quoted
+from aclog.pipeline.accesses.access_table import TIMESTAMP, quoted
 from aclog.pipeline.accesses.access_times import any_time, of_millis
 from aclog.pipeline.accesses.json_lines import number, parse_lines, text, within
 from aclog.pipeline.accesses.line_files import check_found, read_lines, readable_errors

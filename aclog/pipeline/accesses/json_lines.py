@@ -5,7 +5,7 @@ import secrets
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from aclog.pipeline.accesses.access_table import Reason
+from aclog.authorizer.access_reject import Reason
 
 
 def parse_lines(lines: DataFrame) -> DataFrame:

@@ -7,17 +7,17 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from aclog.authorizer.access_reject import Reason
+from aclog.authorizer.audit_line_reader import TIME, TIME_SIZE, ParsedLine, read_line, read_other
 from aclog.pipeline.accesses.access_table import (
     ACCESS_SCHEMA,
     DETAILS,
     LINE_LIMIT,
     REJECT_SCHEMA,
     TIMESTAMP,
-    Reason,
     Split,
 )
 from aclog.pipeline.accesses.access_times import local_time
-from aclog.pipeline.accesses.kafka_line import TIME, TIME_SIZE, ParsedLine, read_line, read_other
 
 Array: TypeAlias = "pa.Array[Any]"
 _HEAD = rf"^{TIME}\] [A-Z]+ Principal = "

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 from attrs import define, field, frozen
 from pyspark import TaskContext
 
+from aclog.authorizer.access_reject import Reason
 from aclog.metalog.errors import ConfigError
-from aclog.pipeline.accesses.access_table import ACCESS_SCHEMA, REJECT_SCHEMA, Reason, Splitter
+from aclog.pipeline.accesses.access_table import ACCESS_SCHEMA, REJECT_SCHEMA, Splitter
 
 Table = Literal["accesses", "rejects"]
 SCHEMAS: Final[dict[Table, pa.Schema]] = {"accesses": ACCESS_SCHEMA, "rejects": REJECT_SCHEMA}

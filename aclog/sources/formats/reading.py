@@ -7,7 +7,17 @@ from types import MappingProxyType
 from attrs import frozen
 
 from aclog.metalog.errors import ConfigError
-from aclog.sources.formats import jikkou, json_lines, julie, kafka_gitops, terraform
+from aclog.sources.formats import (
+    jikkou,
+    json_lines,
+    julie,
+    kafka_acls,
+    kafka_gitops,
+    ksm,
+    ns4kafka,
+    strimzi,
+    terraform,
+)
 from aclog.sources.formats.file_tree import FileTree
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.located_rule import LocatedRule, StatedRules
@@ -28,9 +38,13 @@ class Reader:
 READERS: Mapping[AclsFormat, Reader] = MappingProxyType(
     {
         AclsFormat.JSONL: Reader(json_lines.claims, json_lines.read),
+        AclsFormat.KAFKA_ACLS: Reader(kafka_acls.claims, kafka_acls.read),
+        AclsFormat.KSM: Reader(ksm.claims, ksm.read),
+        AclsFormat.STRIMZI: Reader(strimzi.claims, strimzi.read),
         AclsFormat.KAFKA_GITOPS: Reader(kafka_gitops.claims, kafka_gitops.read),
         AclsFormat.JULIE: Reader(julie.claims, julie.read),
         AclsFormat.JIKKOU: Reader(jikkou.claims, jikkou.read),
+        AclsFormat.NS4KAFKA: Reader(ns4kafka.claims, ns4kafka.read),
         AclsFormat.TERRAFORM: Reader(terraform.claims, terraform.read),
     }
 )

@@ -181,7 +181,6 @@ def test_what_the_tool_refuses_on_the_way_to_a_rule_is_named_with_its_line(
     "text",
     [
         "services: {web: {image: nginx}}\n",
-        "users: {alice: {topics: {foo: [Read]}}}\n",
         "users: [{name: a}]\n",
         "- 1\n",
         "settings: {theme: dark}\n",

@@ -12,8 +12,8 @@ import re
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from aclog.authorizer.access_reject import Reason, bad_value, known_names
 from aclog.authorizer.acl import AclOperation, ResourceType
-from aclog.pipeline.accesses.access_table import Reason, bad_value, known_names
 
 TIME: Final = r"\[\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2},\d{3}"
 TIME_SIZE: Final = len("[2026-11-21 10:00:00,123")

@@ -1,0 +1,172 @@
+"""The listing of `kafka-acls.sh --list`, of Kafka 1.0 up to 4.3.1, and that of `aclog acls list --format kafka`.
+
+Names stand in it as they are, without quotes. What could be read in two ways is refused.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+
+from attrs import define, field, frozen
+
+from aclog.authorizer.acl import (
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+    StandardAcl,
+)
+from aclog.authorizer.origin import FileOrigin
+from aclog.metalog.errors import ConfigError
+from aclog.sources.formats.enum_names import find_name
+from aclog.sources.formats.located_rule import LocatedRule
+from aclog.sources.formats.read_context import ReadContext
+from aclog.sources.formats.source_file import SourceFile
+
+_RESOURCE = re.compile(r"Current ACLs for resource `(.*)`: ?")
+_PATTERN = re.compile(r"ResourcePattern\(resourceType=(\w+), name=(.*), patternType=(\w+)\)", re.DOTALL)
+_OLD_PATTERN = re.compile(r"(\w+):(?:(LITERAL|PREFIXED):)?(.*)", re.DOTALL)
+"""`Topic:orders` up to Kafka 1.1, `Topic:LITERAL:orders` of the authorizers of 2.x."""
+_ENTRY = re.compile(r"\(principal=(.*), host=(.*), operation=(\w+), permissionType=(\w+)\)", re.DOTALL)
+_OLD_ENTRY = re.compile(r"(.*) has (\w+) permission for operations: (\w+) from hosts: (.*)", re.DOTALL)
+
+_TAB = re.compile(r" ?\t")
+
+_PRINCIPAL = re.compile(r"ACLs for principal `.*` ?")
+"""Above the ACLs of each principal that `--principal` asks for."""
+_NOISE = re.compile(
+    r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d+\] (TRACE|DEBUG|INFO|WARN) .*"
+    r"|(SLF4J|log4j)[:(].*"
+    r"|Picked up _?JAVA_(TOOL_)?OPTIONS: .*"
+    r"|(OpenJDK|Java HotSpot\(TM\)) .* VM warning: .*"
+)
+"""What Java and the tool's loggers print; an error is not among them, as the listing may lack what it was about."""
+
+
+def claims(file: SourceFile) -> bool:
+    """Return whether the first line that says something is one of a listing."""
+    if b"ACLs for " not in file.content:
+        return False
+    lines = (line.rstrip("\r") for line in file.text.split("\n"))
+    first = next((line for line in lines if line.strip() and not _NOISE.fullmatch(line)), "")
+    return first.startswith("Current ACLs for resource `") or _PRINCIPAL.fullmatch(first) is not None
+
+
+def read(files: Sequence[SourceFile], context: ReadContext) -> Iterator[LocatedRule]:  # noqa: ARG001
+    """Yield the rules of listings.
+
+    Raises:
+        ConfigError: a line that is none of a listing, or that could mean two rules; with its file and line.
+        OSError: a file cannot be read.
+
+    """
+    for file in files:
+        yield from _Listing(file).rules()
+
+
+@frozen
+class _Line:
+    number: int
+    text: str
+
+
+@define
+class _Listing:
+    file: SourceFile
+    _resource: ResourcePattern | None = field(default=None, init=False)
+    """That of the paragraph; None between paragraphs."""
+    _header: int = field(default=0, init=False)
+    """The line of a paragraph's resource that nothing has followed yet; 0 otherwise."""
+
+    def rules(self) -> Iterator[LocatedRule]:
+        """Yield the rules."""
+        lines = self._lines()
+        for line, after in zip(lines, [*lines[1:], _Line(len(lines) + 1, "")], strict=True):
+            text = line.text
+            if text.startswith("Current ACLs for resource `"):
+                self._check_complete()
+                self._resource, self._header = self._parsed_resource(line), line.number
+            elif text[:1] in ("\t", " ") and text.strip():
+                yield self._rule(line, last=not after.text.strip())
+                self._header = 0
+            elif text.strip():
+                self._check_complete()
+                if not _PRINCIPAL.fullmatch(text):
+                    raise self._error(line, f"{text[:60]!r} is not a line of kafka-acls.sh's listing")
+            else:
+                self._resource, self._header = None, 0
+        self._check_complete()
+
+    def _lines(self) -> list[_Line]:
+        # Split at line feeds only: names may have other characters that Python takes for line ends.
+        numbered = enumerate(self.file.text.split("\n"), 1)
+        lines = [
+            _Line(number, text.rstrip("\r")) for number, text in numbered if not _NOISE.fullmatch(text.rstrip("\r"))
+        ]
+        if lines and not lines[-1].text:
+            lines.pop()  # what follows the last line feed
+        return lines
+
+    def _check_complete(self) -> None:
+        if self._header:
+            raise self.file.error(self._header, "no ACL follows this resource: the listing is cut short")
+
+    def _parsed_resource(self, line: _Line) -> ResourcePattern:
+        found = _RESOURCE.fullmatch(line.text)
+        if found is None:
+            raise self._error(line, "expected Current ACLs for resource `...`:, on one line")
+        new, old = _PATTERN.fullmatch(found[1]), _OLD_PATTERN.fullmatch(found[1])
+        if new is not None:
+            kind, name, pattern = new.groups()
+        elif old is not None:
+            kind, pattern, name = old[1], old[2] or PatternType.LITERAL.name, old[3]
+        else:
+            raise self._error(line, f"{found[1][:80]!r} is not a resource: expected ResourcePattern(...) or Topic:...")
+        return ResourcePattern(
+            resource_type=self._code(line, ResourceType, kind),
+            name=name,
+            pattern_type=self._code(line, PatternType, pattern),
+        )
+
+    def _rule(self, line: _Line, *, last: bool) -> LocatedRule:
+        if self._resource is None:
+            raise self._error(line, f"{line.text.strip()[:60]!r} is below no resource")
+        # Older tools join the entries of a resource by line ends and add a space before the first and after the last.
+        tab = _TAB.match(line.text)
+        text = line.text.lstrip() if tab is None else line.text[tab.end() :]  # without a tab somebody indented it anew
+        principal, host, operation, permission = self._entry(line, text.removesuffix(" ") if last else text)
+        acl = StandardAcl(
+            resource_type=self._resource.resource_type,
+            resource_name=self._resource.name,
+            pattern_type=self._resource.pattern_type,
+            principal=principal,
+            host=host,
+            operation=self._code(line, AclOperation, operation),
+            permission_type=self._code(line, AclPermissionType, permission),
+        )
+        return LocatedRule(acl=acl, origin=FileOrigin(file=self.file.name, line=line.number))
+
+    def _entry(self, line: _Line, text: str) -> tuple[str, str, str, str]:
+        """Return principal, host, operation and permission type."""
+        new, old = _ENTRY.fullmatch(text.removesuffix(" ")), _OLD_ENTRY.fullmatch(text)
+        if new is not None:
+            principal, host, operation, permission = new.groups()
+            separator = ", host="
+        elif old is not None:
+            principal, permission, operation, host = old.groups()
+            separator = " permission for operations: "
+        else:
+            raise self._error(line, f"{text.strip()[:60]!r} is not an ACL: expected (principal=..., host=..., ...)")
+        if text.count(separator) > 1:
+            raise self._error(line, f"{separator!r} stands twice: it is not known which of them ends the principal")
+        return principal, host, operation, permission
+
+    def _code(self, line: _Line, kind: type[IntEnum], name: str) -> int:
+        found = find_name(kind, name)
+        if found is None:
+            raise self._error(line, f"{name[:40]!r} is not one of {', '.join(kind.__members__)}")
+        return int(found)
+
+    def _error(self, line: _Line, what: str) -> ConfigError:
+        return self.file.error(line.number, what)

@@ -1,0 +1,39 @@
+"""Rules exported as files of another tool, and read back."""
+
+import json
+from pathlib import Path
+
+from aclog.authorizer.acl import AclOperation, AclPermissionType, PatternType, ResourceType, StandardAcl
+from aclog.sources.formats.format import AclsFormat
+from tests.support.cli.command import aclog
+from tests.support.sources.random_estates import random_estate
+
+_NAMES = {AclsFormat.TERRAFORM: "acls.tf", AclsFormat.KSM: "acls.csv", AclsFormat.KAFKA_ACLS: "acls.txt"}
+
+
+def round_trip(form: AclsFormat, seed: int, directory: Path) -> int:
+    """Export a random estate; what is read back decides the same and lists the same. Return its number of rules."""
+    rules = random_estate(form, seed)
+    estate, exported = directory / f"{form}-{seed}.jsonl", directory / f"{form}-{seed}" / _NAMES.get(form, "acls.yaml")
+    exported.parent.mkdir()
+    estate.write_text("".join(map(json_line, rules)))
+    aclog("export", "--acls", estate, "--format", form, "--out", exported).ok()
+    aclog("check", "equal", "--acls", estate, "--to-acls", exported).ok()
+    before, after = (aclog("acls", "list", "--acls", each, "--format", "jsonl").ok().out for each in (estate, exported))
+    assert after == before, (form, seed)
+    assert before.count("\n") == len(rules)
+    return len(rules)
+
+
+def json_line(rule: StandardAcl) -> str:
+    """Return a rule as a line of `--acls`."""
+    fields = {
+        "resourceType": ResourceType(rule.resource_type).name,
+        "resourceName": rule.resource_name,
+        "patternType": PatternType(rule.pattern_type).name,
+        "principal": rule.principal,
+        "host": rule.host,
+        "operation": AclOperation(rule.operation).name,
+        "permissionType": AclPermissionType(rule.permission_type).name,
+    }
+    return json.dumps(fields) + "\n"
