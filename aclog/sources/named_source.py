@@ -14,13 +14,12 @@ from aclog.snapshots.moments import moment_text, parse_moment
 from aclog.sources.choice import ChosenSource, SourceSelection, choose_source
 from aclog.sources.formats.format import AclsFormat
 from aclog.sources.formats.node import Node
-from aclog.sources.paths import AclsSource, Notify
-from aclog.sources.rule_files import ReadOptions
+from aclog.sources.name_file import NameFile
+from aclog.sources.paths import Notify
 
+_KINDS = ("log", "snapshot", "acls", "ref", "bootstrap-controller", "bootstrap-server")
 _SERVERS = ("bootstrap-controller", "bootstrap-server")
-_RULES = ("acls", "ref")
-_KINDS = ("log", "snapshot", *_RULES, *_SERVERS)
-_KEYS = (*_KINDS, "as-of", "format", "modules", "command-config")
+_KEYS = (*_KINDS, "as-of", "format", "modules", "topics", "command-config")
 _FILES = frozenset(("log", "snapshot", "acls"))
 _AGO = re.compile(r"(\d{1,6})\s*([smhdw])\s+ago")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -33,11 +32,13 @@ class NamedSource:
     kind: str
     """One of the keys of `_KINDS`."""
     value: str
-    """The path, or the servers."""
+    """The path, the servers, or GITREF:PATH in the repository of the working directory."""
     as_of: str | None = None
     """As `--as-of`, or such as `30d ago`."""
     form: AclsFormat = AclsFormat.AUTO
     modules: Mapping[str, str] = field(factory=dict, eq=False)
+    topics: str | None = None
+    """A file of the topics that exist."""
     command_config: str | None = None
     place: str = field(default="", eq=False)
     """File and line that name it, for errors."""
@@ -50,17 +51,21 @@ class NamedSource:
 
         """
         as_of = None if self.as_of is None else absolute_moment(self.as_of, now_ms=current_time_ms())
-        if self.kind in _RULES:
-            options = ReadOptions(form=self.form, modules=self.modules)
-            is_ref = self.kind == "ref"
-            return ChosenSource(AclsSource(self.value, options=options, notify=notify, is_ref=is_ref), as_of)
-        is_path = self.kind in _FILES
+        is_path = self.kind in ("log", "snapshot")
         selection = SourceSelection(
             **{self.kind.replace("-", "_"): Path(self.value) if is_path else self.value},  # type: ignore[arg-type]
+            form=self.form,
+            modules=self.modules,
+            topics=None if self.topics is None else NameFile(self.topics),
             command_config=None if self.command_config is None else Path(self.command_config),
             as_of=as_of,
         )
         return choose_source(selection, notify)
+
+    @property
+    def name(self) -> str:
+        """How people name it: `kafka`, `prod as of 30d ago`."""
+        return self.value if self.as_of is None else f"{self.value} as of {self.as_of}"
 
 
 def parse_source(node: Node, directory: Path) -> NamedSource:
@@ -90,6 +95,7 @@ def parse_source(node: Node, directory: Path) -> NamedSource:
         as_of=_moment(node.get("as-of")),
         form=_format(node.get("format")),
         modules=_modules(node.get("modules"), directory),
+        topics=_optional_path(node.get("topics"), directory),
         command_config=_optional_path(node.get("command-config"), directory),
         place=_place(node),
     )
@@ -121,7 +127,8 @@ def _kind_of_path(path: str) -> str:
 
 
 def _check_companions(node: Node, kind: str) -> None:
-    fits = {"format": _RULES, "modules": _RULES, "command-config": _SERVERS, "as-of": ("log", _SERVERS[0])}
+    files = dict.fromkeys(("format", "modules", "topics"), ("acls", "ref"))
+    fits = {**files, "command-config": _SERVERS, "as-of": ("log", "bootstrap-controller")}
     for key, kinds in fits.items():
         found = node.get(key)
         if found is not None and kind not in kinds:
